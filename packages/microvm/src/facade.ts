@@ -1,0 +1,134 @@
+import type { Readable } from 'node:stream';
+
+/** Every way in which an operation of a micro-VM can fail; stable, safe to branch on. */
+export type MicrovmErrorCode =
+  | 'unknown_template'
+  | 'no_capacity'
+  | 'disk_full'
+  | 'boot_failed'
+  | 'vm_gone'
+  | 'timeout'
+  | 'aborted'
+  | 'parent_not_found'
+  | 'is_directory'
+  | 'file_not_found'
+  | 'not_a_file'
+  | 'permission_denied'
+  | 'pause_failed'
+  | 'resume_failed'
+  | 'internal';
+
+/** A failure of a micro-VM operation. `cause` keeps what lies underneath. */
+export class MicrovmError extends Error {
+  override readonly name = 'MicrovmError';
+  readonly code: MicrovmErrorCode;
+
+  constructor(code: MicrovmErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}
+
+/** One image that VMs can be restored from, with the sizes its snapshot was frozen at. */
+export interface ImageInfo {
+  readonly template: string;
+  readonly id: string;
+  /** File name of the root disk. */
+  readonly rootfs: string;
+  readonly vcpu: number;
+  readonly memoryMib: number;
+  readonly diskMib: number;
+  /** False while the image is still being built or is unusable. */
+  readonly ready: boolean;
+}
+
+/** What to restore. Sizes left out are the image's own; other sizes take a slower way. */
+export interface RestoreRequest {
+  readonly id: string;
+  readonly template: string;
+  readonly vcpu?: number;
+  readonly memoryMib?: number;
+  readonly diskMib?: number;
+}
+
+/** The name and environment that a VM gets when it is handed to its owner. */
+export interface PersonalizeOptions {
+  readonly hostname: string;
+  readonly env: Record<string, string>;
+}
+
+/** Which of a command's two outputs a chunk came from. */
+export type OutputStream = 'stdout' | 'stderr';
+
+/** A shell command for the guest. */
+export interface MicrovmExecRequest {
+  readonly command: string;
+  readonly cwd?: string;
+  readonly env?: Record<string, string>;
+  /** Called for every chunk in order; while a returned promise is pending, no more is read (back-pressure). */
+  onOutput(stream: OutputStream, chunk: Buffer): void | Promise<void>;
+}
+
+/** How a command in the guest ended; a signal is 128 + its number. */
+export interface MicrovmExecResult {
+  readonly exitCode: number;
+}
+
+/** A file on its way out of the guest. `size` is in bytes. */
+export interface MicrovmDownload {
+  readonly size: number;
+  readonly stream: Readable;
+}
+
+/** One live micro-VM: reachable over its held-open channel until `exited` settles. */
+export interface Microvm {
+  readonly id: string;
+  readonly template: string;
+  /** File name of the image's root disk. */
+  readonly image: string;
+  readonly vcpu: number;
+  readonly memoryMib: number;
+  readonly diskMib: number;
+  /** Share of one core that each vCPU may use. */
+  readonly cpuFraction: number;
+  /** Address and port on this machine that reach the guest's SSH. */
+  readonly host: string;
+  readonly hostPort: number;
+  /** Settles (never rejects) when the VM process is gone, whatever ended it. */
+  readonly exited: Promise<{ reason: string }>;
+  paused: boolean;
+  /** Opaque JSON last given to `label`. */
+  readonly labels: Record<string, unknown>;
+
+  /** Replaces the labels, atomically and durably: they survive a crash of the worker. */
+  label(data: Record<string, unknown>): Promise<void>;
+  /** Gives the VM its owner's name and environment; part of the hand-over. */
+  personalize(options: PersonalizeOptions, signal: AbortSignal): Promise<void>;
+  /** Runs a command. Aborting kills its whole process group in the guest. */
+  exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult>;
+  /** Streams `source` to `path` (temporary name, then rename). Errors: parent_not_found, is_directory, disk_full. */
+  upload(path: string, source: Readable, signal: AbortSignal): Promise<void>;
+  /** Streams a file out. Errors: file_not_found, is_directory. */
+  download(path: string, signal: AbortSignal): Promise<MicrovmDownload>;
+  /** Stops the vCPUs and keeps memory and disk. Atomic: a failure leaves the VM running. */
+  pause(signal: AbortSignal): Promise<void>;
+  /** Lets a paused VM go on. Atomic: a failure leaves the VM paused. */
+  resume(signal: AbortSignal): Promise<void>;
+  /** Seconds of CPU used since the VM was restored. */
+  cpuSeconds(): Promise<number>;
+  /** Ends the VM; idempotent. Every resource it held is released when this settles. */
+  destroy(): Promise<void>;
+}
+
+/** The micro-VMs of one worker process on one machine. */
+export interface MicrovmHost {
+  readonly accelerator: 'kvm' | 'tcg';
+  images(): Promise<ImageInfo[]>;
+  /** Restores, identifies and connects a VM that nobody owns yet. Rolls everything back when `signal` aborts. */
+  restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm>;
+  /** After a restart: the VMs of this run directory that still live; leftovers of dead ones are cleaned up. */
+  adopt(signal: AbortSignal): Promise<Microvm[]>;
+  memoryAvailableMib(): number;
+  diskAvailableMib(): Promise<number>;
+  close(options: { readonly keepVms: boolean }): Promise<void>;
+}
