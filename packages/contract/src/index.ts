@@ -1,1 +1,27 @@
-export {};
+/**
+ * The contract of the service: wire schemas, error codes, limits, states and the pure rules over them.
+ * Imports nothing of the service, runs in Node and in a browser.
+ *
+ * - `errors/`     the one catalogue of error codes, the problem body, {@link ServiceError}
+ * - `sandboxes/`, `accounts/`  public routes, one file a resource or operation
+ * - `internal/`   between control plane and workers
+ * - `limits`, `states`, `ids`, `paths`, `templates`, `agents`, `reserved-keys`  rules that several pieces share
+ *
+ * Request schemas check form. Where a failure has its own code, the schema names it (`failsWith`) and the HTTP layer answers it.
+ */
+
+export type { Static } from 'typebox';
+export * from './accounts/index.ts';
+export * from './agents.ts';
+export * from './errors/catalogue.ts';
+export * from './errors/problem.ts';
+export * from './errors/service-error.ts';
+export * from './ids.ts';
+export * from './internal/index.ts';
+export * from './limits.ts';
+export * from './paths.ts';
+export * from './reserved-keys.ts';
+export * from './sandboxes/index.ts';
+export * from './schema.ts';
+export * from './states.ts';
+export * from './templates.ts';

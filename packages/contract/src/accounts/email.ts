@@ -1,0 +1,26 @@
+import { type Static, Type } from 'typebox';
+import { LIMITS } from '../limits.ts';
+import { failsWith } from '../schema.ts';
+
+/** One `@`, a dotless-safe local part and a domain of at least two labels; control characters and spaces never. */
+const EMAIL =
+  /^[^\s@<>()[\]\\,;:"]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$/;
+
+/** Form only; `normaliseEmail` decides what is an address. */
+export const EmailField = Type.String({
+  minLength: 1,
+  maxLength: LIMITS.emailChars + 64,
+  description: 'Email address.',
+  examples: ['ada@example.com'],
+  ...failsWith('email_invalid'),
+});
+
+/** Answer of every route that sends a code; the same whether or not the account exists. */
+export const MessageResponse = Type.Object({ message: Type.String() });
+export type MessageResponse = Static<typeof MessageResponse>;
+
+/** The address in the form it is stored and compared in (trimmed, lower case), or undefined if it is none. */
+export function normaliseEmail(email: string): string | undefined {
+  const normal = email.trim().toLowerCase();
+  return normal.length <= LIMITS.emailChars && EMAIL.test(normal) ? normal : undefined;
+}

@@ -1,0 +1,3 @@
+export * from './api-keys.ts';
+export * from './email.ts';
+export * from './tenants.ts';

@@ -1,0 +1,41 @@
+/** Agents that can run in a sandbox, and what models each accepts. */
+
+import type { ErrorCode } from './errors/catalogue.ts';
+
+export const AGENTS = ['deictic', 'claude-code', 'codex'] as const;
+export type Agent = (typeof AGENTS)[number];
+
+export const AGENT_STATUSES = ['running', 'completed', 'failed'] as const;
+export type AgentStatus = (typeof AGENT_STATUSES)[number];
+
+/** Form of every model name. */
+export const MODEL_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$';
+const MODEL = new RegExp(MODEL_PATTERN);
+
+const MODEL_PREFIXES: Record<Agent, readonly string[] | undefined> = {
+  deictic: undefined,
+  'claude-code': ['claude'],
+  codex: ['gpt', 'o'],
+};
+
+/** Whether `value` names an agent of the service. */
+export function isAgent(value: string): value is Agent {
+  return (AGENTS as readonly string[]).includes(value);
+}
+
+/**
+ * The rule that a model breaks for this agent, or undefined when it is acceptable.
+ * No model is acceptable wherever the vendor has a default: for every agent but `deictic`.
+ */
+export function modelProblem(
+  agent: Agent,
+  model: string | undefined,
+): Extract<ErrorCode, 'model_required' | 'model_not_allowed'> | undefined {
+  if (model === undefined || model === '') {
+    return agent === 'deictic' ? 'model_required' : undefined;
+  }
+  if (!MODEL.test(model)) return 'model_not_allowed';
+  const prefixes = MODEL_PREFIXES[agent];
+  const allowed = prefixes === undefined || prefixes.some((prefix) => model.startsWith(prefix));
+  return allowed ? undefined : 'model_not_allowed';
+}

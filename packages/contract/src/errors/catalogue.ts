@@ -1,0 +1,247 @@
+/**
+ * Every error code the service can answer, each with its status and the default sentence that says what to do.
+ * Codes are stable: clients match on them. A title names the class of problem and never changes with the request.
+ */
+
+interface ErrorEntry {
+  readonly status: number;
+  readonly title: string;
+  readonly detail: string;
+}
+
+const GENERAL = {
+  bad_request: entry(400, 'Bad request', 'Send a well-formed HTTP/1.1 request.'),
+  invalid_url: entry(400, 'Invalid URL', 'Percent-encode the URL as UTF-8.'),
+  invalid_json: entry(400, 'Malformed JSON', 'Send a body that is one valid JSON value.'),
+  validation_failed: entry(400, 'Invalid request', 'Correct the fields listed in `errors`.'),
+  unauthorized: entry(401, 'Unauthorized', 'Send a valid credential as `Authorization: Bearer …`.'),
+  route_not_found: entry(404, 'No such route', 'Check the path against /openapi.json.'),
+  method_not_allowed: entry(405, 'Method not allowed', 'Use a method named in the Allow header.'),
+  request_timeout: entry(408, 'Request timeout', 'Send the whole request without long pauses.'),
+  payload_too_large: entry(413, 'Payload too large', 'Send a smaller request body.'),
+  unsupported_media_type: entry(
+    415,
+    'Unsupported media type',
+    'Set the Content-Type that this route documents.',
+  ),
+  rate_limited: entry(
+    429,
+    'Too many requests',
+    'Wait as long as Retry-After says, then try again.',
+  ),
+  headers_too_large: entry(431, 'Headers too large', 'Send fewer or shorter request headers.'),
+  internal_error: entry(
+    500,
+    'Internal error',
+    'Try again; if it persists, report the request_id to the operator.',
+  ),
+  database_unavailable: entry(503, 'Database unavailable', 'Try again in a moment.'),
+  shutting_down: entry(503, 'Shutting down', 'Try again in a moment.'),
+} as const;
+
+const IDEMPOTENCY = {
+  idempotency_key_invalid: entry(
+    400,
+    'Invalid idempotency key',
+    'Send an Idempotency-Key of 1 to 255 visible ASCII characters.',
+  ),
+  idempotency_key_reused: entry(
+    409,
+    'Idempotency key reused',
+    'This Idempotency-Key was used with another body; choose a new key.',
+  ),
+  idempotency_in_progress: entry(
+    409,
+    'Request in progress',
+    'The first request with this Idempotency-Key is still running; try again when it has ended.',
+  ),
+} as const;
+
+const SANDBOX_CREATE = {
+  unknown_template: entry(
+    501,
+    'Unknown template',
+    'Use one of the templates: standard, browser, cua, canvas.',
+  ),
+  unknown_agent: entry(501, 'Unknown agent', 'Use one of the agents: deictic, claude-code, codex.'),
+  llm_key_required: entry(400, 'LLM key required', 'Send `llm_key` together with `agent`.'),
+  model_required: entry(400, 'Model required', 'Send `model`: the deictic agent has no default.'),
+  model_not_allowed: entry(
+    400,
+    'Model not allowed',
+    'Choose a model of the vendor that the agent belongs to.',
+  ),
+  reserved_env_var: entry(
+    400,
+    'Reserved environment variable',
+    'Rename the variable: this name belongs to the service.',
+  ),
+  app_json_invalid: entry(
+    400,
+    'Invalid app_json',
+    'Send the nested shape: name, capability_sets[].agents[].',
+  ),
+  multi_agent_needs_wire_version_2: entry(
+    400,
+    'Wire version too low',
+    'Leave out `wire_version` or set it to 2: version 1 allows a single agent.',
+  ),
+  wire_version_invalid: entry(400, 'Invalid wire version', 'Set `wire_version` to 1 or 2.'),
+  persistence_url_refused: entry(
+    400,
+    'Persistence URL refused',
+    'Use an https URL without credentials whose host resolves to public addresses only.',
+  ),
+  workspace_fields_required: entry(
+    400,
+    'Workspace fields required',
+    'Send `app_id` and `capset_id` together with `workspace_enabled`.',
+  ),
+  credits_exhausted: entry(402, 'Credits exhausted', 'Add credits to the account and try again.'),
+  sandbox_limit_reached: entry(
+    429,
+    'Sandbox limit reached',
+    'Delete a sandbox, or ask the operator for a higher limit.',
+  ),
+  no_capacity: entry(
+    409,
+    'No capacity',
+    'No worker has room now; ask for a smaller sandbox or try again later.',
+  ),
+  no_workers: entry(
+    503,
+    'No workers',
+    'No worker is registered or reachable; try again once one is.',
+  ),
+  boot_failed: entry(500, 'Boot failed', 'The sandbox did not start; try again.'),
+} as const;
+
+const SANDBOX = {
+  sandbox_not_found: entry(404, 'No such sandbox', 'Check the id; see GET /v1/sandboxes.'),
+  sandbox_not_running: entry(
+    409,
+    'Sandbox not running',
+    'This needs a running sandbox; create a new one if it has ended.',
+  ),
+  worker_unreachable: entry(
+    503,
+    'Worker unreachable',
+    'The worker that holds this sandbox does not answer; try again in a moment.',
+  ),
+  guest_unresponsive: entry(
+    502,
+    'Sandbox does not answer',
+    'The system inside the sandbox does not respond; it may be overloaded. Try again or delete it.',
+  ),
+  command_required: entry(
+    400,
+    'Command required',
+    'Send `command`, a non-empty string of at most 120000 characters without NUL.',
+  ),
+  too_many_execs: entry(
+    429,
+    'Too many commands',
+    'Wait for a running command of this sandbox to end, then try again.',
+  ),
+  log_stream_unknown: entry(400, 'Unknown log stream', 'Use stream=stderr.'),
+  log_stream_not_implemented: entry(501, 'Log stream not implemented', 'Use stream=stderr.'),
+  log_count_invalid: entry(
+    400,
+    'Invalid log count',
+    'Send `lines` or `bytes` as an integer of at least 1.',
+  ),
+  log_lines_and_bytes: entry(400, 'Conflicting log query', 'Send `lines` or `bytes`, not both.'),
+  unknown_cancel_reason: entry(
+    400,
+    'Unknown cancel reason',
+    'Use credits_exhausted, user_request, admin_action or timeout.',
+  ),
+} as const;
+
+const FILES = {
+  path_required: entry(400, 'Path required', 'Send the query parameter `path` once.'),
+  path_not_absolute: entry(400, 'Path not absolute', 'Send a `path` that starts with `/`.'),
+  path_traversal: entry(400, 'Path traversal', 'Send a `path` without `..` components.'),
+  invalid_path: entry(
+    400,
+    'Invalid path',
+    'Send a `path` of at most 4096 bytes, each component at most 255, without NUL.',
+  ),
+  missing_body: entry(400, 'Missing body', 'Send the bytes of the file as the request body.'),
+  parent_not_found: entry(400, 'Parent not found', 'Create the parent directory first.'),
+  is_directory: entry(400, 'Is a directory', 'Name a file, not a directory.'),
+  not_regular_file: entry(400, 'Not a regular file', 'Name a regular file.'),
+  file_not_found: entry(404, 'No such file', 'Check the path.'),
+  disk_full: entry(507, 'Disk full', 'Free some space in the sandbox, or create a larger one.'),
+} as const;
+
+const ACCOUNTS = {
+  email_invalid: entry(400, 'Invalid email address', 'Send `email` as a valid address.'),
+  email_send_failed: entry(500, 'Email not sent', 'The code could not be sent; try again later.'),
+  otp_invalid: entry(401, 'Invalid code', 'The code is wrong, used or expired; ask for a new one.'),
+  otp_rate_limited: entry(
+    429,
+    'Too many codes',
+    'This address asked for too many codes; wait as long as Retry-After says.',
+  ),
+  ip_rate_limited: entry(
+    429,
+    'Too many requests from this address',
+    'Wait as long as Retry-After says, then try again.',
+  ),
+  api_key_not_found: entry(404, 'No such API key', 'Check the id against the list of your keys.'),
+  bundle_name_invalid: entry(
+    400,
+    'Invalid bundle name',
+    'Use 1 to 63 of a-z, 0-9 and `-`, starting with a letter or digit.',
+  ),
+  secret_key_invalid: entry(400, 'Invalid secret key', 'Use a valid environment variable name.'),
+  reserved_secret_key: entry(
+    400,
+    'Reserved secret key',
+    'Rename the key: this name belongs to the service.',
+  ),
+  secret_value_too_large: entry(
+    400,
+    'Secret value too large',
+    'Send values of at most 65536 bytes of UTF-8.',
+  ),
+  too_many_secret_keys: entry(400, 'Too many secret keys', 'Send at most 50 keys in a bundle.'),
+  llm_base_url_refused: entry(
+    400,
+    'LLM base URL refused',
+    'Use an https URL without credentials whose host resolves to public addresses only.',
+  ),
+  bundle_not_found: entry(404, 'No such secret bundle', 'Check the name.'),
+  bundle_exists: entry(409, 'Bundle exists', 'Choose another name, or replace it with PUT.'),
+  bundle_quota_exceeded: entry(429, 'Too many bundles', 'Delete a bundle before adding another.'),
+  template_not_found: entry(404, 'No such template', 'Check the app_id; see GET /v1/templates.'),
+} as const;
+
+/** Codes of the internal API, between control plane and workers; clients never see them. */
+const INTERNAL = {
+  worker_not_registered: entry(404, 'Worker not registered', 'Register this worker again.'),
+  worker_id_mismatch: entry(403, 'Worker id mismatch', 'Use the token of the worker in the path.'),
+  stale_generation: entry(409, 'Stale generation', 'A newer generation of this sandbox exists.'),
+} as const;
+
+export const ERRORS = {
+  ...GENERAL,
+  ...IDEMPOTENCY,
+  ...SANDBOX_CREATE,
+  ...SANDBOX,
+  ...FILES,
+  ...ACCOUNTS,
+  ...INTERNAL,
+} as const satisfies Record<string, ErrorEntry>;
+
+export type ErrorCode = keyof typeof ERRORS;
+
+/** Whether `value` is a code of the catalogue. */
+export function isErrorCode(value: unknown): value is ErrorCode {
+  return typeof value === 'string' && Object.hasOwn(ERRORS, value);
+}
+
+function entry<const S extends number>(status: S, title: string, detail: string) {
+  return { status, title, detail };
+}

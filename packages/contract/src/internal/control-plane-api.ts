@@ -1,0 +1,84 @@
+/** What the control plane serves to workers, below `/internal/v1`. */
+
+import { type Static, Type } from 'typebox';
+import { END_REASONS } from '../states.ts';
+import { WorkerSandbox } from './sandbox.ts';
+
+export const Capacity = Type.Object({
+  vcpu: Type.Integer({ minimum: 0 }),
+  memory_mib: Type.Integer({ minimum: 0 }),
+  disk_mib: Type.Integer({ minimum: 0 }),
+});
+export type Capacity = Static<typeof Capacity>;
+
+export const FreeCapacity = Type.Object({
+  memory_mib: Type.Integer({ minimum: 0 }),
+  disk_mib: Type.Integer({ minimum: 0 }),
+});
+export type FreeCapacity = Static<typeof FreeCapacity>;
+
+/** A template on a worker; `image` is empty until one is built. Sizes are the template's defaults. */
+export const WorkerTemplate = Type.Object({
+  template: Type.String(),
+  image: Type.String(),
+  ready: Type.Boolean(),
+  vcpu: Type.Optional(Type.Integer({ minimum: 1 })),
+  memory_mib: Type.Optional(Type.Integer({ minimum: 1 })),
+  disk_mib: Type.Optional(Type.Integer({ minimum: 1 })),
+});
+export type WorkerTemplate = Static<typeof WorkerTemplate>;
+
+export const RegisterWorkerRequest = Type.Object({
+  worker_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }),
+  url: Type.String({ maxLength: 2048 }),
+  certificate: Type.String({ maxLength: 65_536, description: 'PEM; pinned as the only CA.' }),
+  version: Type.String({ maxLength: 128 }),
+  capacity: Capacity,
+  templates: Type.Array(WorkerTemplate),
+  sandboxes: Type.Array(WorkerSandbox),
+});
+export type RegisterWorkerRequest = Static<typeof RegisterWorkerRequest>;
+
+/** An order to destroy. A worker that holds a newer generation of the sandbox ignores it. */
+export const DestroyOrder = Type.Object({
+  vm_id: Type.String(),
+  generation: Type.Integer({ minimum: 0 }),
+  reason: Type.Enum([...END_REASONS]),
+});
+export type DestroyOrder = Static<typeof DestroyOrder>;
+
+export const RegisterWorkerResponse = Type.Object({
+  heartbeat_interval_ms: Type.Integer({ minimum: 1 }),
+  destroy: Type.Array(DestroyOrder),
+});
+export type RegisterWorkerResponse = Static<typeof RegisterWorkerResponse>;
+
+export const HeartbeatRequest = Type.Object({
+  capacity: Capacity,
+  free: FreeCapacity,
+  templates: Type.Array(WorkerTemplate),
+  sandboxes: Type.Array(WorkerSandbox),
+});
+export type HeartbeatRequest = Static<typeof HeartbeatRequest>;
+
+export const HeartbeatResponse = Type.Object({ destroy: Type.Array(DestroyOrder) });
+export type HeartbeatResponse = Static<typeof HeartbeatResponse>;
+
+export const WorkerEventsRequest = Type.Object({
+  events: Type.Array(WorkerSandbox, { minItems: 1, maxItems: 1000 }),
+});
+export type WorkerEventsRequest = Static<typeof WorkerEventsRequest>;
+
+export const WorkerParams = Type.Object({ worker_id: Type.String() });
+export type WorkerParams = Static<typeof WorkerParams>;
+
+/** `iss` and `aud` of the control plane in internal tokens; a worker is named by its worker id. */
+export const CONTROL_PLANE_NAME = 'svc-control-plane';
+
+export const WORKER_TIMES = {
+  heartbeatIntervalMs: 5_000,
+  /** Silent this long: not placed on, its sandboxes listed from the ledger. */
+  unreachableMs: 30_000,
+  /** Silent this long: its sandboxes are given up as `worker_lost`. */
+  lostMs: 300_000,
+} as const;

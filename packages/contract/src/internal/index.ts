@@ -1,0 +1,3 @@
+export * from './control-plane-api.ts';
+export * from './sandbox.ts';
+export * from './worker-api.ts';

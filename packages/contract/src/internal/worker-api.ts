@@ -1,0 +1,42 @@
+/** What a worker serves to the control plane, below {@link INTERNAL_PREFIX}. Exec, files, logs and cancel take the public shapes. */
+
+import { type Static, Type } from 'typebox';
+import { EnvVars } from '../sandboxes/env.ts';
+import { Timestamp } from '../schema.ts';
+import { END_REASONS } from '../states.ts';
+
+export const INTERNAL_PREFIX = '/internal/v1';
+
+/** Idempotent by (vm_id, generation): the same call again answers the same sandbox. */
+export const PlaceSandboxRequest = Type.Object({
+  vm_id: Type.String({ minLength: 1, maxLength: 128 }),
+  generation: Type.Integer({ minimum: 0 }),
+  tenant_id: Type.String({ minLength: 1, maxLength: 128 }),
+  template: Type.String({ minLength: 1, maxLength: 128 }),
+  vcpu: Type.Optional(Type.Integer({ minimum: 1 })),
+  memory_mib: Type.Optional(Type.Integer({ minimum: 1 })),
+  disk_mib: Type.Optional(Type.Integer({ minimum: 1 })),
+  idle_timeout_seconds: Type.Integer({ minimum: 1 }),
+  max_lifetime_seconds: Type.Integer({ minimum: 1 }),
+  created_at: Timestamp,
+  env_vars: EnvVars,
+});
+export type PlaceSandboxRequest = Static<typeof PlaceSandboxRequest>;
+
+export const WorkerSandboxParams = Type.Object({ id: Type.String() });
+export type WorkerSandboxParams = Static<typeof WorkerSandboxParams>;
+
+export const WorkerListQuery = Type.Object({ tenant_id: Type.Optional(Type.String()) });
+export type WorkerListQuery = Static<typeof WorkerListQuery>;
+
+export const DestroyQuery = Type.Object({
+  reason: Type.Optional(Type.Enum([...END_REASONS], { default: 'deleted' })),
+});
+export type DestroyQuery = Static<typeof DestroyQuery>;
+
+export const WorkerHealth = Type.Object({
+  status: Type.Literal('ok'),
+  worker_id: Type.String(),
+  version: Type.String(),
+});
+export type WorkerHealth = Static<typeof WorkerHealth>;

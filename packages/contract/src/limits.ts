@@ -1,0 +1,66 @@
+/**
+ * Every fixed numeric limit of the service, in the units its name gives.
+ * Limits that an operator may change are the defaults of `SVC_LIMIT_*` and live in {@link DEFAULT_LIMITS}.
+ */
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+export const LIMITS = {
+  /** Largest JSON request body. */
+  jsonBodyBytes: MIB,
+  /** Largest request body of the secret-bundle routes. */
+  secretBodyBytes: 4 * MIB,
+
+  idleTimeoutSecondsDefault: 60,
+  maxLifetimeSecondsDefault: 7200,
+  /** Longer lifetimes are clamped to this. */
+  maxLifetimeSecondsCap: 7200,
+  /** The warning event goes out this long before the maximum lifetime. */
+  lifetimeWarningSeconds: 10,
+  reaperIntervalMs: 10_000,
+  /** A destroyed sandbox stays visible to list and get for this long. */
+  destroyedRecordSeconds: 900,
+
+  vcpuMin: 1,
+  vcpuMax: 8,
+  memoryMibMin: 256,
+  memoryMibMax: 16_384,
+  diskMibMin: 512,
+  diskMibMax: 65_536,
+
+  envVarsMax: 256,
+  envNameChars: 128,
+  envValueChars: 65_536,
+
+  commandChars: 120_000,
+  execTimeoutSecondsMax: 7200,
+  /** Output beyond this is dropped and the result is marked truncated. */
+  execOutputBytes: 10 * MIB,
+  /** Commands running at once in one sandbox. */
+  execsPerSandbox: 16,
+
+  pathBytes: 4096,
+  pathComponentBytes: 255,
+
+  logLinesDefault: 100,
+  logLinesMax: 10_000,
+  logBytesMax: MIB,
+
+  idempotencyKeyChars: 255,
+  idempotencySeconds: 86_400,
+
+  emailChars: 254,
+  otpDigits: 6,
+  otpSeconds: 600,
+  otpWrongTries: 5,
+} as const;
+
+/** Defaults of the limits that an operator can change with `SVC_LIMIT_*`. */
+export const DEFAULT_LIMITS = {
+  otpPerEmailPerHour: 3,
+  otpPerIpPerHour: 20,
+  templatesPerMinute: 120,
+  sandboxesPerTenant: 100,
+  uploadBytes: 1024 * MIB,
+} as const;

@@ -1,0 +1,51 @@
+/** The sandbox record of list and get, and the answers built from it. */
+
+import { type Static, Type } from 'typebox';
+import { AGENT_STATUSES, AGENTS } from '../agents.ts';
+import { SandboxId } from '../ids.ts';
+import { FreeObject, Timestamp } from '../schema.ts';
+import { END_REASONS, SANDBOX_STATES } from '../states.ts';
+
+export const SandboxRecord = Type.Object(
+  {
+    vm_id: SandboxId,
+    state: Type.Enum([...SANDBOX_STATES]),
+    template: Type.String(),
+    host_port: Type.Optional(Type.Integer()),
+    endpoint: Type.Optional(Type.String()),
+    vcpu: Type.Integer({ description: 'Virtual CPUs.' }),
+    cpu_fraction: Type.Number({ description: 'Share of a core per virtual CPU.' }),
+    memory_mib: Type.Integer(),
+    disk_mib: Type.Integer(),
+    rootfs: Type.Optional(Type.String({ description: 'Image file name.' })),
+    idle_timeout_seconds: Type.Integer(),
+    max_lifetime_seconds: Type.Integer(),
+    metadata: FreeObject,
+    created_at: Timestamp,
+    running_at: Type.Optional(Timestamp),
+    ended_at: Type.Optional(Timestamp),
+    end_reason: Type.Optional(Type.Enum([...END_REASONS])),
+    agent: Type.Optional(Type.Enum([...AGENTS])),
+    agent_status: Type.Optional(Type.Enum([...AGENT_STATUSES])),
+    agent_exit_code: Type.Optional(Type.Integer()),
+  },
+  { title: 'Sandbox' },
+);
+export type SandboxRecord = Static<typeof SandboxRecord>;
+
+/** The array, or on partial failure the object that says so. */
+export const ListSandboxesResponse = Type.Union([
+  Type.Array(SandboxRecord),
+  Type.Object({ sandboxes: Type.Array(SandboxRecord), partial: Type.Literal(true) }),
+]);
+export type ListSandboxesResponse = Static<typeof ListSandboxesResponse>;
+
+export const DeleteSandboxResponse = Type.Object({
+  vm_id: SandboxId,
+  state: Type.Literal('destroyed'),
+});
+export type DeleteSandboxResponse = Static<typeof DeleteSandboxResponse>;
+
+/** Path parameters of every route below `/v1/sandboxes/{id}`. An id of any form is looked up: 404, never 400. */
+export const SandboxParams = Type.Object({ id: SandboxId });
+export type SandboxParams = Static<typeof SandboxParams>;

@@ -1,0 +1,45 @@
+/** Small schema builders shared by the resources. */
+
+import { type TSchemaOptions, type TUnsafe, Type } from 'typebox';
+import type { ErrorCode } from './errors/catalogue.ts';
+
+/** Schema keyword: the error code answered when a value under this schema is missing or invalid. */
+export const ERROR_CODE_KEYWORD = 'x-error-code';
+/** Schema keyword: a request may leave this body out altogether. */
+export const OPTIONAL_BODY_KEYWORD = 'x-optional-body';
+
+/** Schema options that make a failed validation of this value answer `code`. */
+export function failsWith(code: ErrorCode): { [ERROR_CODE_KEYWORD]: ErrorCode } {
+  return { [ERROR_CODE_KEYWORD]: code };
+}
+
+/** RFC 3339 in UTC with milliseconds, as `Date.prototype.toISOString` writes it. */
+export const Timestamp = Type.String({
+  format: 'date-time',
+  description: 'RFC 3339, UTC, with milliseconds.',
+  examples: ['2026-11-21T12:00:00.000Z'],
+});
+
+/**
+ * An object with string keys of the caller's choosing.
+ * `additionalProperties` rather than `Type.Record`, whose key pattern skips keys that hold a newline.
+ */
+export function mapOf<T>(
+  value: TSchemaOptions,
+  options: TSchemaOptions = {},
+): TUnsafe<Record<string, T>> {
+  return Type.Unsafe<Record<string, T>>({
+    type: 'object',
+    additionalProperties: value,
+    ...options,
+  });
+}
+
+/** A free-form JSON object. */
+export const FreeObject = Type.Unsafe<Record<string, unknown>>({
+  type: 'object',
+  additionalProperties: true,
+});
+
+/** Matches strings without NUL, which no Linux path, argument or environment value can hold. */
+export const NO_NUL = '^[^\\u0000]*$';
