@@ -1,0 +1,197 @@
+#!/bin/sh
+# Installs what a checkout needs and the machine does not have: the npm packages of the lock file,
+# and the Debian packages of host-packages.txt. Does nothing, fast, when nothing is missing.
+# Needs only a POSIX shell, Node 14 or newer with npm, and (for the Debian packages) root.
+#   bootstrap.sh            install what is missing
+#   bootstrap.sh --stamp    only record that node_modules matches the lock file (npm calls this)
+set -eu
+
+root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
+cd "$root"
+PATH=$PATH:/usr/sbin:/sbin
+stamp=node_modules/.svc-lock
+packages=scripts/host-packages.txt
+
+say() { printf 'svc: %s\n' "$*" >&2; }
+die() {
+  say "$1"
+  [ -z "${2:-}" ] || say "next: $2"
+  exit 1
+}
+
+lock_hash() { sha256sum <package-lock.json | cut -d' ' -f1; }
+write_stamp() { lock_hash >"$stamp"; }
+npm_ready() {
+  [ -x node_modules/node/bin/node ] && [ -r "$stamp" ] && [ "$(cat "$stamp")" = "$(lock_hash)" ]
+}
+
+# Prints the Debian packages whose program or file is not on this machine.
+missing_packages() {
+  while read -r package shows; do
+    case $package in '' | \#*) continue ;; esac
+    case $shows in
+      /*) [ -e "$shows" ] || printf '%s\n' "$package" ;;
+      *) command -v "$shows" >/dev/null 2>&1 || printf '%s\n' "$package" ;;
+    esac
+  done <"$packages"
+}
+
+# step TITLE COMMAND…: runs a command with its output in a log, shows that it is at work and how
+# long it took, and shows the end of the log when it fails.
+step() {
+  title=$1
+  shift
+  log=$work/step.log
+  started=$(date +%s)
+  "$@" >"$log" 2>&1 8>&- 9>&- &
+  pid=$!
+  [ -t 2 ] || say "$title …"
+  ticks=0
+  while kill -0 "$pid" 2>/dev/null; do
+    spent=$(($(date +%s) - started))
+    if [ -t 2 ]; then
+      printf '\rsvc: %s … %ss ' "$title" "$spent" >&2
+    elif [ "$ticks" -gt 0 ] && [ $((ticks % 75)) -eq 0 ]; then
+      say "$title … ${spent}s"
+    fi
+    ticks=$((ticks + 1))
+    sleep 0.2
+  done
+  status=0
+  wait "$pid" || status=$?
+  pid=
+  spent=$(($(date +%s) - started))
+  [ ! -t 2 ] || printf '\r' >&2
+  if [ "$status" -eq 0 ]; then
+    say "$title: done in ${spent}s"
+  else
+    say "$title: failed after ${spent}s; the end of its output:"
+    tail -n 25 "$log" | sed 's/^/  | /' >&2
+  fi
+  return "$status"
+}
+
+clean_up() {
+  [ -z "${pid:-}" ] || kill "$pid" 2>/dev/null || true
+  [ -z "${work:-}" ] || rm -rf "$work"
+}
+
+# --- npm packages ---------------------------------------------------------------------------------
+
+npm_ci() {
+  version=$(npm --version 2>/dev/null || echo 0)
+  if [ "${version%%.*}" -ge 7 ]; then
+    npm ci --no-audit --no-fund --loglevel=error
+  else
+    # npm 6 knows neither workspaces nor this lock file's version: borrow one that does.
+    npx --quiet -p npm@8.19.4 npm ci --no-audit --no-fund --loglevel=error
+  fi
+}
+
+install_npm_packages() {
+  command -v npm >/dev/null 2>&1 ||
+    die "npm is not on this machine's PATH" 'install Node.js 14 or newer with npm, for example: apt-get install npm'
+  step 'installing the npm packages' npm_ci ||
+    die 'npm ci did not succeed' 'see the output above; check that this machine reaches its npm registry, then start again'
+  [ -x node_modules/node/bin/node ] ||
+    die 'npm did not install the pinned Node (its install script did not run)' 'run: npm rebuild node'
+  write_stamp
+}
+
+# --- Debian packages ------------------------------------------------------------------------------
+
+apt() {
+  DEBIAN_FRONTEND=noninteractive apt-get -y -q -o DPkg::Lock::Timeout=600 -o Acquire::Retries=3 \
+    -o Acquire::http::Timeout=60 -o Acquire::https::Timeout=60 -o Dpkg::Use-Pty=0 \
+    -o Dpkg::Options::=--force-confold "$@"
+}
+
+# Debian 12 has QEMU 7.2; its backports have one that svc runs faster and with a read-only template.
+# The machine's own list of sources stays as it is: a list for this one use, from the same mirror.
+install_backported_qemu() {
+  keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+  options=
+  [ ! -e "$keyring" ] || options="[signed-by=$keyring]"
+  # shellcheck disable=SC2016 # apt-get itself expands these
+  apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' \
+    'Created-By: Packages' 'Origin: Debian' 'Component: main' |
+    sort -u | while read -r uri release component; do
+    case $release in
+      bookworm)
+        printf 'deb %s %s %s %s\n' "$options" "$uri" "$release" "$component"
+        printf 'deb %s %s %s-backports %s\n' "$options" "$uri" "$release" "$component"
+        ;;
+      bookworm-updates | bookworm-security)
+        printf 'deb %s %s %s %s\n' "$options" "$uri" "$release" "$component"
+        ;;
+    esac
+  done >"$work/backports.list"
+  grep -q backports "$work/backports.list" || {
+    echo 'no Debian mirror among the sources of apt'
+    return 1
+  }
+  mkdir -p "$work/lists/partial"
+  chmod 755 "$work" "$work/lists"
+  set -- -o "Dir::Etc::sourcelist=$work/backports.list" -o Dir::Etc::sourceparts=/dev/null \
+    -o "Dir::State::lists=$work/lists" -o APT::Sandbox::User=root
+  apt "$@" --error-on=any update || apt "$@" update || return 1
+  apt "$@" install --no-install-recommends -t bookworm-backports qemu-system-x86 qemu-utils
+}
+
+# An update may fail for a source that has nothing to do with svc: whether the packages install decides.
+install_debian_packages() {
+  apt update || echo 'apt-get update reported errors'
+  # shellcheck disable=SC2086 # one word a package
+  apt install --no-install-recommends $1
+}
+
+install_host_packages() {
+  list=$(missing_packages | tr '\n' ' ')
+  command -v apt-get >/dev/null 2>&1 ||
+    die "these programs are missing and apt-get is not on this machine: $list" 'install them by hand: svc runs on Debian 12 and 13'
+  [ "$(id -u)" -eq 0 ] ||
+    die "these Debian packages are missing, and installing them needs root: $list" "run as root: apt-get install -y --no-install-recommends $list"
+  wait_for_lock 8 /run/lock/svc-host-packages.lock
+  others=$(missing_packages | grep -v '^qemu-' | tr '\n' ' ') || true
+  if [ -n "$others" ]; then
+    step "installing from Debian: $others" install_debian_packages "$others" ||
+      die 'apt-get did not succeed' 'see the output above; apt-get update and apt-get -f install may mend it'
+  fi
+  [ -n "$(missing_packages)" ] || return 0
+  codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
+  if [ "$codename" = bookworm ]; then
+    [ -n "$others" ] || step 'reading the package lists of Debian' apt update || true
+    step 'installing QEMU from Debian backports' install_backported_qemu ||
+      say 'no QEMU from backports: taking the one of Debian 12 (it works, and is slower)'
+  fi
+  list=$(missing_packages | tr '\n' ' ')
+  [ -n "$list" ] || return 0
+  step "installing from Debian: $list" install_debian_packages "$list" ||
+    die 'apt-get did not succeed' 'see the output above; apt-get update and apt-get -f install may mend it'
+  list=$(missing_packages | tr '\n' ' ')
+  [ -z "$list" ] || die "still missing after the installation: $list" 'install these Debian packages by hand'
+}
+
+# wait_for_lock FD FILE: holds it until this script ends, so that of two set-ups one waits for the other.
+wait_for_lock() {
+  mkdir -p "$(dirname -- "$2")"
+  eval "exec $1>\"\$2\""
+  flock -n "$1" && return 0
+  say 'another set-up is at work: waiting for it'
+  flock -w 1800 "$1" || die 'another set-up did not end within 30 minutes' "see who holds it: fuser $2"
+}
+
+if [ "${1:-}" = --stamp ]; then
+  write_stamp
+  exit 0
+fi
+if npm_ready && [ -z "$(missing_packages)" ]; then exit 0; fi
+
+work=$(mktemp -d)
+trap clean_up EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+wait_for_lock 9 "$root/.cache/bootstrap.lock"
+npm_ready || install_npm_packages
+[ -z "$(missing_packages)" ] || install_host_packages
