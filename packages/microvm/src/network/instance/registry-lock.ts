@@ -1,0 +1,30 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { NetworkError } from '../network-error.ts';
+
+const WAIT_SECONDS = 10;
+
+/**
+ * Runs `work` while holding an exclusive lock on `lockFile` that the kernel drops when this process
+ * ends in any way.
+ *
+ * @throws NetworkError `network_setup_failed` when the lock is not had within 10 s.
+ */
+export async function withRegistryLock<T>(lockFile: string, work: () => Promise<T>): Promise<T> {
+  const holder = spawn(
+    'flock',
+    ['-x', '-w', `${WAIT_SECONDS}`, lockFile, 'sh', '-c', 'echo locked; exec cat'],
+    { stdio: ['pipe', 'pipe', 'ignore'] },
+  );
+  const ended = once(holder, 'close');
+  try {
+    const [first] = await Promise.race([once(holder.stdout, 'data'), ended]);
+    if (!Buffer.isBuffer(first)) {
+      throw new NetworkError('network_setup_failed', `no lock on ${lockFile}: is it in use?`);
+    }
+    return await work();
+  } finally {
+    holder.stdin.end();
+    await ended;
+  }
+}

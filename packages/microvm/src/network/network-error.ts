@@ -1,0 +1,19 @@
+/** Every way in which the network layer can fail; stable, safe to branch on. */
+export type NetworkErrorCode =
+  | 'instances_exhausted'
+  | 'slots_exhausted'
+  | 'slot_not_found'
+  | 'network_setup_failed'
+  | 'network_closed'
+  | 'dns_listen_failed';
+
+/** A failure of the network layer. The message names the step that failed and what to do. */
+export class NetworkError extends Error {
+  override readonly name = 'NetworkError';
+  readonly code: NetworkErrorCode;
+
+  constructor(code: NetworkErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+  }
+}

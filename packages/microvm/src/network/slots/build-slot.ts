@@ -1,0 +1,73 @@
+import { writeFile } from 'node:fs/promises';
+import { run } from '../command.ts';
+import type { Instance } from '../instance/instance.ts';
+import type { NetworkPolicy } from '../network-options.ts';
+import { describeSlot, type NetworkSlot } from './network-slot.ts';
+import { removeSlots } from './remove-slots.ts';
+import { hostLinkBatch, namespaceBatch } from './slot-link.ts';
+import { slotRules } from './slot-rules.ts';
+
+// IPv6 first, so that no interface ever has an address of it; forwarding last, after the rules.
+const NAMESPACE_SCRIPT = `
+cd /proc/sys/net
+if [ -d ipv6 ]; then
+  echo 1 > ipv6/conf/all/disable_ipv6
+  echo 1 > ipv6/conf/default/disable_ipv6
+fi
+echo 1 > ipv4/conf/all/rp_filter
+echo 0 > ipv4/conf/all/accept_redirects
+`;
+
+/**
+ * Builds the namespace, link, tap and packet filter of a slot.
+ *
+ * @throws NetworkError `network_setup_failed`; nothing of the slot is left then.
+ */
+export async function buildSlot(
+  instance: Instance,
+  index: number,
+  policy: NetworkPolicy,
+): Promise<NetworkSlot> {
+  const slot = describeSlot(instance, index);
+  try {
+    await run('ip', ['-batch', '-'], hostLinkBatch(instance, index));
+    await disableIpv6(slot.netns);
+    await runInside(
+      slot.netns,
+      `${NAMESPACE_SCRIPT}
+ip -batch - <<'EOF'
+${namespaceBatch(instance, index)}EOF
+nft -f - <<'EOF'
+${slotRules(instance, index, policy)}EOF
+echo 1 > ipv4/ip_forward
+`,
+    );
+    return slot;
+  } catch (error) {
+    await removeSlots([slot.netns]);
+    throw error;
+  }
+}
+
+/** Puts the current packet filter in place of the one a slot has; its connections live on. */
+export async function refreshSlotRules(
+  instance: Instance,
+  index: number,
+  policy: NetworkPolicy,
+): Promise<void> {
+  const { netns } = describeSlot(instance, index);
+  await runInside(netns, `nft -f - <<'EOF'\n${slotRules(instance, index, policy)}EOF\n`);
+}
+
+function runInside(netns: string, script: string): Promise<string> {
+  return run('nsenter', [`--net=/run/netns/${netns}`, 'sh', '-eu'], script);
+}
+
+async function disableIpv6(device: string): Promise<void> {
+  try {
+    await writeFile(`/proc/sys/net/ipv6/conf/${device}/disable_ipv6`, '1');
+  } catch (error) {
+    const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT';
+    if (!absent) throw error; // A kernel without IPv6 has nothing to disable.
+  }
+}

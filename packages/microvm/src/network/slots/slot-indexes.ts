@@ -1,0 +1,39 @@
+import { SLOT_COUNT } from '../addresses.ts';
+import { NetworkError } from '../network-error.ts';
+
+/**
+ * Which slot indexes are in use. Free ones are handed out in turn, so that an address comes back
+ * to use as late as possible and never meets what remains of its last user.
+ */
+export class SlotIndexes {
+  readonly #used = new Set<number>();
+  #last: number;
+
+  constructor(last = 0) {
+    this.#last = last;
+  }
+
+  /** @throws NetworkError `slots_exhausted` */
+  allocate(): number {
+    for (let tries = 1; tries < SLOT_COUNT; tries += 1) {
+      this.#last = (this.#last % (SLOT_COUNT - 1)) + 1;
+      if (this.#used.has(this.#last)) continue;
+      this.#used.add(this.#last);
+      return this.#last;
+    }
+    throw new NetworkError('slots_exhausted', `all ${SLOT_COUNT - 1} network slots are in use`);
+  }
+
+  /** Keeps an index from being handed out. */
+  reserve(index: number): void {
+    this.#used.add(index);
+  }
+
+  free(index: number): void {
+    this.#used.delete(index);
+  }
+
+  has(index: number): boolean {
+    return this.#used.has(index);
+  }
+}

@@ -1,0 +1,33 @@
+import { slotAddresses } from '../addresses.ts';
+import { GUEST_LINK } from '../guest-link.ts';
+import type { Instance } from '../instance/instance.ts';
+import { describeSlot } from './network-slot.ts';
+
+/** The namespace's end of its link to the host. */
+export const UPLINK = 'up0';
+
+/** Batch for `ip` on the host: the namespace and its link. */
+export function hostLinkBatch(instance: Instance, slot: number): string {
+  const { netns } = describeSlot(instance, slot);
+  const { host } = slotAddresses(instance.index, slot);
+  return `netns add ${netns}
+link add ${netns} type veth peer name ${UPLINK} netns ${netns}
+addr add ${host}/31 dev ${netns}
+link set ${netns} up
+`;
+}
+
+/** Batch for `ip` inside the namespace: its end of the link, and the tap with its one guest. */
+export function namespaceBatch(instance: Instance, slot: number): string {
+  const { uid } = describeSlot(instance, slot);
+  const { host, outer } = slotAddresses(instance.index, slot);
+  const { tap, gateway, gatewayMac, prefixLength, guest, guestMac } = GUEST_LINK;
+  return `addr add ${outer}/31 dev ${UPLINK}
+link set ${UPLINK} up
+route add default via ${host}
+tuntap add dev ${tap} mode tap user ${uid} group ${uid} vnet_hdr
+link set ${tap} address ${gatewayMac} up
+addr add ${gateway}/${prefixLength} dev ${tap}
+neigh replace ${guest} lladdr ${guestMac} nud permanent dev ${tap}
+`;
+}

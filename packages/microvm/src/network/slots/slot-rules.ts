@@ -1,0 +1,110 @@
+import { slotAddresses } from '../addresses.ts';
+import { GUEST_LINK } from '../guest-link.ts';
+import type { Instance } from '../instance/instance.ts';
+import type { NetworkPolicy } from '../network-options.ts';
+import { blockedSet, replaceTable } from '../rules-text.ts';
+import { UPLINK } from './slot-link.ts';
+
+const { guest, gateway, guestMac, tap } = GUEST_LINK;
+const GUEST_PORTS = GUEST_LINK.guestPorts.join(', ');
+
+/** The packet filter inside a slot's namespace: the first of the two that a guest meets. */
+export function slotRules(instance: Instance, slot: number, policy: NetworkPolicy): string {
+  return guardTable(policy) + sandboxTable(instance, slot, policy);
+}
+
+/**
+ * Before anything else looks at a frame: only well-formed IPv4 and ARP of the one guest that
+ * belongs here gets in. Fragments, IP options, VLAN tags, IPv6 and other protocols do not.
+ */
+function guardTable(policy: NetworkPolicy): string {
+  const gatewayPorts = [53, ...policy.gatewayPorts].join(', ');
+  return replaceTable(
+    'netdev',
+    'guard',
+    `  chain from_tap {
+    type filter hook ingress device "${tap}" priority -500; policy drop;
+    vlan id 0-4095 drop
+    ether saddr != ${guestMac} counter drop
+    arp htype 1 arp ptype ip arp hlen 6 arp plen 4 arp operation request arp saddr ether ${guestMac} arp saddr ip ${guest} arp daddr ip ${gateway} accept
+    ether type != ip drop
+    ip saddr != ${guest} counter drop
+    ip hdrlength != 5 drop
+    ip frag-off & 0x3fff != 0 drop
+    ip daddr ${gateway} jump to_gateway
+    ip protocol { tcp, udp } accept
+    icmp type echo-request accept
+  }
+  chain to_gateway {
+    udp dport 53 accept
+    tcp dport { ${gatewayPorts} } accept
+    tcp sport { ${GUEST_PORTS} } accept
+    drop
+  }`,
+  );
+}
+
+function sandboxTable(instance: Instance, slot: number, policy: NetworkPolicy): string {
+  const { host, outer } = slotAddresses(instance.index, slot);
+  const service = instance.serviceAddress;
+  const { connections, connectionRate, connectionBurst } = policy.limits;
+  const toService = policy.gatewayPorts.map(
+    (port) => `    iifname "${tap}" ip daddr ${gateway} tcp dport ${port} dnat ip to ${service}`,
+  );
+  return replaceTable(
+    'inet',
+    'sandbox',
+    `  ${blockedSet(policy.blockedRanges)}
+  chain prerouting {
+    type nat hook prerouting priority dstnat; policy accept;
+    iifname "${UPLINK}" ip saddr ${host} ip daddr ${outer} tcp dport { ${GUEST_PORTS} } dnat ip to ${guest}
+    iifname "${tap}" ip daddr ${gateway} udp dport 53 dnat ip to ${service}:${policy.dnsPort}
+    iifname "${tap}" ip daddr ${gateway} tcp dport 53 dnat ip to ${service}:${policy.dnsPort}
+${toService.join('\n')}
+  }
+  chain postrouting {
+    type nat hook postrouting priority srcnat; policy accept;
+    oifname "${UPLINK}" snat ip to ${outer}
+    oifname "${tap}" ct status dnat snat ip to ${gateway}
+  }
+  chain forward {
+    type filter hook forward priority filter; policy drop;
+    iifname "${tap}" oifname "${UPLINK}" jump from_guest
+    iifname "${UPLINK}" oifname "${tap}" jump to_guest
+  }
+  chain from_guest {
+    ct state established accept
+    ct state != new drop
+    ip daddr ${service} ct status dnat jump to_service
+    ip daddr @blocked jump refuse
+    limit rate over ${connectionRate}/second burst ${connectionBurst} packets drop
+    ct count over ${connections} drop
+    accept
+  }
+  chain to_service {
+    limit rate over 100/second burst 200 packets drop
+    udp dport ${policy.dnsPort} accept
+    ct count over 128 drop
+    tcp dport { ${[policy.dnsPort, ...policy.gatewayPorts].join(', ')} } accept
+    drop
+  }
+  chain refuse {
+    counter
+    limit rate over 20/second burst 40 packets drop
+    meta l4proto tcp reject with tcp reset
+    reject with icmpx admin-prohibited
+  }
+  chain to_guest {
+    ct state established,related accept
+    ct state new ct status dnat accept
+  }
+  chain input {
+    type filter hook input priority filter; policy drop;
+  }
+  chain output {
+    type filter hook output priority filter; policy drop;
+    oifname "${tap}" ip protocol icmp icmp type { destination-unreachable, time-exceeded } accept
+    oifname "${tap}" tcp flags & rst == rst accept
+  }`,
+  );
+}

@@ -1,0 +1,85 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import pLimit from 'p-limit';
+import type { NetworkSlot } from './network-slot.ts';
+
+const PARALLEL_BUILDS = 2;
+const FIRST_RETRY_MS = 250;
+const RETRIES = 6;
+
+/** How a stock makes a slot, and takes one away that nobody needs any more. */
+export interface SlotMaker {
+  build(): Promise<NetworkSlot>;
+  remove(slots: readonly NetworkSlot[]): Promise<void>;
+}
+
+/** A small number of ready slots, refilled in the background so that taking one is immediate. */
+export class SlotStock {
+  readonly #maker: SlotMaker;
+  readonly #target: number;
+  readonly #onFailure: (error: unknown) => void;
+  readonly #ready: NetworkSlot[] = [];
+  readonly #limit = pLimit(PARALLEL_BUILDS);
+  readonly #closing = new AbortController();
+  #filling: Promise<void> | undefined;
+
+  constructor(maker: SlotMaker, target: number, onFailure: (error: unknown) => void) {
+    this.#maker = maker;
+    this.#target = target;
+    this.#onFailure = onFailure;
+  }
+
+  /** How many slots are ready now. */
+  get size(): number {
+    return this.#ready.length;
+  }
+
+  /** A ready slot, or a newly built one when there is none. */
+  async take(signal: AbortSignal): Promise<NetworkSlot> {
+    signal.throwIfAborted();
+    const ready = this.#ready.shift();
+    this.fill();
+    if (ready !== undefined) return ready;
+    const built = await this.#limit(() => this.#maker.build());
+    if (!signal.aborted) return built;
+    this.#ready.push(built);
+    throw signal.reason;
+  }
+
+  /** Starts refilling in the background, if it is not under way. */
+  fill(): void {
+    if (this.#closing.signal.aborted || this.#filling !== undefined) return;
+    this.#filling = this.#fillUp().finally(() => {
+      this.#filling = undefined;
+    });
+  }
+
+  /** Stops refilling and takes away what is ready. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await this.#filling;
+    await this.#maker.remove(this.#ready.splice(0));
+  }
+
+  async #fillUp(): Promise<void> {
+    let failures = 0;
+    while (this.#ready.length < this.#target && !this.#closing.signal.aborted) {
+      try {
+        this.#ready.push(await this.#limit(() => this.#maker.build()));
+        failures = 0;
+      } catch (error) {
+        this.#onFailure(error);
+        failures += 1;
+        // The next take tries again, and tells its caller what is wrong.
+        if (failures > RETRIES) return;
+        await this.#pause(FIRST_RETRY_MS * 2 ** failures);
+      }
+    }
+  }
+
+  async #pause(milliseconds: number): Promise<void> {
+    const { signal } = this.#closing;
+    await delay(milliseconds, undefined, { signal, ref: false }).catch((reason: unknown) => {
+      if (!signal.aborted) throw reason;
+    });
+  }
+}
