@@ -1,0 +1,142 @@
+import { describe, expect, test } from 'vitest';
+import { SvcClient } from './client.ts';
+import { SvcError } from './errors.ts';
+import { type Answer, json, scriptedFetch } from './testing/scripted-fetch.ts';
+
+const CREATED = { vm_id: 'vm_1', state: 'running', host_port: 4022 };
+const PROBLEM = {
+  type: '/errors/no_capacity',
+  title: 'No capacity',
+  status: 409,
+  detail: 'Try again later.',
+  code: 'no_capacity',
+  request_id: 'req-9',
+};
+
+function clientOf(...answers: Answer[]) {
+  const { fetch, seen } = scriptedFetch(...answers);
+  return { client: new SvcClient({ baseUrl: 'https://svc.test/', apiKey: 'svc_k', fetch }), seen };
+}
+
+const refused = () =>
+  new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED 127.0.0.1:8443') });
+
+describe('requests', () => {
+  test('carry the credential, the body and an idempotency key of their own', async () => {
+    const { client, seen } = clientOf(json(201, CREATED));
+    expect(await client.sandboxes.create({ template: 'standard' })).toEqual(CREATED);
+    await client.sandboxes.create({ template: 'standard' });
+    const [first, second] = seen;
+    expect(first?.method).toBe('POST');
+    expect(first?.url.href).toBe('https://svc.test/v1/sandboxes');
+    expect(first?.headers.get('authorization')).toBe('Bearer svc_k');
+    expect(first?.body).toBe('{"template":"standard"}');
+    expect(first?.headers.get('idempotency-key')).toMatch(/^[0-9a-f-]{36}$/);
+    expect(second?.headers.get('idempotency-key')).not.toBe(first?.headers.get('idempotency-key'));
+  });
+
+  test('escape ids and leave out absent query values', async () => {
+    const { client, seen } = clientOf(json(200, { content: '', truncated: false, total_bytes: 0 }));
+    await client.sandboxes.logs('vm_/../x', { lines: 5 });
+    expect(seen[0]?.url.href).toBe('https://svc.test/v1/sandboxes/vm_%2F..%2Fx/logs?lines=5');
+  });
+
+  test('refuse a base URL that is none', () => {
+    expect(() => new SvcClient({ baseUrl: 'localhost:8443' })).toThrow(/baseUrl/);
+  });
+
+  test('lists come in both of their forms', async () => {
+    const { client } = clientOf(json(200, []), json(200, { sandboxes: [CREATED], partial: true }));
+    expect(await client.sandboxes.list()).toEqual({ sandboxes: [], partial: false });
+    expect(await client.sandboxes.list()).toEqual({ sandboxes: [CREATED], partial: true });
+  });
+});
+
+describe('failures', () => {
+  test('of the service keep everything the problem says', async () => {
+    const errors = [{ path: '/vcpu', message: 'must be <= 8' }];
+    const { client } = clientOf(json(409, { ...PROBLEM, errors }, { 'retry-after': '7' }));
+    const error = await client.sandboxes.create({ template: 'standard' }).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(SvcError);
+    expect(error).toMatchObject({
+      code: 'no_capacity',
+      status: 409,
+      detail: 'Try again later.',
+      requestId: 'req-9',
+      errors,
+      retryAfterSeconds: 7,
+    });
+  });
+
+  test('of something that is not the service are named as such', async () => {
+    const { client } = clientOf(new Response('<html>', { status: 404 }));
+    await expect(client.sandboxes.get('vm_1')).rejects.toMatchObject({
+      code: 'unexpected_status',
+      status: 404,
+    });
+  });
+
+  test('a success that is not JSON is an invalid response', async () => {
+    const { client } = clientOf(new Response('<html>'));
+    await expect(client.sandboxes.get('vm_1')).rejects.toMatchObject({ code: 'invalid_response' });
+  });
+
+  test('of the connection say why', async () => {
+    const { client } = clientOf(refused());
+    await expect(client.sandboxes.exec('vm_1', 'true')).rejects.toMatchObject({
+      code: 'connection_failed',
+      status: 0,
+      detail: expect.stringContaining('ECONNREFUSED'),
+    });
+  });
+
+  test('a deadline is a timeout, and an abort the reason that the caller gave', async () => {
+    const hang = ({ signal }: { signal: AbortSignal }) =>
+      new Promise<Response>((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+    const { client } = clientOf(hang);
+    await expect(client.sandboxes.get('vm_1', { timeoutMs: 20 })).rejects.toMatchObject({
+      code: 'timeout',
+    });
+    const reason = new Error('changed my mind');
+    const stop = new AbortController();
+    const call = client.sandboxes.exec('vm_1', 'sleep 9', { signal: stop.signal });
+    stop.abort(reason);
+    await expect(call).rejects.toBe(reason);
+  });
+});
+
+describe('retries', () => {
+  test('repeat a create with the same idempotency key', async () => {
+    const { client, seen } = clientOf(refused(), json(503, PROBLEM), json(201, CREATED));
+    expect(await client.sandboxes.create({ template: 'standard' })).toEqual(CREATED);
+    expect(new Set(seen.map((request) => request.headers.get('idempotency-key'))).size).toBe(1);
+    expect(seen).toHaveLength(3);
+  });
+
+  test('never repeat a command', async () => {
+    const { client, seen } = clientOf(json(503, PROBLEM));
+    await expect(client.sandboxes.exec('vm_1', 'true')).rejects.toThrow(SvcError);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('do not repeat what cannot pass by itself', async () => {
+    const { client, seen } = clientOf(json(409, PROBLEM));
+    await expect(client.sandboxes.create({ template: 'standard' })).rejects.toThrow(SvcError);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('end after the configured number', async () => {
+    const { fetch, seen } = scriptedFetch(json(502, PROBLEM));
+    const client = new SvcClient({ baseUrl: 'https://svc.test', fetch, maxRetries: 1 });
+    await expect(client.sandboxes.get('vm_1')).rejects.toThrow(SvcError);
+    expect(seen).toHaveLength(2);
+  });
+
+  test('give up at once when asked to wait for longer than a caller would', async () => {
+    const { client, seen } = clientOf(json(429, PROBLEM, { 'retry-after': '3600' }));
+    await expect(client.sandboxes.list()).rejects.toMatchObject({ retryAfterSeconds: 3600 });
+    expect(seen).toHaveLength(1);
+  });
+});

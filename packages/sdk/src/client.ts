@@ -1,0 +1,53 @@
+import { Sandboxes } from './resources/sandboxes.ts';
+import { Tenants } from './resources/tenants.ts';
+import { type ClosableFetch, defaultFetch, type FetchLike } from './transport/fetch.ts';
+import { Transport } from './transport/request.ts';
+
+export interface SvcClientOptions {
+  /** Address of the control plane, such as `https://localhost:8443`. */
+  readonly baseUrl: string;
+  /** API key or account token. Only sign-up works without one. */
+  readonly apiKey?: string;
+  /** PEM of the certificate authority to trust, for a service with its own CA. Ignored when `fetch` is given. */
+  readonly ca?: string | Uint8Array;
+  /** Replaces the HTTP client. */
+  readonly fetch?: FetchLike;
+  /** Deadline of a call in milliseconds, retries included, where the call does not name its own. Default: each call's. */
+  readonly timeoutMs?: number;
+  /** How often a call that is safe to repeat is tried again. Default 3. */
+  readonly maxRetries?: number;
+}
+
+/** The service, as its customers see it. One client may be shared by any number of calls at once. */
+export class SvcClient {
+  readonly sandboxes: Sandboxes;
+  readonly tenants: Tenants;
+  readonly #http: ClosableFetch;
+
+  constructor(options: SvcClientOptions) {
+    this.#http =
+      options.fetch === undefined ? defaultFetch(options.ca) : { fetch: options.fetch, close };
+    const transport = new Transport({
+      baseUrl: options.baseUrl,
+      fetch: this.#http.fetch,
+      apiKey: options.apiKey,
+      timeoutMs: options.timeoutMs,
+      maxRetries: options.maxRetries,
+    });
+    this.sandboxes = new Sandboxes(transport);
+    this.tenants = new Tenants(transport);
+  }
+
+  /** Closes the connections once the calls that are under way have ended. */
+  async close(): Promise<void> {
+    await this.#http.close();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+async function close(): Promise<void> {
+  // A fetch that the caller brought is the caller's to close.
+}

@@ -1,0 +1,97 @@
+import type { ErrorCode, FieldError, Problem } from '@svc/contract';
+
+/** Codes of failures that happen on the way, before or without an answer of the service. */
+type ClientErrorCode =
+  | 'connection_failed'
+  | 'timeout'
+  | 'invalid_response'
+  | 'stream_ended'
+  | 'unexpected_status';
+
+/** Codes of the service's catalogue and of this client. A newer service may send further ones. */
+export type SvcErrorCode = ErrorCode | ClientErrorCode | (string & {});
+
+interface SvcErrorFields {
+  readonly code: SvcErrorCode;
+  readonly detail: string;
+  readonly status?: number | undefined;
+  readonly requestId?: string | undefined;
+  readonly errors?: readonly FieldError[] | undefined;
+  readonly retryAfterSeconds?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/** A call that failed. Match on `code`; show `detail`; report `requestId`. */
+export class SvcError extends Error {
+  override readonly name = 'SvcError';
+  readonly code: SvcErrorCode;
+  /** HTTP status, or 0 when there was no answer. */
+  readonly status: number;
+  /** One sentence that says what to do. */
+  readonly detail: string;
+  /** Names this call in the service's log, when the service answered. */
+  readonly requestId: string | undefined;
+  /** The fields at fault, for validation problems. */
+  readonly errors: readonly FieldError[];
+  /** How long the service asks to wait before the next try. */
+  readonly retryAfterSeconds: number | undefined;
+
+  constructor(fields: SvcErrorFields) {
+    super(
+      `${fields.detail} (${fields.code})`,
+      fields.cause === undefined ? undefined : { cause: fields.cause },
+    );
+    this.code = fields.code;
+    this.status = fields.status ?? 0;
+    this.detail = fields.detail;
+    this.requestId = fields.requestId;
+    this.errors = fields.errors ?? [];
+    this.retryAfterSeconds = fields.retryAfterSeconds;
+  }
+}
+
+/** Problem bodies are small; whatever is larger did not come from the service. */
+const MAX_PROBLEM_CHARS = 256 * 1024;
+
+/** The error that an answer with a failure status stands for. Reads the body. */
+export async function errorOfResponse(response: Response): Promise<SvcError> {
+  const requestId = response.headers.get('x-request-id') ?? undefined;
+  const text = (await response.text().catch(() => '')).slice(0, MAX_PROBLEM_CHARS);
+  const problem = parseProblem(text);
+  return new SvcError({
+    code: problem?.code ?? 'unexpected_status',
+    detail:
+      problem?.detail ??
+      `The address answered ${response.status} and no problem description; check that it is the service.`,
+    status: response.status,
+    requestId: problem?.request_id ?? requestId,
+    errors: problem?.errors,
+    retryAfterSeconds: retryAfter(response.headers.get('retry-after')),
+  });
+}
+
+function parseProblem(text: string): Problem | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isProblem(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function isProblem(value: unknown): value is Problem {
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'code' in value &&
+    typeof value.code === 'string' &&
+    'detail' in value &&
+    typeof value.detail === 'string'
+  );
+}
+
+/** Seconds of a Retry-After header; its date form is not used by the service. */
+function retryAfter(header: string | null): number | undefined {
+  if (header === null || !/^\d{1,6}$/.test(header.trim())) return undefined;
+  return Number(header);
+}

@@ -1,0 +1,177 @@
+import { errorOfResponse, SvcError } from '../errors.ts';
+import { Deadline } from './deadline.ts';
+import type { FetchLike } from './fetch.ts';
+import { withRetries } from './retry.ts';
+
+/** What every call accepts. */
+export interface CallOptions {
+  /** Ends the call when it fires; the call then rejects with the signal's reason. */
+  readonly signal?: AbortSignal;
+  /** Deadline of the whole call in milliseconds, retries included. */
+  readonly timeoutMs?: number;
+}
+
+/** A body that `fetch` takes; an async iterable is streamed. */
+export type RequestBody =
+  | string
+  | Uint8Array
+  | ReadableStream<Uint8Array>
+  | AsyncIterable<Uint8Array>;
+
+/** One call, before it becomes HTTP. */
+export interface ApiRequest {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string | number | undefined>>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly json?: unknown;
+  readonly body?: RequestBody;
+  /** Whether repeating the call does no harm. Default: GET and DELETE. */
+  readonly repeatable?: boolean;
+  /** Deadline where neither the call nor the client names one, in milliseconds. */
+  readonly defaultTimeoutMs?: number;
+  readonly options?: CallOptions | undefined;
+}
+
+/** An answer whose body is still to be read, and the deadline that ends the reading. */
+export interface RawAnswer {
+  readonly response: Response;
+  readonly deadline: Deadline;
+}
+
+export interface TransportOptions {
+  readonly baseUrl: string;
+  readonly fetch: FetchLike;
+  readonly apiKey?: string | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly maxRetries?: number | undefined;
+}
+
+const DEFAULT_TIMEOUT_MS = 60_000;
+const DEFAULT_MAX_RETRIES = 3;
+
+/** Turns calls into HTTP requests: address, credential, deadline, retries, typed failures. */
+export class Transport {
+  readonly #baseUrl: string;
+  readonly #options: TransportOptions;
+
+  constructor(options: TransportOptions) {
+    this.#options = options;
+    this.#baseUrl = checkBaseUrl(options.baseUrl);
+  }
+
+  /** Sends a call and reads its JSON answer. */
+  async json<T>(request: ApiRequest): Promise<T> {
+    return this.#run(request, async (response) => {
+      try {
+        return (await response.json()) as T;
+      } catch (cause) {
+        throw new SvcError({
+          code: 'invalid_response',
+          detail:
+            'The answer was cut off or is not JSON; try again, and check what answers at this address.',
+          status: response.status,
+          requestId: response.headers.get('x-request-id') ?? undefined,
+          cause,
+        });
+      }
+    });
+  }
+
+  /** Sends a call whose answer has no body of interest. */
+  async empty(request: ApiRequest): Promise<void> {
+    await this.#run(request, async (response) => {
+      await response.body?.cancel();
+    });
+  }
+
+  /** Sends a call and hands its answer over unread; the deadline goes on holding while it is read. */
+  async raw(request: ApiRequest): Promise<RawAnswer> {
+    return this.#run(request, async (response, deadline) => ({ response, deadline }));
+  }
+
+  async #run<T>(
+    request: ApiRequest,
+    read: (response: Response, deadline: Deadline) => Promise<T>,
+  ): Promise<T> {
+    const timeoutMs =
+      request.options?.timeoutMs ??
+      this.#options.timeoutMs ??
+      request.defaultTimeoutMs ??
+      DEFAULT_TIMEOUT_MS;
+    const deadline = new Deadline(timeoutMs, request.options?.signal);
+    const repeatable = request.repeatable ?? request.method !== 'POST';
+    const maxRetries = repeatable ? (this.#options.maxRetries ?? DEFAULT_MAX_RETRIES) : 0;
+    try {
+      return await withRetries(maxRetries, deadline.signal, async () =>
+        read(await this.#send(request, deadline.signal), deadline),
+      );
+    } catch (error) {
+      if (deadline.signal.aborted) throw deadline.failure();
+      throw error;
+    }
+  }
+
+  async #send(request: ApiRequest, signal: AbortSignal): Promise<Response> {
+    signal.throwIfAborted();
+    const url = `${this.#baseUrl}${request.path}${queryString(request.query)}`;
+    const response = await this.#options.fetch(url, this.#init(request, signal)).catch((cause) => {
+      throw new SvcError({
+        code: 'connection_failed',
+        detail: `Could not reach ${this.#baseUrl}: ${reasonOf(cause)}.`,
+        cause,
+      });
+    });
+    if (!response.ok) throw await errorOfResponse(response);
+    return response;
+  }
+
+  #init(request: ApiRequest, signal: AbortSignal): RequestInit {
+    const headers: Record<string, string> = { accept: 'application/json', ...request.headers };
+    if (this.#options.apiKey !== undefined)
+      headers.authorization = `Bearer ${this.#options.apiKey}`;
+    const init: RequestInit & { duplex?: 'half' } = {
+      method: request.method,
+      headers,
+      signal,
+      redirect: 'error',
+    };
+    if (request.json !== undefined) {
+      headers['content-type'] = 'application/json';
+      init.body = JSON.stringify(request.json);
+    } else if (request.body !== undefined) {
+      // undici streams async iterables; the web's type of a body does not name them.
+      init.body = request.body as NonNullable<RequestInit['body']>;
+      init.duplex = 'half';
+    }
+    return init;
+  }
+}
+
+/** The address without a trailing slash. */
+function checkBaseUrl(baseUrl: string): string {
+  if (!URL.canParse(baseUrl) || !/^https?:\/\//.test(baseUrl)) {
+    throw new TypeError(
+      `baseUrl must be an address such as https://localhost:8443, not "${baseUrl}"`,
+    );
+  }
+  return baseUrl.replace(/\/+$/, '');
+}
+
+function queryString(query: ApiRequest['query']): string {
+  const search = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined) search.set(name, String(value));
+  }
+  return search.size === 0 ? '' : `?${search}`;
+}
+
+/** The innermost message: fetch wraps the reason of a failed connection in "fetch failed". */
+function reasonOf(error: unknown): string {
+  let innermost = error;
+  while (innermost instanceof Error && innermost.cause instanceof Error)
+    innermost = innermost.cause;
+  if (!(innermost instanceof Error)) return String(innermost);
+  const code = 'code' in innermost ? String(innermost.code) : undefined;
+  return innermost.message === '' ? (code ?? innermost.name) : innermost.message;
+}

@@ -1,0 +1,68 @@
+/**
+ * Runs the tests and ends with one line of totals: `N passed, N failed`.
+ * Arguments go to vitest, so `npm test -- packages/sdk` runs that folder's tests.
+ */
+
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** The totals of vitest's JSON report. */
+interface Report {
+  readonly numPassedTests: number;
+  readonly numFailedTests: number;
+  readonly numTotalTests: number;
+  /** False also when a file could not be loaded or an error escaped, which count no test. */
+  readonly success: boolean;
+}
+
+const directory = await mkdtemp(join(tmpdir(), 'svc-test-'));
+try {
+  process.exitCode = await runTests(join(directory, 'report.json'), process.argv.slice(2));
+} finally {
+  await rm(directory, { recursive: true, force: true });
+}
+
+async function runTests(reportFile: string, args: readonly string[]): Promise<number> {
+  const vitest = spawn(
+    process.execPath,
+    [
+      'node_modules/vitest/vitest.mjs',
+      'run',
+      '--reporter=default',
+      '--reporter=json',
+      `--outputFile.json=${reportFile}`,
+      ...args,
+    ],
+    { stdio: 'inherit' },
+  );
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+    process.on(signal, () => vitest.kill(signal));
+  }
+  const [code] = (await once(vitest, 'exit')) as [number | null];
+  const report = await readReport(reportFile);
+  if (report === undefined) {
+    console.log('0 passed, 1 failed');
+    return code || 1;
+  }
+  const failed = failures(report);
+  console.log(`${report.numPassedTests} passed, ${failed} failed`);
+  return code || (failed > 0 ? 1 : 0);
+}
+
+async function readReport(file: string): Promise<Report | undefined> {
+  try {
+    return JSON.parse(await readFile(file, 'utf8')) as Report;
+  } catch (error) {
+    console.error('svc: vitest left no report:', error);
+    return undefined;
+  }
+}
+
+/** Failed tests, at least one when the run as a whole failed, and every test that did not run. */
+function failures(report: Report): number {
+  const notRun = report.numTotalTests - report.numPassedTests - report.numFailedTests;
+  return Math.max(report.numFailedTests + notRun, report.success ? 0 : 1);
+}
