@@ -1,0 +1,103 @@
+import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { openStore } from '../store.ts';
+import { EmbeddedPostgres, type EmbeddedPostgresEvent } from './embedded-postgres.ts';
+import { findPostmaster } from './postmaster.ts';
+
+const PLACEMENT = { memoryOvercommit: 1, unreachableMs: 30_000, sandboxesPerTenant: 1 };
+
+let root: string;
+let dataDirectory: string;
+let events: EmbeddedPostgresEvent[];
+
+beforeEach(async () => {
+  root = await mkdtemp(join(tmpdir(), 'svc-pg-'));
+  // Nobody but the owner may pass: the server's own account cannot search this path.
+  await chmod(root, 0o700);
+  dataDirectory = join(root, 'data');
+  events = [];
+});
+
+afterEach(async () => {
+  await rm(root, { recursive: true, force: true });
+});
+
+async function start(): Promise<EmbeddedPostgres> {
+  return EmbeddedPostgres.start({ dataDirectory, onEvent: (event) => events.push(event) });
+}
+
+async function query(url: string, text: string): Promise<unknown[]> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    return (await client.query(text)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+async function failure(work: Promise<unknown>): Promise<unknown> {
+  return work.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+}
+
+const postmaster = () => findPostmaster(join(dataDirectory, 'postgres'));
+
+test('starts below a directory that others cannot search, and leaves no process behind', async () => {
+  const server = await start();
+  expect(await query(server.url, 'show fsync')).toEqual([{ fsync: 'on' }]);
+  expect(await query(server.url, 'show listen_addresses')).toEqual([{ listen_addresses: '' }]);
+  await server.close();
+  expect(await postmaster()).toBeUndefined();
+  expect(await readdir(dataDirectory)).toEqual(['postgres', 'postgres.log']);
+});
+
+test('keeps its data over a stop and a start', async () => {
+  const first = await start();
+  await query(first.url, 'create table kept as select 42 as answer');
+  await first.close();
+  const second = await start();
+  expect(await query(second.url, 'select * from kept')).toEqual([{ answer: 42 }]);
+  await second.close();
+});
+
+test('adopts the server of a run that crashed', async () => {
+  const crashed = await start();
+  const pid = await postmaster();
+  const next = await start();
+  expect(events.at(-1)).toEqual({ kind: 'adopted', pid });
+  expect(await query(next.url, 'select 1 as one')).toEqual([{ one: 1 }]);
+  await Promise.all([next.close(), crashed.close()]);
+  expect(await postmaster()).toBeUndefined();
+});
+
+test('starts the server again when it dies; the store fails typed, then recovers by itself', async () => {
+  const server = await start();
+  const store = await openStore({ url: server.url, placement: PLACEMENT });
+  const pid = await postmaster();
+  if (pid === undefined) throw new Error('no server');
+  process.kill(pid, 'SIGKILL');
+  // Its backends notice within a moment that the server is gone.
+  await expect
+    .poll(() => failure(store.ping()))
+    .toMatchObject({
+      code: 'database_unavailable',
+      status: 503,
+    });
+  await expect.poll(() => failure(store.ping()), { timeout: 20_000 }).toBeUndefined();
+  expect(await postmaster()).not.toBe(pid);
+  await store.close();
+  await server.close();
+});
+
+test('an interrupted first start leaves nothing that the next one stumbles over', async () => {
+  await mkdir(join(dataDirectory, 'postgres.new-1', 'base'), { recursive: true });
+  const server = await start();
+  await server.close();
+  expect(await readdir(dataDirectory)).toEqual(['postgres', 'postgres.log']);
+});

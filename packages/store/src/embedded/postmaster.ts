@@ -1,0 +1,109 @@
+import { spawn } from 'node:child_process';
+import { open, readdir, readFile, readlink, rm, stat, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import type { PostgresBinaries } from './binaries.ts';
+import { ENTERED_DIRECTORY, serverEnvironment } from './cluster.ts';
+import { serverArguments } from './settings.ts';
+import type { Account } from './system-user.ts';
+
+const LOG_LIMIT_BYTES = 8 * 1024 * 1024;
+const POLL_MS = 50;
+const STOP_STEPS = [
+  { signal: 'SIGINT', timeoutMs: 15_000 },
+  { signal: 'SIGQUIT', timeoutMs: 5_000 },
+  { signal: 'SIGKILL', timeoutMs: 5_000 },
+] as const;
+
+/** What is needed to start the server process of one cluster. */
+export interface PostmasterOptions {
+  readonly directory: string;
+  readonly socketDirectory: string;
+  readonly logFile: string;
+  readonly binaries: PostgresBinaries;
+  readonly account: Account;
+}
+
+/** Process id of the server that runs on this cluster now, whoever started it. */
+export async function findPostmaster(directory: string): Promise<number | undefined> {
+  const pidFile = await readFile(join(directory, 'postmaster.pid'), 'utf8').catch(() => '');
+  const pid = Number.parseInt(pidFile, 10);
+  return Number.isInteger(pid) && (await runsIn(pid, directory)) ? pid : undefined;
+}
+
+/** Starts the server as a process of its own that outlives this one, and returns its process id. */
+export async function spawnPostmaster(options: PostmasterOptions): Promise<number> {
+  await removeStalePidFile(options.directory);
+  await boundLog(options.logFile);
+  const log = await open(options.logFile, 'a', 0o600);
+  try {
+    const child = spawn(
+      join(options.binaries.directory, 'postgres'),
+      ['-D', ENTERED_DIRECTORY, ...serverArguments(options.socketDirectory)],
+      {
+        cwd: options.directory,
+        ...options.account,
+        env: serverEnvironment(),
+        detached: true,
+        stdio: ['ignore', log.fd, log.fd],
+      },
+    );
+    await new Promise<void>((resolve, reject) => {
+      child.once('spawn', resolve);
+      child.once('error', reject);
+    });
+    child.unref();
+    if (child.pid === undefined) throw new Error('The PostgreSQL server has no process id.');
+    return child.pid;
+  } finally {
+    await log.close();
+  }
+}
+
+/** Ends the server: clients are disconnected and a checkpoint is written; harsher when it hangs. */
+export async function stopPostmaster(directory: string): Promise<void> {
+  for (const { signal, timeoutMs } of STOP_STEPS) {
+    const pid = await findPostmaster(directory);
+    if (pid === undefined) return;
+    signalProcess(pid, signal);
+    const deadline = Date.now() + timeoutMs;
+    while (Date.now() < deadline) {
+      if (!(await runsIn(pid, directory))) return;
+      await delay(POLL_MS);
+    }
+  }
+  throw new Error(`The PostgreSQL server on ${directory} does not end.`);
+}
+
+/** Whether a live process has this directory as its own: process ids alone are reused. */
+export async function runsIn(pid: number, directory: string): Promise<boolean> {
+  const current = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
+  return current === directory;
+}
+
+/**
+ * PostgreSQL refuses to start while any process has the id in its pid file. The file also guards
+ * against backends that survived their server, so it only goes when no process is in the cluster.
+ */
+async function removeStalePidFile(directory: string): Promise<void> {
+  for (const entry of await readdir('/proc')) {
+    if (/^\d+$/.test(entry) && (await runsIn(Number(entry), directory))) return;
+  }
+  await rm(join(directory, 'postmaster.pid'), { force: true });
+}
+
+async function boundLog(file: string): Promise<void> {
+  const size = await stat(file).then(
+    (info) => info.size,
+    () => 0,
+  );
+  if (size > LOG_LIMIT_BYTES) await truncate(file, 0);
+}
+
+function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

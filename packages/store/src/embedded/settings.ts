@@ -1,0 +1,24 @@
+/** Server settings of the embedded database: a small ledger that must not lose what it said it kept. */
+const SETTINGS: Readonly<Record<string, string>> = {
+  listen_addresses: '',
+  max_connections: '40',
+  shared_buffers: '32MB',
+  max_wal_size: '256MB',
+  fsync: 'on',
+  synchronous_commit: 'on',
+  wal_level: 'minimal',
+  max_wal_senders: '0',
+  max_logical_replication_workers: '0',
+  max_parallel_workers: '0',
+  io_method: 'sync',
+  jit: 'off',
+  timezone: 'UTC',
+  lc_messages: 'C',
+  log_timezone: 'UTC',
+};
+
+/** Command line of `postgres` for a server that listens on a Unix socket in `socketDirectory` only. */
+export function serverArguments(socketDirectory: string): string[] {
+  const settings = { ...SETTINGS, unix_socket_directories: socketDirectory };
+  return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+}

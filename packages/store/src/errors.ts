@@ -1,0 +1,55 @@
+import { ServiceError } from '@svc/contract';
+
+/** SQLSTATE classes and codes that say the server cannot serve now, whatever was asked. */
+const UNAVAILABLE_CLASSES = ['08', '53', '57', '58'];
+const UNAVAILABLE_CODES = ['55P03', '25006', '25P03', '3D000', '28000', '28P01'];
+const DISK_FULL = '53100';
+const NODE_CODES = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOENT',
+  'EPIPE',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'EACCES',
+]);
+/** Failures for which pg has a sentence and no code. */
+const PG_MESSAGES =
+  /connection terminated|timeout exceeded when trying to connect|query read timeout|connection error and is not queryable|client was closed|cannot use a pool after calling end|timeout expired/i;
+
+/** Whether the connection that met this error should not be used again. */
+export function isConnectionError(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = codeOf(error);
+  if (code !== undefined && (NODE_CODES.has(code) || unavailable(code))) return true;
+  if (error instanceof AggregateError) return error.errors.some(isConnectionError);
+  return PG_MESSAGES.test(error.message);
+}
+
+/** Maps failures to reach or use the server to `database_unavailable`; others stay as they are. */
+export function mapDatabaseError(error: unknown): unknown {
+  if (error instanceof ServiceError || !isConnectionError(error)) return error;
+  const detail =
+    error instanceof Error && codeOf(error) === DISK_FULL
+      ? 'The database has no space left; try again when the operator has freed some.'
+      : undefined;
+  return new ServiceError('database_unavailable', detail, {
+    cause: error,
+    headers: { 'retry-after': '1' },
+  });
+}
+
+function unavailable(code: string): boolean {
+  return (
+    code.length === 5 &&
+    (UNAVAILABLE_CODES.includes(code) || UNAVAILABLE_CLASSES.some((name) => code.startsWith(name)))
+  );
+}
+
+function codeOf(error: Error): string | undefined {
+  const code = (error as { code?: unknown }).code;
+  return typeof code === 'string' ? code : undefined;
+}

@@ -1,0 +1,7 @@
+import type { Migration } from 'kysely';
+import * as ledger from './0001-ledger.ts';
+
+/** Every migration by name, in the order they run. Names and contents never change once released. */
+export const MIGRATIONS: Readonly<Record<string, Migration>> = {
+  '0001-ledger': ledger,
+};

@@ -1,0 +1,88 @@
+import { type Kysely, sql } from 'kysely';
+import type { OtpSubjectKind, Schema } from '../schema.ts';
+
+/** Who asked for a code, and how many requests an hour are allowed. */
+export interface OtpRequest {
+  readonly kind: OtpSubjectKind;
+  readonly subject: string;
+  readonly mostPerHour: number;
+}
+
+/** One-time codes, one per address, and the counters of requests for them. */
+export class OtpRepository {
+  readonly #db: Kysely<Schema>;
+
+  constructor(db: Kysely<Schema>) {
+    this.#db = db;
+  }
+
+  /**
+   * Counts a request unless the last hour is full.
+   * Answers 0 when it was counted, else the seconds until the next one will be.
+   */
+  async countRequest(request: OtpRequest): Promise<number> {
+    const recent = sql`array(select hit from unnest(counter.hits) hit where hit > now() - interval '1 hour')`;
+    const counted = await sql`
+      insert into otp_requests as counter (kind, subject, hits)
+      values (${request.kind}, ${request.subject}, array[now()])
+      on conflict (kind, subject) do update set hits = ${recent} || now()
+      where cardinality(${recent}) < ${request.mostPerHour}
+      returning 1`.execute(this.#db);
+    return counted.rows.length > 0 ? 0 : this.#secondsUntilFree(request);
+  }
+
+  async #secondsUntilFree(request: OtpRequest): Promise<number> {
+    const { rows } = await sql<{ seconds: number }>`
+      select ceil(extract(epoch from min(hit) + interval '1 hour' - now()))::int as seconds
+      from otp_requests, unnest(hits) hit
+      where kind = ${request.kind} and subject = ${request.subject}
+        and hit > now() - interval '1 hour'`.execute(this.#db);
+    return Math.max(1, rows[0]?.seconds ?? 1);
+  }
+
+  /** Keeps a code for this address in the place of any earlier one. */
+  async put(email: string, codeHash: Buffer, lifetimeSeconds: number): Promise<void> {
+    await sql`
+      insert into otp_codes (email, code_hash, expires_at)
+      values (${email}, ${codeHash}, now() + make_interval(secs => ${lifetimeSeconds}))
+      on conflict (email) do update
+      set code_hash = excluded.code_hash, expires_at = excluded.expires_at,
+          attempts = 0, created_at = now()`.execute(this.#db);
+  }
+
+  /** Takes one of the tries of this address's code and answers its hash; undefined when none is left. */
+  async takeTry(email: string, mostTries: number): Promise<Buffer | undefined> {
+    const row = await this.#db
+      .updateTable('otp_codes')
+      .set((eb) => ({ attempts: eb('attempts', '+', 1) }))
+      .where('email', '=', email)
+      .where('attempts', '<', mostTries)
+      .where('expires_at', '>', sql<Date>`now()`)
+      .returning('code_hash')
+      .executeTakeFirst();
+    return row?.code_hash;
+  }
+
+  /** Uses up the code; true for exactly one caller. */
+  async consume(email: string, codeHash: Buffer): Promise<boolean> {
+    const result = await this.#db
+      .deleteFrom('otp_codes')
+      .where('email', '=', email)
+      .where('code_hash', '=', codeHash)
+      .executeTakeFirst();
+    return result.numDeletedRows === 1n;
+  }
+
+  /** Forgets this address's code, as when it could not be sent. */
+  async discard(email: string): Promise<void> {
+    await this.#db.deleteFrom('otp_codes').where('email', '=', email).execute();
+  }
+
+  /** Removes expired codes and counters of subjects that have not asked for an hour. */
+  async removeExpired(): Promise<void> {
+    await sql`delete from otp_codes where expires_at < now()`.execute(this.#db);
+    await sql`
+      delete from otp_requests where not exists
+        (select from unnest(hits) hit where hit > now() - interval '1 hour')`.execute(this.#db);
+  }
+}

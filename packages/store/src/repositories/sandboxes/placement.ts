@@ -1,0 +1,207 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { SandboxRow, Schema } from '../../schema.ts';
+
+/** Memory of a sandbox whose request and template name none. */
+const FALLBACK_MEMORY_MIB = 1024;
+/** A worker this close to the end of its real memory gets nothing new, however much is promised. */
+const LEAST_FREE_MEMORY_MIB = 256;
+/** Another request may take a worker's last room between the choice and the update. */
+const MOST_ATTEMPTS = 5;
+
+/** Rules of placement, from configuration. */
+export interface PlacementRules {
+  /** Memory that may be promised for each MiB a worker has; guests rarely use what they are given. */
+  readonly memoryOvercommit: number;
+  /** Workers silent for longer are not placed on. */
+  readonly unreachableMs: number;
+  readonly sandboxesPerTenant: number;
+}
+
+/** What is to be placed. */
+export interface PlacementRequest {
+  readonly vmId: string;
+  readonly tenantId: string;
+  readonly template: string;
+  readonly vcpu: number | undefined;
+  readonly memoryMib: number | undefined;
+  readonly diskMib: number | undefined;
+  readonly idleTimeoutSeconds: number;
+  readonly maxLifetimeSeconds: number;
+  readonly metadata: Record<string, unknown>;
+  readonly persistenceUrl: string | undefined;
+}
+
+export type PlacementRefusal =
+  | 'tenant_limit'
+  | 'no_workers'
+  | 'template_not_available'
+  | 'no_capacity';
+
+export type Placement =
+  | { readonly placed: SandboxRow }
+  | { readonly placed?: never; readonly refusal: PlacementRefusal };
+
+type Need = Pick<PlacementRequest, 'template' | 'memoryMib'>;
+
+/**
+ * Reserves a row and the capacity for it on the worker with most to spare: in one statement, so
+ * that no two requests get the same room and a crash leaves all of it or nothing.
+ * Rows are locked in the order tenant, worker, as wherever counters change.
+ */
+export async function reserve(
+  db: Kysely<Schema>,
+  request: PlacementRequest,
+  rules: PlacementRules,
+): Promise<Placement> {
+  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+    const { rows } = await sql<SandboxRow>`
+      with allowed as (
+        select tenant_id from tenants
+        where tenant_id = ${request.tenantId} and active_sandboxes < ${rules.sandboxesPerTenant}
+        for update
+      ), ${chooseWorker(request, rules, [], sql`exists (select from allowed)`)},
+      counted as (
+        update tenants set active_sandboxes = active_sandboxes + 1
+        from chosen where tenants.tenant_id = ${request.tenantId}
+      )
+      insert into sandboxes (vm_id, tenant_id, worker_id, state, template, vcpu, memory_mib, disk_mib,
+        idle_timeout_seconds, max_lifetime_seconds, metadata, persistence_url)
+      select ${request.vmId}, ${request.tenantId}, chosen.worker_id, 'creating', ${request.template},
+        coalesce(${request.vcpu ?? null}::int, chosen.vcpu), chosen.need,
+        coalesce(${request.diskMib ?? null}::int, chosen.disk_mib),
+        ${request.idleTimeoutSeconds}, ${request.maxLifetimeSeconds},
+        ${JSON.stringify(request.metadata)}::jsonb, ${request.persistenceUrl ?? null}
+      from chosen
+      returning *`.execute(db);
+    if (rows[0] !== undefined) return { placed: rows[0] };
+    const refusal = await explain(db, request, rules, []);
+    if (refusal !== undefined) return { refusal };
+  }
+  return { refusal: 'no_capacity' };
+}
+
+/**
+ * Places a sandbox that its worker would not start on another one, under the next generation.
+ * Refused when it has left `creating`, which is how a deletion in between is seen (`superseded`).
+ */
+export async function placeAgain(
+  db: Kysely<Schema>,
+  current: SandboxRow,
+  need: Need,
+  rules: PlacementRules,
+  excluded: readonly string[],
+): Promise<Placement | { readonly placed?: never; readonly refusal: 'superseded' }> {
+  for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
+    const { rows } = await sql<SandboxRow>`
+      with allowed as (
+        select worker_id, memory_mib from sandboxes
+        where vm_id = ${current.vm_id} and generation = ${current.generation}
+          and state in ('creating', 'configuring', 'booting')
+        for update
+      ), ${chooseWorker(need, rules, excluded, sql`exists (select from allowed)`)},
+      freed as (
+        update workers set reserved_memory_mib = reserved_memory_mib - allowed.memory_mib
+        from allowed, chosen where workers.worker_id = allowed.worker_id
+      )
+      update sandboxes
+      set worker_id = chosen.worker_id, memory_mib = chosen.need, state = 'creating',
+          generation = generation + 1, revision = 0, placed_at = now()
+      from chosen where vm_id = ${current.vm_id} and generation = ${current.generation}
+        and state in ('creating', 'configuring', 'booting')
+      returning sandboxes.*`.execute(db);
+    if (rows[0] !== undefined) return { placed: rows[0] };
+    const refusal = await explain(db, need, rules, excluded);
+    if (refusal !== undefined) return { refusal };
+    if (!(await isUnstarted(db, current))) return { refusal: 'superseded' };
+  }
+  return { refusal: 'no_capacity' };
+}
+
+/** The CTEs `candidate` and `chosen`: the roomiest worker that fits, its memory reserved. */
+function chooseWorker(
+  need: Need,
+  rules: PlacementRules,
+  excluded: readonly string[],
+  condition: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  return sql`
+    candidate as (
+      select offer.*, ${spare(rules)} as spare from ${offers(need, rules, excluded)}
+      where ready and ${fits(rules)} and ${condition}
+      order by ${spare(rules)} desc, offer.worker_id limit 1
+    ), chosen as (
+      update workers set reserved_memory_mib = workers.reserved_memory_mib + candidate.need
+      from candidate where workers.worker_id = candidate.worker_id
+        and workers.memory_mib * ${rules.memoryOvercommit}::float8 - workers.reserved_memory_mib >= candidate.need
+      returning workers.worker_id, candidate.need, candidate.vcpu, candidate.disk_mib
+    )`;
+}
+
+/** One row for each reachable worker that knows the template. */
+function offers(
+  need: Need,
+  rules: PlacementRules,
+  excluded: readonly string[],
+): RawBuilder<unknown> {
+  return sql`(
+    select workers.worker_id, workers.memory_mib as total_memory_mib, workers.free_memory_mib,
+      workers.reserved_memory_mib, known.ready, known.vcpu, known.disk_mib,
+      coalesce(${need.memoryMib ?? null}::int, known.memory_mib, ${FALLBACK_MEMORY_MIB}) as need
+    from workers, jsonb_to_recordset(workers.templates)
+      as known(template text, ready boolean, vcpu int, memory_mib int, disk_mib int)
+    where ${reachable(rules)} and known.template = ${need.template}
+      and workers.worker_id <> all(${[...excluded]}::text[])
+  ) offer`;
+}
+
+function spare(rules: PlacementRules): RawBuilder<unknown> {
+  return sql`(offer.total_memory_mib * ${rules.memoryOvercommit}::float8 - offer.reserved_memory_mib)`;
+}
+
+function fits(rules: PlacementRules): RawBuilder<unknown> {
+  return sql`(${spare(rules)} >= offer.need
+    and coalesce(offer.free_memory_mib, ${LEAST_FREE_MEMORY_MIB}) >= ${LEAST_FREE_MEMORY_MIB})`;
+}
+
+function reachable(rules: PlacementRules): RawBuilder<unknown> {
+  return sql`(workers.heartbeat_at > now() - make_interval(secs => ${rules.unreachableMs / 1000}))`;
+}
+
+/** Why nothing was placed; undefined when something would fit now. */
+async function explain(
+  db: Kysely<Schema>,
+  request: Need & { readonly tenantId?: string },
+  rules: PlacementRules,
+  excluded: readonly string[],
+): Promise<PlacementRefusal | undefined> {
+  const { rows } = await sql<{
+    limited: boolean;
+    workers: boolean;
+    offered: boolean;
+    fitting: boolean;
+  }>`
+    select
+      exists (select from tenants where tenant_id = ${request.tenantId ?? null}
+        and active_sandboxes >= ${rules.sandboxesPerTenant}) as limited,
+      exists (select from workers where ${reachable(rules)}) as workers,
+      exists (select from ${offers(request, rules, [])} where ready) as offered,
+      exists (select from ${offers(request, rules, excluded)} where ready and ${fits(rules)}) as fitting`.execute(
+    db,
+  );
+  const facts = rows[0];
+  if (facts?.limited) return 'tenant_limit';
+  if (!facts?.workers) return 'no_workers';
+  if (!facts.offered) return 'template_not_available';
+  return facts.fitting ? undefined : 'no_capacity';
+}
+
+async function isUnstarted(db: Kysely<Schema>, sandbox: SandboxRow): Promise<boolean> {
+  const row = await db
+    .selectFrom('sandboxes')
+    .select('vm_id')
+    .where('vm_id', '=', sandbox.vm_id)
+    .where('generation', '=', sandbox.generation)
+    .where('state', 'in', ['creating', 'configuring', 'booting'])
+    .executeTakeFirst();
+  return row !== undefined;
+}

@@ -1,0 +1,44 @@
+import type { WorkerSandbox } from '@svc/contract';
+import { type Kysely, sql } from 'kysely';
+import type { SandboxRow, Schema } from '../../schema.ts';
+import { MOVES } from './moves.ts';
+
+/**
+ * Takes over what a worker reports of its live sandboxes, in one statement. A report counts for
+ * the generation it names, placed on this worker, if it is not older than what is known and its
+ * state is the known one or can be reached from it. Answers the rows that changed.
+ *
+ * Reserved memory is what was promised, so it stays as it is whatever a worker reports.
+ */
+export async function applyReports(
+  db: Kysely<Schema>,
+  workerId: string,
+  reports: readonly WorkerSandbox[],
+): Promise<SandboxRow[]> {
+  const live = reports.filter((report) => report.state !== 'destroyed');
+  if (live.length === 0) return [];
+  const { rows } = await sql<SandboxRow>`
+    update sandboxes known
+    set state = report.state, vcpu = report.vcpu, cpu_fraction = report.cpu_fraction,
+      disk_mib = report.disk_mib, rootfs = report.rootfs, host_port = report.host_port,
+      endpoint = report.endpoint, running_at = coalesce(known.running_at, report.running_at),
+      active_connections = report.active_connections,
+      cpu_seconds = greatest(known.cpu_seconds, report.cpu_seconds),
+      agent_status = report.agent_status, agent_exit_code = report.agent_exit_code,
+      revision = coalesce(report.revision, known.revision)
+    from jsonb_to_recordset(${JSON.stringify(live)}::jsonb) as report(
+      vm_id text, generation int, revision int, state text, vcpu int, cpu_fraction float8,
+      disk_mib int, rootfs text, host_port int, endpoint text, running_at timestamptz,
+      active_connections int, cpu_seconds float8, agent_status text, agent_exit_code int)
+    where known.vm_id = report.vm_id and known.generation = report.generation
+      and known.worker_id = ${workerId} and known.state <> 'destroyed'
+      and coalesce(report.revision, known.revision) >= known.revision
+      and (known.state = report.state or (known.state, report.state) in
+        (select * from unnest(${MOVES.from}::text[], ${MOVES.to}::text[])))
+      and (known.state, known.vcpu, known.host_port, known.active_connections, known.cpu_seconds,
+           known.agent_status, known.revision)
+        is distinct from (report.state, report.vcpu, report.host_port, report.active_connections,
+           report.cpu_seconds, report.agent_status, coalesce(report.revision, known.revision))
+    returning known.*`.execute(db);
+  return rows;
+}

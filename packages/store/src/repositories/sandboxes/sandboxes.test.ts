@@ -1,0 +1,263 @@
+import type { WorkerSandbox } from '@svc/contract';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { openStore, type Store } from '../../store.ts';
+import { startTestPostgres, type TestPostgres } from '../../testing.ts';
+import type { PlacementRequest, PlacementRules } from './index.ts';
+
+const RULES: PlacementRules = {
+  memoryOvercommit: 2,
+  unreachableMs: 30_000,
+  sandboxesPerTenant: 50,
+};
+const TENANT = 'usr_1';
+
+let postgres: TestPostgres;
+let store: Store;
+let client: pg.Client;
+
+beforeAll(async () => {
+  postgres = await startTestPostgres();
+  store = await openStore({ url: postgres.url, placement: RULES });
+  client = new pg.Client({ connectionString: postgres.url });
+  await client.connect();
+});
+
+afterAll(async () => {
+  await client?.end();
+  await store?.close();
+  await postgres?.[Symbol.asyncDispose]();
+});
+
+beforeEach(async () => {
+  await client.query('truncate tenants, workers, sandboxes, otp_codes, otp_requests cascade');
+  await store.tenants.findOrCreate('ada@example.com', TENANT);
+});
+
+let counter = 0;
+function request(changes: Partial<PlacementRequest> = {}): PlacementRequest {
+  counter += 1;
+  return {
+    vmId: `vm_${counter}`,
+    tenantId: TENANT,
+    template: 'standard',
+    vcpu: undefined,
+    memoryMib: 512,
+    diskMib: undefined,
+    idleTimeoutSeconds: 60,
+    maxLifetimeSeconds: 7200,
+    metadata: { user_id: 'u' },
+    persistenceUrl: undefined,
+    ...changes,
+  };
+}
+
+async function addWorker(workerId: string, memoryMib: number, ready = true): Promise<void> {
+  await store.workers.register({
+    worker_id: workerId,
+    url: 'https://127.0.0.1:1',
+    certificate: 'pem',
+    version: '0',
+    capacity: { vcpu: 2, memory_mib: memoryMib, disk_mib: 10_000 },
+    templates: [{ template: 'standard', image: 'i', ready, vcpu: 1, memory_mib: 512 }],
+    sandboxes: [],
+  });
+}
+
+async function place(changes: Partial<PlacementRequest> = {}) {
+  const outcome = await store.sandboxes.reserve(request(changes));
+  if (outcome.placed === undefined) throw new Error(outcome.refusal);
+  return outcome.placed;
+}
+
+async function reserved(workerId: string): Promise<number | undefined> {
+  return (await store.workers.find(workerId))?.reserved_memory_mib;
+}
+
+function report(vmId: string, changes: Partial<WorkerSandbox> = {}): WorkerSandbox {
+  return {
+    vm_id: vmId,
+    generation: 1,
+    tenant_id: TENANT,
+    template: 'standard',
+    state: 'running',
+    vcpu: 1,
+    cpu_fraction: 1,
+    memory_mib: 512,
+    disk_mib: 2048,
+    rootfs: 'standard.qcow2',
+    host_port: 2201,
+    endpoint: '10.0.0.1',
+    created_at: new Date().toISOString(),
+    active_connections: 0,
+    cpu_seconds: 1,
+    ...changes,
+  };
+}
+
+test('places on the worker with most to spare and reserves its memory', async () => {
+  await addWorker('small', 1024);
+  await addWorker('large', 4096);
+  const sandbox = await place();
+  expect(sandbox).toMatchObject({
+    worker_id: 'large',
+    state: 'creating',
+    memory_mib: 512,
+    vcpu: 1,
+  });
+  expect(await reserved('large')).toBe(512);
+  expect(await reserved('small')).toBe(0);
+});
+
+test('takes the memory of the template when the request names none', async () => {
+  await addWorker('w', 4096);
+  expect(await place({ memoryMib: undefined })).toMatchObject({ memory_mib: 512 });
+});
+
+test('never promises more than the overcommit allows, whoever asks at the same time', async () => {
+  await addWorker('a', 1024);
+  await addWorker('b', 1024);
+  const outcomes = await Promise.all(
+    Array.from({ length: 20 }, () => store.sandboxes.reserve(request())),
+  );
+  expect(outcomes.filter((outcome) => outcome.placed)).toHaveLength(8);
+  expect(outcomes.filter((outcome) => outcome.placed === undefined)).toHaveLength(12);
+  expect(await reserved('a')).toBe(2048);
+  expect(await reserved('b')).toBe(2048);
+});
+
+test('never places more than the tenant may have, whoever asks at the same time', async () => {
+  await addWorker('w', 100_000);
+  const outcomes = await Promise.all(
+    Array.from({ length: 60 }, () => store.sandboxes.reserve(request())),
+  );
+  expect(outcomes.filter((outcome) => outcome.placed)).toHaveLength(50);
+  expect(outcomes.find((outcome) => !outcome.placed)).toEqual({ refusal: 'tenant_limit' });
+});
+
+test('says why it cannot place', async () => {
+  expect(await store.sandboxes.reserve(request())).toEqual({ refusal: 'no_workers' });
+  await addWorker('w', 1024, false);
+  expect(await store.sandboxes.reserve(request())).toEqual({ refusal: 'template_not_available' });
+  await addWorker('w', 1024);
+  expect(await store.sandboxes.reserve(request({ memoryMib: 4096 }))).toEqual({
+    refusal: 'no_capacity',
+  });
+  await client.query(`update workers set heartbeat_at = now() - interval '1 minute'`);
+  expect(await store.sandboxes.reserve(request())).toEqual({ refusal: 'no_workers' });
+});
+
+test('places again on another worker under the next generation', async () => {
+  await addWorker('a', 4096);
+  const first = await place();
+  await addWorker('b', 2048);
+  const again = await store.sandboxes.placeAgain(first, request(), ['a']);
+  expect(again.placed).toMatchObject({ worker_id: 'b', generation: 2, state: 'creating' });
+  expect([await reserved('a'), await reserved('b')]).toEqual([0, 512]);
+  expect(await store.sandboxes.placeAgain(first, request(), [])).toEqual({ refusal: 'superseded' });
+  expect([await reserved('a'), await reserved('b')]).toEqual([0, 512]);
+});
+
+test('ends a sandbox exactly once and gives its room back', async () => {
+  await addWorker('w', 4096);
+  const sandbox = await place();
+  const ends = await Promise.all(
+    Array.from({ length: 5 }, () =>
+      store.sandboxes.end({ vmId: sandbox.vm_id, generation: 1, reason: 'deleted' }),
+    ),
+  );
+  expect(ends.filter((row) => row !== undefined)).toHaveLength(1);
+  expect(await reserved('w')).toBe(0);
+  const tenant = await store.tenants.find(TENANT);
+  expect(tenant?.active_sandboxes).toBe(0);
+  expect(await store.sandboxes.end({ vmId: sandbox.vm_id, reason: 'deleted' })).toBeUndefined();
+});
+
+test('does not end another generation', async () => {
+  await addWorker('w', 4096);
+  const sandbox = await place();
+  expect(
+    await store.sandboxes.end({ vmId: sandbox.vm_id, generation: 2, reason: 'deleted' }),
+  ).toBeUndefined();
+});
+
+test('forgets what was never started, and only that', async () => {
+  await addWorker('w', 4096);
+  const started = await place();
+  const unstarted = await place();
+  await store.sandboxes.applyReports('w', [report(started.vm_id)]);
+  expect(await store.sandboxes.forget(started.vm_id, 1)).toBeUndefined();
+  expect(await store.sandboxes.forget(unstarted.vm_id, 1)).toBeDefined();
+  expect(await store.sandboxes.find(TENANT, unstarted.vm_id)).toBeUndefined();
+  expect(await reserved('w')).toBe(512);
+});
+
+test('many creates and ends at once keep the counters right', async () => {
+  await addWorker('w', 100_000);
+  await Promise.all(
+    Array.from({ length: 40 }, async () => {
+      const sandbox = await place();
+      await store.sandboxes.end({ vmId: sandbox.vm_id, reason: 'deleted' });
+    }),
+  );
+  expect(await reserved('w')).toBe(0);
+  expect((await store.tenants.find(TENANT))?.active_sandboxes).toBe(0);
+});
+
+test('takes over reports that move forward and refuses those that do not', async () => {
+  await addWorker('w', 4096);
+  const { vm_id } = await place();
+  const apply = async (changes: Partial<WorkerSandbox>) =>
+    (await store.sandboxes.applyReports('w', [report(vm_id, changes)]))[0]?.state;
+  expect(await apply({ state: 'booting' })).toBe('booting');
+  expect(await apply({ state: 'creating' })).toBeUndefined();
+  expect(await apply({ state: 'running', host_port: 2222 })).toBe('running');
+  expect(await apply({ state: 'booting' })).toBeUndefined();
+  expect(await apply({ state: 'paused' })).toBe('paused');
+  expect(await apply({ state: 'running' })).toBe('running');
+  expect(await apply({ state: 'stopping', generation: 2 })).toBeUndefined();
+  expect(await store.sandboxes.applyReports('other', [report(vm_id)])).toEqual([]);
+  await store.sandboxes.end({ vmId: vm_id, reason: 'deleted' });
+  expect(await apply({ state: 'running' })).toBeUndefined();
+});
+
+test('a late report does not undo a newer one', async () => {
+  await addWorker('w', 4096);
+  const { vm_id } = await place();
+  await store.sandboxes.applyReports('w', [report(vm_id, { state: 'paused', revision: 7 })]);
+  expect(
+    await store.sandboxes.applyReports('w', [report(vm_id, { state: 'running', revision: 6 })]),
+  ).toEqual([]);
+  expect(
+    await store.sandboxes.applyReports('w', [report(vm_id, { state: 'running', revision: 8 })]),
+  ).toHaveLength(1);
+});
+
+test('shows a tenant its own records only, and ended ones for a while', async () => {
+  await addWorker('w', 4096);
+  await store.tenants.findOrCreate('bob@example.com', 'usr_2');
+  const { vm_id } = await place();
+  expect(await store.sandboxes.find(TENANT, vm_id)).toBeDefined();
+  expect(await store.sandboxes.find('usr_2', vm_id)).toBeUndefined();
+  await store.sandboxes.end({ vmId: vm_id, reason: 'deleted' });
+  expect(await store.sandboxes.find(TENANT, vm_id)).toMatchObject({ end_reason: 'deleted' });
+  await client.query(`update sandboxes set ended_at = now() - interval '16 minutes'`);
+  expect(await store.sandboxes.find(TENANT, vm_id)).toBeUndefined();
+  expect(await store.sandboxes.list(TENANT)).toEqual([]);
+});
+
+test('finds many at once', async () => {
+  await addWorker('w', 100_000);
+  const placed = await Promise.all(Array.from({ length: 10 }, () => place()));
+  const found = await Promise.all(placed.map((row) => store.sandboxes.find(TENANT, row.vm_id)));
+  expect(found.map((row) => row?.vm_id)).toEqual(placed.map((row) => row.vm_id));
+});
+
+test('knows workers that were lost with sandboxes', async () => {
+  await addWorker('w', 4096);
+  await addWorker('idle', 1024);
+  await place();
+  expect(await store.workers.findLost(300_000)).toEqual([]);
+  await client.query(`update workers set heartbeat_at = now() - interval '6 minutes'`);
+  expect(await store.workers.findLost(300_000)).toEqual(['w']);
+});

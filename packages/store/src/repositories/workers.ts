@@ -1,0 +1,97 @@
+import type {
+  Capacity,
+  FreeCapacity,
+  HeartbeatRequest,
+  RegisterWorkerRequest,
+  WorkerTemplate,
+} from '@svc/contract';
+import { type Kysely, sql } from 'kysely';
+import { type BatchLoad, batchLoad } from '../batch.ts';
+import type { Schema, WorkerRow } from '../schema.ts';
+
+/** Workers of the fleet: where they are, what they hold, when they were last heard of. */
+export class WorkerRepository {
+  readonly #db: Kysely<Schema>;
+  readonly #worker: BatchLoad<string, WorkerRow>;
+
+  constructor(db: Kysely<Schema>) {
+    this.#db = db;
+    this.#worker = batchLoad((ids) => this.#load(ids));
+  }
+
+  async find(workerId: string): Promise<WorkerRow | undefined> {
+    return this.#worker(workerId);
+  }
+
+  async list(): Promise<WorkerRow[]> {
+    return this.#db.selectFrom('workers').selectAll().orderBy('worker_id').execute();
+  }
+
+  /** Adds a worker, or renews one that starts again. */
+  async register(worker: RegisterWorkerRequest): Promise<void> {
+    const facts = {
+      url: worker.url,
+      certificate: worker.certificate,
+      version: worker.version,
+      ...capacityColumns(worker.capacity, worker.templates),
+    };
+    await this.#db
+      .insertInto('workers')
+      .values({ worker_id: worker.worker_id, ...facts })
+      .onConflict((conflict) =>
+        conflict
+          .column('worker_id')
+          .doUpdateSet({ ...facts, free_memory_mib: null, heartbeat_at: sql`now()` }),
+      )
+      .execute();
+  }
+
+  /** Notes a sign of life; false when no such worker is registered. */
+  async heartbeat(workerId: string, report: HeartbeatRequest): Promise<boolean> {
+    const result = await this.#db
+      .updateTable('workers')
+      .set({
+        ...capacityColumns(report.capacity, report.templates),
+        ...freeColumns(report.free),
+        heartbeat_at: sql`now()`,
+      })
+      .where('worker_id', '=', workerId)
+      .executeTakeFirst();
+    return result.numUpdatedRows === 1n;
+  }
+
+  /** Ids of workers silent for longer than this that still have sandboxes in the ledger. */
+  async findLost(silentMs: number): Promise<string[]> {
+    const { rows } = await sql<{ worker_id: string }>`
+      select worker_id from workers
+      where heartbeat_at < now() - make_interval(secs => ${silentMs / 1000})
+        and exists (select from sandboxes
+                    where sandboxes.worker_id = workers.worker_id and state <> 'destroyed')`.execute(
+      this.#db,
+    );
+    return rows.map((row) => row.worker_id);
+  }
+
+  async #load(ids: readonly string[]): Promise<(WorkerRow | undefined)[]> {
+    const rows = await this.#db
+      .selectFrom('workers')
+      .selectAll()
+      .where('worker_id', 'in', [...new Set(ids)])
+      .execute();
+    const byId = new Map(rows.map((row) => [row.worker_id, row]));
+    return ids.map((id) => byId.get(id));
+  }
+}
+
+function capacityColumns(capacity: Capacity, templates: readonly WorkerTemplate[]) {
+  return {
+    vcpu: capacity.vcpu,
+    memory_mib: capacity.memory_mib,
+    disk_mib: capacity.disk_mib,
+    templates: JSON.stringify(templates),
+  };
+}
+
+function freeColumns(free: FreeCapacity) {
+  return { free_memory_mib: free.memory_mib, free_disk_mib: free.disk_mib };
+}

@@ -1,0 +1,134 @@
+import type { EndReason, SandboxState, WorkerTemplate } from '@svc/contract';
+import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely';
+
+/** The tables of the ledger, as the migrations make them. */
+export interface Schema {
+  readonly tenants: TenantsTable;
+  readonly api_keys: ApiKeysTable;
+  readonly otp_codes: OtpCodesTable;
+  readonly otp_requests: OtpRequestsTable;
+  readonly workers: WorkersTable;
+  readonly sandboxes: SandboxesTable;
+  readonly idempotency_keys: IdempotencyKeysTable;
+  readonly audit_records: AuditRecordsTable;
+}
+
+type CreatedAt = ColumnType<Date, Date | undefined, never>;
+
+interface TenantsTable {
+  tenant_id: string;
+  email: string;
+  plan: Generated<string>;
+  /** Sandboxes that are not destroyed; kept by the statements that reserve and end them. */
+  active_sandboxes: Generated<number>;
+  created_at: CreatedAt;
+}
+
+interface ApiKeysTable {
+  key_id: string;
+  tenant_id: string;
+  /** SHA-256 of the whole key. */
+  secret_hash: Buffer;
+  prefix: string;
+  revoked_at: Date | null;
+  created_at: CreatedAt;
+}
+
+interface OtpCodesTable {
+  email: string;
+  code_hash: Buffer;
+  attempts: Generated<number>;
+  expires_at: Date;
+  created_at: CreatedAt;
+}
+
+interface OtpRequestsTable {
+  kind: OtpSubjectKind;
+  subject: string;
+  /** Times of the requests of the last hour. */
+  hits: Date[];
+}
+
+export type OtpSubjectKind = 'email' | 'ip';
+
+interface WorkersTable {
+  worker_id: string;
+  url: string;
+  /** PEM; the only authority trusted for this worker. */
+  certificate: string;
+  version: string;
+  vcpu: number;
+  memory_mib: number;
+  disk_mib: number;
+  free_memory_mib: number | null;
+  free_disk_mib: number | null;
+  /** Memory promised to sandboxes that are not destroyed. */
+  reserved_memory_mib: Generated<number>;
+  templates: JSONColumnType<WorkerTemplate[], string, string>;
+  registered_at: CreatedAt;
+  heartbeat_at: Generated<Date>;
+}
+
+interface SandboxesTable {
+  vm_id: string;
+  tenant_id: string;
+  worker_id: string;
+  generation: Generated<number>;
+  /** Revision of the worker's record last applied. */
+  revision: Generated<number>;
+  state: SandboxState;
+  template: string;
+  vcpu: number | null;
+  cpu_fraction: number | null;
+  memory_mib: number;
+  disk_mib: number | null;
+  rootfs: string | null;
+  host_port: number | null;
+  endpoint: string | null;
+  idle_timeout_seconds: number;
+  max_lifetime_seconds: number;
+  metadata: JSONColumnType<Record<string, unknown>, string, string>;
+  persistence_url: string | null;
+  active_connections: Generated<number>;
+  cpu_seconds: Generated<number>;
+  agent_status: 'running' | 'completed' | 'failed' | null;
+  agent_exit_code: number | null;
+  created_at: CreatedAt;
+  placed_at: Generated<Date>;
+  running_at: Date | null;
+  delete_requested_at: Date | null;
+  ended_at: Date | null;
+  end_reason: EndReason | null;
+}
+
+interface IdempotencyKeysTable {
+  tenant_id: string;
+  operation: string;
+  key: string;
+  body_hash: Buffer;
+  /** What the running request is making, so that a crash half-way can be told from a fresh start. */
+  subject: string;
+  response: JSONColumnType<IdempotentResponse | null, string | null, string>;
+  locked_until: Date;
+  created_at: CreatedAt;
+}
+
+/** A stored answer. */
+export interface IdempotentResponse {
+  readonly status: number;
+  readonly body: unknown;
+}
+
+interface AuditRecordsTable {
+  id: Generated<string>;
+  event: string;
+  tenant_id: string | null;
+  details: JSONColumnType<Record<string, unknown>, string, never>;
+  created_at: CreatedAt;
+}
+
+export type TenantRow = Selectable<TenantsTable>;
+export type ApiKeyRow = Selectable<ApiKeysTable>;
+export type WorkerRow = Selectable<WorkersTable>;
+export type SandboxRow = Selectable<SandboxesTable>;
+export type NewApiKey = Insertable<ApiKeysTable>;
