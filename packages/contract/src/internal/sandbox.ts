@@ -9,6 +9,8 @@ export const WorkerSandbox = Type.Object({
   vm_id: Type.String(),
   /** Rises each time the ledger places this sandbox anew; the higher one wins. */
   generation: Type.Integer({ minimum: 0 }),
+  /** Rises with every change of this record on its worker, so that a late report never undoes a newer one. */
+  revision: Type.Optional(Type.Integer({ minimum: 0 })),
   tenant_id: Type.String(),
   template: Type.String(),
   state: Type.Enum([...SANDBOX_STATES]),
