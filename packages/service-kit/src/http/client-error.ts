@@ -1,0 +1,27 @@
+import type { Socket } from 'node:net';
+import { ERRORS, type ErrorCode, makeProblem, PROBLEM_MEDIA_TYPE } from '@svc/contract';
+import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
+
+const CODES: Readonly<Record<string, ErrorCode>> = {
+  HPE_HEADER_OVERFLOW: 'headers_too_large',
+  ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
+};
+
+/** Answers what Node's HTTP parser refuses, before there is a request that Fastify could see. */
+export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const code = CODES[error.code ?? ''] ?? 'bad_request';
+  const requestId = requestIdOf({ headers: {} });
+  const body = JSON.stringify(makeProblem(code, requestId));
+  const head = [
+    `HTTP/1.1 ${ERRORS[code].status} ${ERRORS[code].title}`,
+    `content-type: ${PROBLEM_MEDIA_TYPE}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    `${REQUEST_ID_HEADER}: ${requestId}`,
+    'connection: close',
+  ];
+  socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+}

@@ -1,0 +1,6 @@
+export { acceptStreamOnly } from './body-parsers.ts';
+export { ClientGoneError, clientGoneSignal } from './client-gone.ts';
+export { formatEvent, KEEPALIVE_COMMENT } from './event-stream.ts';
+export { toServiceError } from './framework-errors.ts';
+export { REQUEST_ID_HEADER } from './request-id.ts';
+export { createHttpServer, type HttpServer, type HttpServerOptions } from './server.ts';

@@ -1,0 +1,13 @@
+import { ServiceError } from '@svc/contract';
+import type { FastifyRequest } from 'fastify';
+import type { RoutesTable } from './routes-table.ts';
+
+/** The answer to a request that no route takes: 405 when another method would be taken, else 404. */
+export function noRouteError(request: FastifyRequest, routes: RoutesTable): ServiceError {
+  const path = request.raw.url?.split(/[?#]/, 1)[0] ?? '/';
+  const allowed = routes.methodsOf(path);
+  if (allowed.length === 0) return new ServiceError('route_not_found');
+  return new ServiceError('method_not_allowed', undefined, {
+    headers: { allow: allowed.join(', ') },
+  });
+}

@@ -1,0 +1,37 @@
+/**
+ * The explicit rules by which query strings, which hold only text, become numbers and booleans.
+ * A value that no rule covers stays text, so that validation refuses it.
+ */
+
+const INTEGER = /^-?\d+$/;
+const DECIMAL = /^-?\d+(?:\.\d+)?$/;
+
+/** A copy of `query` in which every value has the type that `schema` declares for it, where it can. */
+export function convertQuery(schema: unknown, query: unknown): unknown {
+  if (!isRecord(query) || !isRecord(schema) || !isRecord(schema.properties)) return query;
+  const converted: Record<string, unknown> = { ...query };
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const text = converted[name];
+    if (typeof text === 'string' && isRecord(property)) {
+      converted[name] = convertText(property.type, text);
+    }
+  }
+  return converted;
+}
+
+function convertText(type: unknown, text: string): unknown {
+  if (type === 'integer' && INTEGER.test(text)) return toInteger(text);
+  if (type === 'number' && DECIMAL.test(text)) return Number(text);
+  if (type === 'boolean' && (text === 'true' || text === 'false')) return text === 'true';
+  return text;
+}
+
+/** Whole numbers beyond what a number holds exactly become the largest one, so that limits clamp them. */
+function toInteger(text: string): number {
+  const bound = Number.MAX_SAFE_INTEGER;
+  return Math.max(-bound, Math.min(bound, Number(text)));
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

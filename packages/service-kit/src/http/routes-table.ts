@@ -1,0 +1,30 @@
+/** Remembers which methods each route pattern has, to answer 405 with `Allow`. */
+export class RoutesTable {
+  readonly #methods = new Map<string, Set<string>>();
+
+  add(pattern: string, methods: string | readonly string[]): void {
+    const known = this.#methods.get(pattern) ?? new Set();
+    for (const method of [methods].flat()) known.add(method);
+    this.#methods.set(pattern, known);
+  }
+
+  /** The methods of the routes that match `path` (without query), sorted; empty when none does. */
+  methodsOf(path: string): string[] {
+    const methods = [...this.#methods]
+      .filter(([pattern]) => matches(pattern, path))
+      .flatMap(([, known]) => [...known]);
+    return [...new Set(methods)].sort();
+  }
+}
+
+function matches(pattern: string, path: string): boolean {
+  const wanted = pattern.split('/');
+  const given = path.split('/');
+  for (const [index, part] of wanted.entries()) {
+    if (part === '*') return true;
+    const actual = given[index];
+    if (actual === undefined) return false;
+    if (part.startsWith(':') ? actual === '' : part !== actual) return false;
+  }
+  return wanted.length === given.length;
+}

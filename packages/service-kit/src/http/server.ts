@@ -1,0 +1,104 @@
+/** The one way an HTTP server of the service is made. */
+
+import {
+  createServer as createPlainServer,
+  type IncomingMessage,
+  type RequestListener,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
+import { LIMITS, ServiceError } from '@svc/contract';
+import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import { acceptJsonOnly } from './body-parsers.ts';
+import { answerClientError } from './client-error.ts';
+import { noRouteError } from './not-found.ts';
+import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
+import { RequestLog } from './request-log.ts';
+import { RoutesTable } from './routes-table.ts';
+import { sendProblem } from './send-problem.ts';
+import { compileValidator } from './validation.ts';
+
+export interface HttpServerOptions {
+  readonly logger: FastifyBaseLogger;
+  /** PEM certificate chain and key; without them the server speaks plain HTTP. */
+  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  /** Largest body that is parsed, in bytes; streams are not counted. Default 1 MiB. */
+  readonly bodyLimit?: number;
+  /** How long a client may take to send a whole request, in ms. Default one hour: uploads are long. */
+  readonly requestTimeoutMs?: number;
+  /** Take the client's address from X-Forwarded-For: which proxies to believe. Default none. */
+  readonly trustProxy?: boolean | string | string[];
+}
+
+/** A Fastify instance whose routes are typed by their TypeBox schemas. */
+export type HttpServer = FastifyInstance<
+  Server,
+  IncomingMessage,
+  ServerResponse,
+  FastifyBaseLogger,
+  TypeBoxTypeProvider
+>;
+
+const HEADERS_TIMEOUT_MS = 30_000;
+const KEEP_ALIVE_MS = 72_000;
+const REQUEST_TIMEOUT_MS = 3_600_000;
+const MAX_PARAM_CHARS = 4096;
+
+/**
+ * A server that answers every failure as problem+json, marks every response with X-Request-Id,
+ * validates without coercion, and refuses new work with 503 once closing has begun.
+ */
+export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const app: HttpServer = Fastify<Server>({
+    loggerInstance: options.logger,
+    logController: new RequestLog(),
+    bodyLimit: options.bodyLimit ?? LIMITS.jsonBodyBytes,
+    genReqId: requestIdOf,
+    requestIdHeader: false,
+    trustProxy: options.trustProxy ?? false,
+    // Answered by the hook below, in the one error format.
+    return503OnClosing: false,
+    routerOptions: { maxParamLength: MAX_PARAM_CHARS },
+    frameworkErrors: sendProblem,
+    clientErrorHandler: answerClientError,
+    serverFactory: (handler) => createListener(handler, options),
+  }).withTypeProvider<TypeBoxTypeProvider>();
+  app.setErrorHandler(sendProblem);
+  app.setValidatorCompiler(compileValidator);
+  acceptJsonOnly(app);
+  guardRequests(app);
+  return app;
+}
+
+function createListener(handler: RequestListener, options: HttpServerOptions): Server {
+  const settings = {
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
+    noDelay: true,
+  };
+  if (options.tls === undefined) return createPlainServer(settings, handler);
+  return createTlsServer({ ...settings, ...options.tls, minVersion: 'TLSv1.2' }, handler);
+}
+
+function guardRequests(app: HttpServer): void {
+  const routes = new RoutesTable();
+  let closing = false;
+  app.addHook('onRoute', (route) => routes.add(route.url, route.method));
+  app.addHook('preClose', (done) => {
+    closing = true;
+    done();
+  });
+  // Before the body is parsed, so that an unknown route is 404 whatever was sent to it.
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header(REQUEST_ID_HEADER, request.id);
+    if (closing) done(new ServiceError('shutting_down'));
+    else if (request.is404) done(noRouteError(request, routes));
+    else done();
+  });
+  app.setNotFoundHandler((request) => {
+    throw noRouteError(request, routes);
+  });
+}

@@ -1,0 +1,91 @@
+/** Validation of requests: nothing is coerced, unknown fields are left alone, a failure is a {@link ServiceError}. */
+
+import { AjvCompiler } from '@fastify/ajv-compiler';
+import {
+  ERROR_CODE_KEYWORD,
+  type FieldError,
+  OPTIONAL_BODY_KEYWORD,
+  ServiceError,
+} from '@svc/contract';
+import { convertQuery } from './query.ts';
+import { errorCodeAt } from './schema-path.ts';
+
+/** The part of Ajv's error that is used. */
+interface Violation {
+  readonly keyword: string;
+  readonly instancePath: string;
+  readonly params: Record<string, unknown>;
+  readonly message?: string | undefined;
+}
+
+interface SchemaOfRoute {
+  readonly schema: unknown;
+  readonly httpPart?: string | undefined;
+}
+
+type Verdict = { readonly value: unknown } | { readonly error: ServiceError };
+
+/** A problem lists at most this many fields. */
+const MAX_FIELD_ERRORS = 20;
+
+const compile = AjvCompiler()(
+  {},
+  {
+    customOptions: {
+      coerceTypes: false,
+      removeAdditional: false,
+      useDefaults: false,
+      // Every problem at once; bodies are bounded, and so is what is reported of them.
+      allErrors: true,
+      strict: false,
+      keywords: [ERROR_CODE_KEYWORD, OPTIONAL_BODY_KEYWORD],
+    },
+  },
+);
+
+/** Fastify's validator compiler. */
+export function compileValidator({ schema, httpPart }: SchemaOfRoute): (value: unknown) => Verdict {
+  const check = compile({ schema } as Parameters<typeof compile>[0]);
+  const mayBeAbsent = httpPart === 'body' && isOptionalBody(schema);
+  return (value) => {
+    // Fastify hands an absent body over as null.
+    if (mayBeAbsent && (value === null || value === undefined)) return { value: undefined };
+    const candidate = httpPart === 'querystring' ? convertQuery(schema, value) : value;
+    if (check(candidate) === true) return { value: candidate };
+    return { error: validationError(schema, (check.errors ?? []) as Violation[]) };
+  };
+}
+
+function isOptionalBody(schema: unknown): boolean {
+  return (
+    typeof schema === 'object' &&
+    schema !== null &&
+    (schema as Record<string, unknown>)[OPTIONAL_BODY_KEYWORD] === true
+  );
+}
+
+function validationError(schema: unknown, violations: readonly Violation[]): ServiceError {
+  const first = violations[0];
+  const code = first === undefined ? undefined : errorCodeAt(schema, placeOf(first));
+  const errors = violations.slice(0, MAX_FIELD_ERRORS).map(fieldError);
+  return new ServiceError(code ?? 'validation_failed', undefined, { errors });
+}
+
+function fieldError(violation: Violation): FieldError {
+  return { path: placeOf(violation), message: messageOf(violation) };
+}
+
+/** JSON pointer to the value at fault; for a missing one, to where it should be. */
+function placeOf({ keyword, instancePath, params }: Violation): string {
+  return keyword === 'required'
+    ? `${instancePath}/${String(params.missingProperty)}`
+    : instancePath;
+}
+
+function messageOf({ keyword, params, message }: Violation): string {
+  if (keyword === 'required') return 'is required';
+  if (keyword === 'enum' && Array.isArray(params.allowedValues)) {
+    return `must be one of ${params.allowedValues.join(', ')}`;
+  }
+  return message ?? 'is invalid';
+}
