@@ -1,16 +1,106 @@
-import type { Instance } from '../instance/instance.ts';
-import type { NetworkPolicy } from '../network-options.ts';
+import type { Socket } from 'node:dgram';
+import { once } from 'node:events';
+import type { Server } from 'node:net';
+import { NetworkError } from '../network-error.ts';
+import { askUpstream } from './ask-upstream.ts';
+import { ClientLimits } from './client-limits.ts';
+import { RCODE } from './dns-codes.ts';
+import { emptyAnswer, filteredAnswer, fitToUdp } from './guest-answer.ts';
+import { type GuestQuery, parseGuestQuery } from './guest-query.ts';
+import { serveTcp } from './tcp-server.ts';
+import { serveUdp } from './udp-server.ts';
+import { systemUpstreams } from './upstream-servers.ts';
 
+/** What the forwarder needs. */
 export interface DnsForwarderOptions {
-  readonly instance: Instance;
-  readonly policy: NetworkPolicy;
-  readonly upstreams?: () => readonly string[];
+  readonly address: string;
+  readonly port: number;
+  /** Which sandbox an address belongs to; undefined for an address of none. */
+  readonly clientOf: (address: string) => number | undefined;
+  /** Queries per second and at once, for each sandbox. */
+  readonly rate: number;
+  readonly burst: number;
+  /** Servers to ask, first one first; the machine's own by default. */
+  readonly upstreams?: (() => readonly string[]) | undefined;
 }
 
-/** Placeholder until forwarding lands in the next commit. */
+/**
+ * The only DNS server that guests reach. It answers with public addresses alone, so that no name
+ * can be made to point into the networks that the packet filter closes.
+ */
 export class DnsForwarder {
-  static async open(_options: DnsForwarderOptions): Promise<DnsForwarder> {
-    return new DnsForwarder();
+  readonly #options: DnsForwarderOptions;
+  readonly #upstreams: () => readonly string[];
+  readonly #limits: ClientLimits;
+  readonly #closing = new AbortController();
+  #udp: Socket | undefined;
+  #tcp: Server | undefined;
+
+  private constructor(options: DnsForwarderOptions) {
+    this.#options = options;
+    this.#upstreams = options.upstreams ?? systemUpstreams();
+    this.#limits = new ClientLimits(options.rate, options.burst);
   }
-  async close(): Promise<void> {}
+
+  /** @throws NetworkError `dns_listen_failed` when its address cannot be bound */
+  static async open(options: DnsForwarderOptions): Promise<DnsForwarder> {
+    const forwarder = new DnsForwarder(options);
+    try {
+      await forwarder.#listen();
+      return forwarder;
+    } catch (error) {
+      await forwarder.close();
+      const message = `cannot serve DNS at ${options.address}:${options.port}`;
+      throw new NetworkError('dns_listen_failed', message, { cause: error });
+    }
+  }
+
+  /** Stops answering. Queries under way end without an answer. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error('the DNS forwarder is closed'));
+    const ending = [];
+    if (this.#udp !== undefined) ending.push(once(this.#udp.close(), 'close'));
+    if (this.#tcp?.listening) ending.push(once(this.#tcp.close(), 'close'));
+    this.#udp = undefined;
+    this.#tcp = undefined;
+    await Promise.all(ending);
+  }
+
+  async #listen(): Promise<void> {
+    const { address, port } = this.#options;
+    this.#udp = await serveUdp(address, port, (message, from) =>
+      this.#answer(message, from, fitToUdp),
+    );
+    this.#tcp = await serveTcp(
+      address,
+      port,
+      (message, from) => this.#answer(message, from, (_query, answer) => answer),
+      this.#closing.signal,
+    );
+  }
+
+  async #answer(
+    message: Buffer,
+    from: string,
+    fit: (query: GuestQuery, answer: Buffer) => Buffer,
+  ): Promise<Buffer | undefined> {
+    const client = this.#options.clientOf(from);
+    const query = client === undefined ? undefined : parseGuestQuery(message);
+    if (client === undefined || query === undefined) return undefined;
+    if (!this.#limits.enter(client)) return emptyAnswer(query, RCODE.refused);
+    try {
+      if (query.rcode !== undefined) return emptyAnswer(query, query.rcode);
+      return fit(query, await this.#forward(query));
+    } catch {
+      // Whatever went wrong on the way up, the guest's next step is the same: ask again later.
+      return emptyAnswer(query, RCODE.serverFailure);
+    } finally {
+      this.#limits.leave(client);
+    }
+  }
+
+  async #forward(query: GuestQuery): Promise<Buffer> {
+    const answer = await askUpstream(this.#upstreams(), query.question, this.#closing.signal);
+    return filteredAnswer(query, answer);
+  }
 }

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
-import { SLOT_COUNT } from '../addresses.ts';
-import { DnsForwarder, type DnsForwarderOptions } from '../dns/dns-forwarder.ts';
+import { SLOT_COUNT, slotOfAddress } from '../addresses.ts';
+import { DnsForwarder } from '../dns/dns-forwarder.ts';
 import { forgetConnections } from '../host/forget-connections.ts';
 import { setUpHost, tearDownHost } from '../host/host-setup.ts';
 import { releaseInstance } from '../instance/claim-instance.ts';
@@ -29,7 +29,8 @@ export interface NetworkSlotsOptions {
   readonly gatewayPorts?: readonly number[];
   /** Ranges (CIDR) that no guest may reach, beside every special one. */
   readonly blockedRanges?: readonly string[];
-  readonly dns?: Partial<Pick<DnsForwarderOptions, 'upstreams'>>;
+  /** DNS servers to ask for guests, as `address` or `address:port`; the machine's own by default. */
+  readonly dnsUpstreams?: () => readonly string[];
   /** Told of failures that no caller waits for, of refilling the stock. */
   readonly onBackgroundError?: (error: unknown) => void;
 }
@@ -89,7 +90,14 @@ export class NetworkSlots {
     const keep = new Set(options.keep);
     const leftovers = existing.filter((index) => !keep.has(index));
     await removeSlots(leftovers.map((index) => describeSlot(instance, index).netns));
-    const dns = await DnsForwarder.open({ instance, policy, ...options.dns });
+    const dns = await DnsForwarder.open({
+      address: instance.serviceAddress,
+      port: policy.dnsPort,
+      clientOf: (address) => slotOfAddress(instance.index, address),
+      rate: policy.limits.dnsRate,
+      burst: policy.limits.dnsBurst,
+      upstreams: options.dnsUpstreams,
+    });
     const adoptable = existing.filter((index) => keep.has(index));
     return new NetworkSlots(options, policy, dns, adoptable, hostChanges);
   }

@@ -36,6 +36,8 @@ function guardTable(policy: NetworkPolicy): string {
     icmp type echo-request accept
   }
   chain to_gateway {
+    udp dport 53 limit rate over 200/second burst 400 packets drop
+    tcp dport 53 limit rate over 500/second burst 1000 packets drop
     udp dport 53 accept
     tcp dport { ${gatewayPorts} } accept
     tcp sport { ${GUEST_PORTS} } accept

@@ -1,0 +1,77 @@
+import {
+  type Answer,
+  type DecodedPacket,
+  encode,
+  type OptAnswer,
+  RECURSION_AVAILABLE,
+  RECURSION_DESIRED,
+  TRUNCATED_RESPONSE,
+} from 'dns-packet';
+import { isPublicAddress } from '../public-address.ts';
+import { RCODE, rcodeOf } from './dns-codes.ts';
+import type { GuestQuery } from './guest-query.ts';
+
+const MAX_RECORDS = 128;
+const FLAGS = RECURSION_DESIRED | RECURSION_AVAILABLE;
+const EDNS: OptAnswer = {
+  type: 'OPT',
+  name: '.',
+  udpPayloadSize: 1232,
+  extendedRcode: 0,
+  ednsVersion: 0,
+  flags: 0,
+  flag_do: false,
+  options: [],
+};
+
+/** An answer without records. */
+export function emptyAnswer(query: GuestQuery, rcode: number): Buffer {
+  return write(query, rcode, [], []);
+}
+
+/**
+ * What a guest gets of an upstream server's answer: the records it asked for and the aliases on the
+ * way, without any address that is not public, and nothing that comes along unasked.
+ */
+export function filteredAnswer(query: GuestQuery, upstream: DecodedPacket): Buffer {
+  const answers = (upstream.answers ?? []).slice(0, MAX_RECORDS);
+  const kept = answers.filter((record) => isWanted(query, record));
+  const authorities = (upstream.authorities ?? []).filter((record) => record.type === 'SOA');
+  return write(
+    query,
+    rcodeOf(upstream.flags),
+    kept,
+    kept.length > 0 ? [] : authorities.slice(0, 1),
+  );
+}
+
+/** The answer as it goes out by UDP: one that is too long asks to come again by TCP. */
+export function fitToUdp(query: GuestQuery, answer: Buffer): Buffer {
+  if (answer.length <= query.udpBytes) return answer;
+  return write(query, RCODE.noError, [], [], TRUNCATED_RESPONSE);
+}
+
+function isWanted(query: GuestQuery, record: Answer): boolean {
+  if (!('class' in record) || record.class !== 'IN') return false;
+  if (record.type === 'CNAME' || record.type === 'DNAME') return true;
+  if (record.type !== query.question.type) return false;
+  return record.type !== 'A' || isPublicAddress(record.data);
+}
+
+function write(
+  query: GuestQuery,
+  rcode: number,
+  answers: Answer[],
+  authorities: Answer[],
+  moreFlags = 0,
+): Buffer {
+  return encode({
+    type: 'response',
+    id: query.id,
+    flags: FLAGS | moreFlags | rcode,
+    questions: [query.question],
+    answers,
+    authorities,
+    additionals: query.edns ? [EDNS] : [],
+  });
+}

@@ -1,0 +1,69 @@
+import { once } from 'node:events';
+import { createServer, type Server, type Socket } from 'node:net';
+import { addAbortSignal } from 'node:stream';
+import { FrameReader, frame } from './tcp-frames.ts';
+import type { Answerer } from './udp-server.ts';
+
+const IDLE_MS = 10_000;
+const MAX_QUERY_BYTES = 1024;
+const MAX_CONNECTIONS = 256;
+const CONNECTIONS_PER_CLIENT = 8;
+
+/**
+ * Serves DNS over TCP, one query after the other on each connection. Rejects when the address
+ * cannot be bound. `closing` ends the open connections; the server is the caller's to close.
+ */
+export async function serveTcp(
+  address: string,
+  port: number,
+  answer: Answerer,
+  closing: AbortSignal,
+): Promise<Server> {
+  const open = new Map<string, number>();
+  const server = createServer((socket) => {
+    const from = socket.remoteAddress ?? '';
+    const count = (open.get(from) ?? 0) + 1;
+    // A reset connection tells its client all there is to tell.
+    socket.on('error', () => undefined);
+    if (count > CONNECTIONS_PER_CLIENT) {
+      socket.destroy();
+      return;
+    }
+    open.set(from, count);
+    addAbortSignal(closing, socket);
+    socket.once('close', () => leave(open, from));
+    serveConnection(socket, (message) => answer(message, from));
+  });
+  server.maxConnections = MAX_CONNECTIONS;
+  server.listen({ port, host: address, exclusive: true });
+  await once(server, 'listening');
+  return server;
+}
+
+function leave(open: Map<string, number>, from: string): void {
+  const count = (open.get(from) ?? 1) - 1;
+  if (count > 0) open.set(from, count);
+  else open.delete(from);
+}
+
+function serveConnection(
+  socket: Socket,
+  answer: (message: Buffer) => Promise<Buffer | undefined>,
+): void {
+  const reader = new FrameReader(MAX_QUERY_BYTES);
+  socket.setTimeout(IDLE_MS, () => socket.destroy());
+  socket.on('data', async (chunk) => {
+    // Nothing more is read until what came is answered: the client waits, not our memory.
+    socket.pause();
+    for (const message of reader.read(chunk)) {
+      const reply = await answer(message);
+      if (reply === undefined || !socket.writable) {
+        socket.destroy();
+        return;
+      }
+      socket.write(frame(reply));
+    }
+    if (reader.broken) socket.destroy();
+    else socket.resume();
+  });
+}
