@@ -113,6 +113,26 @@ const SANDBOX_CREATE = {
     'No workers',
     'No worker is registered or reachable; try again once one is.',
   ),
+  agent_not_available: entry(
+    501,
+    'Agent not available',
+    'This installation runs no agents yet; create the sandbox without `agent`.',
+  ),
+  template_not_available: entry(
+    501,
+    'Template not available',
+    'No worker has an image of this template; use another one, or have the operator build it.',
+  ),
+  workspaces_not_available: entry(
+    501,
+    'Workspaces not available',
+    'This installation has no workspaces yet; leave out `workspace_enabled`.',
+  ),
+  sandbox_deleted: entry(
+    409,
+    'Sandbox deleted',
+    'It was deleted while it was being created; create a new one.',
+  ),
   boot_failed: entry(500, 'Boot failed', 'The sandbox did not start; try again.'),
 } as const;
 
