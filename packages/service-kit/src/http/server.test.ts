@@ -220,7 +220,7 @@ describe('on the wire', () => {
   it('answers what is not HTTP with a problem', async () => {
     const server = createHttpServer({ logger: pino({ level: 'silent' }) });
     await server.listen({ host: '127.0.0.1', port: 0 });
-    const port = server.addresses()[0]?.port ?? 0;
+    const port = portOf(server);
     const answer = await rawRequest(port, 'NOT HTTP AT ALL\r\n\r\n');
     expect(answer).toContain('HTTP/1.1 400');
     expect(answer).toContain('"code":"bad_request"');
@@ -229,6 +229,12 @@ describe('on the wire', () => {
     await server.close();
   });
 });
+
+function portOf(server: HttpServer): number {
+  const address = server.server.address();
+  if (address === null || typeof address === 'string') throw new Error('not listening on TCP');
+  return address.port;
+}
 
 function rawRequest(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {

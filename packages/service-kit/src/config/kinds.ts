@@ -1,0 +1,214 @@
+/** The kinds of values that variables hold. */
+
+import { isIP } from 'node:net';
+import { resolve } from 'node:path';
+import { TEMPLATES, type Template } from '@svc/contract';
+import { Type } from 'typebox';
+import { Secret } from '../secret.ts';
+import type { Kind } from './kind.ts';
+
+const Defined = Type.Any();
+
+export const path: Kind<string> = {
+  expects: 'a path',
+  schema: Type.String({ minLength: 1, pattern: '^[^\\u0000]+$' }),
+  convert: (text) => resolve(text),
+};
+
+export const plainText: Kind<string> = {
+  expects: 'text of at most 255 characters in one line',
+  schema: Type.String({ minLength: 1, maxLength: 255, pattern: '^[^\\r\\n]+$' }),
+  convert: (text) => text,
+};
+
+/** A name that is safe in paths, headers and certificates. */
+export const identifier: Kind<string> = {
+  expects: '1 to 128 letters, digits, dots, dashes or underscores',
+  schema: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }),
+  convert: (text) => text,
+};
+
+/** A URL without path, query or credentials, kept without a trailing slash. */
+export function origin(...protocols: string[]): Kind<string> {
+  const forms = protocols.map((protocol) => `${protocol}//host[:port]`).join(' or ');
+  return {
+    expects: `a URL of the form ${forms}`,
+    schema: Type.String(),
+    convert(text) {
+      const url = parseUrl(text, protocols);
+      if (url === undefined || url.username !== '' || url.password !== '') return undefined;
+      if (url.pathname !== '/' && url.pathname !== '') return undefined;
+      return url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : undefined;
+    },
+  };
+}
+
+/** A URL that may hold a password, so it is a secret. */
+export function secretUrl(...protocols: string[]): Kind<Secret> {
+  const schemes = protocols.map((protocol) => `${protocol}//`).join(' or ');
+  return {
+    expects: `a URL that starts with ${schemes}`,
+    schema: Defined,
+    secret: true,
+    convert: (text) => (parseUrl(text, protocols) === undefined ? undefined : new Secret(text)),
+  };
+}
+
+/** A secret of at least `minimum` characters. */
+export function secretText(minimum: number): Kind<Secret> {
+  return {
+    expects: minimum === 1 ? 'text' : `at least ${minimum} characters`,
+    schema: Defined,
+    secret: true,
+    convert: (text) => (text.length < minimum ? undefined : new Secret(text)),
+  };
+}
+
+/** A 256-bit key in base64 or hex. */
+export const secretKey: Kind<Secret> = {
+  expects: '32 bytes in base64 or hex, as `openssl rand -base64 32` prints them',
+  schema: Defined,
+  secret: true,
+  convert(text) {
+    if (/^[0-9a-fA-F]{64}$/.test(text))
+      return new Secret(Buffer.from(text, 'hex').toString('base64'));
+    if (!/^[A-Za-z0-9+/]{43}=$/.test(text)) return undefined;
+    return new Secret(text);
+  },
+};
+
+/** A whole number. */
+export function integer(minimum: number, maximum: number): Kind<number> {
+  return {
+    expects: `a whole number from ${minimum} to ${maximum}`,
+    schema: Type.Integer({ minimum, maximum }),
+    convert: (text) => (/^\d{1,16}$/.test(text) ? Number(text) : undefined),
+  };
+}
+
+/** One of a few words. */
+export function oneOf<const Word extends string>(...words: Word[]): Kind<Word> {
+  return {
+    expects: `one of ${words.join(', ')}`,
+    schema: Type.Enum(words),
+    convert: (text) => words.find((word) => word === text),
+  };
+}
+
+/** `on` or `off`. */
+export const onOff: Kind<boolean> = {
+  expects: 'on or off',
+  schema: Type.Boolean(),
+  convert: (text) =>
+    ({ on: true, true: true, '1': true, off: false, false: false, '0': false })[text],
+};
+
+export interface ListenAddress {
+  /** Name or address to bind. */
+  readonly host: string;
+  /** 0 lets the system choose. */
+  readonly port: number;
+}
+
+/** `host:port`; an IPv6 address goes in brackets. */
+export const listenAddress: Kind<ListenAddress> = {
+  expects: 'host:port, as in localhost:8443, 0.0.0.0:8443 or [::]:8443',
+  schema: Type.Object({
+    host: Type.String({ minLength: 1 }),
+    port: Type.Integer({ minimum: 0, maximum: 65_535 }),
+  }),
+  convert(text) {
+    const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9.-]+)):(\d{1,5})$/.exec(text);
+    const [, v6, name, port] = match ?? [];
+    if (v6 !== undefined && isIP(v6) !== 6) return undefined;
+    const host = v6 ?? name;
+    return host === undefined ? undefined : { host, port: Number(port) };
+  },
+};
+
+export interface AllowedHost {
+  /** Lower case, without brackets. */
+  readonly host: string;
+  /** Any port when undefined. */
+  readonly port: number | undefined;
+}
+
+/** Comma-separated `host[:port]`. */
+export const allowedHosts: Kind<readonly AllowedHost[]> = {
+  expects: 'a comma-separated list of host or host:port',
+  schema: Type.Array(
+    Type.Object({
+      host: Type.String({ minLength: 1 }),
+      port: Type.Union([Type.Integer({ minimum: 1, maximum: 65_535 }), Type.Undefined()]),
+    }),
+  ),
+  convert: (text) => everyItem(text, parseAllowedHost),
+};
+
+/** Comma-separated words without spaces: addresses or networks. */
+export const addressList: Kind<readonly string[]> = {
+  expects: 'a comma-separated list of addresses or networks',
+  schema: Type.Array(Type.String()),
+  convert: (text) => everyItem(text, (item) => (/^[0-9a-fA-F.:/]+$/.test(item) ? item : undefined)),
+};
+
+/** Comma-separated template names. */
+export const templateList: Kind<readonly Template[]> = {
+  expects: `a comma-separated list of ${TEMPLATES.join(', ')}`,
+  schema: Type.Array(Type.Enum([...TEMPLATES]), { uniqueItems: true }),
+  convert: (text) => everyItem(text, parseTemplate),
+};
+
+export type PoolSizes = Readonly<Partial<Record<Template, number>>>;
+
+/** `standard=2,browser=0`. */
+export const poolSizes: Kind<PoolSizes> = {
+  expects: 'a comma-separated list of template=count, as in standard=2,browser=0',
+  schema: Type.Unsafe({
+    type: 'object',
+    additionalProperties: { type: 'integer', minimum: 0, maximum: 1000 },
+  }),
+  convert(text) {
+    const entries = everyItem(text, parsePoolEntry);
+    if (entries === undefined) return undefined;
+    const sizes = Object.fromEntries(entries);
+    return Object.keys(sizes).length === entries.length ? sizes : undefined;
+  },
+};
+
+/** Every item converted, or undefined when one cannot be; empty items are left out. */
+function everyItem<T>(text: string, parse: (item: string) => T | undefined): T[] | undefined {
+  const items = text
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== '')
+    .map(parse);
+  return items.every((item) => item !== undefined) ? items : undefined;
+}
+
+function parseTemplate(text: string): Template | undefined {
+  return TEMPLATES.find((template) => template === text);
+}
+
+function parsePoolEntry(item: string): [Template, number] | undefined {
+  const [, name = '', count] = /^([a-z]+)\s*=\s*(\d{1,4})$/.exec(item) ?? [];
+  const template = parseTemplate(name);
+  return template === undefined ? undefined : [template, Number(count)];
+}
+
+function parseAllowedHost(item: string): AllowedHost | undefined {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(item);
+  const host = match?.[1] ?? match?.[2];
+  if (host === undefined) return undefined;
+  return {
+    host: host.toLowerCase(),
+    port: match?.[3] === undefined ? undefined : Number(match[3]),
+  };
+}
+
+function parseUrl(text: string, protocols: readonly string[]): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && url.hostname !== '' && protocols.includes(url.protocol)
+    ? url
+    : undefined;
+}

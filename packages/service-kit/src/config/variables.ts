@@ -1,0 +1,241 @@
+/** Every environment variable of the service: the one place that names, explains and defaults them. */
+
+import { DEFAULT_LIMITS } from '@svc/contract';
+import type { Kind, Variable } from './kind.ts';
+import * as kinds from './kinds.ts';
+
+const MAX_INT = Number.MAX_SAFE_INTEGER;
+
+function variable<T>(name: string, kind: Kind<T>, meaning: string): Variable<T> {
+  return { name, kind, meaning };
+}
+
+/** A variable that always has a value. */
+function withDefault<T>(name: string, kind: Kind<T>, fallback: string, meaning: string) {
+  return { name, kind, meaning, fallback } satisfies Variable<T>;
+}
+
+export const VARIABLES = {
+  dataDir: {
+    ...variable(
+      'SVC_DATA_DIR',
+      kinds.path,
+      'Where everything that must last is kept. One service uses it at a time.',
+    ),
+    documentedDefault: '`$XDG_DATA_HOME/svc`, usually `~/.local/share/svc`',
+  },
+  imageDir: {
+    ...variable('SVC_IMAGE_DIR', kinds.path, 'Built images; shared by all data directories.'),
+    documentedDefault: '`$XDG_CACHE_HOME/svc/images`, usually `~/.cache/svc/images`',
+  },
+  listen: withDefault(
+    'SVC_LISTEN',
+    kinds.listenAddress,
+    'localhost:8443',
+    'Where the control plane listens.',
+  ),
+  baseUrl: {
+    ...variable(
+      'SVC_BASE_URL',
+      kinds.origin('https:', 'http:'),
+      'Public URL of the control plane.',
+    ),
+    documentedDefault: '`https://localhost:` and the port of `SVC_LISTEN`',
+  },
+  runtimeListen: withDefault(
+    'SVC_RUNTIME_LISTEN',
+    kinds.listenAddress,
+    'localhost:8444',
+    'Where the runtime host listens.',
+  ),
+  runtimeUrl: {
+    ...variable('SVC_RUNTIME_URL', kinds.origin('wss:', 'ws:'), 'Public URL of the runtime host.'),
+    documentedDefault: '`wss://localhost:` and the port of `SVC_RUNTIME_LISTEN`',
+  },
+  tls: withDefault(
+    'SVC_TLS',
+    kinds.onOff,
+    'on',
+    '`off` serves plain HTTP, for use behind a proxy that terminates TLS.',
+  ),
+  tlsCertFile: {
+    ...variable('SVC_TLS_CERT_FILE', kinds.path, 'Certificate chain to serve (PEM).'),
+    documentedDefault: 'a certificate of the local CA in the data directory',
+  },
+  tlsKeyFile: variable('SVC_TLS_KEY_FILE', kinds.path, 'Private key of `SVC_TLS_CERT_FILE` (PEM).'),
+  trustProxy: withDefault(
+    'SVC_TRUST_PROXY',
+    kinds.addressList,
+    '',
+    'Addresses or networks of proxies whose X-Forwarded-For is believed.',
+  ),
+  logLevel: withDefault(
+    'SVC_LOG_LEVEL',
+    kinds.oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'),
+    'info',
+    'Least severe level that is logged.',
+  ),
+  databaseUrl: {
+    ...variable(
+      'SVC_DATABASE_URL',
+      kinds.secretUrl('postgres:', 'postgresql:'),
+      'PostgreSQL server to use.',
+    ),
+    documentedDefault: 'an embedded PostgreSQL in the data directory',
+  },
+  smtpUrl: {
+    ...variable('SVC_SMTP_URL', kinds.secretUrl('smtp:', 'smtps:'), 'Server that sends mail.'),
+    documentedDefault: 'none: mail is written to `outbox/` in the data directory',
+  },
+  mailFrom: withDefault('SVC_MAIL_FROM', kinds.plainText, 'svc <svc@localhost>', 'Sender of mail.'),
+  s3Endpoint: variable(
+    'SVC_S3_ENDPOINT',
+    kinds.origin('https:', 'http:'),
+    'S3 server to keep objects in.',
+  ),
+  s3Region: withDefault('SVC_S3_REGION', kinds.identifier, 'us-east-1', 'Region of the S3 bucket.'),
+  s3Bucket: {
+    ...variable('SVC_S3_BUCKET', kinds.identifier, 'S3 bucket to keep objects in.'),
+    documentedDefault: 'none: objects are kept in the data directory',
+  },
+  s3AccessKeyId: variable('SVC_S3_ACCESS_KEY_ID', kinds.plainText, 'Access key of the S3 bucket.'),
+  s3SecretAccessKey: variable(
+    'SVC_S3_SECRET_ACCESS_KEY',
+    kinds.secretText(1),
+    'Secret of the S3 access key.',
+  ),
+  masterKey: {
+    ...variable('SVC_MASTER_KEY', kinds.secretKey, 'Key that wraps the keys of stored secrets.'),
+    documentedDefault: 'a file made at the first start',
+  },
+  clusterSecret: {
+    ...variable(
+      'SVC_CLUSTER_SECRET',
+      kinds.secretText(32),
+      'Shared by control planes, runtime hosts and workers to know each other.',
+    ),
+    documentedDefault: 'a file made at the first start',
+  },
+  workerId: {
+    ...variable(
+      'SVC_WORKER_ID',
+      kinds.identifier,
+      'Name of this worker, unique in the fleet and lasting.',
+    ),
+    documentedDefault: 'made at the first start and kept in the data directory',
+  },
+  workerListen: withDefault(
+    'SVC_WORKER_LISTEN',
+    kinds.listenAddress,
+    '127.0.0.1:0',
+    'Where the worker listens for the control plane; port 0 takes any free one.',
+  ),
+  workerUrl: {
+    ...variable(
+      'SVC_WORKER_URL',
+      kinds.origin('https:'),
+      'URL at which control planes reach this worker.',
+    ),
+    documentedDefault: 'made from `SVC_WORKER_LISTEN`',
+  },
+  controlPlaneUrl: {
+    ...variable(
+      'SVC_CONTROL_PLANE_URL',
+      kinds.origin('https:', 'http:'),
+      'Control plane that a worker or runtime host on another machine registers with.',
+    ),
+    documentedDefault: 'the one of this machine',
+  },
+  caFile: {
+    ...variable(
+      'SVC_CA_FILE',
+      kinds.path,
+      'CA that signed the certificate of the control plane (PEM), where the system does not know it.',
+    ),
+    documentedDefault: 'the local CA in the data directory',
+  },
+  stripeSecretKey: variable(
+    'SVC_STRIPE_SECRET_KEY',
+    kinds.secretText(1),
+    'Secret key of the Stripe account.',
+  ),
+  stripeWebhookSecret: variable(
+    'SVC_STRIPE_WEBHOOK_SECRET',
+    kinds.secretText(1),
+    'Signing secret of the Stripe webhook.',
+  ),
+  stripeApiBase: withDefault(
+    'SVC_STRIPE_API_BASE',
+    kinds.origin('https:', 'http:'),
+    'https://api.stripe.com',
+    'Address of the Stripe API.',
+  ),
+  egressAllowHosts: withDefault(
+    'SVC_EGRESS_ALLOW_HOSTS',
+    kinds.allowedHosts,
+    '',
+    'Comma-separated `host[:port]` that outgoing requests may reach although they are not public.',
+  ),
+  egressCaFile: variable(
+    'SVC_EGRESS_CA_FILE',
+    kinds.path,
+    'Extra CA certificates for outgoing requests (PEM).',
+  ),
+  templates: withDefault(
+    'SVC_TEMPLATES',
+    kinds.templateList,
+    'standard',
+    'Comma-separated templates whose images are to be ready.',
+  ),
+  pool: withDefault(
+    'SVC_POOL',
+    kinds.poolSizes,
+    'standard=2',
+    'Idle sandboxes kept ready per template, as in `standard=2,browser=0`.',
+  ),
+  billingEnforce: withDefault(
+    'SVC_BILLING_ENFORCE',
+    kinds.onOff,
+    'off',
+    'Whether an account without credit is refused compute.',
+  ),
+} as const;
+
+export const LIMIT_VARIABLES = {
+  otpPerEmailPerHour: withDefault(
+    'SVC_LIMIT_OTP_PER_EMAIL_PER_HOUR',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.otpPerEmailPerHour),
+    'One-time codes sent to one address in an hour.',
+  ),
+  otpPerIpPerHour: withDefault(
+    'SVC_LIMIT_OTP_PER_IP_PER_HOUR',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.otpPerIpPerHour),
+    'One-time codes asked for from one IP address in an hour.',
+  ),
+  templatesPerMinute: withDefault(
+    'SVC_LIMIT_TEMPLATES_PER_MINUTE',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.templatesPerMinute),
+    'Template requests of one tenant in a minute.',
+  ),
+  sandboxesPerTenant: withDefault(
+    'SVC_LIMIT_SANDBOXES_PER_TENANT',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.sandboxesPerTenant),
+    'Sandboxes that one tenant may have at once.',
+  ),
+  uploadBytes: withDefault(
+    'SVC_LIMIT_UPLOAD_BYTES',
+    kinds.integer(1, MAX_INT),
+    String(DEFAULT_LIMITS.uploadBytes),
+    'Largest file that may be uploaded, in bytes.',
+  ),
+} as const;
+
+/** Every variable, in the order of the documentation. */
+export const ALL_VARIABLES: readonly Variable<unknown>[] = [
+  ...Object.values(VARIABLES),
+  ...Object.values(LIMIT_VARIABLES),
+];

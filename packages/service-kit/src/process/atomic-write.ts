@@ -1,0 +1,47 @@
+import { randomBytes } from 'node:crypto';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
+import { dirname } from 'node:path';
+
+export interface AtomicWriteOptions {
+  /** Permission bits. Default 0600. */
+  readonly mode?: number;
+}
+
+/**
+ * Writes a file so that a reader or a crash sees the old content or the new one, never part of it.
+ * When it returns, the new content is on disk.
+ */
+export async function writeFileAtomic(
+  path: string,
+  data: string | Uint8Array,
+  { mode = 0o600 }: AtomicWriteOptions = {},
+): Promise<void> {
+  const temporary = `${path}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`;
+  try {
+    await withFile(temporary, 'wx', mode, async (file) => {
+      await file.writeFile(data);
+      // The umask may have taken bits away.
+      await file.chmod(mode);
+      await file.sync();
+    });
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
+  }
+  await withFile(dirname(path), 'r', 0, (directory) => directory.sync());
+}
+
+async function withFile(
+  path: string,
+  flags: string,
+  mode: number,
+  use: (file: FileHandle) => Promise<void>,
+): Promise<void> {
+  const file = await open(path, flags, mode);
+  try {
+    await use(file);
+  } finally {
+    await file.close();
+  }
+}

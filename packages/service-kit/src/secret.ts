@@ -1,0 +1,35 @@
+import { inspect } from 'node:util';
+
+const REDACTED = '[secret]';
+
+/**
+ * A value that cannot be logged, printed or serialised by accident: every way but {@link reveal} shows a placeholder.
+ */
+export class Secret {
+  readonly #value: string;
+
+  constructor(value: string) {
+    this.#value = value;
+  }
+
+  /** The value itself; for the one place that needs it. */
+  reveal(): string {
+    return this.#value;
+  }
+
+  toString(): string {
+    return REDACTED;
+  }
+
+  toJSON(): string {
+    return REDACTED;
+  }
+
+  [Symbol.toPrimitive](): string {
+    return REDACTED;
+  }
+
+  [inspect.custom](): string {
+    return REDACTED;
+  }
+}

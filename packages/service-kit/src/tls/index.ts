@@ -1,0 +1,8 @@
+export {
+  type CertificatePair,
+  type CertificateRequest,
+  createCa,
+  createSelfSigned,
+  issueCertificate,
+} from './certificate.ts';
+export { ensureLocalTls, type LocalTls, type LocalTlsOptions, localNames } from './local-ca.ts';

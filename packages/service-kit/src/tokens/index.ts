@@ -1,0 +1,6 @@
+export {
+  createTokenMinter,
+  createTokenVerifier,
+  type TokenMinter,
+  type TokenVerifier,
+} from './internal-tokens.ts';
