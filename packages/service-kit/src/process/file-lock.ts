@@ -3,12 +3,15 @@
  * Node has no flock(2), so a child of util-linux' `flock` holds it, and lives only as long as the pipe from us.
  */
 
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
+import type { Readable, Writable } from 'node:stream';
 
 const CONFLICT_EXIT_CODE = 75;
 const ACQUIRE_DEADLINE_MS = 10_000;
+
+type Child = ChildProcessByStdio<Writable, Readable, null>;
 
 /** Another process holds the lock. */
 export class FileLockedError extends Error {
@@ -56,7 +59,7 @@ export async function lockFile(path: string): Promise<FileLock> {
     child.once('error', () => resolve());
   });
   await acquired(child, path);
-  child.unref();
+  child.stdout.destroy();
   await writeFile(path, `${process.pid}\n`);
   return {
     path,
@@ -68,29 +71,20 @@ export async function lockFile(path: string): Promise<FileLock> {
   };
 }
 
-async function acquired(child: ChildProcess, path: string): Promise<void> {
+/** Settles once the child holds the lock. */
+async function acquired(child: Child, path: string): Promise<void> {
   const signal = AbortSignal.timeout(ACQUIRE_DEADLINE_MS);
-  const exited = once(child, 'exit', { signal }).then(([code]) => ({ code: Number(code) }));
-  const locked = child.stdout === null ? exited : once(child.stdout, 'data', { signal });
+  const locked = once(child.stdout, 'data', { signal }).then(() => undefined);
+  const exited = once(child, 'exit', { signal }).then(([code]) => Number(code));
   try {
-    const first = await Promise.race([locked, exited]);
-    if (Array.isArray(first)) {
-      exited.catch(ignoreLater);
-      return;
-    }
-    if (first.code !== CONFLICT_EXIT_CODE) {
-      throw new Error(`cannot lock ${path}: flock ended with code ${first.code}`);
-    }
+    const exitCode = await Promise.race([locked, exited]);
+    if (exitCode === undefined) return;
+    if (exitCode === CONFLICT_EXIT_CODE) throw new FileLockedError(path, await holderOf(path));
+    throw new Error(`cannot lock ${path}: flock ended with code ${exitCode}`);
   } catch (error) {
     child.kill('SIGKILL');
     throw error;
   }
-  throw new FileLockedError(path, await holderOf(path));
-}
-
-/** The race is decided; its deadline passing later means nothing. */
-function ignoreLater(): undefined {
-  return undefined;
 }
 
 async function holderOf(path: string): Promise<number | undefined> {

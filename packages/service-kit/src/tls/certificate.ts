@@ -1,5 +1,7 @@
 /** Makes X.509 certificates: P-256 keys, ECDSA with SHA-256. */
 
+// Must come before x509, whose dependency injection needs it.
+import 'reflect-metadata';
 import { KeyObject, webcrypto } from 'node:crypto';
 import { isIP } from 'node:net';
 import * as x509 from '@peculiar/x509';

@@ -1,0 +1,148 @@
+import { readFile } from 'node:fs/promises';
+import { describe, expect, it } from 'vitest';
+import { ConfigError, loadConfig, publicUrl, unknownVariables } from './config.ts';
+import { configurationPage } from './document.ts';
+
+const HOME = { HOME: '/home/ada' };
+
+function problemsOf(environment: Record<string, string>): readonly string[] {
+  try {
+    loadConfig({ ...HOME, ...environment });
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('defaults', () => {
+  it('make a configuration out of nothing', () => {
+    const config = loadConfig(HOME);
+    expect(config).toMatchObject({
+      dataDir: '/home/ada/.local/share/svc',
+      imageDir: '/home/ada/.cache/svc/images',
+      listen: { host: 'localhost', port: 8443 },
+      runtimeListen: { host: 'localhost', port: 8444 },
+      tls: true,
+      billingEnforce: false,
+      templates: ['standard'],
+      pool: { standard: 2 },
+      egressAllowHosts: [],
+      limits: { otpPerEmailPerHour: 3, otpPerIpPerHour: 20, sandboxesPerTenant: 100 },
+    });
+    expect(config.databaseUrl).toBeUndefined();
+    expect(config.baseUrl).toBeUndefined();
+  });
+
+  it('follow the XDG directories, unless they are relative', () => {
+    expect(loadConfig({ ...HOME, XDG_DATA_HOME: '/data' }).dataDir).toBe('/data/svc');
+    expect(loadConfig({ ...HOME, XDG_DATA_HOME: 'data' }).dataDir).toBe(
+      '/home/ada/.local/share/svc',
+    );
+    expect(loadConfig({ ...HOME, XDG_CACHE_HOME: '/cache' }).imageDir).toBe('/cache/svc/images');
+  });
+
+  it('hold for empty values too', () => {
+    expect(loadConfig({ ...HOME, SVC_LISTEN: '', SVC_POOL: '' }).pool).toEqual({ standard: 2 });
+  });
+});
+
+describe('values', () => {
+  it('are converted', () => {
+    const config = loadConfig({
+      ...HOME,
+      SVC_LISTEN: '[::1]:0',
+      SVC_BASE_URL: 'https://svc.example.com/',
+      SVC_POOL: 'standard=3, browser=0',
+      SVC_TEMPLATES: 'standard,cua',
+      SVC_EGRESS_ALLOW_HOSTS: 'Models.test:9000,[::1],10.0.0.1',
+      SVC_TRUST_PROXY: '10.0.0.0/8',
+      SVC_BILLING_ENFORCE: 'on',
+      SVC_LIMIT_UPLOAD_BYTES: '1024',
+      SVC_MASTER_KEY: '00'.repeat(32),
+      SVC_DATABASE_URL: 'postgres://ada:pw@db/svc',
+    });
+    expect(config).toMatchObject({
+      listen: { host: '::1', port: 0 },
+      baseUrl: 'https://svc.example.com',
+      pool: { standard: 3, browser: 0 },
+      templates: ['standard', 'cua'],
+      egressAllowHosts: [
+        { host: 'models.test', port: 9000 },
+        { host: '::1', port: undefined },
+        { host: '10.0.0.1', port: undefined },
+      ],
+      trustProxy: ['10.0.0.0/8'],
+      billingEnforce: true,
+      limits: { uploadBytes: 1024 },
+    });
+    expect(Buffer.from(config.masterKey?.reveal() ?? '', 'base64')).toEqual(Buffer.alloc(32));
+    expect(config.databaseUrl?.reveal()).toBe('postgres://ada:pw@db/svc');
+    expect(JSON.stringify(config)).not.toContain('pw');
+  });
+
+  it.each([
+    ['SVC_LISTEN', '8443'],
+    ['SVC_LISTEN', 'localhost:70000'],
+    ['SVC_LISTEN', '[nope]:1'],
+    ['SVC_BASE_URL', 'ftp://x'],
+    ['SVC_BASE_URL', 'https://user:pw@x'],
+    ['SVC_BASE_URL', 'https://x/path'],
+    ['SVC_RUNTIME_URL', 'https://x'],
+    ['SVC_POOL', 'standard'],
+    ['SVC_POOL', 'standard=-1'],
+    ['SVC_POOL', 'standard=1,standard=2'],
+    ['SVC_POOL', 'nope=1'],
+    ['SVC_TEMPLATES', 'standard,standard'],
+    ['SVC_TEMPLATES', 'windows'],
+    ['SVC_EGRESS_ALLOW_HOSTS', 'a b'],
+    ['SVC_EGRESS_ALLOW_HOSTS', 'host:0'],
+    ['SVC_BILLING_ENFORCE', 'maybe'],
+    ['SVC_LOG_LEVEL', 'loud'],
+    ['SVC_LIMIT_SANDBOXES_PER_TENANT', '0'],
+    ['SVC_LIMIT_SANDBOXES_PER_TENANT', '1.5'],
+    ['SVC_MASTER_KEY', 'short'],
+    ['SVC_CLUSTER_SECRET', 'short'],
+    ['SVC_DATABASE_URL', 'mysql://db'],
+  ])('%s=%s is refused', (name, value) => {
+    expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(`${name} must be `)]);
+  });
+
+  it('are all reported at once, and secrets not shown', () => {
+    const problems = problemsOf({
+      SVC_LISTEN: 'nowhere',
+      SVC_CLUSTER_SECRET: 'canary',
+      SVC_LIMIT_OTP_PER_IP_PER_HOUR: 'many',
+      SVC_TLS_CERT_FILE: '/cert.pem',
+    });
+    expect(problems).toHaveLength(4);
+    expect(problems.join()).not.toContain('canary');
+    expect(problems.join()).toContain(
+      'SVC_TLS_CERT_FILE and SVC_TLS_KEY_FILE must be set together',
+    );
+  });
+
+  it('that belong together are asked for together', () => {
+    expect(problemsOf({ SVC_S3_BUCKET: 'b' })).toHaveLength(1);
+    expect(problemsOf({ SVC_STRIPE_SECRET_KEY: 'sk' })).toHaveLength(1);
+    expect(
+      problemsOf({ SVC_TLS: 'off', SVC_TLS_CERT_FILE: '/c', SVC_TLS_KEY_FILE: '/k' }),
+    ).toHaveLength(1);
+  });
+});
+
+it('names variables that mean nothing', () => {
+  const environment = { SVC_LISTN: 'x', SVC_LISTEN: 'y', SVC_API_KEY: 'z', PATH: '/bin' };
+  expect(unknownVariables(environment, ['SVC_API_KEY'])).toEqual(['SVC_LISTN']);
+});
+
+it('makes public URLs of the bound port', () => {
+  expect(publicUrl(undefined, 'https', { tls: true }, 9000)).toBe('https://localhost:9000');
+  expect(publicUrl(undefined, 'wss', { tls: false }, 9000)).toBe('ws://localhost:9000');
+  expect(publicUrl('https://svc.test', 'https', { tls: false }, 9000)).toBe('https://svc.test');
+});
+
+it('is documented as it is', async () => {
+  const page = new URL('../../../../docs/configuration.md', import.meta.url);
+  expect(await readFile(page, 'utf8')).toBe(configurationPage());
+});

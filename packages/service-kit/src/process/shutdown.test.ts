@@ -1,0 +1,71 @@
+import { pino } from 'pino';
+import { describe, expect, it, vi } from 'vitest';
+import { Shutdown, type ShutdownPhase } from './shutdown.ts';
+
+const logger = pino({ level: 'silent' });
+
+function recording() {
+  const shutdown = new Shutdown(logger);
+  const order: string[] = [];
+  const add = (phase: ShutdownPhase, name: string, run = async () => {}, deadlineMs = 5000) => {
+    shutdown.add({
+      name,
+      phase,
+      deadlineMs,
+      async run(signal) {
+        order.push(name);
+        await run.call(signal);
+      },
+    });
+  };
+  return { shutdown, order, add };
+}
+
+describe('shutdown', () => {
+  it('runs phases in their order, once', async () => {
+    const { shutdown, order, add } = recording();
+    add('close', 'pool');
+    add('refuse', 'listener');
+    add('flush', 'state');
+    add('disconnect', 'sockets');
+    add('end', 'sandboxes');
+    const outcomes = await Promise.all([shutdown.run('test'), shutdown.run('again')]);
+    expect(order).toEqual(['listener', 'sockets', 'state', 'sandboxes', 'pool']);
+    expect(outcomes).toEqual([[], []]);
+    expect(shutdown.signal.aborted).toBe(true);
+  });
+
+  it('goes on past tasks that fail or hang, and names them', async () => {
+    const { shutdown, order, add } = recording();
+    add('flush', 'failing', () => Promise.reject(new Error('disk')));
+    add('flush', 'hanging', () => new Promise(() => undefined), 20);
+    add('close', 'pool');
+    expect((await shutdown.run('test')).toSorted()).toEqual(['failing', 'hanging']);
+    expect(order).toContain('pool');
+  });
+
+  it('follows a signal, and a second one ends at once', async () => {
+    const { shutdown, add } = recording();
+    let finish = (): void => undefined;
+    add(
+      'flush',
+      'slow',
+      () =>
+        new Promise((resolve) => {
+          finish = resolve;
+        }),
+    );
+    const codes: number[] = [];
+    const uninstall = shutdown.installSignalHandlers((code) => codes.push(code));
+    process.emit('SIGTERM');
+    expect(shutdown.signal.aborted).toBe(true);
+    expect(codes).toEqual([]);
+    process.emit('SIGTERM');
+    expect(codes).toEqual([1]);
+    await vi.waitFor(() => {
+      finish();
+      expect(codes).toEqual([1, 0]);
+    });
+    uninstall();
+  });
+});
