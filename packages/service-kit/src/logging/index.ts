@@ -1,1 +1,2 @@
 export { createLogger, type Logger, type LoggerOptions } from './logger.ts';
+export { prettyLine } from './pretty.ts';
