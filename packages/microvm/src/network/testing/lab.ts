@@ -1,0 +1,137 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { run } from '../command.ts';
+import type { Instance } from '../instance/instance.ts';
+import { removeSlots } from '../slots/remove-slots.ts';
+import { type Methods, NetnsProcess } from './netns-process.ts';
+import type { Peer } from './peer.ts';
+import type { SlotsMethods } from './slots-process.ts';
+
+/** The test host's address towards the test internet. */
+export const HOST_ADDRESS = '93.184.215.10';
+/** An address of the test internet that answers everything. */
+export const PUBLIC_ADDRESS = '93.184.216.34';
+/** The test internet's DNS server. */
+export const DNS_SERVER = '8.8.8.8';
+/** Where the test internet echoes UDP. */
+export const ECHO_PORT = 4242;
+
+const WORLD_ADDRESS = '93.184.215.1';
+
+/**
+ * A test host with the network layer on it, and a test internet that owns every address there is.
+ * Both are namespaces without any link to the real network.
+ */
+export interface Lab {
+  readonly host: string;
+  readonly world: string;
+  readonly dataDir: string;
+  readonly slots: NetnsProcess<SlotsMethods>;
+  readonly internet: NetnsProcess<Peer>;
+  readonly services: NetnsProcess<Peer>;
+  /** Destinations of all packets that ever reached the test internet. */
+  seen(): Promise<Set<string>>;
+  /** Starts the network layer's process, in place of one that ended. */
+  startSlots(): Promise<NetnsProcess<SlotsMethods>>;
+  /** Starts an ordinary process inside any namespace. */
+  startPeer(netns: string): Promise<NetnsProcess<Peer>>;
+  /** Makes the test internet send packets for an instance's slots to the host, as a LAN might. */
+  routeToSlots(instance: Instance): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Builds a test host and its internet; what was built is taken away when a part fails. */
+export async function openLab(): Promise<Lab> {
+  const name = `lab-${randomBytes(4).toString('hex')}`;
+  const host = `${name}-host`;
+  const world = `${name}-world`;
+  const dataDir = await mkdtemp(join(tmpdir(), `${name}-`));
+  const processes: { kill(): Promise<void> }[] = [];
+  const start = async <T extends Methods>(netns: string, script: string) => {
+    const started = await NetnsProcess.start<T>(netns, new URL(script, import.meta.url));
+    processes.push(started);
+    return started;
+  };
+  const close = async () => {
+    await Promise.all(processes.map((started) => started.kill()));
+    await removeSlots([host, world]);
+    await rm(dataDir, { recursive: true, force: true });
+  };
+  try {
+    await buildNetwork(host, world);
+    const [internet, services, slots] = await Promise.all([
+      start<Peer>(world, './peer.ts'),
+      start<Peer>(host, './peer.ts'),
+      start<SlotsMethods>(host, './slots-process.ts'),
+    ]);
+    await internet.call('listenTcp', 80);
+    await internet.call('listenUdp', ECHO_PORT, DNS_SERVER);
+    return {
+      ...{ host, world, dataDir, internet, services, slots, close },
+      startSlots: () => start<SlotsMethods>(host, './slots-process.ts'),
+      startPeer: (netns) => start<Peer>(netns, './peer.ts'),
+      seen: () => readSeen(world),
+      async routeToSlots({ block }) {
+        const route = ['route', 'add', block, 'via', HOST_ADDRESS, 'table', 'local'];
+        await runIn(world, 'ip', route);
+      },
+    };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+/** Runs a program inside a namespace. */
+export function runIn(netns: string, program: string, args: readonly string[], input = '') {
+  return run('nsenter', [`--net=/run/netns/${netns}`, program, ...args], input);
+}
+
+async function buildNetwork(host: string, world: string): Promise<void> {
+  await run('ip', ['-batch', '-'], `netns add ${host}\nnetns add ${world}\n`);
+  await runIn(
+    host,
+    'ip',
+    ['-batch', '-'],
+    `link set lo up
+link add eth0 type veth peer name uplink netns ${world}
+addr add ${HOST_ADDRESS}/24 dev eth0
+link set eth0 up
+`,
+  );
+  await runIn(
+    world,
+    'ip',
+    ['-batch', '-'],
+    `link set lo up
+addr add ${WORLD_ADDRESS}/24 dev uplink
+link set uplink up
+route add 93.184.215.0/24 dev uplink table local
+route add local default dev lo table local
+`,
+  );
+  await runIn(world, 'nft', ['-f', '-'], SEEN_TABLE);
+  // A host that would hand everything on: what does not arrive was stopped by the filters.
+  await runIn(host, 'ip', ['route', 'add', 'default', 'via', WORLD_ADDRESS]);
+}
+
+const SEEN_TABLE = `table ip lab {
+  set seen { type ipv4_addr; size 65535; flags dynamic; }
+  chain prerouting {
+    type filter hook prerouting priority raw; policy accept;
+    iifname "uplink" add @seen { ip daddr }
+  }
+}
+`;
+
+interface SetListing {
+  readonly nftables: readonly { readonly set?: { readonly elem?: readonly string[] } }[];
+}
+
+async function readSeen(world: string): Promise<Set<string>> {
+  const text = await runIn(world, 'nft', ['-j', 'list', 'set', 'ip', 'lab', 'seen']);
+  const listing = JSON.parse(text) as SetListing;
+  return new Set(listing.nftables.flatMap((entry) => entry.set?.elem ?? []));
+}

@@ -1,0 +1,110 @@
+import { createSocket, type RemoteInfo } from 'node:dgram';
+import { Resolver } from 'node:dns/promises';
+import { once } from 'node:events';
+import { connect, createServer } from 'node:net';
+import { decode, encode, type Packet, RECURSION_AVAILABLE } from 'dns-packet';
+import { serveMethods } from './serve-methods.ts';
+
+/** What a test sees of a connection attempt. */
+export type Outcome = 'connected' | string;
+
+const arrivals: string[] = [];
+let zone: Record<string, Packet['answers']> = {};
+
+/** An ordinary machine of a test network: serves and calls with the kernel's own stack. */
+const methods = {
+  /** Accepts TCP on a port of every address, greets with the address called, and notes who came. */
+  async listenTcp(port: number, address = '0.0.0.0'): Promise<void> {
+    const server = createServer((socket) => {
+      arrivals.push(`tcp ${socket.remoteAddress} > ${socket.localAddress}:${socket.localPort}`);
+      socket.on('error', () => undefined);
+      socket.end(`${socket.remoteAddress}`);
+    });
+    server.listen(port, address);
+    await once(server, 'listening');
+  },
+  /** Echoes UDP on an address and notes who came. */
+  async listenUdp(port: number, address: string): Promise<void> {
+    const socket = createSocket(address.includes(':') ? 'udp6' : 'udp4', (message, from) => {
+      arrivals.push(`udp ${from.address} > ${address}:${port}`);
+      socket.send(message, from.port, from.address);
+    });
+    socket.bind(port, address);
+    await once(socket, 'listening');
+  },
+  /** Serves the records given as an authoritative DNS server would. */
+  async serveDns(address: string, records: Record<string, Packet['answers']>): Promise<void> {
+    zone = records;
+    const socket = createSocket('udp4', (message, from) => answerDns(message, from));
+    const answerDns = (message: Buffer, from: RemoteInfo) => {
+      const { id = 0, questions = [] } = decode(message);
+      const question = questions[0];
+      const answers = zone[question?.name ?? '']?.filter((a) => a.type === question?.type);
+      arrivals.push(`dns ${question?.type} ${question?.name}`);
+      const flags = RECURSION_AVAILABLE | (answers ? 0 : 3);
+      const reply = { type: 'response', id, flags, questions, answers: answers ?? [] } as const;
+      socket.send(encode(reply), from.port, from.address);
+    };
+    socket.bind(53, address);
+    await once(socket, 'listening');
+  },
+  /** Sends one empty datagram to each address, from an address of choice. */
+  async sendUdp(addresses: readonly string[], port: number, from?: string): Promise<void> {
+    const socket = createSocket({ type: addresses[0]?.includes(':') ? 'udp6' : 'udp4' });
+    socket.bind(0, from);
+    await once(socket, 'listening');
+    for (const address of addresses) {
+      const { promise, resolve } = Promise.withResolvers<void>();
+      // An address that the sender's own kernel refuses is one that it does not reach.
+      socket.send('', port, address, () => resolve());
+      await promise;
+    }
+    socket.close();
+  },
+  /** Sends to a server that echoes until an answer comes: all that was sent before is through. */
+  async echo(port: number, address: string): Promise<void> {
+    const socket = createSocket('udp4');
+    const answered = once(socket, 'message', { signal: AbortSignal.timeout(10_000) });
+    const send = () => socket.send('echo', port, address);
+    send();
+    const resend = setInterval(send, 200);
+    await answered.finally(() => {
+      clearInterval(resend);
+      socket.close();
+    });
+  },
+  /** What the servers of this process were reached by, in order. */
+  async arrivals(): Promise<string[]> {
+    return arrivals;
+  },
+  /** Connects and returns `connected <greeting>`, or the error's code. */
+  async tcp(address: string, port: number, timeoutMs = 2000): Promise<Outcome> {
+    const socket = connect({
+      host: address,
+      port,
+      signal: AbortSignal.timeout(timeoutMs),
+    });
+    try {
+      const [greeting] = await once(socket, 'data');
+      return `connected ${greeting}`;
+    } catch (error) {
+      return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    } finally {
+      socket.destroy();
+    }
+  },
+  /** Looks a name up at a server and returns the addresses, or the error's code. */
+  async resolve(name: string, server: string, type: 'A' | 'AAAA' | 'TXT' = 'A'): Promise<unknown> {
+    const resolver = new Resolver({ timeout: 3000, tries: 1 });
+    resolver.setServers([server]);
+    try {
+      return await resolver.resolve(name, type);
+    } catch (error) {
+      return error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    }
+  },
+};
+
+export type Peer = typeof methods;
+
+serveMethods(methods);

@@ -1,0 +1,61 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+/** The device whose frames a test sends and receives, and who opens it. */
+export interface Tap {
+  readonly netns: string;
+  readonly tap: string;
+  readonly uid: number;
+}
+
+/** A tap held open; its frames go over `socket`, each with its length in four bytes before it. */
+export interface TapPort {
+  readonly socket: Socket;
+  close(): Promise<void>;
+}
+
+/**
+ * Opens a tap just as a VM does: a QEMU, without a machine in it, running as the slot's user inside
+ * the slot's namespace.
+ */
+export async function openTapPort(tap: Tap): Promise<TapPort> {
+  const dir = await mkdtemp(join(tmpdir(), 'tap-port-'));
+  const path = join(dir, 'frames');
+  const server = createServer();
+  server.listen({ path, writableAll: true });
+  await once(server, 'listening');
+  await chmod(dir, 0o711);
+  const qemu = spawn('nsenter', [`--net=/run/netns/${tap.netns}`, ...qemuCommand(tap, path)], {
+    stdio: 'ignore',
+  });
+  const ended = once(qemu, 'exit');
+  const [socket] = await Promise.race([
+    once(server, 'connection', { signal: AbortSignal.timeout(10_000) }),
+    ended.then(([status]) => Promise.reject(new Error(`QEMU ended with status ${status}`))),
+  ]);
+  return {
+    socket,
+    async close() {
+      qemu.kill('SIGKILL');
+      await ended;
+      socket.destroy();
+      server.close();
+      await rm(dir, { recursive: true });
+    },
+  };
+}
+
+function qemuCommand({ tap, uid }: Tap, path: string): string[] {
+  return [
+    ...['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--no-new-privs'],
+    ...['qemu-system-x86_64', '-M', 'none', '-nodefaults', '-display', 'none'],
+    ...['-netdev', `tap,id=tap,ifname=${tap},script=no,downscript=no`],
+    ...['-netdev', `stream,id=test,server=off,addr.type=unix,addr.path=${path}`],
+    ...['-netdev', 'hubport,id=port0,hubid=0,netdev=tap'],
+    ...['-netdev', 'hubport,id=port1,hubid=0,netdev=test'],
+  ];
+}
