@@ -38,7 +38,7 @@ export const LIMITS = {
   /** Output beyond this is dropped and the result is marked truncated. */
   execOutputBytes: 10 * MIB,
   /** Commands running at once in one sandbox. */
-  execsPerSandbox: 16,
+  execsPerSandbox: 64,
 
   pathBytes: 4096,
   pathComponentBytes: 255,

@@ -13,6 +13,7 @@ import { LIMITS, ServiceError } from '@svc/contract';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { acceptJsonOnly } from './body-parsers.ts';
 import { answerClientError } from './client-error.ts';
+import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { RequestLog } from './request-log.ts';
@@ -54,6 +55,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const app: HttpServer = Fastify<Server>({
     loggerInstance: options.logger,
     logController: new RequestLog(),
+    childLoggerFactory: makeRequestLogger,
     bodyLimit: options.bodyLimit ?? LIMITS.jsonBodyBytes,
     genReqId: requestIdOf,
     requestIdHeader: false,
@@ -97,6 +99,11 @@ function guardRequests(app: HttpServer): void {
     if (closing) done(new ServiceError('shutting_down'));
     else if (request.is404) done(noRouteError(request, routes));
     else done();
+  });
+  // A connection that was busy when closing began would otherwise be kept alive, and closing wait for it.
+  app.addHook('onResponse', (request, _reply, done) => {
+    if (closing) request.raw.socket.destroySoon();
+    done();
   });
   app.setNotFoundHandler((request) => {
     throw noRouteError(request, routes);

@@ -1,0 +1,153 @@
+import { once } from 'node:events';
+import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
+import { OCTET_STREAM_MEDIA_TYPE, type Problem } from '@svc/contract';
+import { type Logger, pino } from 'pino';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { acceptStreamOnly } from './body-parsers.ts';
+import { ClientGoneError, clientGoneSignal } from './client-gone.ts';
+import { formatEvent } from './event-stream.ts';
+import { createHttpServer, type HttpServer } from './server.ts';
+
+const silent = pino({ level: 'silent' });
+const servers: HttpServer[] = [];
+
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((app) => app.close()));
+});
+
+function make(logger: Logger = silent): HttpServer {
+  const app = createHttpServer({ logger });
+  servers.push(app);
+  return app;
+}
+
+async function listen(app: HttpServer): Promise<number> {
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  const address = app.server.address();
+  if (address === null || typeof address === 'string') throw new Error('not listening on TCP');
+  return address.port;
+}
+
+async function answerOf(sent: ClientRequest): Promise<{ status: number; body: string }> {
+  const [response] = (await once(sent, 'response')) as [IncomingMessage];
+  const chunks = await response.toArray();
+  return { status: response.statusCode ?? 0, body: Buffer.concat(chunks).toString() };
+}
+
+describe('streams', () => {
+  it('of the one media type reach the route unread, others are 415', async () => {
+    const app = make();
+    await app.register(async (scope) => {
+      acceptStreamOnly(scope, OCTET_STREAM_MEDIA_TYPE);
+      scope.post('/up', async (incoming) => {
+        let bytes = 0;
+        for await (const chunk of incoming.body as AsyncIterable<Buffer>) bytes += chunk.length;
+        return { bytes };
+      });
+    });
+    app.post('/json', (incoming) => incoming.body);
+    const post = (url: string, type: string, payload: Buffer | string) =>
+      app.inject({ method: 'POST', url, headers: { 'content-type': type }, payload });
+    const large = Buffer.alloc(3 * 1024 * 1024);
+    expect((await post('/up', OCTET_STREAM_MEDIA_TYPE, large)).json()).toEqual({
+      bytes: large.length,
+    });
+    expect((await post('/up', 'application/json', '{}')).statusCode).toBe(415);
+    expect((await post('/json', OCTET_STREAM_MEDIA_TYPE, 'x')).statusCode).toBe(415);
+  });
+
+  it('of events are lines that hold JSON', () => {
+    expect(formatEvent('stdout', { data: 'a\nb' })).toBe(
+      'event: stdout\ndata: {"data":"a\\nb"}\n\n',
+    );
+  });
+});
+
+describe('closing', () => {
+  it('finishes what runs and refuses what comes', async () => {
+    const app = make();
+    const entered = Promise.withResolvers<void>();
+    const finish = Promise.withResolvers<object>();
+    app.get('/slow', () => {
+      entered.resolve();
+      return finish.promise;
+    });
+    app.get('/quick', () => ({ ok: true }));
+    const port = await listen(app);
+    const slow = answerOf(request({ port, path: '/slow' }).end());
+    await entered.promise;
+    // A request of which the server has only a part when closing begins.
+    const head = 'GET /quick HTTP/1.1\r\nhost: x\r\n';
+    const accepted = once(app.server, 'connection') as Promise<[Socket]>;
+    const client = connect(port, '127.0.0.1');
+    const answer = client.toArray();
+    client.write(head);
+    const [serverSide] = await accepted;
+    await vi.waitFor(() => expect(serverSide.bytesRead).toBe(head.length));
+    const closed = app.close();
+    client.write('\r\n');
+    expect(Buffer.concat(await answer).toString()).toContain('"code":"shutting_down"');
+    finish.resolve({ ok: true });
+    expect(await slow).toEqual({ status: 200, body: '{"ok":true}' });
+    await closed;
+  });
+});
+
+describe('a client that leaves', () => {
+  it('aborts the signal of its request', async () => {
+    const app = make();
+    const seen = Promise.withResolvers<unknown>();
+    app.post('/wait', (_incoming, reply) => {
+      const signal = clientGoneSignal(reply);
+      signal.addEventListener('abort', () => seen.resolve(signal.reason));
+      return new Promise(() => undefined);
+    });
+    const port = await listen(app);
+    const sent = request({ port, path: '/wait', method: 'POST' });
+    sent.on('error', () => sent.destroy());
+    sent.end();
+    await vi.waitFor(() => expect(sent.writableFinished).toBe(true));
+    setImmediate(() => sent.destroy());
+    expect(await seen.promise).toBeInstanceOf(ClientGoneError);
+  });
+
+  it('does not abort when it had its answer', async () => {
+    const app = make();
+    let signal: AbortSignal | undefined;
+    app.get('/done', (_incoming, reply) => {
+      signal = clientGoneSignal(reply);
+      return { ok: true };
+    });
+    await answerOf(request({ port: await listen(app), path: '/done' }).end());
+    expect(signal?.aborted).toBe(false);
+  });
+});
+
+describe('the log', () => {
+  it('names the request in every line, and failures with their cause', async () => {
+    const lines: Record<string, unknown>[] = [];
+    const logger = pino({ level: 'debug' }, { write: (line) => lines.push(JSON.parse(line)) });
+    const app = make(logger);
+    app.get('/hello', (incoming) => {
+      incoming.log.info('hello');
+      return {};
+    });
+    app.get('/broken', () => {
+      throw new Error('the cause');
+    });
+    await app.inject({ url: '/hello', headers: { 'x-request-id': 'r-1' } });
+    const broken = await app.inject('/broken');
+    expect(lines).toContainEqual(expect.objectContaining({ msg: 'hello', request_id: 'r-1' }));
+    expect(lines).toContainEqual(
+      expect.objectContaining({ msg: 'request', route: '/hello', status: 200, request_id: 'r-1' }),
+    );
+    expect(lines).toContainEqual(
+      expect.objectContaining({
+        level: 50,
+        request_id: broken.json<Problem>().request_id,
+        err: expect.objectContaining({ message: 'the cause' }),
+      }),
+    );
+  });
+});
