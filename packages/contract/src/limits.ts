@@ -50,6 +50,11 @@ export const LIMITS = {
   idempotencyKeyChars: 255,
   idempotencySeconds: 86_400,
 
+  secretBundlesPerTenant: 50,
+  secretKeysPerBundle: 50,
+  /** Of UTF-8, for each value. */
+  secretValueBytes: 65_536,
+
   emailChars: 254,
   otpDigits: 6,
   otpSeconds: 600,

@@ -19,3 +19,9 @@ export function clientGoneSignal(reply: FastifyReply): AbortSignal {
   else raw.once('close', check);
   return controller.signal;
 }
+
+/** Whether an error is, or came of, the client having left. */
+export function isClientGone(error: unknown): boolean {
+  if (error instanceof ClientGoneError) return true;
+  return error instanceof Error && error.cause !== undefined && isClientGone(error.cause);
+}

@@ -1,5 +1,5 @@
 export { acceptStreamOnly } from './body-parsers.ts';
-export { ClientGoneError, clientGoneSignal } from './client-gone.ts';
+export { ClientGoneError, clientGoneSignal, isClientGone } from './client-gone.ts';
 export { formatEvent, KEEPALIVE_COMMENT } from './event-stream.ts';
 export { toServiceError } from './framework-errors.ts';
 export { REQUEST_ID_HEADER } from './request-id.ts';

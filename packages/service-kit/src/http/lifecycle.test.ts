@@ -5,7 +5,7 @@ import { OCTET_STREAM_MEDIA_TYPE, type Problem } from '@svc/contract';
 import { type Logger, pino } from 'pino';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { acceptStreamOnly } from './body-parsers.ts';
-import { ClientGoneError, clientGoneSignal } from './client-gone.ts';
+import { ClientGoneError, clientGoneSignal, isClientGone } from './client-gone.ts';
 import { formatEvent } from './event-stream.ts';
 import { createHttpServer, type HttpServer } from './server.ts';
 
@@ -109,7 +109,10 @@ describe('a client that leaves', () => {
     sent.end();
     await vi.waitFor(() => expect(sent.writableFinished).toBe(true));
     setImmediate(() => sent.destroy());
-    expect(await seen.promise).toBeInstanceOf(ClientGoneError);
+    const reason = await seen.promise;
+    expect(reason).toBeInstanceOf(ClientGoneError);
+    expect(isClientGone(new Error('create failed', { cause: reason }))).toBe(true);
+    expect(isClientGone(new Error('create failed'))).toBe(false);
   });
 
   it('does not abort when it had its answer', async () => {

@@ -1,5 +1,6 @@
 import { makeProblem, PROBLEM_MEDIA_TYPE, type ServiceError } from '@svc/contract';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { isClientGone } from './client-gone.ts';
 import { toServiceError } from './framework-errors.ts';
 import { REQUEST_ID_HEADER } from './request-id.ts';
 
@@ -26,7 +27,9 @@ function problemOf(failure: ServiceError, requestId: string) {
 
 function logFailure(failure: ServiceError, request: FastifyRequest): void {
   const route = { method: request.method, route: request.routeOptions.url };
-  if (failure.code === 'internal_error') {
+  if (isClientGone(failure)) {
+    request.log.debug({ ...route, code: failure.code }, 'client left before the answer');
+  } else if (failure.code === 'internal_error') {
     request.log.error({ ...route, err: failure.cause ?? failure }, 'request failed unexpectedly');
   } else if (failure.status >= 500) {
     request.log.warn({ ...route, code: failure.code, err: failure.cause }, 'request failed');

@@ -30,7 +30,7 @@ export interface HttpServerOptions {
   /** How long a client may take to send a whole request, in ms. Default one hour: uploads are long. */
   readonly requestTimeoutMs?: number;
   /** Take the client's address from X-Forwarded-For: which proxies to believe. Default none. */
-  readonly trustProxy?: boolean | string | string[];
+  readonly trustProxy?: boolean | readonly string[];
 }
 
 /** A Fastify instance whose routes are typed by their TypeBox schemas. */
@@ -59,7 +59,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     bodyLimit: options.bodyLimit ?? LIMITS.jsonBodyBytes,
     genReqId: requestIdOf,
     requestIdHeader: false,
-    trustProxy: options.trustProxy ?? false,
+    trustProxy: proxiesOf(options.trustProxy),
     // Answered by the hook below, in the one error format.
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_CHARS },
@@ -72,6 +72,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   acceptJsonOnly(app);
   guardRequests(app);
   return app;
+}
+
+function proxiesOf(trusted: HttpServerOptions['trustProxy'] = false): boolean | string[] {
+  return typeof trusted === 'boolean' ? trusted : [...trusted];
 }
 
 function createListener(handler: RequestListener, options: HttpServerOptions): Server {

@@ -44,7 +44,7 @@ describe('shutdown', () => {
     expect(order).toContain('pool');
   });
 
-  it('follows a signal, and a second one ends at once', async () => {
+  it('follows a signal, and a second one ends at once unless it is its echo', async () => {
     const { shutdown, add } = recording();
     let finish = (): void => undefined;
     add(
@@ -56,16 +56,21 @@ describe('shutdown', () => {
         }),
     );
     const codes: number[] = [];
+    vi.useFakeTimers({ toFake: ['Date'] });
     const uninstall = shutdown.installSignalHandlers((code) => codes.push(code));
     process.emit('SIGTERM');
     expect(shutdown.signal.aborted).toBe(true);
     expect(codes).toEqual([]);
-    process.emit('SIGTERM');
+    process.emit('SIGINT');
+    expect(codes).toEqual([]);
+    vi.setSystemTime(Date.now() + 1500);
+    process.emit('SIGINT');
     expect(codes).toEqual([1]);
     await vi.waitFor(() => {
       finish();
       expect(codes).toEqual([1, 0]);
     });
     uninstall();
+    vi.useRealTimers();
   });
 });

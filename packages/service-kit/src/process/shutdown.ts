@@ -26,6 +26,8 @@ export interface ShutdownTask {
 }
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
+/** Ctrl-C under npm arrives twice, from the terminal and from npm: so soon, a second one is the same one. */
+const ECHO_MS = 1000;
 
 export class Shutdown {
   readonly #logger: Logger;
@@ -57,12 +59,15 @@ export class Shutdown {
    * The exit code is 0 after an orderly end, 1 when a task failed.
    */
   installSignalHandlers(exit: (code: number) => void = (code) => process.exit(code)): () => void {
+    let firstAt = 0;
     const handle = (signal: NodeJS.Signals): void => {
       if (this.#ending !== undefined) {
+        if (Date.now() - firstAt < ECHO_MS) return;
         this.#logger.warn({ signal }, 'second signal: ending at once');
         exit(1);
         return;
       }
+      firstAt = Date.now();
       void this.run(signal).then((failed) => exit(failed.length === 0 ? 0 : 1));
     };
     for (const signal of SIGNALS) process.on(signal, handle);
