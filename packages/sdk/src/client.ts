@@ -1,3 +1,5 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
 import { Sandboxes } from './resources/sandboxes.ts';
 import { Tenants } from './resources/tenants.ts';
 import { type ClosableFetch, defaultFetch, type FetchLike } from './transport/fetch.ts';

@@ -13,6 +13,7 @@ export type SvcErrorCode = ErrorCode | ClientErrorCode | (string & {});
 
 interface SvcErrorFields {
   readonly code: SvcErrorCode;
+  readonly title?: string | undefined;
   readonly detail: string;
   readonly status?: number | undefined;
   readonly requestId?: string | undefined;
@@ -27,6 +28,8 @@ export class SvcError extends Error {
   readonly code: SvcErrorCode;
   /** HTTP status, or 0 when there was no answer. */
   readonly status: number;
+  /** Names the kind of problem, the same for each one with this code. */
+  readonly title: string;
   /** One sentence that says what to do. */
   readonly detail: string;
   /** Names this call in the service's log, when the service answered. */
@@ -43,6 +46,7 @@ export class SvcError extends Error {
     );
     this.code = fields.code;
     this.status = fields.status ?? 0;
+    this.title = fields.title ?? fields.code.replaceAll('_', ' ');
     this.detail = fields.detail;
     this.requestId = fields.requestId;
     this.errors = fields.errors ?? [];
@@ -60,6 +64,7 @@ export async function errorOfResponse(response: Response): Promise<SvcError> {
   const problem = parseProblem(text);
   return new SvcError({
     code: problem?.code ?? 'unexpected_status',
+    title: problem?.title,
     detail:
       problem?.detail ??
       `The address answered ${response.status} and no problem description; check that it is the service.`,

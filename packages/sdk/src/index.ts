@@ -3,7 +3,7 @@
  *
  * - `client.sandboxes`        create, list, get, delete, exec, execStream, pause, resume, cancel, logs
  * - `client.sandboxes.files`  write, read, readStream
- * - `client.tenants`          sign-up by email and one-time code, the own account, API keys
+ * - `client.tenants`          sign-up by email and one-time code, the own account
  *
  * Every failure that the service answers is a {@link SvcError} with a stable `code`.
  */
@@ -13,7 +13,6 @@ export type {
   CancelResponse,
   CreateSandboxRequest,
   CreateSandboxResponse,
-  CreateTenantKeyResponse,
   DeleteSandboxResponse,
   ErrorCode,
   ExecRequest,

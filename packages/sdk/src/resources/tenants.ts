@@ -1,14 +1,7 @@
-import type {
-  ApiKeyRecord,
-  CreateTenantKeyResponse,
-  ListTenantKeysResponse,
-  MessageResponse,
-  TenantRecord,
-  VerifyTenantResponse,
-} from '@svc/contract';
+import type { MessageResponse, TenantRecord, VerifyTenantResponse } from '@svc/contract';
 import type { CallOptions, Transport } from '../transport/request.ts';
 
-/** Sign-up, the own account and its API keys. */
+/** Sign-up and the own account. */
 export class Tenants {
   readonly #transport: Transport;
 
@@ -34,26 +27,5 @@ export class Tenants {
   /** The account that the credential belongs to. */
   async me(options?: CallOptions): Promise<TenantRecord> {
     return this.#transport.json({ method: 'GET', path: '/v1/tenants/me', options });
-  }
-
-  /** Makes another API key. Its secret is in this answer and nowhere else. */
-  async createKey(options?: CallOptions): Promise<CreateTenantKeyResponse> {
-    return this.#transport.json({ method: 'POST', path: '/v1/tenants/me/api-keys', options });
-  }
-
-  /** The account's keys, revoked ones too, without their secrets. */
-  async listKeys(options?: CallOptions): Promise<ApiKeyRecord[]> {
-    const { keys } = await this.#transport.json<ListTenantKeysResponse>({
-      method: 'GET',
-      path: '/v1/tenants/me/api-keys',
-      options,
-    });
-    return keys;
-  }
-
-  /** Revokes a key, at once and for good. */
-  async revokeKey(keyId: string, options?: CallOptions): Promise<void> {
-    const path = `/v1/tenants/me/api-keys/${encodeURIComponent(keyId)}`;
-    await this.#transport.empty({ method: 'DELETE', path, options });
   }
 }

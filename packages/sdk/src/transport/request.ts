@@ -78,13 +78,6 @@ export class Transport {
     });
   }
 
-  /** Sends a call whose answer has no body of interest. */
-  async empty(request: ApiRequest): Promise<void> {
-    await this.#run(request, async (response) => {
-      await response.body?.cancel();
-    });
-  }
-
   /** Sends a call and hands its answer over unread; the deadline goes on holding while it is read. */
   async raw(request: ApiRequest): Promise<RawAnswer> {
     return this.#run(request, async (response, deadline) => ({ response, deadline }));

@@ -1,0 +1,12 @@
+const SAFE = /^[A-Za-z0-9_@%+=:,./-]+$/;
+
+/**
+ * The shell command that words on the command line stand for: one word is a command as it is,
+ * several are a program and its arguments, quoted.
+ */
+export function shellCommand(words: readonly string[]): string {
+  if (words.length === 1) return words[0] ?? '';
+  return words
+    .map((word) => (SAFE.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
+    .join(' ');
+}

@@ -1,0 +1,11 @@
+import { Command } from 'commander';
+
+/** `svc control-plane`: the public API alone, for a fleet. */
+export function controlPlaneCommand(): Command {
+  return new Command('control-plane')
+    .description('run only the control plane, as one of a fleet; logs to standard output')
+    .action(async () => {
+      const { runControlPlane } = await import('../service/fleet/control-plane.ts');
+      process.exitCode = await runControlPlane();
+    });
+}

@@ -1,0 +1,25 @@
+import type { Template } from '@svc/contract';
+import { Command } from 'commander';
+import { parseTemplate } from '../../arguments/template.ts';
+import { Progress } from '../../output/progress.ts';
+
+/** `svc image build`: builds an image unless the present one is of the same recipe. */
+export function buildCommand(): Command {
+  return new Command('build')
+    .description('build an image, unless the one that is there is of the same recipe')
+    .argument('[template]', 'what to build', parseTemplate, 'standard')
+    .action(async (template: Template) => {
+      const { loadConfig } = await import('@svc/service-kit/config');
+      const { buildImage } = await import('@svc/microvm');
+      const { imageDir } = loadConfig();
+      const interrupt = new AbortController();
+      const stop = () => interrupt.abort(new DOMException('interrupted', 'AbortError'));
+      process.once('SIGINT', stop);
+      process.once('SIGTERM', stop);
+      await new Progress().step(
+        `image ${template}`,
+        (note) => buildImage({ template, imageDir, onProgress: note }, interrupt.signal),
+        ({ id }) => id,
+      );
+    });
+}

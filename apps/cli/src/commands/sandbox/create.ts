@@ -1,0 +1,57 @@
+import { TEMPLATES } from '@svc/contract';
+import { Command } from 'commander';
+import { parseDuration } from '../../arguments/duration.ts';
+import { parseDisk, parseMemory, parseVcpu } from '../../arguments/numbers.ts';
+import { collectPair } from '../../arguments/pairs.ts';
+import { withClient } from '../with-client.ts';
+
+interface Options {
+  readonly template: string;
+  readonly vcpu?: number;
+  readonly memory?: number;
+  readonly disk?: number;
+  readonly idleTimeout?: number;
+  readonly maxLifetime?: number;
+  readonly env?: Record<string, string>;
+  readonly metadata?: Record<string, string>;
+  readonly json?: boolean;
+}
+
+/** `svc sandbox create`: prints the new sandbox's id, once it is running. */
+export function createCommand(): Command {
+  return new Command('create')
+    .description('make a sandbox and print its id')
+    .option('-t, --template <name>', `image to start from: ${TEMPLATES.join(', ')}`, 'standard')
+    .option('--vcpu <n>', 'virtual CPUs', parseVcpu)
+    .option('--memory <size>', 'memory, as in 512M or 2G', parseMemory)
+    .option('--disk <size>', 'disk, as in 8G', parseDisk)
+    .option(
+      '--idle-timeout <duration>',
+      'end it when unused for this long, as in 15m',
+      parseDuration,
+    )
+    .option('--max-lifetime <duration>', 'end it after this long, as in 2h', parseDuration)
+    .option('-e, --env <NAME=value>', 'environment variable; repeatable', collectPair)
+    .option('--metadata <name=value>', 'free-form note; repeatable', collectPair)
+    .option('--json', 'print the whole answer as JSON')
+    .action((options: Options) =>
+      withClient(async (client, signal) => {
+        const created = await client.sandboxes.create(requestOf(options), { signal });
+        console.log(options.json ? JSON.stringify(created) : created.vm_id);
+      }),
+    );
+}
+
+function requestOf(options: Options) {
+  const { template, vcpu, memory, disk, idleTimeout, maxLifetime, env, metadata } = options;
+  return {
+    template,
+    ...(vcpu === undefined ? {} : { vcpu }),
+    ...(memory === undefined ? {} : { memory_mib: memory }),
+    ...(disk === undefined ? {} : { disk_mib: disk }),
+    ...(idleTimeout === undefined ? {} : { idle_timeout_seconds: idleTimeout }),
+    ...(maxLifetime === undefined ? {} : { max_lifetime_seconds: maxLifetime }),
+    ...(env === undefined ? {} : { env_vars: env }),
+    ...(metadata === undefined ? {} : { metadata }),
+  };
+}

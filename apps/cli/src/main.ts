@@ -1,0 +1,11 @@
+/** The command line's entry: runs one command and turns its failure into lines for a person. */
+
+import { describeError, exitCodeOf } from './output/report-error.ts';
+import { program } from './program.ts';
+
+try {
+  await program().parseAsync(process.argv);
+} catch (error) {
+  for (const line of describeError(error)) console.error(line);
+  process.exitCode = exitCodeOf(error);
+}

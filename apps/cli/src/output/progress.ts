@@ -1,0 +1,89 @@
+import { formatDuration } from './units.ts';
+
+const RULE_MS = 250;
+const QUIET_MS = 15_000;
+const CLEAR_LINE = '\r\u001b[2K';
+
+/** Shows what is being done and how long it took: a live line on a terminal, plain lines elsewhere. */
+export class Progress {
+  readonly #out: NodeJS.WriteStream;
+  readonly #running = new Map<string, { readonly started: number; note: string; shown: number }>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(out: NodeJS.WriteStream = process.stdout) {
+    this.#out = out;
+  }
+
+  /** Prints a line of its own. */
+  line(text: string): void {
+    this.#write(`${text}\n`);
+  }
+
+  /**
+   * Shows `title` while `work` runs, then what it answers to show. `note` says how far it is.
+   * Steps may run side by side.
+   */
+  async step<T>(
+    title: string,
+    work: (note: (text: string) => void) => Promise<T>,
+    outcome: (result: T) => string = () => '',
+  ): Promise<T> {
+    const entry = { started: performance.now(), note: '', shown: performance.now() };
+    this.#running.set(title, entry);
+    this.#timer ??= setInterval(() => this.#tick(), RULE_MS);
+    this.#timer.unref();
+    const spent = () => formatDuration(performance.now() - entry.started);
+    try {
+      const result = await work((text) => {
+        entry.note = text;
+      });
+      this.#end(title, `  ✓ ${title.padEnd(14)} ${outcome(result).padEnd(46)} ${spent()}`);
+      return result;
+    } catch (error) {
+      this.#end(title, `  ✗ ${title.padEnd(14)} failed after ${spent()}`);
+      throw error;
+    }
+  }
+
+  #end(title: string, line: string): void {
+    this.#running.delete(title);
+    if (this.#running.size === 0) {
+      clearInterval(this.#timer);
+      this.#timer = undefined;
+    }
+    this.#write(`${line.trimEnd()}\n`);
+  }
+
+  #tick(): void {
+    if (this.#out.isTTY) {
+      this.#write('');
+      return;
+    }
+    for (const [title, entry] of this.#running) {
+      const now = performance.now();
+      if (now - entry.shown < QUIET_MS) continue;
+      entry.shown = now;
+      this.#out.write(`  … ${this.#describe(title, entry)}\n`);
+    }
+  }
+
+  /** Writes above the live line, which is drawn again. */
+  #write(text: string): void {
+    if (!this.#out.isTTY) {
+      this.#out.write(text);
+      return;
+    }
+    const live = [...this.#running]
+      .map(([title, entry]) => this.#describe(title, entry))
+      .join(' · ');
+    const line = live === '' ? '' : `  … ${live}`.slice(0, Math.max(20, this.#out.columns - 1));
+    this.#out.write(`${CLEAR_LINE}${text}${line}`);
+  }
+
+  #describe(title: string, entry: { started: number; note: string }): string {
+    const spent = Math.floor((performance.now() - entry.started) / 1000);
+    return [title, entry.note, spent > 0 ? `${spent} s` : '']
+      .filter((part) => part !== '')
+      .join(' ');
+  }
+}
