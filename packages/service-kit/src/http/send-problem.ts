@@ -17,8 +17,8 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
     .header(REQUEST_ID_HEADER, request.id)
     .header('cache-control', 'no-store')
     .type(PROBLEM_MEDIA_TYPE)
-    // A string passes by the schema of the route, which may not describe this answer.
-    .send(JSON.stringify(problemOf(failure, request.id)));
+    // Bytes pass by the schema of the route, which may not describe this answer, and get no charset added.
+    .send(Buffer.from(JSON.stringify(problemOf(failure, request.id))));
 }
 
 function problemOf(failure: ServiceError, requestId: string) {

@@ -47,7 +47,7 @@ describe('problems', () => {
   it('answers unknown routes with 404, whatever body they carry', async () => {
     const response = await post('/nowhere', 'x'.repeat(20_000), 'text/plain');
     expect(response.statusCode).toBe(404);
-    expect(response.headers['content-type']).toContain('application/problem+json');
+    expect(response.headers['content-type']).toBe('application/problem+json');
     const problem = response.json<Problem>();
     expect(problem).toMatchObject({
       type: '/errors/route_not_found',
