@@ -79,6 +79,15 @@ export class IdempotencyRepository {
     return taken.numUpdatedRows === 1n ? { kind: 'taken_over', subject } : { kind: 'running' };
   }
 
+  /** Keeps the claim of a request that still runs. */
+  async renew(id: IdempotencyId, lockSeconds: number): Promise<void> {
+    await this.#db
+      .updateTable('idempotency_keys')
+      .set({ locked_until: sql`now() + make_interval(secs => ${lockSeconds})` })
+      .where((eb) => eb.and(columns(id)))
+      .execute();
+  }
+
   /** Says what the claimed request makes from now on. */
   async setSubject(id: IdempotencyId, subject: string): Promise<void> {
     await this.#db

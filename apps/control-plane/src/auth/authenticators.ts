@@ -1,0 +1,39 @@
+import { looksLikeApiKey, ServiceError } from '@svc/contract';
+import type { Store } from '@svc/store';
+import type { FastifyRequest } from 'fastify';
+import type { AccountTokens } from './account-tokens.ts';
+import { bearerOf } from './bearer.ts';
+import type { Caller } from './caller.ts';
+
+type RequestHook = (request: FastifyRequest) => Promise<void>;
+
+/**
+ * Hooks for `onRequest`, before a body is read. A credential of the wrong kind for a route is as
+ * good as none.
+ */
+export interface Authenticators {
+  readonly apiKey: RequestHook;
+  readonly apiKeyOrAccount: RequestHook;
+}
+
+export function createAuthenticators(store: Store, accounts: AccountTokens): Authenticators {
+  const byApiKey = async (credential: string): Promise<Caller> => {
+    const owner = looksLikeApiKey(credential)
+      ? await store.apiKeys.findOwner(credential)
+      : undefined;
+    if (owner === undefined) throw new ServiceError('unauthorized');
+    return { tenantId: owner.tenantId };
+  };
+  const byEither = async (credential: string): Promise<Caller> =>
+    looksLikeApiKey(credential)
+      ? byApiKey(credential)
+      : { tenantId: await accounts.verify(credential) };
+
+  return { apiKey: setCaller(byApiKey), apiKeyOrAccount: setCaller(byEither) };
+}
+
+function setCaller(authenticate: (credential: string) => Promise<Caller>): RequestHook {
+  return async (request) => {
+    request.caller = await authenticate(bearerOf(request));
+  };
+}

@@ -1,0 +1,19 @@
+import { ServiceError } from '@svc/contract';
+import type { FastifyRequest } from 'fastify';
+
+/** Who a request comes from, once its credential was found good. */
+export interface Caller {
+  readonly tenantId: string;
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    caller: Caller | undefined;
+  }
+}
+
+/** The caller of an authenticated route. */
+export function callerOf(request: FastifyRequest): Caller {
+  if (request.caller === undefined) throw new ServiceError('unauthorized');
+  return request.caller;
+}

@@ -1,0 +1,28 @@
+import swagger, { type FastifyDynamicSwaggerOptions } from '@fastify/swagger';
+import type { HttpServer } from '@svc/service-kit';
+import { hoistComponents } from './components.ts';
+import { SECURITY_SCHEMES } from './security.ts';
+
+const DESCRIPTION =
+  'Computers for AI agents: isolated micro-VM sandboxes behind a small API. Errors are RFC 9457 problem details; match on `code`.';
+
+/** Collects the routes added after this into one OpenAPI 3.1 document, `app.swagger()`. */
+export async function describeRoutes(
+  app: HttpServer,
+  options: { readonly baseUrl: string; readonly version: string },
+): Promise<void> {
+  const settings: FastifyDynamicSwaggerOptions = {
+    openapi: {
+      openapi: '3.1.0',
+      info: { title: 'svc', version: options.version, description: DESCRIPTION },
+      servers: [{ url: options.baseUrl }],
+      tags: ['Tenants', 'Sandboxes', 'Files', 'Operations'].map((name) => ({ name })),
+      components: { securitySchemes: { ...SECURITY_SCHEMES } },
+    },
+    transformObject: (document) =>
+      'openapiObject' in document
+        ? hoistComponents(document.openapiObject)
+        : document.swaggerObject,
+  };
+  await app.register(swagger, settings);
+}

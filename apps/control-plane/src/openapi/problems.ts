@@ -1,0 +1,34 @@
+import { ERRORS, type ErrorCode, PROBLEM_MEDIA_TYPE, Problem } from '@svc/contract';
+
+/** Codes that any route may answer. */
+const EVERYWHERE = ['shutting_down', 'internal_error'] as const satisfies ErrorCode[];
+/** Codes of every route that needs a credential: looking it up takes the database. */
+const AUTHENTICATED = ['unauthorized', 'database_unavailable'] as const satisfies ErrorCode[];
+
+interface ProblemResponse {
+  readonly description: string;
+  readonly content: Readonly<
+    Record<typeof PROBLEM_MEDIA_TYPE, { readonly schema: typeof Problem }>
+  >;
+}
+
+/** Response schemas of these codes, one for each status, and of those that any route may answer. */
+export function problems(...codes: ErrorCode[]): Record<number, ProblemResponse> {
+  const byStatus = Map.groupBy(new Set([...codes, ...EVERYWHERE]), (code) => ERRORS[code].status);
+  return Object.fromEntries(
+    [...byStatus].map(([status, group]) => [status, problemResponse(group)]),
+  );
+}
+
+/** As {@link problems}, for a route that needs a credential. */
+export function authenticatedProblems(...codes: ErrorCode[]): Record<number, ProblemResponse> {
+  return problems(...codes, ...AUTHENTICATED);
+}
+
+function problemResponse(codes: readonly ErrorCode[]): ProblemResponse {
+  const lines = codes.map((code) => `\`${code}\`: ${ERRORS[code].title}.`);
+  return {
+    description: lines.join(' '),
+    content: { [PROBLEM_MEDIA_TYPE]: { schema: Problem } },
+  };
+}

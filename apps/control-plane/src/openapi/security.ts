@@ -1,0 +1,16 @@
+/** Security schemes of the document, and what routes name of them. */
+export const SECURITY_SCHEMES = {
+  apiKey: { type: 'http', scheme: 'bearer', description: 'An API key.' },
+  accountToken: {
+    type: 'http',
+    scheme: 'bearer',
+    bearerFormat: 'JWT',
+    description: 'The short-lived token of a redeemed code.',
+  },
+} as const;
+
+export const BY_API_KEY: { [scheme: string]: readonly string[] }[] = [{ apiKey: [] }];
+export const BY_API_KEY_OR_ACCOUNT: { [scheme: string]: readonly string[] }[] = [
+  { apiKey: [] },
+  { accountToken: [] },
+];

@@ -1,0 +1,90 @@
+import type { DestroyOrder, EndReason, WorkerSandbox } from '@svc/contract';
+import type { LedgerEntry } from '@svc/store';
+
+/** What has to happen for ledger and worker to agree. */
+export interface Differences {
+  /** For the worker: what it must destroy. */
+  readonly destroy: DestroyOrder[];
+  /** For the ledger: what has ended. */
+  readonly ended: Ended[];
+}
+
+/** A sandbox that lives in the ledger only. */
+export interface Ended {
+  readonly entry: LedgerEntry;
+  readonly reason: EndReason;
+  /** What its worker says of its end, if it knows. */
+  readonly report?: WorkerSandbox;
+}
+
+/** What is being compared. */
+export interface Comparison {
+  readonly workerId: string;
+  readonly ledger: readonly LedgerEntry[];
+  readonly reports: readonly WorkerSandbox[];
+  /**
+   * A sandbox placed more recently than this, in milliseconds, may be missing from a report that
+   * was made before its creation reached the worker.
+   */
+  readonly graceMs: number;
+}
+
+/**
+ * Compares what should be with what is. The worker is the truth about what lives; the ledger about
+ * what should. Pure: the same input gives the same answer, however often it is asked.
+ */
+export function compare({ workerId, ledger, reports, graceMs }: Comparison): Differences {
+  const entries = new Map(ledger.map((entry) => [entry.vm_id, entry]));
+  const held = new Map(
+    reports
+      .filter((report) => isFor(report, workerId, entries))
+      .map((report) => [report.vm_id, report]),
+  );
+  const destroy = reports
+    .filter((report) => report.state !== 'destroyed')
+    .flatMap((report) => orderFor(report, workerId, entries.get(report.vm_id)));
+  const ended = ledger
+    .filter((entry) => entry.worker_id === workerId && entry.state !== 'destroyed')
+    .flatMap((entry) => endOf(entry, held.get(entry.vm_id), graceMs));
+  return { destroy, ended };
+}
+
+function endOf(entry: LedgerEntry, report: WorkerSandbox | undefined, graceMs: number): Ended[] {
+  if (report?.state === 'destroyed') {
+    return [{ entry, reason: report.end_reason ?? reasonOfLoss(entry), report }];
+  }
+  const missing = report === undefined && entry.age_ms > graceMs;
+  return missing ? [{ entry, reason: reasonOfLoss(entry) }] : [];
+}
+
+function isFor(
+  report: WorkerSandbox,
+  workerId: string,
+  entries: ReadonlyMap<string, LedgerEntry>,
+): boolean {
+  const entry = entries.get(report.vm_id);
+  return entry?.worker_id === workerId && entry.generation === report.generation;
+}
+
+/** An order for a sandbox that should not be there: unknown, ended, placed anew, or to be deleted. */
+function orderFor(
+  report: WorkerSandbox,
+  workerId: string,
+  entry: LedgerEntry | undefined,
+): DestroyOrder[] {
+  const wanted =
+    entry !== undefined &&
+    entry.state !== 'destroyed' &&
+    entry.worker_id === workerId &&
+    entry.generation === report.generation &&
+    entry.delete_requested_at === null;
+  if (wanted) return [];
+  return [{ vm_id: report.vm_id, generation: report.generation, reason: 'deleted' }];
+}
+
+/** A wish to delete is fulfilled by whatever ended it. */
+function reasonOfLoss(entry: LedgerEntry): EndReason {
+  if (entry.delete_requested_at !== null) return 'deleted';
+  const starting = ['creating', 'configuring', 'booting'].includes(entry.state);
+  return starting ? 'boot_failed' : 'worker_lost';
+}

@@ -1,0 +1,86 @@
+import {
+  type HeartbeatRequest,
+  type HeartbeatResponse,
+  type RegisterWorkerRequest,
+  type RegisterWorkerResponse,
+  ServiceError,
+  WORKER_TIMES,
+  type WorkerSandbox,
+} from '@svc/contract';
+import type { Ending, Store } from '@svc/store';
+import type { FastifyBaseLogger } from 'fastify';
+import { compare, type Ended } from './compare.ts';
+
+/** Longer than any creation takes, and than any heartbeat is under way. */
+const HEARTBEAT_GRACE_MS = 150_000;
+/** A worker that starts knows all it has; only a creation that is under way this moment may be missing. */
+const REGISTER_GRACE_MS = 2_000;
+
+/** Brings the ledger and what workers report together, at every sign of life of a worker. */
+export class Reconciler {
+  readonly #store: Pick<Store, 'sandboxes' | 'workers'>;
+  readonly #logger: FastifyBaseLogger;
+
+  constructor(store: Pick<Store, 'sandboxes' | 'workers'>, logger: FastifyBaseLogger) {
+    this.#store = store;
+    this.#logger = logger;
+  }
+
+  /** A worker has started, with what it found alive. */
+  async register(worker: RegisterWorkerRequest): Promise<RegisterWorkerResponse> {
+    await this.#store.workers.register(worker);
+    this.#logger.info({ workerId: worker.worker_id, url: worker.url }, 'worker registered');
+    return {
+      heartbeat_interval_ms: WORKER_TIMES.heartbeatIntervalMs,
+      ...(await this.#settle(worker.worker_id, worker.sandboxes, REGISTER_GRACE_MS)),
+    };
+  }
+
+  /** A worker lives. @throws ServiceError `worker_not_registered` */
+  async heartbeat(workerId: string, report: HeartbeatRequest): Promise<HeartbeatResponse> {
+    if (!(await this.#store.workers.heartbeat(workerId, report))) {
+      throw new ServiceError('worker_not_registered');
+    }
+    return this.#settle(workerId, report.sandboxes, HEARTBEAT_GRACE_MS);
+  }
+
+  /** Takes over what changed on a worker just now. */
+  async apply(workerId: string, reports: readonly WorkerSandbox[]): Promise<void> {
+    await this.#store.sandboxes.applyReports(workerId, reports);
+    for (const report of reports) {
+      if (report.state === 'destroyed') await this.#store.sandboxes.end(endingOf(report));
+    }
+  }
+
+  async #settle(
+    workerId: string,
+    reports: readonly WorkerSandbox[],
+    graceMs: number,
+  ): Promise<HeartbeatResponse> {
+    await this.#store.sandboxes.applyReports(workerId, reports);
+    const ids = reports.map((report) => report.vm_id);
+    const ledger = await this.#store.sandboxes.entriesFor(workerId, ids);
+    const { destroy, ended } = compare({ workerId, ledger, reports, graceMs });
+    for (const difference of ended) await this.#end(workerId, difference);
+    return { destroy };
+  }
+
+  async #end(workerId: string, { entry, reason, report }: Ended): Promise<void> {
+    const { vm_id: vmId, generation } = entry;
+    if (report === undefined) {
+      this.#logger.warn({ workerId, vmId, reason }, 'sandbox is gone from its worker');
+    }
+    const facts = report === undefined ? {} : endingOf(report);
+    await this.#store.sandboxes.end({ ...facts, vmId, generation, reason });
+  }
+}
+
+function endingOf(report: WorkerSandbox): Ending {
+  return {
+    vmId: report.vm_id,
+    generation: report.generation,
+    reason: report.end_reason ?? 'worker_lost',
+    ...(report.ended_at === undefined ? {} : { endedAt: report.ended_at }),
+    cpuSeconds: report.cpu_seconds,
+  };
+}

@@ -1,0 +1,42 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { LIMITS, WORKER_TIMES } from '@svc/contract';
+import type { Store } from '@svc/store';
+import type { FastifyBaseLogger } from 'fastify';
+
+const INTERVAL_MS = 10_000;
+const CLEANING_INTERVAL_MS = 600_000;
+
+/**
+ * What no heartbeat can bring about, because none comes: gives up the sandboxes of workers that
+ * have been silent for long, and removes what has expired. Runs until the signal aborts.
+ */
+export async function sweep(
+  store: Store,
+  logger: FastifyBaseLogger,
+  signal: AbortSignal,
+): Promise<void> {
+  let cleanedAt = 0;
+  while (!signal.aborted) {
+    try {
+      await giveUpLostWorkers(store, logger);
+      if (Date.now() - cleanedAt > CLEANING_INTERVAL_MS) {
+        await store.otp.removeExpired();
+        await store.idempotency.removeExpired(LIMITS.idempotencySeconds);
+        cleanedAt = Date.now();
+      }
+    } catch (err) {
+      logger.warn({ err }, 'sweep failed; the next one tries again');
+    }
+    await delay(INTERVAL_MS, undefined, { signal, ref: false }).catch(() => undefined);
+  }
+}
+
+async function giveUpLostWorkers(store: Store, logger: FastifyBaseLogger): Promise<void> {
+  for (const workerId of await store.workers.findLost(WORKER_TIMES.lostMs)) {
+    const entries = await store.sandboxes.entriesFor(workerId, []);
+    logger.warn({ workerId, sandboxes: entries.length }, 'worker lost; its sandboxes are given up');
+    for (const { vm_id: vmId, generation } of entries) {
+      await store.sandboxes.end({ vmId, generation, reason: 'worker_lost' });
+    }
+  }
+}

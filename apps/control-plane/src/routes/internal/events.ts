@@ -1,0 +1,21 @@
+import { INTERNAL_PREFIX, WorkerEventsRequest, WorkerParams } from '@svc/contract';
+import { requireWorker } from '../../auth/worker-authenticator.ts';
+import type { Route } from '../../services.ts';
+import { WORKER_BODY_BYTES } from './limits.ts';
+
+/** `POST /internal/v1/workers/{worker_id}/events`: what changed just now. */
+export const workerEvents: Route = (app, { workerAuth, reconciler }) => {
+  app.post(
+    `${INTERNAL_PREFIX}/workers/:worker_id/events`,
+    {
+      onRequest: workerAuth.hook,
+      bodyLimit: WORKER_BODY_BYTES,
+      schema: { hide: true, params: WorkerParams, body: WorkerEventsRequest },
+    },
+    async (request, reply) => {
+      requireWorker(request, request.params.worker_id);
+      await reconciler.apply(request.params.worker_id, request.body.events);
+      return reply.code(204).send();
+    },
+  );
+};

@@ -1,0 +1,24 @@
+import { INTERNAL_PREFIX, RegisterWorkerRequest, RegisterWorkerResponse } from '@svc/contract';
+import { requireWorker } from '../../auth/worker-authenticator.ts';
+import type { Route } from '../../services.ts';
+import { WORKER_BODY_BYTES } from './limits.ts';
+
+/** `POST /internal/v1/workers/register`: a worker has started. */
+export const registerWorker: Route = (app, { workerAuth, reconciler }) => {
+  app.post(
+    `${INTERNAL_PREFIX}/workers/register`,
+    {
+      onRequest: workerAuth.hook,
+      bodyLimit: WORKER_BODY_BYTES,
+      schema: {
+        hide: true,
+        body: RegisterWorkerRequest,
+        response: { 200: RegisterWorkerResponse },
+      },
+    },
+    async (request) => {
+      requireWorker(request, request.body.worker_id);
+      return reconciler.register(request.body);
+    },
+  );
+};

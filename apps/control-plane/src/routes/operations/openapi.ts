@@ -1,0 +1,22 @@
+import { Type } from 'typebox';
+import { problems } from '../../openapi/problems.ts';
+import type { Route } from '../../services.ts';
+
+/** `GET /openapi.json`: the document made of the schemas that the routes run on. */
+export const openapiDocument: Route = (app) => {
+  app.get(
+    '/openapi.json',
+    {
+      schema: {
+        operationId: 'openapi',
+        tags: ['Operations'],
+        summary: 'This document',
+        response: {
+          200: Type.Unsafe<unknown>({ type: 'object', additionalProperties: true }),
+          ...problems(),
+        },
+      },
+    },
+    async () => app.swagger(),
+  );
+};

@@ -1,0 +1,26 @@
+import type { Route } from '../../services.ts';
+import { cancelSandbox } from './cancel.ts';
+import { createSandbox } from './create.ts';
+import { deleteSandbox } from './delete.ts';
+import { downloadFile } from './download.ts';
+import { execInSandbox } from './exec.ts';
+import { getSandbox } from './get.ts';
+import { listSandboxes } from './list.ts';
+import { readSandboxLogs } from './logs.ts';
+import { pauseSandbox } from './pause.ts';
+import { resumeSandbox } from './resume.ts';
+import { uploadFile } from './upload.ts';
+
+export const sandboxRoutes: readonly Route[] = [
+  createSandbox,
+  listSandboxes,
+  getSandbox,
+  deleteSandbox,
+  execInSandbox,
+  readSandboxLogs,
+  downloadFile,
+  uploadFile,
+  cancelSandbox,
+  pauseSandbox,
+  resumeSandbox,
+];

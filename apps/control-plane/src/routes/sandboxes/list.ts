@@ -1,0 +1,26 @@
+import { ListSandboxesResponse } from '@svc/contract';
+import { clientGoneSignal } from '@svc/service-kit';
+import { callerOf } from '../../auth/caller.ts';
+import { authenticatedProblems } from '../../openapi/problems.ts';
+import { BY_API_KEY } from '../../openapi/security.ts';
+import type { Route } from '../../services.ts';
+
+/** `GET /v1/sandboxes` */
+export const listSandboxes: Route = (app, { auth, lister }) => {
+  app.get(
+    '/v1/sandboxes',
+    {
+      onRequest: auth.apiKey,
+      schema: {
+        operationId: 'listSandboxes',
+        tags: ['Sandboxes'],
+        summary: "List the caller's sandboxes",
+        description:
+          'The array, or an object with `partial: true` when a worker that holds some of them did not answer in time; their last known records are included.',
+        security: BY_API_KEY,
+        response: { 200: ListSandboxesResponse, ...authenticatedProblems('no_workers') },
+      },
+    },
+    (request, reply) => lister.list(callerOf(request), clientGoneSignal(reply)),
+  );
+};

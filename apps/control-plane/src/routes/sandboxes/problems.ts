@@ -1,0 +1,29 @@
+import type { ErrorCode } from '@svc/contract';
+
+/** What any route answers that needs the sandbox's worker, with a JSON body or none. */
+export const WORKER_PROBLEMS = [
+  'sandbox_not_found',
+  'sandbox_not_running',
+  'worker_unreachable',
+  'guest_unresponsive',
+] as const satisfies ErrorCode[];
+
+/** As {@link WORKER_PROBLEMS}, for routes that take a JSON body. */
+export const USE_PROBLEMS = [
+  ...WORKER_PROBLEMS,
+  'invalid_json',
+  'validation_failed',
+  'payload_too_large',
+  'unsupported_media_type',
+] as const satisfies ErrorCode[];
+
+/** What a path may be refused for. */
+export const PATH_PROBLEMS = [
+  'validation_failed',
+  'path_required',
+  'path_not_absolute',
+  'path_traversal',
+  'invalid_path',
+  'is_directory',
+  'not_regular_file',
+] as const satisfies ErrorCode[];

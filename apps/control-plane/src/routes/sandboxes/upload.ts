@@ -1,0 +1,60 @@
+import type { Readable } from 'node:stream';
+import { FileQuery, OCTET_STREAM_MEDIA_TYPE, SandboxParams, UploadResponse } from '@svc/contract';
+import { acceptStreamOnly, clientGoneSignal } from '@svc/service-kit';
+import { Type } from 'typebox';
+import { callerOf } from '../../auth/caller.ts';
+import { authenticatedProblems } from '../../openapi/problems.ts';
+import { BY_API_KEY } from '../../openapi/security.ts';
+import { openUpload } from '../../sandboxes/upload-body.ts';
+import type { Route } from '../../services.ts';
+import { PATH_PROBLEMS, WORKER_PROBLEMS } from './problems.ts';
+
+/** `POST /v1/sandboxes/{id}/files`: hands the body on as it comes, never holding more than a buffer of it. */
+export const uploadFile: Route = (app, services) => {
+  // A scope of its own, for its body is not JSON.
+  app.register(async (scope) => {
+    acceptStreamOnly(scope, OCTET_STREAM_MEDIA_TYPE);
+    addRoute(scope as typeof app, services);
+  });
+};
+
+const addRoute: Route = (app, { auth, use, uploadBytes }) => {
+  app.post(
+    '/v1/sandboxes/:id/files',
+    {
+      onRequest: auth.apiKey,
+      schema: {
+        operationId: 'uploadFile',
+        tags: ['Files'],
+        summary: 'Upload a file',
+        description:
+          'The file appears under its name when it is complete. Its parent directory must exist.',
+        security: BY_API_KEY,
+        params: SandboxParams,
+        querystring: FileQuery,
+        body: {
+          content: {
+            [OCTET_STREAM_MEDIA_TYPE]: { schema: Type.Unsafe<Readable>({ format: 'binary' }) },
+          },
+        },
+        response: { 200: UploadResponse, ...PROBLEMS },
+      },
+    },
+    async (request, reply) => {
+      const { params, query } = request;
+      const upload = await openUpload(request.raw, uploadBytes);
+      await use.upload(callerOf(request), params.id, query.path, upload, clientGoneSignal(reply));
+      return { status: 'uploaded' as const };
+    },
+  );
+};
+
+const PROBLEMS = authenticatedProblems(
+  ...WORKER_PROBLEMS,
+  ...PATH_PROBLEMS,
+  'missing_body',
+  'parent_not_found',
+  'payload_too_large',
+  'unsupported_media_type',
+  'disk_full',
+);

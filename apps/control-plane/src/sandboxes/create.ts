@@ -1,0 +1,79 @@
+import {
+  type CreateSandboxRequest,
+  type CreateSandboxResponse,
+  makeId,
+  type WorkerSandbox,
+} from '@svc/contract';
+import type { SandboxRow, Store } from '@svc/store';
+import { uuidv7 } from 'uuidv7';
+import type { Caller } from '../auth/caller.ts';
+import type { EgressPolicy } from '../egress/egress-policy.ts';
+import { IdempotentCreate } from './idempotent-create.ts';
+import { checkCreateRules } from './rules.ts';
+import type { SandboxStarter } from './start.ts';
+
+/** How a creation was asked for. */
+export interface CreateOptions {
+  readonly idempotencyKey: string | undefined;
+  /** Aborts when the caller leaves. */
+  readonly signal: AbortSignal;
+}
+
+/** Creates sandboxes. */
+export class SandboxCreator {
+  readonly #store: Store;
+  readonly #starter: SandboxStarter;
+  readonly #egress: EgressPolicy;
+  readonly #idempotent: IdempotentCreate;
+
+  constructor(store: Store, starter: SandboxStarter, egress: EgressPolicy) {
+    this.#store = store;
+    this.#starter = starter;
+    this.#egress = egress;
+    this.#idempotent = new IdempotentCreate(store.idempotency);
+  }
+
+  /**
+   * Answers once the sandbox runs. A caller that leaves has its sandbox taken back, unless it
+   * named a key: then it may come back for the answer, so the work goes on.
+   */
+  async create(
+    { tenantId }: Caller,
+    request: CreateSandboxRequest,
+    { idempotencyKey, signal }: CreateOptions,
+  ): Promise<CreateSandboxResponse> {
+    await checkCreateRules(request, this.#egress);
+    const vmId = makeId('sandbox', uuidv7());
+    const create = async (id: string, until: AbortSignal) =>
+      fromWorker(await this.#starter.start({ vmId: id, tenantId, request }, until));
+    if (idempotencyKey === undefined) return create(vmId, signal);
+    return this.#idempotent.run({
+      tenantId,
+      key: idempotencyKey,
+      body: request,
+      vmId,
+      signal,
+      create: (id) => create(id, new AbortController().signal),
+      recover: async (id) => fromLedger(await this.#store.sandboxes.find(tenantId, id)),
+    });
+  }
+}
+
+function fromWorker(sandbox: WorkerSandbox): CreateSandboxResponse {
+  return {
+    vm_id: sandbox.vm_id,
+    state: sandbox.state,
+    host_port: sandbox.host_port,
+    endpoint: sandbox.endpoint,
+  };
+}
+
+function fromLedger(row: SandboxRow | undefined): CreateSandboxResponse | undefined {
+  if (row?.state !== 'running' || row.host_port === null) return undefined;
+  return {
+    vm_id: row.vm_id,
+    state: row.state,
+    host_port: row.host_port,
+    ...(row.endpoint === null ? {} : { endpoint: row.endpoint }),
+  };
+}

@@ -1,0 +1,49 @@
+import { type DeleteSandboxResponse, isServiceError, WORKER_TIMES } from '@svc/contract';
+import type { SandboxRow, Store } from '@svc/store';
+import type { Caller } from '../auth/caller.ts';
+import type { Fleet } from '../workers/fleet.ts';
+import { findSandbox } from './find.ts';
+
+/** Destroys sandboxes, from whatever state. */
+export class SandboxDeleter {
+  readonly #store: Pick<Store, 'sandboxes' | 'workers'>;
+  readonly #fleet: Fleet;
+
+  constructor(store: Pick<Store, 'sandboxes' | 'workers'>, fleet: Fleet) {
+    this.#store = store;
+    this.#fleet = fleet;
+  }
+
+  /**
+   * Answers when the teardown is complete. When the worker does not answer, the wish is kept and
+   * carried out as soon as the worker is heard of again; if it has been silent for long, the
+   * sandbox counts as gone at once.
+   * @throws ServiceError `sandbox_not_found`, `worker_unreachable`
+   */
+  async delete(caller: Caller, vmId: string): Promise<DeleteSandboxResponse> {
+    const row = await findSandbox(this.#store, caller, vmId);
+    if (row.state !== 'destroyed') {
+      await this.#store.sandboxes.requestDelete(vmId);
+      await this.#tearDown(row);
+      await this.#store.sandboxes.end({ vmId, reason: 'deleted' });
+    }
+    return { vm_id: vmId, state: 'destroyed' };
+  }
+
+  async #tearDown(row: SandboxRow): Promise<void> {
+    try {
+      const worker = await this.#fleet.worker(row.worker_id);
+      await worker.destroy(row.vm_id, 'deleted');
+    } catch (error) {
+      // The worker never got it, or lost it: there is nothing to tear down.
+      if (isServiceError(error, 'sandbox_not_found')) return;
+      if (!(await this.#isSilent(row.worker_id))) throw error;
+    }
+  }
+
+  async #isSilent(workerId: string): Promise<boolean> {
+    const worker = await this.#store.workers.find(workerId);
+    const silentMs = Date.now() - (worker?.heartbeat_at.getTime() ?? 0);
+    return silentMs > WORKER_TIMES.unreachableMs;
+  }
+}

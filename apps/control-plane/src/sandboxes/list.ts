@@ -1,0 +1,62 @@
+import { type ListSandboxesResponse, ServiceError, type WorkerSandbox } from '@svc/contract';
+import type { SandboxRow, Store, WorkerRow } from '@svc/store';
+import pLimit from 'p-limit';
+import type { Caller } from '../auth/caller.ts';
+import type { Fleet } from '../workers/fleet.ts';
+import { WorkerRefusedCredential } from '../workers/worker-errors.ts';
+import { overlay } from './overlay.ts';
+import { toRecord } from './record.ts';
+
+const WORKERS_AT_ONCE = 16;
+
+/** Lists a tenant's sandboxes over all workers that hold some. */
+export class SandboxLister {
+  readonly #store: Pick<Store, 'sandboxes' | 'workers'>;
+  readonly #fleet: Fleet;
+
+  constructor(store: Pick<Store, 'sandboxes' | 'workers'>, fleet: Fleet) {
+    this.#store = store;
+    this.#fleet = fleet;
+  }
+
+  /**
+   * The ledger's records, made current by each worker that answers in time; `partial` when one did not.
+   * @throws ServiceError `no_workers`; `unauthorized` when a worker refuses the control plane
+   */
+  async list({ tenantId }: Caller, signal: AbortSignal): Promise<ListSandboxesResponse> {
+    const [rows, workers] = await Promise.all([
+      this.#store.sandboxes.list(tenantId),
+      this.#store.workers.list(),
+    ]);
+    if (workers.length === 0) throw new ServiceError('no_workers');
+    const holders = workers.filter((worker) => holdsSome(worker, rows));
+    const limit = pLimit(WORKERS_AT_ONCE);
+    const answers = await Promise.all(
+      holders.map((worker) => limit(() => this.#ask(worker, tenantId, signal))),
+    );
+    const reports = answers.flatMap((answer) => answer ?? []);
+    const sandboxes = overlay(rows, reports).map(toRecord);
+    return answers.includes(undefined) ? { sandboxes, partial: true } : sandboxes;
+  }
+
+  /** Undefined when the worker did not answer. */
+  async #ask(
+    worker: WorkerRow,
+    tenantId: string,
+    signal: AbortSignal,
+  ): Promise<WorkerSandbox[] | undefined> {
+    try {
+      return await this.#fleet.at(worker).list(tenantId, signal);
+    } catch (error) {
+      if (error instanceof WorkerRefusedCredential) {
+        throw new ServiceError('unauthorized', undefined, { cause: error });
+      }
+      if (error instanceof ServiceError) return undefined;
+      throw error;
+    }
+  }
+}
+
+function holdsSome(worker: WorkerRow, rows: readonly SandboxRow[]): boolean {
+  return rows.some((row) => row.worker_id === worker.worker_id && row.state !== 'destroyed');
+}

@@ -1,0 +1,39 @@
+import { isActive, type WorkerSandbox } from '@svc/contract';
+import type { SandboxRow } from '@svc/store';
+
+/** The ledger's rows with what their workers say at this moment; the ledger itself follows at the next heartbeat. */
+export function overlay(
+  rows: readonly SandboxRow[],
+  reports: readonly WorkerSandbox[],
+): SandboxRow[] {
+  const byId = new Map(reports.map((report) => [report.vm_id, report]));
+  return rows.map((row) => {
+    const report = byId.get(row.vm_id);
+    return report !== undefined && isNewer(report, row) ? merge(row, report) : row;
+  });
+}
+
+/** An ended sandbox stays ended, and its end is the ledger's to tell. */
+function isNewer(report: WorkerSandbox, row: SandboxRow): boolean {
+  return (
+    isActive(row.state) &&
+    isActive(report.state) &&
+    report.generation === row.generation &&
+    (report.revision ?? row.revision) >= row.revision
+  );
+}
+
+function merge(row: SandboxRow, report: WorkerSandbox): SandboxRow {
+  return {
+    ...row,
+    state: report.state,
+    vcpu: report.vcpu,
+    cpu_fraction: report.cpu_fraction,
+    disk_mib: report.disk_mib,
+    rootfs: report.rootfs,
+    host_port: report.host_port,
+    endpoint: report.endpoint,
+    agent_status: report.agent_status ?? null,
+    agent_exit_code: report.agent_exit_code ?? null,
+  };
+}

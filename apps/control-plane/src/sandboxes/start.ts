@@ -1,0 +1,149 @@
+import {
+  type CreateSandboxRequest,
+  effectiveTimeouts,
+  isServiceError,
+  type PlaceSandboxRequest,
+  ServiceError,
+  type WorkerSandbox,
+} from '@svc/contract';
+import type { Placement, PlacementRefusal, PlacementRequest, SandboxRow, Store } from '@svc/store';
+import type { Fleet } from '../workers/fleet.ts';
+
+const REFUSALS = {
+  tenant_limit: 'sandbox_limit_reached',
+  no_workers: 'no_workers',
+  no_capacity: 'no_capacity',
+  template_not_available: 'template_not_available',
+} as const satisfies Record<PlacementRefusal, string>;
+
+/** A sandbox to be made for a tenant. */
+export interface NewSandbox {
+  readonly vmId: string;
+  readonly tenantId: string;
+  readonly request: CreateSandboxRequest;
+}
+
+/** Places new sandboxes on workers and starts them there. */
+export class SandboxStarter {
+  readonly #store: Pick<Store, 'sandboxes'>;
+  readonly #fleet: Fleet;
+
+  constructor(store: Pick<Store, 'sandboxes'>, fleet: Fleet) {
+    this.#store = store;
+    this.#fleet = fleet;
+  }
+
+  /**
+   * Reserves, starts, and answers the running sandbox. A worker that has no room after all, or
+   * cannot be reached, is passed over for the next best. Nothing is left behind by a failure.
+   * @throws ServiceError `sandbox_limit_reached`, `no_workers`, `no_capacity`,
+   *   `template_not_available`, `sandbox_deleted`, and what the worker fails with
+   */
+  async start(sandbox: NewSandbox, signal: AbortSignal): Promise<WorkerSandbox> {
+    const placement = placementOf(sandbox);
+    const passedOver: string[] = [];
+    let row = placedOrThrow(await this.#store.sandboxes.reserve(placement));
+    for (;;) {
+      try {
+        return await this.#startOn(row, sandbox.request, signal);
+      } catch (error) {
+        if (!mayFitElsewhere(error) || signal.aborted) return await this.#giveUp(row, error);
+        passedOver.push(row.worker_id);
+        const next = await this.#store.sandboxes.placeAgain(row, placement, passedOver);
+        if (next.placed === undefined)
+          return await this.#giveUp(row, refusalAfter(next.refusal, error));
+        row = next.placed;
+      }
+    }
+  }
+
+  async #startOn(
+    row: SandboxRow,
+    request: CreateSandboxRequest,
+    signal: AbortSignal,
+  ): Promise<WorkerSandbox> {
+    const worker = await this.#fleet.worker(row.worker_id);
+    const started = await worker.create(startRequest(row, request), signal);
+    const changed = await this.#store.sandboxes.applyReports(row.worker_id, [started]);
+    if (changed.length > 0 || (await this.#isLive(row))) return started;
+    throw new ServiceError('sandbox_deleted');
+  }
+
+  /** The worker's own event may have told the ledger first. */
+  async #isLive(row: SandboxRow): Promise<boolean> {
+    const current = await this.#store.sandboxes.find(row.tenant_id, row.vm_id);
+    return current?.state === 'running' || current?.state === 'paused';
+  }
+
+  /**
+   * Takes back a sandbox whose creation failed. A row that nobody heard of is removed; one whose
+   * start was tried in earnest stays on record. What a worker may still hold, the next heartbeat
+   * finds unknown or ended, and has destroyed.
+   */
+  async #giveUp(row: SandboxRow, error: unknown): Promise<never> {
+    const { vm_id: vmId, generation } = row;
+    const failed = isServiceError(error, 'boot_failed');
+    const forgotten = failed ? undefined : await this.#store.sandboxes.forget(vmId, generation);
+    if (forgotten === undefined) {
+      const reason = failed ? 'boot_failed' : 'deleted';
+      await this.#store.sandboxes.end({ vmId, generation, reason });
+      const worker = await this.#fleet.worker(row.worker_id);
+      await worker.destroy(vmId, reason).catch(() => undefined);
+    }
+    throw error;
+  }
+}
+
+function placementOf({ vmId, tenantId, request }: NewSandbox): PlacementRequest {
+  return {
+    vmId,
+    tenantId,
+    template: request.template,
+    vcpu: request.vcpu,
+    memoryMib: request.memory_mib,
+    diskMib: request.disk_mib,
+    ...effectiveTimeouts(request),
+    metadata: request.metadata ?? {},
+    persistenceUrl: request.persistence_url,
+  };
+}
+
+function startRequest(row: SandboxRow, request: CreateSandboxRequest): PlaceSandboxRequest {
+  return {
+    vm_id: row.vm_id,
+    generation: row.generation,
+    tenant_id: row.tenant_id,
+    template: row.template,
+    ...(row.vcpu === null ? {} : { vcpu: row.vcpu }),
+    memory_mib: row.memory_mib,
+    ...(row.disk_mib === null ? {} : { disk_mib: row.disk_mib }),
+    idle_timeout_seconds: row.idle_timeout_seconds,
+    max_lifetime_seconds: row.max_lifetime_seconds,
+    created_at: row.created_at.toISOString(),
+    env_vars: request.env_vars ?? {},
+  };
+}
+
+function placedOrThrow(placement: Placement): SandboxRow {
+  if (placement.placed !== undefined) return placement.placed;
+  throw new ServiceError(REFUSALS[placement.refusal]);
+}
+
+function mayFitElsewhere(error: unknown): boolean {
+  return (
+    isServiceError(error, 'no_capacity') ||
+    isServiceError(error, 'worker_unreachable') ||
+    isServiceError(error, 'unknown_template')
+  );
+}
+
+/** What the caller hears when the last worker that might fit has failed. */
+function refusalAfter(refusal: PlacementRefusal | 'superseded', last: unknown): unknown {
+  if (refusal === 'superseded') return new ServiceError('sandbox_deleted');
+  if (isServiceError(last, 'worker_unreachable')) {
+    return new ServiceError('no_workers', undefined, { cause: last });
+  }
+  return isServiceError(last, 'unknown_template')
+    ? new ServiceError('template_not_available', undefined, { cause: last })
+    : last;
+}

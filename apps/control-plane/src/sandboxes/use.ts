@@ -1,0 +1,147 @@
+import {
+  type CancelReason,
+  type CancelResponse,
+  checkPath,
+  type ExecRequest,
+  type ExecResponse,
+  isServiceError,
+  type LogsResponse,
+  type LogTail,
+  type SandboxState,
+  ServiceError,
+  type WorkerSandbox,
+} from '@svc/contract';
+import type { SandboxRow, Store } from '@svc/store';
+import type { Caller } from '../auth/caller.ts';
+import type { Fleet } from '../workers/fleet.ts';
+import type { WorkerApi } from '../workers/worker-api.ts';
+import type { WorkerRequest, WorkerStream } from '../workers/worker-client.ts';
+import { findSandbox } from './find.ts';
+import { overlay } from './overlay.ts';
+
+/** Using a paused sandbox resumes it: its worker sees to that. */
+const USABLE: readonly SandboxState[] = ['running', 'paused'];
+const NO_LOGS: LogsResponse = { content: '', truncated: false, total_bytes: 0 };
+
+/** What a caller does with a sandbox that runs: each is carried out by its worker. */
+export class SandboxUse {
+  readonly #store: Pick<Store, 'sandboxes'>;
+  readonly #fleet: Fleet;
+
+  constructor(store: Pick<Store, 'sandboxes'>, fleet: Fleet) {
+    this.#store = store;
+    this.#fleet = fleet;
+  }
+
+  async exec(
+    caller: Caller,
+    vmId: string,
+    request: ExecRequest,
+    signal: AbortSignal,
+  ): Promise<ExecResponse> {
+    const worker = await this.#worker(caller, vmId, USABLE);
+    return notRunningIfGone(worker.exec(vmId, request, signal));
+  }
+
+  /** Server-sent events, as the worker writes them. */
+  async streamExec(
+    caller: Caller,
+    vmId: string,
+    request: ExecRequest,
+    signal: AbortSignal,
+  ): Promise<WorkerStream> {
+    const worker = await this.#worker(caller, vmId, USABLE);
+    return notRunningIfGone(worker.streamExec(vmId, request, signal));
+  }
+
+  async download(
+    caller: Caller,
+    vmId: string,
+    path: string,
+    signal: AbortSignal,
+  ): Promise<WorkerStream> {
+    checkPath(path);
+    const worker = await this.#worker(caller, vmId, USABLE);
+    return notRunningIfGone(worker.download(vmId, path, signal));
+  }
+
+  async upload(
+    caller: Caller,
+    vmId: string,
+    path: string,
+    upload: NonNullable<WorkerRequest['upload']>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    checkPath(path);
+    const worker = await this.#worker(caller, vmId, USABLE);
+    return notRunningIfGone(worker.upload(vmId, path, upload, signal));
+  }
+
+  /** The agent's log; empty where no machine is left, or not yet there, to hold one. */
+  async logs(
+    caller: Caller,
+    vmId: string,
+    tail: LogTail,
+    signal: AbortSignal,
+  ): Promise<LogsResponse> {
+    const row = await findSandbox(this.#store, caller, vmId);
+    if (!USABLE.includes(row.state)) return NO_LOGS;
+    const worker = await this.#fleet.worker(row.worker_id);
+    return notRunningIfGone(worker.logs(vmId, tail, signal));
+  }
+
+  async cancel(
+    caller: Caller,
+    vmId: string,
+    reason: CancelReason,
+    signal: AbortSignal,
+  ): Promise<CancelResponse> {
+    const worker = await this.#worker(caller, vmId, ['running']);
+    return notRunningIfGone(worker.cancel(vmId, reason, signal));
+  }
+
+  async pause(caller: Caller, vmId: string): Promise<SandboxRow> {
+    return this.#change(caller, vmId, (worker) => worker.pause(vmId));
+  }
+
+  async resume(caller: Caller, vmId: string): Promise<SandboxRow> {
+    return this.#change(caller, vmId, (worker) => worker.resume(vmId));
+  }
+
+  /** The row as the worker says it is now; the ledger is told as well. */
+  async #change(
+    caller: Caller,
+    vmId: string,
+    change: (worker: WorkerApi) => Promise<WorkerSandbox>,
+  ): Promise<SandboxRow> {
+    const row = await this.#usable(caller, vmId, USABLE);
+    const report = await notRunningIfGone(change(await this.#fleet.worker(row.worker_id)));
+    const [changed] = await this.#store.sandboxes.applyReports(row.worker_id, [report]);
+    return changed ?? overlay([row], [report])[0] ?? row;
+  }
+
+  async #worker(caller: Caller, vmId: string, states: readonly SandboxState[]): Promise<WorkerApi> {
+    const row = await this.#usable(caller, vmId, states);
+    return this.#fleet.worker(row.worker_id);
+  }
+
+  async #usable(
+    caller: Caller,
+    vmId: string,
+    states: readonly SandboxState[],
+  ): Promise<SandboxRow> {
+    const row = await findSandbox(this.#store, caller, vmId);
+    if (!states.includes(row.state)) throw new ServiceError('sandbox_not_running');
+    return row;
+  }
+}
+
+/** The ledger may still show a sandbox that its worker no longer has: to the caller it has ended. */
+async function notRunningIfGone<T>(answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!isServiceError(error, 'sandbox_not_found')) throw error;
+    throw new ServiceError('sandbox_not_running', undefined, { cause: error });
+  }
+}

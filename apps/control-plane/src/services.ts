@@ -1,0 +1,32 @@
+import type { HttpServer } from '@svc/service-kit';
+import type { Authenticators } from './auth/authenticators.ts';
+import type { WorkerAuthenticator } from './auth/worker-authenticator.ts';
+import type { Reconciler } from './reconcile/reconciler.ts';
+import type { SandboxCreator } from './sandboxes/create.ts';
+import type { SandboxDeleter } from './sandboxes/delete.ts';
+import type { SandboxLister } from './sandboxes/list.ts';
+import type { SandboxReader } from './sandboxes/read.ts';
+import type { SandboxUse } from './sandboxes/use.ts';
+import type { Tenants } from './tenants/tenants.ts';
+
+/** Everything that routes call. */
+export interface Services {
+  readonly auth: Authenticators;
+  readonly workerAuth: WorkerAuthenticator;
+  readonly tenants: Tenants;
+  readonly creator: SandboxCreator;
+  readonly reader: SandboxReader;
+  readonly lister: SandboxLister;
+  readonly deleter: SandboxDeleter;
+  readonly use: SandboxUse;
+  readonly reconciler: Reconciler;
+  /** Largest upload in bytes. */
+  readonly uploadBytes: number;
+  /** Settles when the control plane can serve. */
+  readonly ready: () => Promise<void>;
+  /** Every metric in the Prometheus text format. */
+  readonly metrics: () => Promise<string>;
+}
+
+/** Adds one route to the server. */
+export type Route = (app: HttpServer, services: Services) => void;

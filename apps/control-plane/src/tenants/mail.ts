@@ -1,0 +1,60 @@
+import { randomUUID } from 'node:crypto';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { FastifyBaseLogger } from 'fastify';
+import { createTransport } from 'nodemailer';
+
+/** A plain-text message to one address. */
+export interface Message {
+  readonly to: string;
+  readonly subject: string;
+  readonly text: string;
+}
+
+/** Sends mail; rejects when the message was not handed over. */
+export interface Mailer {
+  send(message: Message): Promise<void>;
+  close(): void;
+}
+
+const SMTP_DEADLINES = {
+  connectionTimeout: 10_000,
+  greetingTimeout: 10_000,
+  socketTimeout: 20_000,
+  dnsTimeout: 10_000,
+};
+
+/** Sends through an SMTP server. */
+export function createSmtpMailer(url: string, from: string): Mailer {
+  // Options in the URL's query win over these.
+  const transport = createTransport({ url, ...SMTP_DEADLINES }, { from });
+  return {
+    send: async (message) => {
+      await transport.sendMail(message);
+    },
+    close: () => transport.close(),
+  };
+}
+
+/** Without an SMTP server: messages become files of `directory`, and the log says what they say. */
+export function createOutboxMailer(
+  directory: string,
+  from: string,
+  logger: FastifyBaseLogger,
+): Mailer {
+  const composer = createTransport(
+    { streamTransport: true, buffer: true, newline: 'windows' },
+    { from },
+  );
+  return {
+    send: async (message) => {
+      const { message: bytes } = await composer.sendMail(message);
+      await mkdir(directory, { recursive: true, mode: 0o700 });
+      const stamp = new Date().toISOString().replaceAll(':', '-');
+      const file = join(directory, `${stamp}-${randomUUID()}.eml`);
+      await writeFile(file, bytes as Buffer, { mode: 0o600 });
+      logger.warn(`no SMTP configured: mail to ${message.to} is in ${file}: ${message.subject}`);
+    },
+    close: () => composer.close(),
+  };
+}

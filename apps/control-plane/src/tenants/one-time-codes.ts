@@ -1,0 +1,93 @@
+import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import { LIMITS, looksLikeCode, ServiceError } from '@svc/contract';
+import type { OtpRequest, Store } from '@svc/store';
+import type { FastifyBaseLogger } from 'fastify';
+import ipaddr from 'ipaddr.js';
+import type { Mailer } from './mail.ts';
+
+export interface OneTimeCodeOptions {
+  readonly otp: Store['otp'];
+  readonly mailer: Mailer;
+  readonly logger: FastifyBaseLogger;
+  /** Key of the stored hashes; the same on every replica. */
+  readonly hashKey: Buffer;
+  readonly limits: { readonly otpPerEmailPerHour: number; readonly otpPerIpPerHour: number };
+}
+
+/** One-time codes by mail: six digits, short-lived, for one use, with few tries. */
+export class OneTimeCodes {
+  readonly #options: OneTimeCodeOptions;
+
+  constructor(options: OneTimeCodeOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Sends a new code, which ends the one before. Nothing here depends on whether the account exists.
+   * @throws ServiceError `ip_rate_limited`, `otp_rate_limited`, `email_send_failed`
+   */
+  async send(email: string, ip: string): Promise<void> {
+    const { limits, otp } = this.#options;
+    await this.#count('ip_rate_limited', {
+      kind: 'ip',
+      subject: networkOf(ip),
+      mostPerHour: limits.otpPerIpPerHour,
+    });
+    await this.#count('otp_rate_limited', {
+      kind: 'email',
+      subject: email,
+      mostPerHour: limits.otpPerEmailPerHour,
+    });
+    const code = randomInt(10 ** LIMITS.otpDigits)
+      .toString()
+      .padStart(LIMITS.otpDigits, '0');
+    await otp.put(email, this.#hash(email, code), LIMITS.otpSeconds);
+    await this.#mail(email, code);
+  }
+
+  /** Uses up a code. @throws ServiceError `otp_invalid`, whatever is wrong with it */
+  async redeem(email: string, code: string): Promise<void> {
+    const { otp } = this.#options;
+    const expected = await otp.takeTry(email, LIMITS.otpWrongTries);
+    const given = this.#hash(email, code);
+    const matches = timingSafeEqual(expected ?? Buffer.alloc(given.length), given);
+    const valid = matches && expected !== undefined && looksLikeCode(code);
+    if (!valid || !(await otp.consume(email, expected))) throw new ServiceError('otp_invalid');
+  }
+
+  async #count(code: 'ip_rate_limited' | 'otp_rate_limited', request: OtpRequest): Promise<void> {
+    const waitSeconds = await this.#options.otp.countRequest(request);
+    if (waitSeconds === 0) return;
+    throw new ServiceError(code, undefined, { headers: { 'retry-after': String(waitSeconds) } });
+  }
+
+  async #mail(email: string, code: string): Promise<void> {
+    try {
+      await this.#options.mailer.send({
+        to: email,
+        subject: `${code} is your sign-in code`,
+        text: `Your sign-in code is ${code}. It is valid for ${LIMITS.otpSeconds / 60} minutes and for one use.\n\nIf you did not ask for it, ignore this message.\n`,
+      });
+    } catch (cause) {
+      this.#options.logger.error({ err: cause }, 'mail could not be sent');
+      await this.#options.otp.discard(email);
+      throw new ServiceError('email_send_failed', undefined, { cause });
+    }
+  }
+
+  #hash(email: string, code: string): Buffer {
+    return createHmac('sha256', this.#options.hashKey).update(`${email}\n${code}`).digest();
+  }
+}
+
+/** What is counted as one address: an IPv6 customer has a whole /64 to choose from. */
+function networkOf(ip: string): string {
+  if (!isIPv6(ip)) return ip;
+  const address = ipaddr.IPv6.parse(ip.split('%')[0] ?? ip);
+  if (address.isIPv4MappedAddress()) return address.toIPv4Address().toString();
+  return `${address.parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(':')}::/64`;
+}

@@ -1,0 +1,84 @@
+import { hkdfSync } from 'node:crypto';
+import { join } from 'node:path';
+import { CONTROL_PLANE_NAME } from '@svc/contract';
+import {
+  type Config,
+  createTokenMinter,
+  createTokenVerifier,
+  type Registry,
+  type Secret,
+} from '@svc/service-kit';
+import type { Store } from '@svc/store';
+import type { FastifyBaseLogger } from 'fastify';
+import { AccountTokens } from './auth/account-tokens.ts';
+import { createAuthenticators } from './auth/authenticators.ts';
+import { createWorkerAuthenticator } from './auth/worker-authenticator.ts';
+import { EgressPolicy } from './egress/egress-policy.ts';
+import { Reconciler } from './reconcile/reconciler.ts';
+import { SandboxCreator } from './sandboxes/create.ts';
+import { SandboxDeleter } from './sandboxes/delete.ts';
+import { SandboxLister } from './sandboxes/list.ts';
+import { SandboxReader } from './sandboxes/read.ts';
+import { SandboxStarter } from './sandboxes/start.ts';
+import { SandboxUse } from './sandboxes/use.ts';
+import type { Services } from './services.ts';
+import { createOutboxMailer, createSmtpMailer, type Mailer } from './tenants/mail.ts';
+import { OneTimeCodes } from './tenants/one-time-codes.ts';
+import { Tenants } from './tenants/tenants.ts';
+import type { WorkerConnections } from './workers/connections.ts';
+import { Fleet } from './workers/fleet.ts';
+import { WorkerClient } from './workers/worker-client.ts';
+
+/** What services are made of. */
+export interface Parts {
+  readonly config: Config;
+  readonly clusterSecret: Secret;
+  readonly logger: FastifyBaseLogger;
+  readonly store: Store;
+  readonly connections: WorkerConnections;
+  readonly mailer: Mailer;
+  readonly registry: Registry;
+}
+
+/** Puts the services together. */
+export async function createServices(parts: Parts): Promise<Services> {
+  const { config, clusterSecret, logger, store } = parts;
+  const accountTokens = await AccountTokens.open(join(config.dataDir, 'keys', 'account-jwt.json'));
+  const mint = createTokenMinter(clusterSecret, CONTROL_PLANE_NAME);
+  const client = new WorkerClient(parts.connections, mint);
+  const fleet = new Fleet((workerId) => store.workers.find(workerId), client);
+  const codes = new OneTimeCodes({
+    otp: store.otp,
+    mailer: parts.mailer,
+    logger,
+    hashKey: deriveKey(clusterSecret, 'svc one-time codes v1'),
+    limits: config.limits,
+  });
+  const egress = new EgressPolicy(config.egressAllowHosts);
+  return {
+    auth: createAuthenticators(store, accountTokens),
+    workerAuth: createWorkerAuthenticator(createTokenVerifier(clusterSecret, CONTROL_PLANE_NAME)),
+    tenants: new Tenants(store, codes, accountTokens),
+    creator: new SandboxCreator(store, new SandboxStarter(store, fleet), egress),
+    reader: new SandboxReader(store),
+    lister: new SandboxLister(store, fleet),
+    deleter: new SandboxDeleter(store, fleet),
+    use: new SandboxUse(store, fleet),
+    reconciler: new Reconciler(store, logger),
+    uploadBytes: config.limits.uploadBytes,
+    ready: () => store.ping(),
+    metrics: () => parts.registry.metrics(),
+  };
+}
+
+/** Mail by SMTP when a server is configured, else into the outbox of the data directory. */
+export function createMailer(config: Config, logger: FastifyBaseLogger): Mailer {
+  if (config.smtpUrl !== undefined)
+    return createSmtpMailer(config.smtpUrl.reveal(), config.mailFrom);
+  return createOutboxMailer(join(config.dataDir, 'outbox'), config.mailFrom, logger);
+}
+
+/** Every replica derives the same key; each purpose has its own. */
+function deriveKey(secret: Secret, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', secret.reveal(), '', purpose, 32));
+}

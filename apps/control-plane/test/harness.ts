@@ -1,0 +1,182 @@
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createLogger, loadConfig, Secret } from '@svc/service-kit';
+import { startTestPostgres, type TestPostgres } from '@svc/store/testing';
+import pg from 'pg';
+import { expect } from 'vitest';
+import { type ControlPlane, startControlPlane } from '../src/index.ts';
+import { OpenapiCheck } from './openapi-check.ts';
+import { WorkerDouble } from './worker-double.ts';
+
+export const CLUSTER_SECRET = new Secret('a-secret-of-at-least-32-characters-for-tests');
+
+/** An answer, its body read. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  /** The JSON of the body; an empty object when it holds none. */
+  readonly body: Record<string, unknown>;
+}
+
+export interface Call {
+  readonly key?: string | undefined;
+  readonly json?: unknown;
+  readonly raw?: NonNullable<RequestInit['body']>;
+  readonly headers?: Record<string, string>;
+  readonly signal?: AbortSignal;
+}
+
+/** A control plane on a database of its own, for the tests of one file. Every answer is checked against its document. */
+export class Harness implements AsyncDisposable {
+  readonly postgres: TestPostgres;
+  readonly dataDir: string;
+  readonly sql: pg.Client;
+  plane: ControlPlane;
+  readonly workers: WorkerDouble[] = [];
+  readonly #environment: Record<string, string>;
+  #check: OpenapiCheck | undefined;
+  #accounts = 0;
+
+  private constructor(
+    postgres: TestPostgres,
+    dataDir: string,
+    sql: pg.Client,
+    plane: ControlPlane,
+    environment: Record<string, string>,
+  ) {
+    this.postgres = postgres;
+    this.dataDir = dataDir;
+    this.sql = sql;
+    this.plane = plane;
+    this.#environment = environment;
+  }
+
+  static async start(environment: Record<string, string> = {}): Promise<Harness> {
+    const postgres = await startTestPostgres();
+    const dataDir = await mkdtemp(join(tmpdir(), 'svc-control-plane-'));
+    const sql = new pg.Client({ connectionString: postgres.url });
+    sql.on('error', () => undefined);
+    await sql.connect();
+    const all = { SVC_LIMIT_OTP_PER_IP_PER_HOUR: '1000', ...environment };
+    const plane = await startPlane(postgres, dataDir, all);
+    return new Harness(postgres, dataDir, sql, plane, all);
+  }
+
+  async restart(): Promise<void> {
+    await this.plane.close();
+    this.plane = await startPlane(this.postgres, this.dataDir, this.#environment);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.plane.close();
+    await Promise.all(this.workers.map((worker) => worker.stop()));
+    await this.sql.end().catch(() => undefined);
+    await this.postgres[Symbol.asyncDispose]();
+    await rm(this.dataDir, { recursive: true, force: true });
+  }
+
+  /** A worker that serves and is registered. */
+  async addWorker(id: string, change: (worker: WorkerDouble) => void = () => undefined) {
+    const worker = new WorkerDouble(id, CLUSTER_SECRET);
+    change(worker);
+    await worker.start();
+    this.workers.push(worker);
+    const answer = await worker.register(this.plane.url);
+    expect(answer.status).toBe(200);
+    return worker;
+  }
+
+  /** Forgets every worker and sandbox. */
+  async reset(): Promise<void> {
+    await Promise.all(this.workers.splice(0).map((worker) => worker.stop()));
+    await this.sql.query('truncate sandboxes, workers cascade');
+    await this.sql.query('update tenants set active_sandboxes = 0');
+  }
+
+  async call(method: string, path: string, call: Call = {}): Promise<Answer> {
+    const response = await fetch(this.plane.url + path, {
+      method,
+      headers: {
+        ...(call.key === undefined ? {} : { authorization: `Bearer ${call.key}` }),
+        ...(call.json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...call.headers,
+      },
+      ...(call.json === undefined ? {} : { body: JSON.stringify(call.json) }),
+      ...(call.raw === undefined ? {} : { body: call.raw, duplex: 'half' }),
+      ...(call.signal === undefined ? {} : { signal: call.signal }),
+    });
+    const text = await response.text();
+    const type = response.headers.get('content-type') ?? '';
+    const check = await this.openapi();
+    expect(check.problemOf(method, path, response.status, type, text)).toBeUndefined();
+    expect(response.headers.get('x-request-id')).toBeTruthy();
+    const body = type.includes('json') ? JSON.parse(text) : {};
+    return { status: response.status, headers: response.headers, text, body };
+  }
+
+  async openapi(): Promise<OpenapiCheck> {
+    this.#check ??= new OpenapiCheck(
+      (await (await fetch(`${this.plane.url}/openapi.json`)).json()) as Record<string, unknown>,
+    );
+    return this.#check;
+  }
+
+  /** Signs an account up with the code from the outbox. */
+  async signUp(email = `user${++this.#accounts}@example.com`) {
+    expect(await this.call('POST', '/v1/tenants', { json: { email } })).toMatchObject({
+      status: 200,
+    });
+    const code = await this.lastCode(email);
+    const { status, body } = await this.call('POST', '/v1/tenants/verify', {
+      json: { email, code },
+    });
+    expect(status).toBe(200);
+    return {
+      email,
+      tenantId: String(body.tenant_id),
+      key: String(body.api_key),
+      token: String(body.token),
+      body,
+    };
+  }
+
+  /** The newest code mailed to this address. */
+  async lastCode(email: string): Promise<string> {
+    const outbox = join(this.dataDir, 'outbox');
+    for (const name of (await readdir(outbox)).sort().reverse()) {
+      const mail = await readFile(join(outbox, name), 'utf8');
+      const code = /^Subject: (\d{6}) /m.exec(mail)?.[1];
+      if (mail.includes(`To: ${email}`) && code !== undefined) return code;
+    }
+    throw new Error(`no mail to ${email}`);
+  }
+
+  async create(key: string, json: object = {}): Promise<string> {
+    const answer = await this.call('POST', '/v1/sandboxes', {
+      key,
+      json: { template: 'standard', ...json },
+    });
+    expect(answer.status, answer.text).toBe(201);
+    return String(answer.body.vm_id);
+  }
+}
+
+async function startPlane(
+  postgres: TestPostgres,
+  dataDir: string,
+  environment: Record<string, string>,
+): Promise<ControlPlane> {
+  return startControlPlane({
+    config: loadConfig({
+      SVC_DATA_DIR: dataDir,
+      SVC_TLS: 'off',
+      SVC_LISTEN: '127.0.0.1:0',
+      ...environment,
+    }),
+    logger: createLogger({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }),
+    clusterSecret: CLUSTER_SECRET,
+    database: { url: postgres.url, close: async () => undefined },
+  });
+}
