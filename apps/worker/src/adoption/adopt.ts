@@ -1,0 +1,120 @@
+import type { EndReason, SandboxState, WorkerSandbox } from '@svc/contract';
+import type { ImageInfo, Microvm, MicrovmHost } from '@svc/microvm';
+import type { Capacity } from '../capacity/capacity.ts';
+import type { Clock } from '../clock.ts';
+import type { SandboxLabels } from '../lifecycle/labels.ts';
+import type { SandboxRegistry } from '../lifecycle/registry.ts';
+import { factsOf, Sandbox } from '../lifecycle/sandbox.ts';
+import type { Size } from '../lifecycle/size.ts';
+import type { WorkerLogger } from '../logger.ts';
+import type { Pool } from '../pool/pool.ts';
+import { classify } from './classify.ts';
+
+/** More than a sandbox can have changed since its labels were written last. */
+const UNSEEN_REVISIONS = 100;
+
+export interface AdoptDeps {
+  readonly microvms: MicrovmHost;
+  readonly registry: SandboxRegistry;
+  readonly pool: Pool;
+  readonly capacity: Capacity;
+  readonly images: () => Promise<ImageInfo[]>;
+  readonly clock: Clock;
+  readonly logger: WorkerLogger;
+  readonly onChange: (record: WorkerSandbox) => void;
+  readonly onFault: (error: unknown, what: string) => void;
+}
+
+/**
+ * Takes up the VMs that an earlier worker process left: sandboxes go on with the deadlines they had, idle VMs
+ * return to the pool, what was half made or half ended is ended. A sandbox whose VM died meanwhile is not
+ * known any more; the control plane sees that it is missing. Endings go on in the background.
+ */
+export async function adoptVms(deps: AdoptDeps, signal: AbortSignal): Promise<void> {
+  const vms = await deps.microvms.adopt(signal);
+  if (vms.length === 0) return;
+  const current = new Set((await deps.images()).map((image) => image.rootfs));
+  const counts = { keep: 0, end: 0, pool: 0, discard: 0 };
+  for (const vm of oldestGenerationFirst(vms)) counts[adoptVm(vm, current, deps)] += 1;
+  deps.logger.info(counts, 'took up the VMs of an earlier run');
+}
+
+function adoptVm(
+  vm: Microvm,
+  currentImages: ReadonlySet<string>,
+  deps: AdoptDeps,
+): 'keep' | 'end' | 'pool' | 'discard' {
+  const verdict = classify(vm);
+  if (verdict.kind === 'pool' && currentImages.has(vm.image)) {
+    const reservation = deps.capacity.adopt(sizeOfVm(vm));
+    if (deps.pool.put({ vm, reservation })) return 'pool';
+    reservation.release();
+  }
+  if (verdict.kind === 'pool' || verdict.kind === 'discard') {
+    vm.destroy().catch((error) => deps.onFault(error, 'destroy a left-over VM'));
+    return 'discard';
+  }
+  const reason = verdict.kind === 'end' ? verdict.reason : undefined;
+  const sandbox = rebuild(vm, verdict.labels, verdict.state, reason, deps);
+  endSuperseded(sandbox, deps);
+  deps.registry.add(sandbox);
+  const ending = reason ?? (isOver(sandbox, deps.clock) ? 'max_lifetime' : undefined);
+  if (ending === undefined) return 'keep';
+  sandbox.end(ending).catch((error) => deps.onFault(error, 'end a left-over sandbox'));
+  return 'end';
+}
+
+function rebuild(
+  vm: Microvm,
+  labels: SandboxLabels,
+  state: SandboxState,
+  endReason: EndReason | undefined,
+  deps: AdoptDeps,
+): Sandbox {
+  const sandbox = new Sandbox({
+    placement: {
+      vmId: labels.vm_id,
+      generation: labels.generation,
+      tenantId: labels.tenant_id,
+      template: vm.template,
+      createdAt: labels.created_at,
+      idleTimeoutSeconds: labels.idle_timeout_seconds,
+      maxLifetimeSeconds: labels.max_lifetime_seconds,
+      lifetimeEndsAt: labels.lifetime_ends_at,
+    },
+    facts: factsOf(vm),
+    clock: deps.clock,
+    onChange: deps.onChange,
+    onFault: deps.onFault,
+    from: {
+      state,
+      revision: labels.revision + UNSEEN_REVISIONS,
+      runningAt: labels.running_at,
+      endReason,
+    },
+  });
+  sandbox.attach(vm, deps.capacity.adopt(sizeOfVm(vm)));
+  return sandbox;
+}
+
+/** Two VMs of one sandbox are two generations of it; only the newest is the sandbox. */
+function endSuperseded(sandbox: Sandbox, { registry, onFault }: AdoptDeps): void {
+  const earlier = registry.find(sandbox.id);
+  earlier?.end('worker_lost').catch((error) => onFault(error, 'end a superseded sandbox'));
+}
+
+function isOver(sandbox: Sandbox, clock: Clock): boolean {
+  return clock.monotonic() >= sandbox.lifetimeEndsAt;
+}
+
+function oldestGenerationFirst(vms: readonly Microvm[]): Microvm[] {
+  const generation = (vm: Microvm) => {
+    const verdict = classify(vm);
+    return 'labels' in verdict ? verdict.labels.generation : 0;
+  };
+  return [...vms].sort((a, b) => generation(a) - generation(b));
+}
+
+function sizeOfVm({ vcpu, memoryMib, diskMib }: Microvm): Size {
+  return { vcpu, memoryMib, diskMib };
+}

@@ -1,0 +1,125 @@
+import { join } from 'node:path';
+import type { WorkerSandbox } from '@svc/contract';
+import {
+  type CertificatePair,
+  createMetrics,
+  createTokenMinter,
+  createTokenVerifier,
+} from '@svc/service-kit';
+import { Capacity, type CapacityLimits } from './capacity/capacity.ts';
+import { restoreConcurrency } from './capacity/machine-limits.ts';
+import { systemClock } from './clock.ts';
+import { ExecSlots } from './exec/slots.ts';
+import { createWorkerServer } from './http/server.ts';
+import { cachedImages } from './images.ts';
+import { SandboxCreator } from './lifecycle/create.ts';
+import { SandboxRegistry } from './lifecycle/registry.ts';
+import { VmMaker } from './lifecycle/vm-maker.ts';
+import { createWorkerMetrics } from './metrics/worker-metrics.ts';
+import type { WorkerOptions } from './options.ts';
+import { Foreground } from './pool/foreground.ts';
+import { PoolKeeper } from './pool/keeper.ts';
+import { Pool } from './pool/pool.ts';
+import { Reaper } from './reaper/reaper.ts';
+import { ControlPlaneClient } from './registration/control-plane-client.ts';
+import { ControlPlaneLink } from './registration/link.ts';
+import { DestroyOrders } from './registration/orders.ts';
+import { Reporter } from './registration/report.ts';
+
+const TRANSFER_STALL_MS = 60_000;
+
+export interface AssemblyInput {
+  readonly limits: CapacityLimits;
+  readonly tls: CertificatePair;
+  readonly version: string;
+  /** Where this worker is reached; known once it listens. */
+  readonly url: () => string;
+  /** Aborts when the worker ends. */
+  readonly ending: AbortSignal;
+}
+
+export type WorkerParts = ReturnType<typeof assemble>;
+
+/** Builds the parts of a worker and connects them; nothing runs yet. */
+export function assemble(options: WorkerOptions, input: AssemblyInput) {
+  const { config, logger, microvms, workerId, clusterSecret } = options;
+  const { tls, version, ending } = input;
+  const clock = options.clock ?? systemClock;
+  const onFault = (err: unknown, what: string) => logger.error({ err }, `could not ${what}`);
+  const onChange = (record: WorkerSandbox) => link.push(record);
+
+  const registry = new SandboxRegistry(clock);
+  const capacity = new Capacity(input.limits, microvms);
+  const pool = new Pool(new Map(Object.entries(config.pool)), () => keeper.wake());
+  const maker = new VmMaker(microvms, capacity, pool, restoreConcurrency());
+  const foreground = new Foreground();
+  const images = cachedImages(microvms, () => clock.monotonic());
+  const keeper = new PoolKeeper({ pool, maker, capacity, foreground, images, logger });
+  const execSlots = new ExecSlots();
+  const metrics = createMetrics();
+  const { exec: execMetrics, onCreated } = createWorkerMetrics(metrics, {
+    registry,
+    pool,
+    execSlots,
+  });
+
+  const creator = new SandboxCreator({
+    registry,
+    pool,
+    maker,
+    foreground,
+    images,
+    clock,
+    onChange,
+    onFault,
+    onCreated,
+  });
+  const client = new ControlPlaneClient({
+    url: options.controlPlane.url,
+    ca: options.controlPlane.ca,
+    workerId,
+    mint: createTokenMinter(clusterSecret, workerId),
+  });
+  const orders = new DestroyOrders(registry, onFault);
+  const link = new ControlPlaneLink({
+    client,
+    reporter: new Reporter({ registry, capacity, pool, images }),
+    identity: () => ({
+      worker_id: workerId,
+      url: input.url(),
+      certificate: tls.cert,
+      version,
+    }),
+    clock,
+    logger,
+    onOrders: (list) => orders.carryOut(list),
+  });
+  const app = createWorkerServer(
+    {
+      workerId,
+      version,
+      registry,
+      creator,
+      execSlots,
+      transfers: { maxUploadBytes: config.limits.uploadBytes, stallMs: TRANSFER_STALL_MS },
+      logDirectory: join(config.dataDir, 'logs', 'agents'),
+      verify: createTokenVerifier(clusterSecret, workerId),
+      metrics,
+      execMetrics,
+      ending,
+    },
+    { logger, tls },
+  );
+  const reaper = new Reaper({ registry, clock, onFault });
+  return {
+    adoption: { microvms, registry, pool, capacity, images, clock, logger, onChange, onFault },
+    app,
+    client,
+    keeper,
+    link,
+    onFault,
+    pool,
+    reaper,
+    registry,
+  };
+}

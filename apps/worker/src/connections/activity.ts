@@ -1,0 +1,35 @@
+import type { Clock } from '../clock.ts';
+
+/** Counts what keeps one sandbox from being idle: connections, running commands, transfers. */
+export class Activity {
+  readonly #clock: Clock;
+  #active = 0;
+  #idleSince: number;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#idleSince = clock.monotonic();
+  }
+
+  /** Marks the start of something active; the returned function marks its end and may be called twice. */
+  begin(): () => void {
+    this.#active += 1;
+    let ended = false;
+    return () => {
+      if (ended) return;
+      ended = true;
+      this.#active -= 1;
+      this.touch();
+    };
+  }
+
+  /** Starts the idle timer over. */
+  touch(): void {
+    this.#idleSince = this.#clock.monotonic();
+  }
+
+  /** Monotonic milliseconds at which the last activity ended; undefined while something is active. */
+  get idleSince(): number | undefined {
+    return this.#active > 0 ? undefined : this.#idleSince;
+  }
+}

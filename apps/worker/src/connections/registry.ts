@@ -1,0 +1,38 @@
+/** One attached client of a sandbox, such as a WebSocket. */
+export interface Connection {
+  /** Hands over a frame without waiting; false when the client can no longer receive. */
+  send(frame: string): boolean;
+  /** Ends the connection with a WebSocket close code and reason. */
+  close(code: number, reason: string): void;
+}
+
+/** The attached clients of one sandbox. */
+export class Connections {
+  readonly #attached = new Set<Connection>();
+
+  get count(): number {
+    return this.#attached.size;
+  }
+
+  /** Adds a client; the returned function removes it and may be called twice. */
+  attach(connection: Connection): () => void {
+    this.#attached.add(connection);
+    return () => {
+      this.#attached.delete(connection);
+    };
+  }
+
+  /** Sends `frame` to every client; answers how many took it. */
+  broadcast(frame: unknown): number {
+    const text = JSON.stringify(frame);
+    let delivered = 0;
+    for (const connection of this.#attached) if (connection.send(text)) delivered += 1;
+    return delivered;
+  }
+
+  /** Closes and forgets every client. */
+  closeAll(code: number, reason: string): void {
+    for (const connection of this.#attached) connection.close(code, reason);
+    this.#attached.clear();
+  }
+}

@@ -1,0 +1,86 @@
+import { EXEC_TIMEOUT_EXIT_CODE, type ExecExitEvent, type ExecRequest } from '@svc/contract';
+import type { MicrovmExecRequest, OutputStream } from '@svc/microvm';
+import { settledWithin } from '../concurrency/abort.ts';
+import { toSandboxError } from '../lifecycle/microvm-errors.ts';
+import type { Sandbox } from '../lifecycle/sandbox.ts';
+
+/** Receives output in order; a returned promise holds back the command. */
+export type OutputSink = (stream: OutputStream, chunk: Buffer) => void | Promise<void>;
+
+/** How a command ended. The caller adds whether its output was truncated. */
+export type ExecOutcome = Omit<ExecExitEvent, 'truncated'>;
+
+/** After a kill, the guest has this long to confirm it before the answer goes out anyway. */
+const KILL_CONFIRM_MS = 5_000;
+
+/**
+ * Runs a command in a sandbox, which is resumed first if it is paused. The command's whole process group is
+ * killed when the caller leaves, when its time is up (exit code 124, `timed_out`) or when the sandbox ends.
+ * @throws ServiceError `sandbox_not_running`, `guest_unresponsive`; the caller's reason when it left
+ */
+export async function runCommand(
+  sandbox: Sandbox,
+  request: ExecRequest,
+  onOutput: OutputSink,
+  caller: AbortSignal,
+): Promise<ExecOutcome> {
+  const endActivity = sandbox.activity.begin();
+  try {
+    const vm = await sandbox.power.ensureRunning(caller);
+    const start = performance.now();
+    const timeout = timeoutSignal(request.timeout_seconds);
+    const stop = AbortSignal.any([caller, sandbox.signal, timeout]);
+    const finished = vm.exec(commandOf(request, onOutput), stop);
+    const exitCode = await settle(finished, stop);
+    const duration_ms = Math.round(performance.now() - start);
+    if (exitCode !== undefined) return { exit_code: exitCode, duration_ms };
+    caller.throwIfAborted();
+    sandbox.signal.throwIfAborted();
+    return { exit_code: EXEC_TIMEOUT_EXIT_CODE, duration_ms, timed_out: true };
+  } catch (error) {
+    caller.throwIfAborted();
+    sandbox.signal.throwIfAborted();
+    throw toSandboxError(error);
+  } finally {
+    endActivity();
+  }
+}
+
+/** The exit code, or undefined when `stop` ended the command; then the kill has been confirmed or waited for. */
+async function settle(
+  finished: Promise<{ exitCode: number }>,
+  stop: AbortSignal,
+): Promise<number | undefined> {
+  const stopped = Promise.withResolvers<undefined>();
+  const onStop = () => stopped.resolve(undefined);
+  if (stop.aborted) onStop();
+  stop.addEventListener('abort', onStop, { once: true });
+  try {
+    const first = await Promise.race([finished, stopped.promise]);
+    if (first !== undefined) return first.exitCode;
+    await settledWithin(finished, KILL_CONFIRM_MS);
+    return undefined;
+  } catch (error) {
+    if (stop.aborted) return undefined;
+    throw error;
+  } finally {
+    stop.removeEventListener('abort', onStop);
+  }
+}
+
+function timeoutSignal(seconds: number | undefined): AbortSignal {
+  // Never aborts when there is no timeout: the sandbox's lifetime is the bound then.
+  return seconds === undefined
+    ? new AbortController().signal
+    : AbortSignal.timeout(Math.ceil(seconds * 1000));
+}
+
+function commandOf(request: ExecRequest, onOutput: OutputSink): MicrovmExecRequest {
+  const { command, cwd, env } = request;
+  return {
+    command,
+    onOutput,
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(env === undefined ? {} : { env }),
+  };
+}

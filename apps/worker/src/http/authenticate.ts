@@ -1,0 +1,10 @@
+import { CONTROL_PLANE_NAME, ServiceError } from '@svc/contract';
+import type { HttpServer, TokenVerifier } from '@svc/service-kit';
+
+/** Lets only the control plane in, by its short-lived tokens for this very worker. */
+export function requireControlPlane(app: HttpServer, verify: TokenVerifier): void {
+  app.addHook('onRequest', async (request) => {
+    const { issuer } = await verify(request.headers.authorization);
+    if (issuer !== CONTROL_PLANE_NAME) throw new ServiceError('unauthorized');
+  });
+}

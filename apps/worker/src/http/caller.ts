@@ -1,0 +1,8 @@
+import { clientGoneSignal } from '@svc/service-kit';
+import type { FastifyReply } from 'fastify';
+import type { WorkerContext } from './context.ts';
+
+/** Aborts when the caller leaves or the worker ends. */
+export function callerSignal(reply: FastifyReply, context: WorkerContext): AbortSignal {
+  return AbortSignal.any([clientGoneSignal(reply), context.ending]);
+}

@@ -1,0 +1,23 @@
+import type { TokenVerifier } from '@svc/service-kit';
+import type { Registry } from 'prom-client';
+import type { ExecSlots } from '../exec/slots.ts';
+import type { TransferLimits } from '../files/upload.ts';
+import type { SandboxCreator } from '../lifecycle/create.ts';
+import type { SandboxRegistry } from '../lifecycle/registry.ts';
+import type { ExecMetrics } from '../metrics/worker-metrics.ts';
+
+/** What the routes work with. */
+export interface WorkerContext {
+  readonly workerId: string;
+  readonly version: string;
+  readonly registry: SandboxRegistry;
+  readonly creator: SandboxCreator;
+  readonly execSlots: ExecSlots;
+  readonly transfers: TransferLimits;
+  readonly logDirectory: string;
+  readonly verify: TokenVerifier;
+  readonly metrics: Registry;
+  readonly execMetrics: ExecMetrics;
+  /** Aborts when the worker ends: everything that callers wait for is given up. */
+  readonly ending: AbortSignal;
+}

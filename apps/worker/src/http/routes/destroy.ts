@@ -1,0 +1,22 @@
+import { DestroyQuery, WorkerSandbox, WorkerSandboxParams } from '@svc/contract';
+import type { HttpServer } from '@svc/service-kit';
+import type { WorkerContext } from '../context.ts';
+
+/** `DELETE /sandboxes/:id`: from every state, again and again; goes on even if the caller leaves. */
+export function destroyRoute(app: HttpServer, { registry }: WorkerContext): void {
+  app.delete(
+    '/sandboxes/:id',
+    {
+      schema: {
+        params: WorkerSandboxParams,
+        querystring: DestroyQuery,
+        response: { 200: WorkerSandbox },
+      },
+    },
+    async (request) => {
+      const sandbox = registry.get(request.params.id);
+      await sandbox.end(request.query.reason ?? 'deleted');
+      return sandbox.record();
+    },
+  );
+}

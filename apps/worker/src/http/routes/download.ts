@@ -1,0 +1,26 @@
+import { checkPath, FileQuery, OCTET_STREAM_MEDIA_TYPE, WorkerSandboxParams } from '@svc/contract';
+import type { HttpServer } from '@svc/service-kit';
+import { download } from '../../files/download.ts';
+import { callerSignal } from '../caller.ts';
+import type { WorkerContext } from '../context.ts';
+
+/** `GET /sandboxes/:id/files?path=`: the bytes of a file, with their length. */
+export function downloadRoute(app: HttpServer, context: WorkerContext): void {
+  app.get(
+    '/sandboxes/:id/files',
+    // A HEAD would open and stream the whole file for nothing.
+    { exposeHeadRoute: false, schema: { params: WorkerSandboxParams, querystring: FileQuery } },
+    async (request, reply) => {
+      const { path } = request.query;
+      checkPath(path);
+      const sandbox = context.registry.get(request.params.id);
+      const caller = callerSignal(reply, context);
+      const { size, body } = await download(sandbox, path, context.transfers, caller);
+      return reply
+        .type(OCTET_STREAM_MEDIA_TYPE)
+        .header('content-length', size)
+        .header('cache-control', 'no-store')
+        .send(body);
+    },
+  );
+}

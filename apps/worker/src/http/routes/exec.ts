@@ -1,0 +1,69 @@
+import {
+  EVENT_STREAM_MEDIA_TYPE,
+  ExecRequest,
+  type ExecResponse,
+  WorkerSandboxParams,
+} from '@svc/contract';
+import type { HttpServer } from '@svc/service-kit';
+import type { FastifyReply } from 'fastify';
+import { collectCommand } from '../../exec/collected.ts';
+import type { ExecSlot } from '../../exec/slots.ts';
+import { EventStream } from '../../exec/stream.ts';
+import { streamCommand } from '../../exec/streamed.ts';
+import { toSandboxError } from '../../lifecycle/microvm-errors.ts';
+import type { Sandbox } from '../../lifecycle/sandbox.ts';
+import { callerSignal } from '../caller.ts';
+import type { WorkerContext } from '../context.ts';
+
+/** `POST /sandboxes/:id/exec`: the whole output as JSON, or events when the caller accepts an event stream. */
+export function execRoute(app: HttpServer, context: WorkerContext): void {
+  app.post(
+    '/sandboxes/:id/exec',
+    { schema: { params: WorkerSandboxParams, body: ExecRequest } },
+    async (request, reply) => {
+      const sandbox = context.registry.get(request.params.id);
+      const caller = callerSignal(reply, context);
+      const slot = context.execSlots.enter(sandbox);
+      context.execMetrics.started.inc();
+      return wantsEvents(request.headers.accept)
+        ? answerEvents(sandbox, request.body, slot, reply, caller)
+        : answerWhole(sandbox, request.body, slot, caller);
+    },
+  );
+}
+
+function wantsEvents(accept: string | undefined): boolean {
+  return accept?.toLowerCase().includes(EVENT_STREAM_MEDIA_TYPE) ?? false;
+}
+
+async function answerWhole(
+  sandbox: Sandbox,
+  request: ExecRequest,
+  slot: ExecSlot,
+  caller: AbortSignal,
+): Promise<ExecResponse> {
+  try {
+    return await collectCommand(sandbox, request, slot.budget, caller);
+  } finally {
+    slot.leave();
+  }
+}
+
+async function answerEvents(
+  sandbox: Sandbox,
+  request: ExecRequest,
+  slot: ExecSlot,
+  reply: FastifyReply,
+  caller: AbortSignal,
+): Promise<FastifyReply> {
+  try {
+    // While a plain error can still be answered.
+    await sandbox.power.ensureRunning(caller);
+  } catch (error) {
+    slot.leave();
+    throw toSandboxError(error);
+  }
+  const events = new EventStream();
+  void streamCommand(sandbox, request, events, caller).finally(slot.leave);
+  return reply.type(EVENT_STREAM_MEDIA_TYPE).header('cache-control', 'no-store').send(events.body);
+}

@@ -1,0 +1,18 @@
+import { WorkerListQuery, WorkerSandboxList } from '@svc/contract';
+import type { HttpServer } from '@svc/service-kit';
+import type { WorkerContext } from '../context.ts';
+
+/** `GET /sandboxes`: live ones and those destroyed lately, of one tenant or of all. */
+export function listRoute(app: HttpServer, { registry }: WorkerContext): void {
+  app.get(
+    '/sandboxes',
+    { schema: { querystring: WorkerListQuery, response: { 200: WorkerSandboxList } } },
+    async (request) => {
+      const { tenant_id: tenant } = request.query;
+      const wanted = registry
+        .all()
+        .filter(({ placement }) => tenant === undefined || placement.tenantId === tenant);
+      return { sandboxes: wanted.map((sandbox) => sandbox.record()) };
+    },
+  );
+}

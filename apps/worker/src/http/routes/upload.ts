@@ -1,0 +1,42 @@
+import type { Readable } from 'node:stream';
+import {
+  checkPath,
+  FileQuery,
+  OCTET_STREAM_MEDIA_TYPE,
+  ServiceError,
+  UploadResponse,
+  WorkerSandboxParams,
+} from '@svc/contract';
+import { acceptStreamOnly, type HttpServer } from '@svc/service-kit';
+import { upload } from '../../files/upload.ts';
+import { callerSignal } from '../caller.ts';
+import type { WorkerContext } from '../context.ts';
+
+/** `POST /sandboxes/:id/files?path=`: the body is the file; it appears whole or not at all. */
+export function uploadRoute(app: HttpServer, context: WorkerContext): void {
+  acceptStreamOnly(app, OCTET_STREAM_MEDIA_TYPE);
+  app.post(
+    '/sandboxes/:id/files',
+    {
+      schema: {
+        params: WorkerSandboxParams,
+        querystring: FileQuery,
+        response: { 200: UploadResponse },
+      },
+    },
+    async (request, reply) => {
+      const { path } = request.query;
+      checkPath(path);
+      const sandbox = context.registry.get(request.params.id);
+      const announced = Number(request.headers['content-length'] ?? Number.NaN);
+      if (announced > context.transfers.maxUploadBytes) throw new ServiceError('payload_too_large');
+      // Without any body Fastify calls no parser.
+      if (request.body === undefined || request.body === null) {
+        throw new ServiceError('missing_body');
+      }
+      const source = request.body as Readable;
+      await upload(sandbox, path, source, context.transfers, callerSignal(reply, context));
+      return { status: 'uploaded' as const };
+    },
+  );
+}

@@ -1,0 +1,58 @@
+import { INTERNAL_PREFIX } from '@svc/contract';
+import {
+  type CertificatePair,
+  createHttpServer,
+  type HttpServer,
+  registerHttpMetrics,
+} from '@svc/service-kit';
+import type { WorkerLogger } from '../logger.ts';
+import { requireControlPlane } from './authenticate.ts';
+import type { WorkerContext } from './context.ts';
+import { cancelRoute } from './routes/cancel.ts';
+import { createRoute } from './routes/create.ts';
+import { destroyRoute } from './routes/destroy.ts';
+import { downloadRoute } from './routes/download.ts';
+import { execRoute } from './routes/exec.ts';
+import { getRoute } from './routes/get.ts';
+import { healthRoute } from './routes/health.ts';
+import { listRoute } from './routes/list.ts';
+import { logsRoute } from './routes/logs.ts';
+import { metricsRoute } from './routes/metrics.ts';
+import { pauseRoute } from './routes/pause.ts';
+import { resumeRoute } from './routes/resume.ts';
+import { uploadRoute } from './routes/upload.ts';
+
+const ROUTES = [
+  cancelRoute,
+  createRoute,
+  destroyRoute,
+  downloadRoute,
+  execRoute,
+  getRoute,
+  healthRoute,
+  listRoute,
+  logsRoute,
+  pauseRoute,
+  resumeRoute,
+];
+
+/** The worker's HTTPS server: the internal API for the control plane, and metrics. */
+export function createWorkerServer(
+  context: WorkerContext,
+  options: { readonly logger: WorkerLogger; readonly tls: CertificatePair },
+): HttpServer {
+  const app = createHttpServer(options);
+  registerHttpMetrics(app, context.metrics, 'worker');
+  metricsRoute(app, context);
+  app.register(
+    async (internal) => {
+      const scope = internal as unknown as HttpServer;
+      requireControlPlane(scope, context.verify);
+      for (const route of ROUTES) route(scope, context);
+      // In a scope of its own: it takes no JSON.
+      scope.register(async (files) => uploadRoute(files as unknown as HttpServer, context));
+    },
+    { prefix: INTERNAL_PREFIX },
+  );
+  return app;
+}

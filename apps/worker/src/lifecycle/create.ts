@@ -1,0 +1,198 @@
+import {
+  type EndReason,
+  isServiceError,
+  type PlaceSandboxRequest,
+  ServiceError,
+  type WorkerSandbox,
+} from '@svc/contract';
+import type { ImageInfo } from '@svc/microvm';
+import type { Clock } from '../clock.ts';
+import { untilAborted } from '../concurrency/abort.ts';
+import type { Foreground } from '../pool/foreground.ts';
+import { discard } from '../pool/pool.ts';
+import { type AcquireDeps, type AcquireRequest, acquire } from './acquire.ts';
+import { toCreateError } from './microvm-errors.ts';
+import { placementOf } from './placement.ts';
+import type { SandboxRegistry } from './registry.ts';
+import { Sandbox } from './sandbox.ts';
+import { sizeOf } from './size.ts';
+
+export interface CreateDeps extends AcquireDeps {
+  readonly registry: SandboxRegistry;
+  readonly foreground: Foreground;
+  readonly images: () => Promise<ImageInfo[]>;
+  readonly clock: Clock;
+  readonly onChange: (record: WorkerSandbox) => void;
+  readonly onFault: (error: unknown, what: string) => void;
+  /** Called with the seconds a create took. */
+  readonly onCreated: (seconds: number, outcome: 'created' | 'failed') => void;
+}
+
+/** A create under way, with how many callers wait for it. */
+interface Flight {
+  readonly generation: number;
+  readonly result: Promise<Sandbox>;
+  readonly abandon: () => void;
+  callers: number;
+}
+
+const CREATE_MS = 120_000;
+
+/**
+ * Creates sandboxes, once per id and generation however often it is asked. A create whose callers have all
+ * left, that fails, or whose sandbox is ended meanwhile is rolled back completely.
+ */
+export class SandboxCreator {
+  readonly #deps: CreateDeps;
+  readonly #flights = new Map<string, Flight>();
+
+  constructor(deps: CreateDeps) {
+    this.#deps = deps;
+  }
+
+  /** @throws ServiceError `unknown_template`, `no_capacity`, `boot_failed`, `stale_generation`, `sandbox_not_running` */
+  async create(request: PlaceSandboxRequest, caller: AbortSignal): Promise<Sandbox> {
+    const flight = this.#join(request) ?? (await this.#start(request));
+    if (flight instanceof Sandbox) {
+      if (flight.endReason !== undefined) throw new ServiceError('sandbox_not_running');
+      return flight;
+    }
+    flight.callers += 1;
+    try {
+      return await untilAborted(flight.result, caller);
+    } finally {
+      flight.callers -= 1;
+      if (flight.callers === 0 && caller.aborted) flight.abandon();
+    }
+  }
+
+  #join(request: PlaceSandboxRequest): Flight | undefined {
+    const flight = this.#flights.get(request.vm_id);
+    return flight?.generation === request.generation ? flight : undefined;
+  }
+
+  async #start(request: PlaceSandboxRequest): Promise<Flight | Sandbox> {
+    const known = await this.#settleEarlier(request);
+    if (known !== undefined) return known;
+    const images = await this.#deps.images();
+    // Another caller may have been first while this one waited.
+    const joined = this.#join(request) ?? this.#deps.registry.find(request.vm_id);
+    if (joined !== undefined && !(joined instanceof Sandbox && !joined.isLive)) {
+      if (joined instanceof Sandbox && joined.placement.generation !== request.generation) {
+        throw new ServiceError('stale_generation');
+      }
+      return joined;
+    }
+    const image = images.find(({ template, ready }) => template === request.template && ready);
+    if (image === undefined) throw new ServiceError('unknown_template');
+    return this.#launch(request, image);
+  }
+
+  /** The sandbox that this very request made before; an older generation is ended first. */
+  async #settleEarlier(request: PlaceSandboxRequest): Promise<Sandbox | undefined> {
+    const earlier = this.#deps.registry.find(request.vm_id);
+    if (earlier === undefined) return undefined;
+    const { generation } = earlier.placement;
+    if (generation > request.generation) throw new ServiceError('stale_generation');
+    if (generation === request.generation) {
+      if (earlier.isLive) return earlier;
+      // A rolled-back create left nothing, so it may be asked for again; an ended sandbox stays ended.
+      if (earlier.endReason === 'boot_failed') return undefined;
+      throw new ServiceError('sandbox_not_running');
+    }
+    await earlier.end('worker_lost');
+    return undefined;
+  }
+
+  #launch(request: PlaceSandboxRequest, image: ImageInfo): Flight {
+    const { registry, foreground } = this.#deps;
+    const sandbox = this.#makeSandbox(request, image);
+    registry.add(sandbox);
+    const result = foreground
+      .run(() => this.#bringUp(sandbox, request, image))
+      .finally(() => this.#flights.delete(request.vm_id));
+    const flight: Flight = {
+      generation: request.generation,
+      result,
+      abandon: () => this.#rollBack(sandbox),
+      callers: 0,
+    };
+    this.#flights.set(request.vm_id, flight);
+    return flight;
+  }
+
+  #makeSandbox(request: PlaceSandboxRequest, image: ImageInfo): Sandbox {
+    const { registry, clock, onChange, onFault } = this.#deps;
+    const size = sizeOf(request, image);
+    return new Sandbox({
+      placement: placementOf(request, clock),
+      facts: {
+        vcpu: size.vcpu,
+        memory_mib: size.memoryMib,
+        disk_mib: size.diskMib,
+        cpu_fraction: 1,
+        rootfs: image.rootfs,
+        host_port: 0,
+        endpoint: '',
+      },
+      clock,
+      onChange,
+      onFault,
+      from: { state: 'creating', revision: registry.find(request.vm_id)?.revision ?? 0 },
+    });
+  }
+
+  async #bringUp(
+    sandbox: Sandbox,
+    request: PlaceSandboxRequest,
+    image: ImageInfo,
+  ): Promise<Sandbox> {
+    const { clock, onCreated } = this.#deps;
+    const start = clock.monotonic();
+    const seconds = () => (clock.monotonic() - start) / 1000;
+    const wish = { image, size: sizeOf(request, image), env: request.env_vars };
+    try {
+      await this.#walk(sandbox, wish);
+      onCreated(seconds(), 'created');
+      return sandbox;
+    } catch (error) {
+      onCreated(seconds(), 'failed');
+      const failure = sandbox.endReason === undefined ? toCreateError(error) : endedWhile(sandbox);
+      if (isServiceError(failure, 'no_capacity')) this.#deps.registry.remove(sandbox);
+      await sandbox.end('boot_failed');
+      throw failure;
+    }
+  }
+
+  /** creating → configuring → booting → running. */
+  async #walk(sandbox: Sandbox, wish: AcquireRequest): Promise<void> {
+    const signal = AbortSignal.any([sandbox.signal, AbortSignal.timeout(CREATE_MS)]);
+    await sandbox.transition('configuring');
+    await sandbox.provision(async () => {
+      const made = await acquire(sandbox, wish, this.#deps, signal);
+      if (sandbox.isLive) {
+        sandbox.attach(made.vm, made.reservation);
+        return;
+      }
+      // A teardown that no longer waited for this: the VM is still ours to end.
+      await discard(made);
+      throw new ServiceError('sandbox_not_running');
+    });
+    await sandbox.transition('booting');
+    await sandbox.transition('running');
+  }
+
+  #rollBack(sandbox: Sandbox): void {
+    const { onFault } = this.#deps;
+    sandbox.end('boot_failed').catch((error) => onFault(error, 'roll back an abandoned create'));
+  }
+}
+
+/** What a caller learns whose sandbox was ended while it was being made. */
+function endedWhile(sandbox: Sandbox): ServiceError {
+  const failed: EndReason[] = ['boot_failed', 'worker_lost'];
+  const { endReason } = sandbox;
+  return new ServiceError(
+    endReason !== undefined && failed.includes(endReason) ? 'boot_failed' : 'sandbox_not_running',
+  );
+}

@@ -1,0 +1,55 @@
+import { type ErrorCode, ServiceError } from '@svc/contract';
+import { MicrovmError, type MicrovmErrorCode } from '@svc/microvm';
+
+/** What a failure of a running VM means to who asked for something in it. */
+const IN_SANDBOX: Record<MicrovmErrorCode, ErrorCode> = {
+  unknown_template: 'unknown_template',
+  no_capacity: 'no_capacity',
+  disk_full: 'disk_full',
+  boot_failed: 'boot_failed',
+  vm_gone: 'sandbox_not_running',
+  timeout: 'guest_unresponsive',
+  aborted: 'guest_unresponsive',
+  parent_not_found: 'parent_not_found',
+  is_directory: 'is_directory',
+  file_not_found: 'file_not_found',
+  not_a_file: 'not_regular_file',
+  permission_denied: 'invalid_path',
+  pause_failed: 'guest_unresponsive',
+  resume_failed: 'guest_unresponsive',
+  internal: 'internal_error',
+};
+
+/** Details for codes whose standard sentence does not fit the case. */
+const DETAILS: Partial<Record<MicrovmErrorCode, string>> = {
+  permission_denied: 'This path cannot be written or read in the sandbox; choose another.',
+  pause_failed: 'The sandbox could not be paused and is still running; try again.',
+  resume_failed: 'The sandbox could not be resumed and is still paused; try again.',
+};
+
+/** The catalogue's error for a failure inside a sandbox; other errors pass unchanged. */
+export function toSandboxError(error: unknown): unknown {
+  if (error instanceof MicrovmError) {
+    return new ServiceError(IN_SANDBOX[error.code], DETAILS[error.code], { cause: error });
+  }
+  return isTimeout(error)
+    ? new ServiceError('guest_unresponsive', undefined, { cause: error })
+    : error;
+}
+
+/** The catalogue's error for a VM that could not be made. */
+export function toCreateError(error: unknown): unknown {
+  if (error instanceof MicrovmError) {
+    if (error.code === 'unknown_template') return new ServiceError('unknown_template');
+    if (error.code === 'no_capacity' || error.code === 'disk_full') {
+      return new ServiceError('no_capacity', undefined, { cause: error });
+    }
+    return new ServiceError('boot_failed', undefined, { cause: error });
+  }
+  return isTimeout(error) ? new ServiceError('boot_failed', undefined, { cause: error }) : error;
+}
+
+/** Whether the error is that of an `AbortSignal.timeout`. */
+export function isTimeout(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'TimeoutError';
+}

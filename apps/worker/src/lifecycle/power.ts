@@ -1,0 +1,87 @@
+import { ServiceError } from '@svc/contract';
+import type { Microvm } from '@svc/microvm';
+import { untilAborted } from '../concurrency/abort.ts';
+import { Mutex } from '../concurrency/mutex.ts';
+import { SingleFlight } from '../concurrency/single-flight.ts';
+import type { Sandbox } from './sandbox.ts';
+
+const PAUSE_MS = 15_000;
+const RESUME_MS = 15_000;
+
+/**
+ * Pause and resume of one sandbox, one at a time. Each either happens wholly or leaves the sandbox as it was.
+ * They run to their end even if the caller leaves, so that no half-done pause is left behind.
+ */
+export class Power {
+  readonly #sandbox: Sandbox;
+  readonly #turns = new Mutex();
+  readonly #resuming = new SingleFlight<void>();
+
+  constructor(sandbox: Sandbox) {
+    this.#sandbox = sandbox;
+  }
+
+  /** @throws ServiceError `sandbox_not_running`; MicrovmError, the sandbox still running */
+  pause(): Promise<void> {
+    return this.#turns.run(async () => {
+      if (this.#isSettled('paused')) return;
+      const vm = this.#sandbox.runningVm();
+      await vm.pause(this.#deadline(PAUSE_MS));
+      await this.#commit('paused', () => vm.resume(this.#deadline(RESUME_MS)));
+    });
+  }
+
+  /** @throws ServiceError `sandbox_not_running`; MicrovmError, the sandbox still paused */
+  resume(): Promise<void> {
+    return this.#resuming.run(() =>
+      this.#turns.run(async () => {
+        if (this.#isSettled('running')) return;
+        const vm = this.#pausedVm();
+        await vm.resume(this.#deadline(RESUME_MS));
+        await this.#commit('running', () => vm.pause(this.#deadline(PAUSE_MS)));
+      }),
+    );
+  }
+
+  /**
+   * The VM of a running sandbox; a paused one is resumed first, once for all who ask.
+   * @throws ServiceError `sandbox_not_running`
+   */
+  async ensureRunning(caller: AbortSignal): Promise<Microvm> {
+    // A pause under way is waited for: the caller comes after it, so it has to be undone.
+    await untilAborted(this.#turns.idle(), caller);
+    if (this.#sandbox.state === 'paused') await untilAborted(this.resume(), caller);
+    return this.#sandbox.runningVm();
+  }
+
+  /** Settles when no pause or resume is under way. */
+  idle(): Promise<void> {
+    return this.#turns.idle();
+  }
+
+  async #commit(state: 'running' | 'paused', undo: () => Promise<void>): Promise<void> {
+    try {
+      await this.#sandbox.transition(state);
+    } catch (error) {
+      // A sandbox that is ending loses its VM anyway.
+      if (this.#sandbox.endReason === undefined) await undo();
+      throw error;
+    }
+  }
+
+  #isSettled(state: 'running' | 'paused'): boolean {
+    return this.#sandbox.state === state && this.#sandbox.endReason === undefined;
+  }
+
+  #pausedVm(): Microvm {
+    const { vm, state, endReason } = this.#sandbox;
+    if (vm === undefined || state !== 'paused' || endReason !== undefined) {
+      throw new ServiceError('sandbox_not_running');
+    }
+    return vm;
+  }
+
+  #deadline(ms: number): AbortSignal {
+    return AbortSignal.any([this.#sandbox.signal, AbortSignal.timeout(ms)]);
+  }
+}

@@ -1,0 +1,66 @@
+import { LIMITS, SANDBOX_STATES, type SandboxState, ServiceError } from '@svc/contract';
+import type { Clock } from '../clock.ts';
+import type { Sandbox } from './sandbox.ts';
+
+const MAX_DESTROYED = 10_000;
+
+/** Every sandbox of this worker by its id; destroyed ones stay for a while, so that they can be reported. */
+export class SandboxRegistry {
+  readonly #clock: Clock;
+  readonly #sandboxes = new Map<string, Sandbox>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Adds a sandbox in place of an earlier generation, which must be destroyed by then. */
+  add(sandbox: Sandbox): void {
+    // Taken out first, so that the map stays in the order of adding.
+    this.#sandboxes.delete(sandbox.id);
+    this.#sandboxes.set(sandbox.id, sandbox);
+  }
+
+  /** Forgets a sandbox that never came to be. */
+  remove(sandbox: Sandbox): void {
+    if (this.#sandboxes.get(sandbox.id) === sandbox) this.#sandboxes.delete(sandbox.id);
+  }
+
+  find(vmId: string): Sandbox | undefined {
+    return this.#sandboxes.get(vmId);
+  }
+
+  /** @throws ServiceError `sandbox_not_found` */
+  get(vmId: string): Sandbox {
+    const sandbox = this.find(vmId);
+    if (sandbox === undefined) throw new ServiceError('sandbox_not_found');
+    return sandbox;
+  }
+
+  all(): Sandbox[] {
+    return [...this.#sandboxes.values()];
+  }
+
+  live(): Sandbox[] {
+    return this.all().filter((sandbox) => sandbox.isLive);
+  }
+
+  countByState(): Record<SandboxState, number> {
+    const counts = Object.fromEntries(SANDBOX_STATES.map((state) => [state, 0])) as Record<
+      SandboxState,
+      number
+    >;
+    for (const { state } of this.#sandboxes.values()) counts[state] += 1;
+    return counts;
+  }
+
+  /** Forgets sandboxes that were destroyed longer ago than records are kept, and the oldest beyond the bound. */
+  sweep(): void {
+    const horizon = this.#clock.wall() - LIMITS.destroyedRecordSeconds * 1000;
+    const destroyed = this.all()
+      .filter((sandbox) => !sandbox.isLive)
+      .sort((a, b) => (b.endedAt ?? 0) - (a.endedAt ?? 0));
+    for (const [index, sandbox] of destroyed.entries()) {
+      if ((sandbox.endedAt ?? 0) < horizon || index >= MAX_DESTROYED) this.remove(sandbox);
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import { randomBytes } from 'node:crypto';
+import { isServiceError } from '@svc/contract';
+import type { MicrovmHost } from '@svc/microvm';
+import type { Capacity } from '../capacity/capacity.ts';
+import { Slots } from '../concurrency/slots.ts';
+import { discard, type Pool, type PooledVm } from '../pool/pool.ts';
+import type { Size } from './size.ts';
+
+/** Makes VMs that nobody owns yet: room first, then the restore. */
+export class VmMaker {
+  readonly #host: MicrovmHost;
+  readonly #capacity: Capacity;
+  readonly #pool: Pool;
+  readonly #slots: Slots;
+
+  /** `concurrency`: restores at once; more than the machine's cores only make all of them late. */
+  constructor(host: MicrovmHost, capacity: Capacity, pool: Pool, concurrency: number) {
+    this.#host = host;
+    this.#capacity = capacity;
+    this.#pool = pool;
+    this.#slots = new Slots(concurrency);
+  }
+
+  /**
+   * Restores a VM. `imageSize` says that its size is the image's own, which is the fast way.
+   * @throws ServiceError `no_capacity`; MicrovmError. Nothing is left behind on failure.
+   */
+  async make(
+    template: string,
+    size: Size,
+    imageSize: boolean,
+    signal: AbortSignal,
+  ): Promise<PooledVm> {
+    const reservation = await this.#capacity.reserve(size);
+    try {
+      const id = `m_${randomBytes(8).toString('hex')}`;
+      const request = { id, template, ...(imageSize ? {} : size) };
+      const vm = await this.#slots.run(() => this.#host.restore(request, signal), signal);
+      reservation.settle();
+      return { vm, reservation };
+    } catch (error) {
+      reservation.release();
+      throw error;
+    }
+  }
+
+  /** Holds room for a caller who waits: idle VMs are given back to make it. @throws ServiceError `no_capacity` */
+  async makeAtAllCost(
+    template: string,
+    size: Size,
+    imageSize: boolean,
+    signal: AbortSignal,
+  ): Promise<PooledVm> {
+    for (;;) {
+      try {
+        return await this.make(template, size, imageSize, signal);
+      } catch (error) {
+        const given = isServiceError(error, 'no_capacity') ? this.#pool.giveBack() : undefined;
+        if (given === undefined) throw error;
+        await discard(given);
+      }
+    }
+  }
+}

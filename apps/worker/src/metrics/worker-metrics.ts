@@ -1,0 +1,70 @@
+import { SANDBOX_STATES } from '@svc/contract';
+import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
+import type { ExecSlots } from '../exec/slots.ts';
+import type { SandboxRegistry } from '../lifecycle/registry.ts';
+import type { Pool } from '../pool/pool.ts';
+
+export interface ExecMetrics {
+  readonly started: Counter;
+}
+
+export interface WorkerMetrics {
+  readonly exec: ExecMetrics;
+  /** Takes the seconds a create took. */
+  onCreated(seconds: number, outcome: 'created' | 'failed'): void;
+}
+
+const CREATE_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 120];
+
+/** The metrics of a worker: sandboxes, pool, creates and commands. */
+export function createWorkerMetrics(
+  metrics: Registry,
+  sources: { registry: SandboxRegistry; pool: Pool; execSlots: ExecSlots },
+): WorkerMetrics {
+  const registers = [metrics];
+  new Gauge({
+    name: 'svc_worker_sandboxes',
+    help: 'Sandboxes by state; destroyed ones count while their record is kept.',
+    labelNames: ['state'],
+    registers,
+    collect() {
+      const counts = sources.registry.countByState();
+      for (const state of SANDBOX_STATES) this.set({ state }, counts[state]);
+    },
+  });
+  new Gauge({
+    name: 'svc_worker_pool_idle',
+    help: 'Idle VMs ready to be handed over, by template.',
+    labelNames: ['template'],
+    registers,
+    collect() {
+      for (const template of sources.pool.templates) {
+        this.set({ template }, sources.pool.size(template));
+      }
+    },
+  });
+  new Gauge({
+    name: 'svc_worker_execs_running',
+    help: 'Commands that run now.',
+    registers,
+    collect() {
+      this.set(sources.execSlots.running);
+    },
+  });
+  const creates = new Histogram({
+    name: 'svc_worker_create_duration_seconds',
+    help: 'Time to bring up a sandbox, or to fail to.',
+    labelNames: ['outcome'],
+    buckets: CREATE_BUCKETS,
+    registers,
+  });
+  const started = new Counter({
+    name: 'svc_worker_execs_total',
+    help: 'Commands started.',
+    registers,
+  });
+  return {
+    exec: { started },
+    onCreated: (seconds, outcome) => creates.observe({ outcome }, seconds),
+  };
+}

@@ -1,0 +1,66 @@
+import { LIMITS } from '@svc/contract';
+import type { Clock } from '../clock.ts';
+import { sleep } from '../concurrency/sleep.ts';
+import { cancelFrame } from '../connections/cancel-frame.ts';
+import type { SandboxRegistry } from '../lifecycle/registry.ts';
+import type { Sandbox } from '../lifecycle/sandbox.ts';
+import { decide, type ReaperView } from './decide.ts';
+
+export interface ReaperOptions {
+  readonly registry: SandboxRegistry;
+  readonly clock: Clock;
+  readonly onFault: (error: unknown, what: string) => void;
+}
+
+/** Ends sandboxes whose time is up, warns the clients of those that are about to end, and forgets old records. */
+export class Reaper {
+  readonly #options: ReaperOptions;
+
+  constructor(options: ReaperOptions) {
+    this.#options = options;
+  }
+
+  /** A pass every ten seconds until `signal` aborts. Passes keep their beat however long one takes. */
+  async run(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    let next = clock.monotonic();
+    while (!signal.aborted) {
+      next = Math.max(next + LIMITS.reaperIntervalMs, clock.monotonic());
+      await sleep(next - clock.monotonic(), signal);
+      if (!signal.aborted) this.pass();
+    }
+  }
+
+  /** Looks at every sandbox once. Teardowns go on by themselves, so that a slow one delays no other. */
+  pass(): void {
+    const { registry, clock, onFault } = this.#options;
+    const now = clock.monotonic();
+    for (const sandbox of registry.live()) {
+      this.#judge(sandbox, now).catch((error) => onFault(error, `end ${sandbox.id}`));
+    }
+    registry.sweep();
+  }
+
+  async #judge(sandbox: Sandbox, now: number): Promise<void> {
+    if (sandbox.isEnding) return;
+    // A teardown that failed is taken up again, with the reason it had.
+    if (sandbox.endReason !== undefined) return sandbox.end(sandbox.endReason);
+    const { warn, end } = decide(viewOf(sandbox), now);
+    if (warn) {
+      sandbox.warned = true;
+      sandbox.connections.broadcast(cancelFrame('timeout'));
+    }
+    if (end !== undefined) await sandbox.end(end);
+  }
+}
+
+function viewOf(sandbox: Sandbox): ReaperView {
+  return {
+    state: sandbox.state,
+    lifetimeEndsAt: sandbox.lifetimeEndsAt,
+    idleTimeoutMs: sandbox.placement.idleTimeoutSeconds * 1000,
+    idleSince: sandbox.activity.idleSince,
+    connections: sandbox.connections.count,
+    warned: sandbox.warned,
+  };
+}

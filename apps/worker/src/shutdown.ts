@@ -1,0 +1,68 @@
+import type { HttpServer } from '@svc/service-kit';
+import pLimit from 'p-limit';
+import { settledWithin } from './concurrency/abort.ts';
+import type { SandboxRegistry } from './lifecycle/registry.ts';
+import type { Sandbox } from './lifecycle/sandbox.ts';
+import { discard, type Pool } from './pool/pool.ts';
+import type { ControlPlaneClient } from './registration/control-plane-client.ts';
+import type { ControlPlaneLink } from './registration/link.ts';
+
+const CONCURRENCY = 8;
+const FLUSH_MS = 3_000;
+const CLOSE_MS = 5_000;
+
+export interface ShutdownParts {
+  readonly app: HttpServer;
+  readonly registry: SandboxRegistry;
+  readonly pool: Pool;
+  readonly link: ControlPlaneLink;
+  readonly client: ControlPlaneClient;
+  /** The background loops; they end when told to. */
+  readonly loops: readonly Promise<void>[];
+  /** Ends the loops and gives up everything that callers wait for. */
+  readonly stop: () => void;
+  readonly onFault: (error: unknown, what: string) => void;
+}
+
+/**
+ * Ends a worker in order: no new work, clients told, what callers wait for given up, idle VMs ended, sandboxes
+ * ended or, with `keepSandboxes`, left running for the next worker; then the control plane is told.
+ */
+export async function shutDown(
+  parts: ShutdownParts,
+  { keepSandboxes }: { readonly keepSandboxes: boolean },
+): Promise<void> {
+  const { app, registry, pool, link, client, loops, stop, onFault } = parts;
+  stop();
+  const live = registry.live();
+  for (const sandbox of live) sandbox.connections.closeAll(1001, 'server shutting down');
+  const limit = pLimit(CONCURRENCY);
+  const end = async (sandbox: Sandbox) => {
+    await sandbox.end('drained').catch((error) => onFault(error, `end ${sandbox.id}`));
+  };
+  const leaving = live.filter((sandbox) => !(keepSandboxes && isWhole(sandbox)));
+  const idle = pool.close();
+  await Promise.all([
+    ...leaving.map((sandbox) => limit(() => end(sandbox))),
+    ...idle.map((pooled) =>
+      limit(() => discard(pooled)).catch((error) => onFault(error, 'end an idle VM')),
+    ),
+    ...loops,
+  ]);
+  await link.flush(FLUSH_MS);
+  await client.close();
+  await closeServer(app);
+}
+
+/** Whether a later worker can take the sandbox up as it is. */
+function isWhole(sandbox: Sandbox): boolean {
+  const settled = sandbox.state === 'running' || sandbox.state === 'paused';
+  return settled && sandbox.endReason === undefined;
+}
+
+async function closeServer(app: HttpServer): Promise<void> {
+  const closed = app.close();
+  // Callers that do not take their answer must not hold up the end.
+  if (!(await settledWithin(closed, CLOSE_MS))) app.server.closeAllConnections();
+  await closed;
+}

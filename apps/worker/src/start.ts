@@ -1,0 +1,56 @@
+import { createSelfSigned, withDeadline } from '@svc/service-kit';
+import { certificateNames, reachableUrl } from './address.ts';
+import { adoptVms } from './adoption/adopt.ts';
+import { assemble, type WorkerParts } from './assemble.ts';
+import { machineLimits } from './capacity/machine-limits.ts';
+import type { RunningWorker, WorkerOptions } from './options.ts';
+import { shutDown } from './shutdown.ts';
+import { readVersion } from './version.ts';
+
+const ADOPT_MS = 60_000;
+const CERTIFICATE_DAYS = 3650;
+
+/**
+ * Starts a worker: takes up the VMs of an earlier run, serves the internal API, then registers with the
+ * control plane, trying for ever. A start that fails leaves nothing running that was not running before.
+ */
+export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
+  const { microvms, signal, workerId } = options;
+  const ending = new AbortController();
+  let url = '';
+  const parts = assemble(options, {
+    limits: options.capacity ?? (await machineLimits(microvms)),
+    tls: await createSelfSigned({
+      commonName: `svc worker ${workerId}`,
+      names: certificateNames(options),
+      days: CERTIFICATE_DAYS,
+    }),
+    version: readVersion(),
+    url: () => url,
+    ending: ending.signal,
+  });
+  const stop = () => ending.abort(new Error('the worker is shutting down'));
+  try {
+    await adoptVms(parts.adoption, withDeadline(signal, ADOPT_MS));
+    await parts.app.listen(options.listen);
+    url = reachableUrl(options, parts.app.server.address());
+    signal.throwIfAborted();
+  } catch (error) {
+    await shutDown({ ...parts, loops: [], stop }, { keepSandboxes: true });
+    throw error;
+  }
+  const loops = startLoops(parts, ending.signal);
+  let closing: Promise<void> | undefined;
+  return {
+    url,
+    ready: parts.link.registered,
+    close: (how) => {
+      closing ??= shutDown({ ...parts, loops, stop }, how);
+      return closing;
+    },
+  };
+}
+
+function startLoops({ link, keeper, reaper }: WorkerParts, signal: AbortSignal): Promise<void>[] {
+  return [link.run(signal), keeper.run(signal), reaper.run(signal)];
+}
