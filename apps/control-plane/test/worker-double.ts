@@ -33,6 +33,8 @@ export class WorkerDouble implements AsyncDisposable {
   /** Runs before a creation is answered. */
   beforeCreated: (request: PlaceSandboxRequest, gone: AbortSignal) => Promise<void> = async () =>
     undefined;
+  /** Commands that hang. */
+  busy = 0;
   readonly aborted: string[] = [];
   memoryMib = 8192;
   templates = ['standard'];
@@ -234,6 +236,7 @@ export class WorkerDouble implements AsyncDisposable {
   }
 
   async #hang(vmId: string, gone: AbortSignal): Promise<never> {
+    this.busy += 1;
     if (!gone.aborted) await once(gone, 'abort');
     this.aborted.push(vmId);
     throw gone.reason;

@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Harness } from '../../../test/harness.ts';
+
+let harness: Harness;
+let key: string;
+
+beforeAll(async () => {
+  harness = await Harness.start();
+  key = (await harness.signUp()).key;
+});
+afterAll(() => harness?.[Symbol.asyncDispose]());
+beforeEach(() => harness.reset());
+
+const list = () => harness.call('GET', '/v1/sandboxes', { key });
+const get = (vmId: string) => harness.call('GET', `/v1/sandboxes/${vmId}`, { key });
+const remove = (vmId: string) => harness.call('DELETE', `/v1/sandboxes/${vmId}`, { key });
+const counters = async () =>
+  (await harness.sql.query('select sum(reserved_memory_mib)::int as reserved from workers'))
+    .rows[0];
+
+describe('list', () => {
+  test('without any worker is 503', async () => {
+    expect(await list()).toMatchObject({ status: 503, body: { code: 'no_workers' } });
+  });
+
+  test("merges all workers' records, of the caller only", async () => {
+    await harness.addWorker('w1', (w) => {
+      w.memoryMib = 1024;
+    });
+    await harness.addWorker('w2', (w) => {
+      w.memoryMib = 1024;
+    });
+    const ids = [await harness.create(key), await harness.create(key)];
+    await harness.create((await harness.signUp()).key);
+    const answer = await list();
+    const records = JSON.parse(answer.text) as { vm_id: string }[];
+    expect(records.map((record) => record.vm_id)).toEqual(ids);
+  });
+
+  test('shows what workers say at this moment', async () => {
+    const worker = await harness.addWorker('w1');
+    const vmId = await harness.create(key);
+    worker.change(vmId, { state: 'paused' });
+    expect(JSON.parse((await list()).text)).toMatchObject([{ vm_id: vmId, state: 'paused' }]);
+  });
+
+  test('is partial, with last known records, when a worker that holds some does not answer', async () => {
+    await harness.addWorker('idle', (w) => {
+      w.memoryMib = 256;
+    });
+    const worker = await harness.addWorker('w1');
+    const vmId = await harness.create(key);
+    await worker.stop();
+    expect((await list()).body).toMatchObject({
+      partial: true,
+      sandboxes: [{ vm_id: vmId, state: 'running' }],
+    });
+  });
+
+  test('is whole when a worker that holds none does not answer', async () => {
+    const idle = await harness.addWorker('idle', (w) => {
+      w.memoryMib = 256;
+    });
+    await harness.addWorker('w1');
+    await harness.create(key);
+    await idle.stop();
+    expect(JSON.parse((await list()).text)).toHaveLength(1);
+  });
+
+  test('is 401 when a worker refuses the control plane', async () => {
+    const worker = await harness.addWorker('w1');
+    await harness.create(key);
+    worker.failures.set('list', 'unauthorized');
+    expect(await list()).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+  });
+});
+
+describe('delete', () => {
+  test('destroys, answers again while the record stays, then 404', async () => {
+    const worker = await harness.addWorker('w1');
+    const vmId = await harness.create(key);
+    const destroyed = { status: 200, body: { vm_id: vmId, state: 'destroyed' } };
+    expect(await remove(vmId)).toMatchObject(destroyed);
+    expect(worker.sandboxes.get(vmId)?.state).toBe('destroyed');
+    expect(await remove(vmId)).toMatchObject(destroyed);
+    expect((await get(vmId)).body).toMatchObject({ state: 'destroyed', end_reason: 'deleted' });
+    expect(JSON.parse((await list()).text)).toMatchObject([{ vm_id: vmId, state: 'destroyed' }]);
+    expect(await counters()).toEqual({ reserved: 0 });
+    await harness.sql.query(
+      `update sandboxes set ended_at = now() - interval '15 minutes 1 second'`,
+    );
+    expect((await remove(vmId)).status).toBe(404);
+    expect((await get(vmId)).status).toBe(404);
+    expect(JSON.parse((await list()).text)).toEqual([]);
+  });
+
+  test('works when the worker no longer has it', async () => {
+    const worker = await harness.addWorker('w1');
+    const vmId = await harness.create(key);
+    worker.sandboxes.delete(vmId);
+    expect((await remove(vmId)).status).toBe(200);
+  });
+
+  test.each(['paused', 'stopping', 'configuring'] as const)('works from %s', async (state) => {
+    await harness.addWorker('w1');
+    const vmId = await harness.create(key);
+    await harness.sql.query('update sandboxes set state = $1', [state]);
+    expect((await remove(vmId)).status).toBe(200);
+  });
+
+  test('works while it is being created: the creation fails cleanly', async () => {
+    const worker = await harness.addWorker('w1');
+    let deleted: Promise<{ status: number }> | undefined;
+    worker.beforeCreated = async ({ vm_id }) => {
+      deleted = remove(vm_id);
+      expect((await deleted).status).toBe(200);
+    };
+    const created = await harness.call('POST', '/v1/sandboxes', {
+      key,
+      json: { template: 'standard' },
+    });
+    expect(created).toMatchObject({ status: 409, body: { code: 'sandbox_deleted' } });
+    expect([...worker.sandboxes.values()].map((sandbox) => sandbox.state)).toEqual(['destroyed']);
+    expect(await counters()).toEqual({ reserved: 0 });
+  });
+
+  test('is 503 when the worker does not answer, and happens once it is back', async () => {
+    const worker = await harness.addWorker('w1');
+    const vmId = await harness.create(key);
+    worker.failures.set('destroy', 'shutting_down');
+    expect(await remove(vmId)).toMatchObject({ status: 503, body: { code: 'worker_unreachable' } });
+    expect((await get(vmId)).body.state).toBe('running');
+    const answer = await (await worker.heartbeat(harness.plane.url)).json();
+    expect(answer).toEqual({ destroy: [{ vm_id: vmId, generation: 1, reason: 'deleted' }] });
+  });
+
+  test('counts as done when the worker has been silent for long', async () => {
+    const worker = await harness.addWorker('w1');
+    const vmId = await harness.create(key);
+    await worker.stop();
+    await harness.sql.query(`update workers set heartbeat_at = now() - interval '1 minute'`);
+    expect((await remove(vmId)).status).toBe(200);
+    await worker.start();
+    const answer = await (await worker.register(harness.plane.url)).json();
+    expect(answer).toMatchObject({ destroy: [{ vm_id: vmId }] });
+  });
+});
