@@ -1,15 +1,14 @@
 import type { Config } from '@svc/service-kit/config';
-import type { Logger } from '@svc/service-kit/logging';
 import { openServiceLog } from '../output/log-sink.ts';
 import type { Progress } from '../output/progress.ts';
 import { VERSION } from '../version.ts';
-import { type ServicePlaces, servicePlaces } from './places.ts';
+import { servicePlaces } from './places.ts';
 import { RecordKeeper, type ServiceRecord } from './service-record.ts';
 import { banner } from './start/banner.ts';
 import { lockDataDirectory } from './start/data-lock.ts';
 import { operatorAccount } from './start/operator-account.ts';
 import { selfCheck } from './start/self-check.ts';
-import { type StartedService, startService } from './start/start-service.ts';
+import { type StartedService, type StartOptions, startService } from './start/start-service.ts';
 import { StopSignals } from './stop-signals.ts';
 
 export interface ServeOptions {
@@ -39,7 +38,10 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
   const startedAt = performance.now();
   progress.line(`svc ${VERSION} starts; its data is in ${places.dataDir}`);
   const { logger } = log;
-  const start = { config, places, logger, progress, record, signal: stop.signal };
+  const { signal } = stop;
+  // A start that fails leaves the sandboxes of before alive.
+  const keepSandboxes = () => stop.request?.keepSandboxes ?? true;
+  const start = { config, places, logger, progress, record, signal, keepSandboxes };
   const service = await startAndShow(start).catch((error: unknown) => {
     if (!stop.signal.aborted) throw error;
     return undefined;
@@ -62,7 +64,7 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
 
   const request = await stop.wished;
   progress.line(`stopping (${request.reason}) …`);
-  const failed = await service.closers.closeAll(request);
+  const failed = await service.shutdown.run(request.reason);
   progress.line(
     failed.length === 0 ? 'stopped' : `stopped, but not in order: ${failed.join(', ')}`,
   );
@@ -70,32 +72,27 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
 }
 
 /** Starts every piece and runs the self-check. When either fails, nothing is left running but sandboxes of before. */
-async function startAndShow(options: {
-  readonly config: Config;
-  readonly places: ServicePlaces;
-  readonly logger: Logger;
-  readonly progress: Progress;
-  readonly record: RecordKeeper;
-  readonly signal: AbortSignal;
-}): Promise<StartedService> {
+async function startAndShow(
+  options: StartOptions & { readonly record: RecordKeeper },
+): Promise<StartedService> {
   const { config, places, progress, record, signal } = options;
   const service = await startService(options);
   try {
-    const { baseUrl, runtimeUrl, tls } = service;
+    const { baseUrl, tls, workers } = service;
     await record.update({
       base_url: baseUrl,
-      ...(runtimeUrl === undefined ? {} : { runtime_url: runtimeUrl }),
+      workers,
       ...(tls.caFile === undefined ? {} : { ca_file: tls.caFile }),
     });
-    const credentials = await operatorAccount(places, { baseUrl, ...tls });
+    const credentials = await operatorAccount(places, service);
     const [template] = config.templates;
     if (template !== undefined) {
       progress.line('A sandbox, over the public API:');
-      await selfCheck(progress, credentials, template, tls.ca, signal);
+      await selfCheck(progress, service, credentials.api_key, template, signal);
     }
     return service;
   } catch (error) {
-    await service.closers.closeAll({ reason: 'the start failed', keepSandboxes: true });
+    await service.shutdown.run('the start failed');
     throw error;
   }
 }

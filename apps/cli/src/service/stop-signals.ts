@@ -18,14 +18,20 @@ export class StopSignals {
   readonly #begun = new AbortController();
   readonly #handle = (signal: NodeJS.Signals) => this.#receive(signal);
   #first: number | undefined;
+  #request: StopRequest | undefined;
 
   constructor() {
     for (const signal of STOP_SIGNALS) process.on(signal, this.#handle);
   }
 
-  /** Aborts when the end is wished. Its reason is the {@link StopRequest}. */
+  /** Aborts when the end is wished. */
   get signal(): AbortSignal {
     return this.#begun.signal;
+  }
+
+  /** The wish, once there is one. */
+  get request(): StopRequest | undefined {
+    return this.#request;
   }
 
   /** Settles when the end is wished. */
@@ -41,6 +47,7 @@ export class StopSignals {
     if (this.#first === undefined) {
       this.#first = performance.now();
       const request = { reason: signal, keepSandboxes: signal === KEEP_SANDBOXES_SIGNAL };
+      this.#request = request;
       this.#wished.resolve(request);
       this.#begun.abort(new DOMException(`stopped by ${signal}`, 'AbortError'));
     } else if (performance.now() - this.#first > ECHO_MS) {

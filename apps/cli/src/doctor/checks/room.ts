@@ -1,3 +1,4 @@
+import type { StatsFs } from 'node:fs';
 import { readFile, statfs } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { formatMib } from '../../output/units.ts';
@@ -55,7 +56,7 @@ function judge(
 }
 
 /** The file system that a directory, which may not exist yet, is or will be on. */
-async function statfsOfNearest(directory: string): ReturnType<typeof statfs> {
+async function statfsOfNearest(directory: string): Promise<StatsFs> {
   for (let path = directory; ; path = dirname(path)) {
     try {
       return await statfs(path);

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { SvcClient, SvcError } from '@svc/sdk';
+import { SvcError, type VerifyTenantResponse } from '@svc/sdk';
 import {
   type Credentials,
   readCredentials,
@@ -9,15 +9,13 @@ import {
 import { localCredentialsFile } from '../../connection/places.ts';
 import { CliError } from '../../output/cli-error.ts';
 import type { ServicePlaces } from '../places.ts';
+import { localClient } from './local-client.ts';
+import type { StartedService } from './start-service.ts';
 
 /** The local account's address. Nothing is ever mailed to it: the name cannot be resolved. */
 const OPERATOR = 'operator@svc.localhost';
 
-interface Address {
-  readonly baseUrl: string;
-  readonly caFile: string | undefined;
-  readonly ca: string | undefined;
-}
+type Service = Pick<StartedService, 'localUrl' | 'baseUrl' | 'tls'>;
 
 /**
  * The account that this machine's command line uses: signed up over the public API with the code
@@ -25,45 +23,35 @@ interface Address {
  */
 export async function operatorAccount(
   places: ServicePlaces,
-  { baseUrl, caFile, ca }: Address,
+  service: Service,
 ): Promise<Credentials> {
   const file = localCredentialsFile(places.dataDir);
   const kept = await readCredentials(file);
-  const trust = ca === undefined ? {} : { ca };
-  if (kept !== undefined && (await isAccepted(kept.api_key, baseUrl, trust))) {
-    if (kept.base_url === baseUrl && kept.ca_file === caFile) return kept;
-    return keep(file, { ...kept, base_url: baseUrl }, caFile);
-  }
-  await using client = new SvcClient({ baseUrl, ...trust });
-  const since = Date.now();
-  await client.tenants.requestCode(OPERATOR);
-  const code = await codeFromOutbox(places.outbox, since);
-  const account = await client.tenants.verify(OPERATOR, code);
+  const account =
+    kept !== undefined && (await isAccepted(kept.api_key, service))
+      ? kept
+      : await signUp(places, service);
+  const { caFile } = service.tls;
   const credentials = {
-    base_url: baseUrl,
+    base_url: service.baseUrl,
     api_key: account.api_key,
     email: OPERATOR,
     tenant_id: account.tenant_id,
+    ...(caFile === undefined ? {} : { ca_file: caFile }),
   };
-  return keep(file, credentials, caFile);
+  await writeCredentials(file, credentials);
+  return credentials;
 }
 
-async function keep(
-  file: string,
-  { ca_file: _, ...credentials }: Credentials,
-  caFile: string | undefined,
-): Promise<Credentials> {
-  const kept = caFile === undefined ? credentials : { ...credentials, ca_file: caFile };
-  await writeCredentials(file, kept);
-  return kept;
+async function signUp(places: ServicePlaces, service: Service): Promise<VerifyTenantResponse> {
+  await using client = localClient(service);
+  const since = Date.now();
+  await client.tenants.requestCode(OPERATOR);
+  return client.tenants.verify(OPERATOR, await codeFromOutbox(places.outbox, since));
 }
 
-async function isAccepted(
-  apiKey: string,
-  baseUrl: string,
-  trust: { ca?: string },
-): Promise<boolean> {
-  await using client = new SvcClient({ baseUrl, apiKey, ...trust });
+async function isAccepted(apiKey: string, service: Service): Promise<boolean> {
+  await using client = localClient(service, apiKey);
   try {
     await client.tenants.me();
     return true;

@@ -1,7 +1,7 @@
-import { SvcClient } from '@svc/sdk';
-import type { Credentials } from '../../connection/credentials-file.ts';
 import { CliError } from '../../output/cli-error.ts';
 import type { Progress } from '../../output/progress.ts';
+import { localClient } from './local-client.ts';
+import type { StartedService } from './start-service.ts';
 
 const DEADLINE_MS = 180_000;
 const PROGRAM = `python3 -c 'print("6 * 7 =", 6 * 7)'`;
@@ -12,16 +12,12 @@ const PROGRAM = `python3 -c 'print("6 * 7 =", 6 * 7)'`;
  */
 export async function selfCheck(
   progress: Progress,
-  credentials: Credentials,
+  service: Pick<StartedService, 'localUrl' | 'tls'>,
+  apiKey: string,
   template: string,
-  ca: string | undefined,
   stop: AbortSignal,
 ): Promise<void> {
-  await using client = new SvcClient({
-    baseUrl: credentials.base_url,
-    apiKey: credentials.api_key,
-    ...(ca === undefined ? {} : { ca }),
-  });
+  await using client = localClient(service, apiKey);
   const signal = AbortSignal.any([stop, AbortSignal.timeout(DEADLINE_MS)]);
   const { sandboxes } = client;
   const { vm_id: id } = await progress.step(

@@ -1,0 +1,21 @@
+import { CliError } from '../../output/cli-error.ts';
+import { startControlPlanePiece } from '../start/control-plane.ts';
+import { runPiece } from './run-piece.ts';
+
+/** `svc control-plane`: one of any number of control planes on one database. */
+export function runControlPlane(): Promise<number> {
+  return runPiece(async (context) => {
+    const { clusterSecret, databaseUrl } = context.config;
+    if (clusterSecret === undefined || databaseUrl === undefined) {
+      throw new CliError(
+        'fleet_incomplete',
+        'a control plane of a fleet needs what the others have',
+        {
+          next: 'set SVC_CLUSTER_SECRET and SVC_DATABASE_URL to the same values on every control plane',
+        },
+      );
+    }
+    const { localUrl } = await startControlPlanePiece({ ...context, secret: clusterSecret });
+    context.logger.info({ url: localUrl }, 'control plane is ready');
+  });
+}

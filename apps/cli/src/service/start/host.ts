@@ -1,0 +1,29 @@
+import type { MicrovmHost } from '@svc/microvm';
+import type { Progress } from '../../output/progress.ts';
+import { readyImages } from './images.ts';
+import type { Piece } from './piece.ts';
+
+/** Has the images ready and opens the host that restores micro-VMs from them. */
+export async function openHost({
+  config,
+  places,
+  logger,
+  progress,
+  signal,
+}: Pick<Piece, 'config' | 'places' | 'logger' | 'signal'> & {
+  readonly progress: Progress;
+}): Promise<MicrovmHost> {
+  await readyImages(config, progress, signal);
+  const { openMicrovmHost } = await import('@svc/microvm');
+  const { dataDir } = places;
+  const { imageDir } = config;
+  return progress.step(
+    'micro-VMs',
+    () =>
+      openMicrovmHost(
+        { dataDir, imageDir, logger: logger.child({ component: 'microvm' }) },
+        signal,
+      ),
+    ({ accelerator }) => (accelerator === 'kvm' ? 'KVM' : 'TCG: this machine has no usable KVM'),
+  );
+}
