@@ -5,19 +5,24 @@ import { EmbeddedPostgres } from './embedded/embedded-postgres.ts';
 
 /** A real PostgreSQL server in a directory of its own, for the tests of one file. */
 export interface TestPostgres extends AsyncDisposable {
-  readonly server: EmbeddedPostgres;
   readonly url: string;
-  readonly directory: string;
+  /** Stops the server; its data and its URL stay as they are. */
+  stop(): Promise<void>;
+  /** Starts it again. */
+  start(): Promise<void>;
 }
 
 /** Starts one; disposing of it stops the server and removes its files. */
 export async function startTestPostgres(): Promise<TestPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-store-'));
-  const server = await EmbeddedPostgres.start({ dataDirectory: directory });
+  const start = () => EmbeddedPostgres.start({ dataDirectory: directory });
+  let server = await start();
   return {
-    server,
     url: server.url,
-    directory,
+    stop: () => server.close(),
+    start: async () => {
+      server = await start();
+    },
     [Symbol.asyncDispose]: async () => {
       await server.close();
       await rm(directory, { recursive: true, force: true });

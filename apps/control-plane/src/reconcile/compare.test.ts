@@ -1,0 +1,87 @@
+import type { WorkerSandbox } from '@svc/contract';
+import type { LedgerEntry } from '@svc/store';
+import { expect, test } from 'vitest';
+import { compare } from './compare.ts';
+
+const GRACE_MS = 1000;
+
+function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
+  return {
+    vm_id: 'vm_1',
+    worker_id: 'w1',
+    generation: 1,
+    state: 'running',
+    delete_requested_at: null,
+    age_ms: 60_000,
+    ...changes,
+  };
+}
+
+function report(changes: Partial<WorkerSandbox> = {}): WorkerSandbox {
+  return {
+    vm_id: 'vm_1',
+    generation: 1,
+    tenant_id: 'usr_1',
+    template: 'standard',
+    state: 'running',
+    vcpu: 1,
+    cpu_fraction: 1,
+    memory_mib: 512,
+    disk_mib: 2048,
+    rootfs: 'r',
+    host_port: 1,
+    endpoint: 'e',
+    created_at: '2026-11-21T12:00:00.000Z',
+    active_connections: 0,
+    cpu_seconds: 0,
+    ...changes,
+  };
+}
+
+const differences = (ledger: LedgerEntry[], reports: WorkerSandbox[]) =>
+  compare({ workerId: 'w1', ledger, reports, graceMs: GRACE_MS });
+const order = { vm_id: 'vm_1', generation: 1, reason: 'deleted' };
+
+test('nothing differs when both agree', () => {
+  expect(differences([entry()], [report()])).toEqual({ destroy: [], ended: [] });
+});
+
+test('what a worker holds and should not is destroyed', () => {
+  expect(differences([], [report()]).destroy).toEqual([order]);
+  expect(differences([entry({ state: 'destroyed' })], [report()]).destroy).toEqual([order]);
+  expect(differences([entry({ worker_id: 'w2' })], [report()]).destroy).toEqual([order]);
+  expect(differences([entry({ generation: 2 })], [report()]).destroy).toEqual([order]);
+  const wish = entry({ delete_requested_at: new Date() });
+  expect(differences([wish], [report()]).destroy).toEqual([order]);
+});
+
+test('what a worker has ended is not ordered to end', () => {
+  expect(differences([], [report({ state: 'destroyed' })]).destroy).toEqual([]);
+});
+
+test('what a worker has ended ends in the ledger, for its reason', () => {
+  const ended = report({ state: 'destroyed', end_reason: 'idle_timeout' });
+  expect(differences([entry()], [ended]).ended).toMatchObject([{ reason: 'idle_timeout' }]);
+});
+
+test('what a worker does not hold any more is lost', () => {
+  expect(differences([entry()], []).ended).toMatchObject([{ reason: 'worker_lost' }]);
+  expect(differences([entry({ state: 'booting' })], []).ended).toMatchObject([
+    { reason: 'boot_failed' },
+  ]);
+  const wish = entry({ delete_requested_at: new Date() });
+  expect(differences([wish], []).ended).toMatchObject([{ reason: 'deleted' }]);
+});
+
+test('what was placed a moment ago may not be reported yet', () => {
+  expect(differences([entry({ age_ms: GRACE_MS - 1 })], []).ended).toEqual([]);
+});
+
+test('an older generation on the worker does not stand for the one it should hold', () => {
+  const outcome = differences([entry({ generation: 2 })], [report()]);
+  expect(outcome.ended).toMatchObject([{ entry: { generation: 2 } }]);
+});
+
+test("another worker's sandboxes are left alone", () => {
+  expect(differences([entry({ worker_id: 'w2' })], []).ended).toEqual([]);
+});

@@ -1,0 +1,179 @@
+import { CONTROL_PLANE_NAME, INTERNAL_PREFIX } from '@svc/contract';
+import { createTokenMinter, Secret } from '@svc/service-kit';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
+import type { WorkerDouble } from '../../../test/worker-double.ts';
+
+let harness: Harness;
+let key: string;
+let worker: WorkerDouble;
+
+beforeAll(async () => {
+  harness = await Harness.start();
+  key = (await harness.signUp()).key;
+});
+afterAll(() => harness?.[Symbol.asyncDispose]());
+beforeEach(async () => {
+  await harness.reset();
+  worker = await harness.addWorker('w1');
+});
+
+const url = () => harness.plane.url;
+const record = async (vmId: string) =>
+  (await harness.call('GET', `/v1/sandboxes/${vmId}`, { key })).body;
+const age = () => harness.sql.query(`update sandboxes set placed_at = now() - interval '1 hour'`);
+
+describe('events', () => {
+  test('tell the ledger at once', async () => {
+    const vmId = await harness.create(key);
+    expect((await worker.event(url(), worker.change(vmId, { state: 'paused' }))).status).toBe(204);
+    expect(await record(vmId)).toMatchObject({ state: 'paused' });
+  });
+
+  test('end sandboxes with their reason', async () => {
+    const vmId = await harness.create(key);
+    await worker.event(url(), worker.end(vmId, 'idle_timeout'));
+    expect(await record(vmId)).toMatchObject({ state: 'destroyed', end_reason: 'idle_timeout' });
+  });
+
+  test('that come late change nothing', async () => {
+    const vmId = await harness.create(key);
+    const running = worker.change(vmId, { state: 'running' });
+    await worker.event(url(), worker.change(vmId, { state: 'paused' }));
+    await worker.event(url(), running);
+    expect(await record(vmId)).toMatchObject({ state: 'paused' });
+  });
+
+  test('of a sandbox that nobody knows are taken and forgotten', async () => {
+    const vmId = await harness.create(key);
+    const stranger = { ...worker.change(vmId, {}), vm_id: 'vm_unknown' };
+    expect((await worker.event(url(), stranger)).status).toBe(204);
+  });
+});
+
+describe('heartbeats', () => {
+  test('make up for lost events', async () => {
+    const [paused, ended] = [await harness.create(key), await harness.create(key)];
+    worker.change(paused, { state: 'paused', cpu_seconds: 7 });
+    worker.end(ended, 'max_lifetime');
+    expect(await (await worker.heartbeat(url())).json()).toEqual({ destroy: [] });
+    expect(await record(paused)).toMatchObject({ state: 'paused' });
+    expect(await record(ended)).toMatchObject({ state: 'destroyed', end_reason: 'max_lifetime' });
+  });
+
+  test('of a worker that is not known are 404, until it registers again', async () => {
+    await harness.sql.query('truncate workers cascade');
+    const answer = await worker.heartbeat(url());
+    expect(answer.status).toBe(404);
+    expect(await answer.json()).toMatchObject({ code: 'worker_not_registered' });
+    expect((await worker.register(url())).status).toBe(200);
+    expect((await worker.heartbeat(url())).status).toBe(200);
+  });
+
+  test('order the end of what the ledger does not know', async () => {
+    const vmId = await harness.create(key);
+    await harness.sql.query('delete from sandboxes');
+    expect(await (await worker.heartbeat(url())).json()).toEqual({
+      destroy: [{ vm_id: vmId, generation: 1, reason: 'deleted' }],
+    });
+  });
+
+  test('end what the worker has lost, but not what it may not have seen yet', async () => {
+    const vmId = await harness.create(key);
+    worker.sandboxes.clear();
+    await worker.heartbeat(url());
+    expect(await record(vmId)).toMatchObject({ state: 'running' });
+    await age();
+    await worker.heartbeat(url());
+    expect(await record(vmId)).toMatchObject({ state: 'destroyed', end_reason: 'worker_lost' });
+  });
+
+  test('bring a silent worker back into placement', async () => {
+    await harness.sql.query(`update workers set heartbeat_at = now() - interval '1 minute'`);
+    const create = () =>
+      harness.call('POST', '/v1/sandboxes', { key, json: { template: 'standard' } });
+    expect((await create()).status).toBe(503);
+    await worker.heartbeat(url());
+    expect((await create()).status).toBe(201);
+  });
+});
+
+describe('registration', () => {
+  test('of a worker that restarted keeps what it still holds and ends the rest', async () => {
+    const [kept, lost] = [await harness.create(key), await harness.create(key)];
+    await age();
+    worker.sandboxes.delete(lost);
+    const answer = await (await worker.register(url())).json();
+    expect(answer).toMatchObject({ heartbeat_interval_ms: 5000, destroy: [] });
+    expect(await record(kept)).toMatchObject({ state: 'running' });
+    expect(await record(lost)).toMatchObject({ state: 'destroyed', end_reason: 'worker_lost' });
+  });
+
+  test('with a new address and certificate takes effect for the next request', async () => {
+    const vmId = await harness.create(key);
+    await worker.stop();
+    await worker.start();
+    await worker.register(url());
+    const answer = await harness.call('POST', `/v1/sandboxes/${vmId}/exec`, {
+      key,
+      json: { command: 'x' },
+    });
+    expect(answer.status).toBe(200);
+  });
+
+  test('with a certificate that the worker does not show leads nowhere', async () => {
+    const impostor = await harness.addWorker('w2', (w) => {
+      w.memoryMib = 256;
+    });
+    const vmId = await harness.create(key);
+    await harness.sql.query(
+      `update workers set certificate = (select certificate from workers where worker_id = 'w2')`,
+    );
+    expect(impostor.placed).toEqual([]);
+    const answer = await harness.call('POST', `/v1/sandboxes/${vmId}/exec`, {
+      key,
+      json: { command: 'x' },
+    });
+    expect(answer).toMatchObject({ status: 503, body: { code: 'worker_unreachable' } });
+  });
+});
+
+describe('credentials', () => {
+  const post = (path: string, authorization?: string) =>
+    fetch(`${url()}${INTERNAL_PREFIX}${path}`, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        ...(authorization === undefined ? {} : { authorization }),
+      },
+      body: '{}',
+    });
+
+  test('none, an API key, or a token of another cluster is 401', async () => {
+    const other = createTokenMinter(new Secret('x'.repeat(40)), 'w1');
+    for (const credential of [
+      undefined,
+      `Bearer ${key}`,
+      `Bearer ${await other(CONTROL_PLANE_NAME)}`,
+    ]) {
+      for (const path of ['/workers/register', '/workers/w1/heartbeat', '/workers/w1/events']) {
+        expect((await post(path, credential)).status).toBe(401);
+      }
+    }
+  });
+
+  test('a token for someone else is 401; one of another worker 403', async () => {
+    const mint = createTokenMinter(CLUSTER_SECRET, 'w1');
+    expect((await post('/workers/w1/events', `Bearer ${await mint('w2')}`)).status).toBe(401);
+    const answer = await worker.heartbeat(url(), 'w2');
+    expect(answer.status).toBe(403);
+    expect(await answer.json()).toMatchObject({ code: 'worker_id_mismatch' });
+    expect((await worker.register(url(), { worker_id: 'w2' })).status).toBe(403);
+  });
+
+  test('an internal token does not open public routes', async () => {
+    const token = await createTokenMinter(CLUSTER_SECRET, 'w1')(CONTROL_PLANE_NAME);
+    expect((await harness.call('GET', '/v1/sandboxes', { key: token })).status).toBe(401);
+    expect((await harness.call('GET', '/v1/tenants/me', { key: token })).status).toBe(401);
+  });
+});

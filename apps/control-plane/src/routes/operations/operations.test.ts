@@ -1,0 +1,188 @@
+import { readFile } from 'node:fs/promises';
+import { ERRORS } from '@svc/contract';
+import { createLogger, ensureLocalTls, loadConfig } from '@svc/service-kit';
+import { Agent, request } from 'undici';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
+import { startControlPlane } from '../../index.ts';
+import { internalRoutes } from '../internal/index.ts';
+import { sandboxRoutes } from '../sandboxes/index.ts';
+import { tenantRoutes } from '../tenants/index.ts';
+import { operationRoutes } from './index.ts';
+
+let harness: Harness;
+
+beforeAll(async () => {
+  harness = await Harness.start();
+});
+afterAll(() => harness?.[Symbol.asyncDispose]());
+
+describe('the document', () => {
+  test('is OpenAPI 3.1 and names every public route and no internal one', async () => {
+    const check = await harness.openapi();
+    expect(check.document.openapi).toBe('3.1.0');
+    const operations = check.operations();
+    expect(operations.sort()).toEqual(
+      [
+        'POST /v1/tenants',
+        'POST /v1/tenants/verify',
+        'GET /v1/tenants/me',
+        'POST /v1/sandboxes',
+        'GET /v1/sandboxes',
+        'GET /v1/sandboxes/{id}',
+        'DELETE /v1/sandboxes/{id}',
+        'POST /v1/sandboxes/{id}/exec',
+        'GET /v1/sandboxes/{id}/logs',
+        'GET /v1/sandboxes/{id}/files',
+        'POST /v1/sandboxes/{id}/files',
+        'POST /v1/sandboxes/{id}/cancel',
+        'POST /v1/sandboxes/{id}/pause',
+        'POST /v1/sandboxes/{id}/resume',
+        'GET /healthz',
+        'GET /readyz',
+        'GET /metrics',
+        'GET /openapi.json',
+        'GET /docs',
+      ].sort(),
+    );
+    const routes = [...tenantRoutes, ...sandboxRoutes, ...operationRoutes];
+    expect(operations).toHaveLength(routes.length);
+    expect(internalRoutes).toHaveLength(3);
+  });
+
+  test('gives its components real names and every operation an id, a summary and problems', async () => {
+    const { document } = await harness.openapi();
+    const { components, paths } = document as {
+      components: { schemas: object };
+      paths: Record<
+        string,
+        Record<string, { operationId: string; summary: string; responses: object }>
+      >;
+    };
+    const names = Object.keys(components.schemas);
+    expect(names).toEqual(
+      expect.arrayContaining([
+        'Sandbox',
+        'CreateSandboxRequest',
+        'Problem',
+        'Tenant',
+        'ExecResponse',
+      ]),
+    );
+    expect(names.filter((name) => name.startsWith('def-'))).toEqual([]);
+    const operations = Object.values(paths).flatMap((item) => Object.values(item));
+    const ids = operations.map((operation) => operation.operationId);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const operation of operations) {
+      expect(operation.summary).toBeTruthy();
+      expect(Object.keys(operation.responses)).toEqual(expect.arrayContaining(['500', '503']));
+    }
+  });
+
+  test('documents the body of uploads and the header of keys', async () => {
+    const text = JSON.stringify((await harness.openapi()).document);
+    expect(text).toContain('application/octet-stream');
+    expect(text.toLowerCase()).toContain('idempotency-key');
+    expect(text).toContain('text/event-stream');
+  });
+
+  test('names only codes of the catalogue', async () => {
+    const text = JSON.stringify((await harness.openapi()).document.paths);
+    const codes = [...text.matchAll(/`([a-z0-9_]+)`: /g)].map((match) => match[1] ?? '');
+    expect(codes.length).toBeGreaterThan(50);
+    for (const code of codes) expect(ERRORS).toHaveProperty(code);
+  });
+});
+
+describe('the reference page', () => {
+  test('shows every operation and loads nothing from anywhere', async () => {
+    const { text, headers } = await harness.call('GET', '/docs');
+    expect(headers.get('content-security-policy')).toContain("default-src 'none'");
+    expect(text).not.toMatch(/<script|<link|<img|src=|url\(|@import/);
+    for (const operation of (await harness.openapi()).operations())
+      expect(text).toContain(operation);
+  });
+});
+
+describe('health', () => {
+  test('lives, is ready, and counts', async () => {
+    expect((await harness.call('GET', '/healthz')).body).toEqual({ status: 'ok' });
+    expect((await harness.call('GET', '/readyz')).body).toEqual({ status: 'ready' });
+    const { text } = await harness.call('GET', '/metrics');
+    expect(text).toContain('svc_control_plane_http_request_duration_seconds_count');
+  });
+
+  test('unknown routes are 404, known ones with another method 405', async () => {
+    expect(await harness.call('GET', '/v1/nothing')).toMatchObject({
+      status: 404,
+      body: { code: 'route_not_found' },
+    });
+    const other = await harness.call('PUT', '/v1/sandboxes');
+    expect(other).toMatchObject({ status: 405, body: { code: 'method_not_allowed' } });
+    expect(other.headers.get('allow')).toContain('POST');
+  });
+});
+
+describe('without its database', () => {
+  test('everything that needs it is 503, and recovers by itself', async () => {
+    await using own = await Harness.start();
+    const { key } = await own.signUp();
+    await own.addWorker('w1');
+    const vmId = await own.create(key);
+    await own.sql.end();
+    await own.postgres.stop();
+    const paths: [string, string, object][] = [
+      ['GET', '/readyz', {}],
+      ['GET', `/v1/sandboxes/${vmId}`, { key }],
+      ['GET', '/v1/sandboxes', { key }],
+      ['POST', '/v1/sandboxes', { key, json: { template: 'standard' } }],
+      ['POST', '/v1/tenants', { json: { email: 'a@example.com' } }],
+      ['POST', '/v1/tenants/verify', { json: { email: 'a@example.com', code: '123456' } }],
+    ];
+    for (const [method, path, call] of paths) {
+      const answer = await own.call(method, path, call);
+      expect(answer, path).toMatchObject({ status: 503, body: { code: 'database_unavailable' } });
+      expect(answer.headers.get('retry-after')).toBe('1');
+    }
+    expect((await own.call('GET', '/healthz')).status).toBe(200);
+    await own.postgres.start();
+    await expect
+      .poll(async () => (await own.call('GET', '/readyz')).status, { timeout: 20_000 })
+      .toBe(200);
+    expect((await own.call('GET', `/v1/sandboxes/${vmId}`, { key })).status).toBe(200);
+  });
+});
+
+describe('TLS and shutdown', () => {
+  test('speaks HTTPS, refuses the public first, and closes', async () => {
+    const tls = await ensureLocalTls({ directory: `${harness.dataDir}/tls` });
+    const plane = await startControlPlane({
+      config: loadConfig({ SVC_DATA_DIR: harness.dataDir, SVC_LISTEN: 'localhost:0' }),
+      logger: createLogger({ level: 'silent' }),
+      clusterSecret: CLUSTER_SECRET,
+      tls,
+      database: { url: harness.postgres.url, close: async () => undefined },
+    });
+    expect(plane.url).toMatch(/^https:\/\/localhost:\d+$/);
+    const agent = new Agent({ connect: { ca: await readFile(tls.caFile, 'utf8') } });
+    const get = async (path: string) => {
+      const { statusCode, body } = await request(plane.url + path, { dispatcher: agent });
+      return { statusCode, body: (await body.json()) as { code?: string } };
+    };
+    expect(await get('/healthz')).toMatchObject({ statusCode: 200 });
+    plane.refuse();
+    expect(await get('/v1/sandboxes')).toMatchObject({
+      statusCode: 503,
+      body: { code: 'shutting_down' },
+    });
+    const internal = await request(`${plane.url}/internal/v1/workers/w/events`, {
+      method: 'POST',
+      dispatcher: agent,
+    });
+    expect(internal.statusCode).toBe(401);
+    await internal.body.dump();
+    await Promise.all([plane.close(), plane.close()]);
+    await expect(get('/healthz')).rejects.toThrow();
+    await agent.close();
+  });
+});
