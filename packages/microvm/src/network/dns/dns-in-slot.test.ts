@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { GUEST_LINK } from '../guest-link.ts';
-import { DNS_SERVER, type Lab, openLab, PUBLIC_ADDRESS } from '../testing/lab.ts';
-import { type StackGuest, startStackGuest } from '../testing/stack-guest.ts';
+import { type Lab, openLab } from '../testing/lab.ts';
+import { DNS_SERVER, PUBLIC_ADDRESS } from '../testing/lab-addresses.ts';
+import type { StackGuest } from '../testing/stack-guest.ts';
 
 let lab: Lab;
 let guest: StackGuest;
@@ -20,11 +21,10 @@ beforeAll(async () => {
     'router.lan': [a('router.lan', PUBLIC_ADDRESS)],
   });
   await lab.slots.call('open', lab.dataDir, { dnsServer: DNS_SERVER });
-  guest = await startStackGuest(await lab.slots.call('take'));
+  guest = await lab.startStackGuest(await lab.slots.call('take'));
 });
 
 afterAll(async () => {
-  await guest?.close();
   await lab?.slots.call('close', []);
   await lab?.close();
 });

@@ -2,10 +2,12 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { slotAddresses } from '../addresses.ts';
 import type { Instance } from '../instance/instance.ts';
 import type { NetworkSlot } from '../slots/network-slot.ts';
-import { DNS_SERVER, ECHO_PORT, HOST_ADDRESS, type Lab, openLab, runIn } from '../testing/lab.ts';
+import { type Lab, openLab } from '../testing/lab.ts';
+import { DNS_SERVER, ECHO_PORT, HOST_ADDRESS } from '../testing/lab-addresses.ts';
 import type { NetnsProcess } from '../testing/netns-process.ts';
 import type { Peer } from '../testing/peer.ts';
 import { insideEdges, outsideEdges } from '../testing/range-edges.ts';
+import { runIn } from '../testing/run-in.ts';
 
 const PORT = 9;
 

@@ -3,9 +3,11 @@ import { slotAddresses } from '../addresses.ts';
 import { GUEST_LINK } from '../guest-link.ts';
 import type { Instance } from '../instance/instance.ts';
 import * as frames from '../testing/frames.ts';
-import { HOST_ADDRESS, type Lab, openLab, runIn } from '../testing/lab.ts';
+import { type Lab, openLab } from '../testing/lab.ts';
+import { HOST_ADDRESS } from '../testing/lab-addresses.ts';
 import { insideEdges, outsideEdges } from '../testing/range-edges.ts';
-import { TapGuest } from '../testing/tap-guest.ts';
+import { runIn } from '../testing/run-in.ts';
+import type { TapGuest } from '../testing/tap-guest.ts';
 import type { NetworkSlot } from './network-slot.ts';
 
 const { guest: GUEST, gateway: GATEWAY, guestMac: MAC, gatewayMac: GATEWAY_MAC } = GUEST_LINK;
@@ -35,7 +37,7 @@ describe.each([
     lab = await openLab();
     instance = await lab.slots.call('open', lab.dataDir, {});
     [slot, otherSlot] = [await lab.slots.call('take'), await lab.slots.call('take')];
-    [guest, otherGuest] = [await TapGuest.start(slot), await TapGuest.start(otherSlot)];
+    [guest, otherGuest] = [await lab.startTapGuest(slot), await lab.startTapGuest(otherSlot)];
     if (!withHostRules) {
       await runIn(lab.host, 'nft', ['delete', 'table', 'inet', instance.name]);
       await lab.routeToSlots(instance);
@@ -43,7 +45,6 @@ describe.each([
   });
 
   afterAll(async () => {
-    await Promise.all([guest?.close(), otherGuest?.close()]);
     await lab?.slots.call('close', []);
     await lab?.close();
   });
@@ -122,7 +123,7 @@ describe.each([
   });
 
   describe('forged and odd frames', () => {
-    const attacks: [string, string, (target: string) => Buffer][] = [
+    const attacks: [string, string, (target: string) => Buffer | Buffer[]][] = [
       ['another source address', '8.8.4.1', (to) => datagram(to, { source: '172.30.0.3' })],
       ['a public source address', '8.8.4.2', (to) => datagram(to, { source: '93.184.216.99' })],
       ['the gateway as source', '8.8.4.3', (to) => datagram(to, { source: GATEWAY })],
@@ -153,7 +154,7 @@ describe.each([
     }
 
     test.each(attacks)('%s does not get out', async (_name, target, attack) => {
-      guest.send(attack(target));
+      for (const frame of [attack(target)].flat()) guest.send(frame);
       await guest.settle();
       expect(await lab.seen()).not.toContain(target);
     });

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DNS_SERVER, HOST_ADDRESS, type Lab, openLab, PUBLIC_ADDRESS } from '../testing/lab.ts';
-import { type StackGuest, startStackGuest } from '../testing/stack-guest.ts';
+import { type Lab, openLab } from '../testing/lab.ts';
+import { DNS_SERVER, HOST_ADDRESS, PUBLIC_ADDRESS } from '../testing/lab-addresses.ts';
+import type { StackGuest } from '../testing/stack-guest.ts';
 import type { NetworkSlot } from './network-slot.ts';
 
 let lab: Lab;
@@ -14,11 +15,10 @@ beforeAll(async () => {
   });
   await lab.slots.call('open', lab.dataDir, { dnsServer: DNS_SERVER });
   slot = await lab.slots.call('take');
-  guest = await startStackGuest(slot);
+  guest = await lab.startStackGuest(slot);
 });
 
 afterAll(async () => {
-  await guest?.close();
   await lab?.slots.call('close', []);
   await lab?.close();
 });

@@ -2,8 +2,9 @@ import { access } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { slotAddresses } from '../addresses.ts';
 import type { Instance } from '../instance/instance.ts';
-import { DNS_SERVER, ECHO_PORT, type Lab, openLab, runIn } from '../testing/lab.ts';
-import { startStackGuest } from '../testing/stack-guest.ts';
+import { type Lab, openLab } from '../testing/lab.ts';
+import { DNS_SERVER, ECHO_PORT } from '../testing/lab-addresses.ts';
+import { runIn } from '../testing/run-in.ts';
 import { networkNames } from './remove-slots.ts';
 
 let lab: Lab;
@@ -52,7 +53,7 @@ test('a released slot is gone, and its index is not the next to be used', async 
 test('connections of a released slot are forgotten by the host', async () => {
   const instance = await lab.slots.call('open', lab.dataDir, {});
   const slot = await lab.slots.call('take');
-  const guest = await startStackGuest(slot);
+  const guest = await lab.startStackGuest(slot);
   await guest.peer.call('echo', ECHO_PORT, DNS_SERVER);
   const { outer } = slotAddresses(instance.index, slot.index);
   const list = () => runIn(lab.host, 'conntrack', ['-L', '-s', outer]);
@@ -76,8 +77,8 @@ test('after a crash the slots of living VMs are adopted, and the others are clea
   const instance = await lab.slots.call('open', lab.dataDir, { stock: 1 });
   const alive = await lab.slots.call('take');
   const dead = await lab.slots.call('take');
-  const guest = await startStackGuest(alive);
-  await lab.slots.kill();
+  const guest = await lab.startStackGuest(alive);
+  await lab.slots.close();
 
   const restarted = await lab.startSlots();
   const again = await restarted.call('open', lab.dataDir, { keep: [alive.index, 2047] });
@@ -98,7 +99,7 @@ test('a close that keeps VMs leaves their network working, and the claim in plac
   const instance = await lab.slots.call('open', lab.dataDir, {});
   const kept = await lab.slots.call('take');
   const ended = await lab.slots.call('take');
-  const guest = await startStackGuest(kept);
+  const guest = await lab.startStackGuest(kept);
   await lab.slots.call('close', [kept.index]);
   expect(await networkNames()).not.toContain(ended.netns);
   await guest.peer.call('echo', ECHO_PORT, DNS_SERVER);

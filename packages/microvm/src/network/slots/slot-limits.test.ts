@@ -2,8 +2,10 @@ import { encode } from 'dns-packet';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { GUEST_LINK } from '../guest-link.ts';
 import * as frames from '../testing/frames.ts';
-import { DNS_SERVER, ECHO_PORT, type Lab, openLab, runIn } from '../testing/lab.ts';
-import { TapGuest } from '../testing/tap-guest.ts';
+import { type Lab, openLab } from '../testing/lab.ts';
+import { DNS_SERVER, ECHO_PORT } from '../testing/lab-addresses.ts';
+import { runIn } from '../testing/run-in.ts';
+import type { TapGuest } from '../testing/tap-guest.ts';
 import type { NetworkSlot } from './network-slot.ts';
 
 const CONNECTIONS = 60;
@@ -25,11 +27,10 @@ beforeAll(async () => {
   slots = [await lab.slots.call('take'), await lab.slots.call('take')];
   const [first, second] = slots;
   if (first === undefined || second === undefined) throw new Error('two slots were taken');
-  [flooder, neighbour] = [await TapGuest.start(first), await TapGuest.start(second)];
+  [flooder, neighbour] = [await lab.startTapGuest(first), await lab.startTapGuest(second)];
 });
 
 afterAll(async () => {
-  await Promise.all([flooder?.close(), neighbour?.close()]);
   await lab?.slots.call('close', []);
   await lab?.close();
 });

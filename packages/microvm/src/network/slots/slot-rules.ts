@@ -24,7 +24,6 @@ function guardTable(policy: NetworkPolicy): string {
     'guard',
     `  chain from_tap {
     type filter hook ingress device "${tap}" priority -500; policy drop;
-    vlan id 0-4095 drop
     ether saddr != ${guestMac} counter drop
     arp htype 1 arp ptype ip arp hlen 6 arp plen 4 arp operation request arp saddr ether ${guestMac} arp saddr ip ${guest} arp daddr ip ${gateway} accept
     ether type != ip drop

@@ -4,21 +4,15 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { run } from '../command.ts';
 import type { Instance } from '../instance/instance.ts';
+import type { NetworkSlot } from '../slots/network-slot.ts';
 import { removeSlots } from '../slots/remove-slots.ts';
+import { DNS_SERVER, ECHO_PORT, HOST_ADDRESS, WORLD_ADDRESS } from './lab-addresses.ts';
 import { type Methods, NetnsProcess } from './netns-process.ts';
 import type { Peer } from './peer.ts';
+import { runIn } from './run-in.ts';
 import type { SlotsMethods } from './slots-process.ts';
-
-/** The test host's address towards the test internet. */
-export const HOST_ADDRESS = '93.184.215.10';
-/** An address of the test internet that answers everything. */
-export const PUBLIC_ADDRESS = '93.184.216.34';
-/** The test internet's DNS server. */
-export const DNS_SERVER = '8.8.8.8';
-/** Where the test internet echoes UDP. */
-export const ECHO_PORT = 4242;
-
-const WORLD_ADDRESS = '93.184.215.1';
+import { type StackGuest, startStackGuest } from './stack-guest.ts';
+import { TapGuest } from './tap-guest.ts';
 
 /**
  * A test host with the network layer on it, and a test internet that owns every address there is.
@@ -37,8 +31,11 @@ export interface Lab {
   startSlots(): Promise<NetnsProcess<SlotsMethods>>;
   /** Starts an ordinary process inside any namespace. */
   startPeer(netns: string): Promise<NetnsProcess<Peer>>;
+  startStackGuest(slot: NetworkSlot): Promise<StackGuest>;
+  startTapGuest(slot: NetworkSlot): Promise<TapGuest>;
   /** Makes the test internet send packets for an instance's slots to the host, as a LAN might. */
   routeToSlots(instance: Instance): Promise<void>;
+  /** Ends everything that was started here and takes it away. */
   close(): Promise<void>;
 }
 
@@ -48,14 +45,15 @@ export async function openLab(): Promise<Lab> {
   const host = `${name}-host`;
   const world = `${name}-world`;
   const dataDir = await mkdtemp(join(tmpdir(), `${name}-`));
-  const processes: { kill(): Promise<void> }[] = [];
-  const start = async <T extends Methods>(netns: string, script: string) => {
-    const started = await NetnsProcess.start<T>(netns, new URL(script, import.meta.url));
-    processes.push(started);
-    return started;
+  const resources: { close(): Promise<void> }[] = [];
+  const own = <T extends { close(): Promise<void> }>(resource: T): T => {
+    resources.push(resource);
+    return resource;
   };
+  const start = async <T extends Methods>(netns: string, script: string) =>
+    own(await NetnsProcess.start<T>(netns, new URL(script, import.meta.url)));
   const close = async () => {
-    await Promise.all(processes.map((started) => started.kill()));
+    await Promise.all(resources.map((resource) => resource.close()));
     await removeSlots([host, world]);
     await rm(dataDir, { recursive: true, force: true });
   };
@@ -72,6 +70,8 @@ export async function openLab(): Promise<Lab> {
       ...{ host, world, dataDir, internet, services, slots, close },
       startSlots: () => start<SlotsMethods>(host, './slots-process.ts'),
       startPeer: (netns) => start<Peer>(netns, './peer.ts'),
+      startStackGuest: async (slot) => own(await startStackGuest(slot)),
+      startTapGuest: async (slot) => own(await TapGuest.start(slot)),
       seen: () => readSeen(world),
       async routeToSlots({ block }) {
         const route = ['route', 'add', block, 'via', HOST_ADDRESS, 'table', 'local'];
@@ -82,11 +82,6 @@ export async function openLab(): Promise<Lab> {
     await close();
     throw error;
   }
-}
-
-/** Runs a program inside a namespace. */
-export function runIn(netns: string, program: string, args: readonly string[], input = '') {
-  return run('nsenter', [`--net=/run/netns/${netns}`, program, ...args], input);
 }
 
 async function buildNetwork(host: string, world: string): Promise<void> {

@@ -62,7 +62,7 @@ export class NetnsProcess<T extends Methods> {
   }
 
   /** Ends the process at once, as a crash would. */
-  async kill(): Promise<void> {
+  async close(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const ended = once(this.#child, 'exit');
     this.#child.kill('SIGKILL');

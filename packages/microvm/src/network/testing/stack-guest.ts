@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { run } from '../command.ts';
 import { GUEST_LINK } from '../guest-link.ts';
 import type { NetworkSlot } from '../slots/network-slot.ts';
-import { runIn } from './lab.ts';
 import { NetnsProcess } from './netns-process.ts';
 import type { Peer } from './peer.ts';
+import { runIn } from './run-in.ts';
 import { openTapPort } from './tap-port.ts';
 
 /** A guest with a kernel's own network stack behind a slot's tap, and a process that uses it. */
@@ -37,11 +37,14 @@ route add default via ${gateway}
   near.socket.pipe(far.socket);
   far.socket.pipe(near.socket);
   const peer = await NetnsProcess.start<Peer>(netns, new URL('./peer.ts', import.meta.url));
+  let closed = false;
   return {
     netns,
     peer,
     async close() {
-      await peer.kill();
+      if (closed) return;
+      closed = true;
+      await peer.close();
       await Promise.all([near.close(), far.close()]);
       await run('ip', ['netns', 'del', netns]);
     },

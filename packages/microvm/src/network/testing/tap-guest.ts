@@ -1,6 +1,6 @@
 import type { NetworkSlot } from '../slots/network-slot.ts';
 import { ipv4Frame, readIpv4, udp } from './frames.ts';
-import { DNS_SERVER, ECHO_PORT } from './lab.ts';
+import { DNS_SERVER, ECHO_PORT } from './lab-addresses.ts';
 import { openTapPort, type TapPort } from './tap-port.ts';
 
 const LENGTH_BYTES = 4;

@@ -37,9 +37,12 @@ export async function openTapPort(tap: Tap): Promise<TapPort> {
     once(server, 'connection', { signal: AbortSignal.timeout(10_000) }),
     ended.then(([status]) => Promise.reject(new Error(`QEMU ended with status ${status}`))),
   ]);
+  let closed = false;
   return {
     socket,
     async close() {
+      if (closed) return;
+      closed = true;
       qemu.kill('SIGKILL');
       await ended;
       socket.destroy();
@@ -51,7 +54,14 @@ export async function openTapPort(tap: Tap): Promise<TapPort> {
 
 function qemuCommand({ tap, uid }: Tap, path: string): string[] {
   return [
-    ...['setpriv', `--reuid=${uid}`, `--regid=${uid}`, '--clear-groups', '--no-new-privs'],
+    ...[
+      'setpriv',
+      `--reuid=${uid}`,
+      `--regid=${uid}`,
+      '--clear-groups',
+      '--no-new-privs',
+      '--pdeathsig=KILL',
+    ],
     ...['qemu-system-x86_64', '-M', 'none', '-nodefaults', '-display', 'none'],
     ...['-netdev', `tap,id=tap,ifname=${tap},script=no,downscript=no`],
     ...['-netdev', `stream,id=test,server=off,addr.type=unix,addr.path=${path}`],
