@@ -16,8 +16,13 @@ export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 0 || address.includes('%')) return false;
   if (family === 4) return isPublicIpv4(ipaddr.IPv4.parse(address));
-  const ipv6 = ipaddr.IPv6.parse(address);
+  const ipv6 = ipaddr.IPv6.parse(canonicalIpv6(address));
   return ipv6.isIPv4MappedAddress() ? isPublicIpv4(ipv6.toIPv4Address()) : isPublicIpv6(ipv6);
+}
+
+/** Without a dotted tail, of which ipaddr.js takes `::8.8.8.8` for `::ffff:8.8.8.8`. */
+function canonicalIpv6(address: string): string {
+  return new URL(`http://[${address}]`).hostname.slice(1, -1);
 }
 
 function isPublicIpv4(address: ipaddr.IPv4): boolean {
