@@ -146,13 +146,13 @@ install_debian_packages() {
 }
 
 install_host_packages() {
-  list=$(missing_packages | tr '\n' ' ')
+  list=$(missing_packages | paste -sd ' ' -)
   command -v apt-get >/dev/null 2>&1 ||
     die "these programs are missing and apt-get is not on this machine: $list" 'install them by hand: svc runs on Debian 12 and 13'
   [ "$(id -u)" -eq 0 ] ||
     die "these Debian packages are missing, and installing them needs root: $list" "run as root: apt-get install -y --no-install-recommends $list"
   wait_for_lock 8 /run/lock/svc-host-packages.lock
-  others=$(missing_packages | grep -v '^qemu-' | tr '\n' ' ') || true
+  others=$(missing_packages | grep -v '^qemu-' | paste -sd ' ' -)
   if [ -n "$others" ]; then
     step "installing from Debian: $others" install_debian_packages "$others" ||
       die 'apt-get did not succeed' 'see the output above; apt-get update and apt-get -f install may mend it'
@@ -164,11 +164,11 @@ install_host_packages() {
     step 'installing QEMU from Debian backports' install_backported_qemu ||
       say 'no QEMU from backports: taking the one of Debian 12 (it works, and is slower)'
   fi
-  list=$(missing_packages | tr '\n' ' ')
+  list=$(missing_packages | paste -sd ' ' -)
   [ -n "$list" ] || return 0
   step "installing from Debian: $list" install_debian_packages "$list" ||
     die 'apt-get did not succeed' 'see the output above; apt-get update and apt-get -f install may mend it'
-  list=$(missing_packages | tr '\n' ' ')
+  list=$(missing_packages | paste -sd ' ' -)
   [ -z "$list" ] || die "still missing after the installation: $list" 'install these Debian packages by hand'
 }
 
