@@ -20,6 +20,8 @@ export class EventStream {
       if (!this.#out.writableNeedDrain) this.#out.write(KEEPALIVE_COMMENT);
     }, KEEPALIVE_MS);
     this.#out.once('close', () => clearInterval(this.#keepalive));
+    // The headers go out with the first byte: the caller learns at once that the command has begun.
+    this.#out.write(KEEPALIVE_COMMENT);
     // An aborted answer destroys the stream; whoever waits for its drain is released by `close`.
     this.#out.on('error', () => undefined);
   }

@@ -1,0 +1,108 @@
+import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { LogTail } from '@svc/contract';
+import fc from 'fast-check';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { agentLogPath, readAgentLog } from './agent-log.ts';
+import { lastLines, tailOf, wholeText } from './tail.ts';
+
+let directory: string;
+
+beforeAll(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'svc-tail-'));
+});
+
+afterAll(() => rm(directory, { recursive: true, force: true }));
+
+async function tail(content: string | Buffer, wanted: LogTail) {
+  const path = join(directory, 'log');
+  await writeFile(path, content);
+  const file = await open(path);
+  try {
+    return await tailOf(file, wanted);
+  } finally {
+    await file.close();
+  }
+}
+
+const text = fc.string({ unit: fc.constantFrom('a', '\n', 'é', '€', '😀', '\r'), maxLength: 200 });
+
+describe('tailOf', () => {
+  it('answers the longest end of the text that fits and cuts no character', async () => {
+    await fc.assert(
+      fc.asyncProperty(text, fc.integer({ min: 1, max: 300 }), async (log, bytes) => {
+        const answer = await tail(log, { bytes });
+        expect(log.endsWith(answer.content)).toBe(true);
+        const length = Buffer.byteLength(answer.content);
+        const total = Buffer.byteLength(log);
+        expect(length).toBeLessThanOrEqual(bytes);
+        expect(length).toBeGreaterThan(Math.min(bytes, total) - 4);
+        expect(answer).toMatchObject({ total_bytes: total, truncated: length < total });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('answers the last lines', async () => {
+    await fc.assert(
+      fc.asyncProperty(text, fc.integer({ min: 1, max: 20 }), async (log, lines) => {
+        const all = log.split('\n');
+        const ends = all.at(-1) === '';
+        if (ends) all.pop();
+        const expected = all.slice(-lines).join('\n') + (ends ? '\n' : '');
+        const answer = await tail(log, { lines });
+        expect(answer.content).toBe(log === '' ? '' : expected);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('leaves out a character that is still being written', async () => {
+    const log = Buffer.concat([Buffer.from('ok '), Buffer.from('😀').subarray(0, 3)]);
+    expect(await tail(log, { lines: 10 })).toEqual({
+      content: 'ok ',
+      truncated: true,
+      total_bytes: 6,
+    });
+  });
+
+  it('answers at most a megabyte of lines', async () => {
+    const answer = await tail(`${'x'.repeat(1_500_000)}\n`, { lines: 1 });
+    expect(answer.content.length).toBe(1_048_576);
+    expect(answer.truncated).toBe(true);
+  });
+
+  it('survives bytes that are no UTF-8', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uint8Array({ maxLength: 50 }),
+        fc.integer({ min: 1, max: 60 }),
+        async (bytes, count) => {
+          const answer = await tail(Buffer.from(bytes), { bytes: count });
+          expect(answer.total_bytes).toBe(bytes.length);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('the pieces', () => {
+  it('keep whole text and last lines of nothing', () => {
+    expect(wholeText(Buffer.alloc(0), true).length).toBe(0);
+    expect(lastLines(Buffer.alloc(0), 3).length).toBe(0);
+    expect(lastLines(Buffer.from('\n\n'), 1).toString()).toBe('\n');
+  });
+
+  it('read a log that is there and one that is not', async () => {
+    const path = agentLogPath(directory, 'vm_1');
+    expect(await readAgentLog(path, { lines: 1 })).toMatchObject({ content: '' });
+    await writeFile(path, 'one\ntwo\n');
+    expect(await readAgentLog(path, { lines: 1 })).toEqual({
+      content: 'two\n',
+      truncated: true,
+      total_bytes: 8,
+    });
+  });
+});

@@ -1,0 +1,126 @@
+import { createServer } from 'node:net';
+import {
+  CONTROL_PLANE_NAME,
+  type DestroyOrder,
+  HeartbeatRequest,
+  RegisterWorkerRequest,
+  ServiceError,
+  WorkerEventsRequest,
+  type WorkerSandbox,
+} from '@svc/contract';
+import {
+  createHttpServer,
+  createSelfSigned,
+  createTokenVerifier,
+  type HttpServer,
+  type Secret,
+} from '@svc/service-kit';
+import { pino } from 'pino';
+
+/** What a worker talks to in tests: a real HTTPS server with real tokens that notes what it hears. */
+export class ControlPlaneDouble {
+  readonly registrations: RegisterWorkerRequest[] = [];
+  readonly heartbeats: HeartbeatRequest[] = [];
+  readonly events: WorkerSandbox[] = [];
+  /** Given with the next answer, once. */
+  orders: DestroyOrder[] = [];
+  /** While false, heartbeats and events are answered with 404. */
+  knows = true;
+  /** While true, every call fails with 500. */
+  broken = false;
+  heartbeatMs = 50;
+  readonly port: number;
+  readonly ca: string;
+  readonly #tls: { cert: string; key: string };
+  readonly #verify: ReturnType<typeof createTokenVerifier>;
+  #app: HttpServer | undefined;
+
+  private constructor(port: number, tls: { cert: string; key: string }, secret: Secret) {
+    this.port = port;
+    this.#tls = tls;
+    this.ca = tls.cert;
+    this.#verify = createTokenVerifier(secret, CONTROL_PLANE_NAME);
+  }
+
+  /** Reserves an address; call {@link start} to serve on it. */
+  static async create(secret: Secret): Promise<ControlPlaneDouble> {
+    const tls = await createSelfSigned({
+      commonName: 'control plane',
+      names: ['127.0.0.1'],
+      days: 1,
+    });
+    return new ControlPlaneDouble(await freePort(), tls, secret);
+  }
+
+  get url(): string {
+    return `https://127.0.0.1:${this.port}`;
+  }
+
+  async start(): Promise<void> {
+    const app = createHttpServer({ logger: pino({ level: 'silent' }), tls: this.#tls });
+    app.addHook('onRequest', async (request) => {
+      await this.#verify(request.headers.authorization);
+      if (this.broken) throw new ServiceError('internal_error');
+    });
+    this.#routes(app);
+    this.#app = app;
+    await app.listen({ host: '127.0.0.1', port: this.port });
+  }
+
+  async stop(): Promise<void> {
+    const app = this.#app;
+    this.#app = undefined;
+    if (app === undefined) return;
+    app.server.closeAllConnections();
+    await app.close();
+  }
+
+  #routes(app: HttpServer): void {
+    app.post(
+      '/internal/v1/workers/register',
+      { schema: { body: RegisterWorkerRequest } },
+      async (request) => {
+        this.registrations.push(request.body);
+        this.knows = true;
+        return { heartbeat_interval_ms: this.heartbeatMs, destroy: this.#takeOrders() };
+      },
+    );
+    app.post(
+      '/internal/v1/workers/:id/heartbeat',
+      { schema: { body: HeartbeatRequest } },
+      async (request) => {
+        if (!this.knows) throw new ServiceError('worker_not_registered');
+        this.heartbeats.push(request.body);
+        return { destroy: this.#takeOrders() };
+      },
+    );
+    app.post(
+      '/internal/v1/workers/:id/events',
+      { schema: { body: WorkerEventsRequest } },
+      async (request, reply) => {
+        if (!this.knows) throw new ServiceError('worker_not_registered');
+        this.events.push(...request.body.events);
+        return reply.code(204).send();
+      },
+    );
+  }
+
+  #takeOrders(): DestroyOrder[] {
+    const orders = this.orders;
+    this.orders = [];
+    return orders;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  const listening = Promise.withResolvers<void>();
+  server.listen(0, '127.0.0.1', listening.resolve);
+  await listening.promise;
+  const address = server.address();
+  const closed = Promise.withResolvers<void>();
+  server.close(() => closed.resolve());
+  await closed.promise;
+  if (typeof address !== 'object' || address === null) throw new Error('no address');
+  return address.port;
+}

@@ -1,0 +1,157 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, type PlaceSandboxRequest } from '@svc/contract';
+import { createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
+import { pino } from 'pino';
+import { Agent, type Dispatcher, request } from 'undici';
+import type { CapacityLimits } from '../src/capacity/capacity.ts';
+import { type RunningWorker, startWorker } from '../src/index.ts';
+import { ControlPlaneDouble } from './control-plane-double.ts';
+import { MemoryHost } from './memory-host.ts';
+
+export const LIMITS: CapacityLimits = {
+  vcpu: 64,
+  memoryMib: 65_536,
+  diskMib: 131_072,
+  minFreeMemoryMib: 512,
+  minFreeDiskMib: 1024,
+  memoryPerPendingMib: 0,
+};
+
+export interface HarnessOptions {
+  readonly host?: MemoryHost;
+  readonly pool?: Record<string, number>;
+  readonly capacity?: CapacityLimits;
+  readonly uploadBytes?: number;
+  /** Leaves the control plane unreachable until the test starts it. */
+  readonly withoutControlPlane?: boolean;
+}
+
+/** A real worker server over VMs in memory, with a control plane to talk to and a client to call it. */
+export class Harness implements AsyncDisposable {
+  readonly host: MemoryHost;
+  readonly worker: RunningWorker;
+  readonly controlPlane: ControlPlaneDouble;
+  readonly dataDir: string;
+  readonly secret: Secret;
+  readonly #mint: TokenMinter;
+  #agent: Agent | undefined;
+
+  private constructor(
+    host: MemoryHost,
+    worker: RunningWorker,
+    controlPlane: ControlPlaneDouble,
+    dataDir: string,
+    secret: Secret,
+  ) {
+    this.host = host;
+    this.worker = worker;
+    this.controlPlane = controlPlane;
+    this.dataDir = dataDir;
+    this.secret = secret;
+    this.#mint = createTokenMinter(secret, CONTROL_PLANE_NAME);
+  }
+
+  static async start(options: HarnessOptions = {}): Promise<Harness> {
+    const host = options.host ?? new MemoryHost();
+    const secret = new Secret('a cluster secret that only this test knows');
+    const controlPlane = await ControlPlaneDouble.create(secret);
+    if (options.withoutControlPlane !== true) await controlPlane.start();
+    const dataDir = await mkdtemp(join(tmpdir(), 'svc-worker-'));
+    const worker = await startWorker({
+      config: {
+        pool: options.pool ?? {},
+        workerUrl: undefined,
+        dataDir,
+        limits: {
+          otpPerEmailPerHour: 1,
+          otpPerIpPerHour: 1,
+          templatesPerMinute: 1,
+          sandboxesPerTenant: 100,
+          uploadBytes: options.uploadBytes ?? 64 * 1024 * 1024,
+        },
+      },
+      clusterSecret: secret,
+      logger: pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }),
+      microvms: host,
+      controlPlane: { url: controlPlane.url, ca: controlPlane.ca },
+      workerId: 'worker-1',
+      listen: { host: '127.0.0.1', port: 0 },
+      signal: new AbortController().signal,
+      capacity: options.capacity ?? LIMITS,
+    });
+    if (options.withoutControlPlane !== true) await worker.ready;
+    return new Harness(host, worker, controlPlane, dataDir, secret);
+  }
+
+  /** Calls the internal API as the control plane. `path` is below the prefix. */
+  async call(
+    method: Dispatcher.HttpMethod,
+    path: string,
+    options: {
+      readonly json?: unknown;
+      readonly body?: Dispatcher.DispatchOptions['body'];
+      readonly headers?: Record<string, string>;
+      readonly signal?: AbortSignal;
+      readonly token?: string;
+    } = {},
+  ): Promise<Dispatcher.ResponseData> {
+    const token = options.token ?? (await this.#mint('worker-1'));
+    return request(new URL(`${INTERNAL_PREFIX}${path}`, this.worker.url), {
+      method,
+      dispatcher: this.#dispatcher(),
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(options.json === undefined ? {} : { 'content-type': 'application/json' }),
+        ...options.headers,
+      },
+      body: options.json === undefined ? (options.body ?? null) : JSON.stringify(options.json),
+      ...(options.signal === undefined ? {} : { signal: options.signal }),
+    });
+  }
+
+  /** Calls and reads a JSON answer. */
+  async json<T = Record<string, unknown>>(
+    method: Dispatcher.HttpMethod,
+    path: string,
+    json?: unknown,
+  ): Promise<{ status: number; body: T }> {
+    const response = await this.call(method, path, json === undefined ? {} : { json });
+    return { status: response.statusCode, body: (await response.body.json()) as T };
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.worker.close({ keepSandboxes: false });
+    await this.controlPlane.stop();
+    await this.#agent?.destroy();
+    await rm(this.dataDir, { recursive: true, force: true });
+  }
+
+  /** Trusts exactly the certificate that the worker registered, or none is checked before it did. */
+  #dispatcher(): Agent {
+    const certificate = this.controlPlane.registrations[0]?.certificate;
+    this.#agent ??= new Agent({
+      connect: certificate === undefined ? { rejectUnauthorized: false } : { ca: certificate },
+    });
+    return this.#agent;
+  }
+}
+
+let count = 0;
+
+/** A request to place a sandbox, with an id of its own. */
+export function placement(changes: Partial<PlaceSandboxRequest> = {}): PlaceSandboxRequest {
+  count += 1;
+  return {
+    vm_id: `vm_${count.toString(16).padStart(32, '0')}`,
+    generation: 1,
+    tenant_id: 'usr_a',
+    template: 'standard',
+    idle_timeout_seconds: 60,
+    max_lifetime_seconds: 7200,
+    created_at: new Date().toISOString(),
+    env_vars: {},
+    ...changes,
+  };
+}

@@ -1,0 +1,28 @@
+import type { Clock } from '../src/clock.ts';
+
+/** A clock that moves only when told to. Milliseconds. */
+export class ManualClock implements Clock {
+  #now = 0;
+  #base: number;
+
+  constructor(wallMs = Date.parse('2026-01-01T00:00:00.000Z')) {
+    this.#base = wallMs;
+  }
+
+  wall(): number {
+    return this.#base + this.#now;
+  }
+
+  monotonic(): number {
+    return this.#now;
+  }
+
+  advance(ms: number): void {
+    this.#now += ms;
+  }
+
+  /** Sets the wall clock only, as a time server would. */
+  stepWall(ms: number): void {
+    this.#base += ms;
+  }
+}

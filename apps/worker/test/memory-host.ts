@@ -1,0 +1,106 @@
+import {
+  type ImageInfo,
+  type Microvm,
+  MicrovmError,
+  type MicrovmHost,
+  type RestoreRequest,
+} from '@svc/microvm';
+import { untilAborted } from '../src/concurrency/abort.ts';
+import { MemoryMicrovm } from './memory-microvm.ts';
+
+export const STANDARD: ImageInfo = {
+  template: 'standard',
+  id: 'standard-1',
+  rootfs: 'standard-1.img',
+  vcpu: 1,
+  memoryMib: 512,
+  diskMib: 1024,
+  ready: true,
+};
+
+/** A host of VMs without a machine, for tests. The VMs outlive it: hand `vms` to another one to play a restart. */
+export class MemoryHost implements MicrovmHost {
+  readonly accelerator = 'tcg';
+  readonly vms: Set<MemoryMicrovm>;
+  readonly requests: RestoreRequest[] = [];
+  currentImages: ImageInfo[] = [STANDARD];
+  memoryMib = 16_384;
+  diskMib = 100_000;
+  /** Each restore waits for this. */
+  gate: Promise<void> = Promise.resolve();
+  /** Answers the failure of the next restore, if it is to fail. */
+  failure: () => Error | undefined = () => undefined;
+  /** Called with each new VM before anybody else sees it. */
+  onRestored: (vm: MemoryMicrovm) => void = () => undefined;
+  restoring = 0;
+  mostRestoring = 0;
+
+  constructor(vms: Iterable<MemoryMicrovm> = []) {
+    this.vms = new Set(vms);
+  }
+
+  get live(): MemoryMicrovm[] {
+    return [...this.vms].filter((vm) => !vm.isGone);
+  }
+
+  /** The live VM that belongs to this sandbox. */
+  vmOf(vmId: string): MemoryMicrovm {
+    const found = this.live.find((vm) => vm.labels.vm_id === vmId);
+    if (found === undefined) throw new Error(`no VM of ${vmId}`);
+    return found;
+  }
+
+  async images(): Promise<ImageInfo[]> {
+    return this.currentImages;
+  }
+
+  async restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm> {
+    this.requests.push(request);
+    this.restoring += 1;
+    this.mostRestoring = Math.max(this.mostRestoring, this.restoring);
+    try {
+      await untilAborted(this.gate, signal);
+      signal.throwIfAborted();
+      const failure = this.failure();
+      if (failure !== undefined) throw failure;
+      return this.#make(request);
+    } finally {
+      this.restoring -= 1;
+    }
+  }
+
+  async adopt(): Promise<Microvm[]> {
+    return this.live;
+  }
+
+  memoryAvailableMib(): number {
+    return this.memoryMib;
+  }
+
+  async diskAvailableMib(): Promise<number> {
+    return this.diskMib;
+  }
+
+  async close(): Promise<void> {
+    for (const vm of this.live) vm.die('closed');
+  }
+
+  #make(request: RestoreRequest): MemoryMicrovm {
+    const image = this.currentImages.find(({ template }) => template === request.template);
+    if (image === undefined) throw new MicrovmError('unknown_template', 'no such image');
+    const vm: MemoryMicrovm = new MemoryMicrovm(
+      {
+        id: request.id,
+        template: request.template,
+        image: image.rootfs,
+        vcpu: request.vcpu ?? image.vcpu,
+        memoryMib: request.memoryMib ?? image.memoryMib,
+        diskMib: request.diskMib ?? image.diskMib,
+      },
+      () => this.vms.delete(vm),
+    );
+    this.vms.add(vm);
+    this.onRestored(vm);
+    return vm;
+  }
+}

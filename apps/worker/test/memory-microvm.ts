@@ -1,0 +1,178 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import {
+  type Microvm,
+  type MicrovmDownload,
+  MicrovmError,
+  type MicrovmExecRequest,
+  type MicrovmExecResult,
+  type PersonalizeOptions,
+} from '@svc/microvm';
+
+/** What goes wrong in a VM, switched on by a test. */
+export interface Faults {
+  personalize?: Error | undefined;
+  label?: Error | undefined;
+  pause?: Error | undefined;
+  resume?: Error | undefined;
+  /** Failures of destroy still to come. */
+  destroys: number;
+}
+
+/**
+ * A VM without a machine, for tests: labels and files in memory, commands as real processes of this machine
+ * in a process group of their own.
+ */
+export class MemoryMicrovm implements Microvm {
+  readonly id: string;
+  readonly template: string;
+  readonly image: string;
+  readonly vcpu: number;
+  readonly memoryMib: number;
+  readonly diskMib: number;
+  readonly cpuFraction = 1;
+  readonly host = '198.18.0.1';
+  readonly hostPort = 22;
+  readonly faults: Faults = { destroys: 0 };
+  readonly files = new Map<string, Buffer>();
+  readonly given: PersonalizeOptions[] = [];
+  /** Every label ever written, in order. */
+  readonly history: Record<string, unknown>[] = [];
+  /** Process groups of commands that run now. */
+  readonly groups = new Set<number>();
+  paused = false;
+  pauses = 0;
+  resumes = 0;
+  labels: Record<string, unknown> = {};
+  readonly #exited = Promise.withResolvers<{ reason: string }>();
+  readonly #onGone: () => void;
+  #gone = false;
+
+  constructor(
+    size: Pick<Microvm, 'id' | 'template' | 'image' | 'vcpu' | 'memoryMib' | 'diskMib'>,
+    onGone: () => void,
+  ) {
+    this.id = size.id;
+    this.template = size.template;
+    this.image = size.image;
+    this.vcpu = size.vcpu;
+    this.memoryMib = size.memoryMib;
+    this.diskMib = size.diskMib;
+    this.#onGone = onGone;
+  }
+
+  get exited(): Promise<{ reason: string }> {
+    return this.#exited.promise;
+  }
+
+  get isGone(): boolean {
+    return this.#gone;
+  }
+
+  async label(data: Record<string, unknown>): Promise<void> {
+    if (this.faults.label !== undefined) throw this.faults.label;
+    this.#assertAlive();
+    this.labels = structuredClone(data);
+    this.history.push(this.labels);
+  }
+
+  async personalize(options: PersonalizeOptions, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (this.faults.personalize !== undefined) throw this.faults.personalize;
+    this.#assertAlive();
+    this.given.push(options);
+  }
+
+  async exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult> {
+    this.#assertAlive();
+    signal.throwIfAborted();
+    const child = spawn('sh', ['-c', request.command], {
+      detached: true,
+      cwd: request.cwd ?? '/',
+      env: { PATH: process.env.PATH, ...request.env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const group = child.pid ?? 0;
+    this.groups.add(group);
+    const kill = () => {
+      try {
+        process.kill(-group, 'SIGKILL');
+      } catch (error) {
+        if (!(error instanceof Error && 'code' in error && error.code === 'ESRCH')) throw error;
+      }
+    };
+    signal.addEventListener('abort', kill, { once: true });
+    const exit = once(child, 'close');
+    const pump = async (stream: 'stdout' | 'stderr') => {
+      for await (const chunk of child[stream]) await request.onOutput(stream, chunk);
+    };
+    try {
+      await Promise.all([pump('stdout'), pump('stderr'), exit]);
+    } finally {
+      signal.removeEventListener('abort', kill);
+      this.groups.delete(group);
+    }
+    signal.throwIfAborted();
+    return { exitCode: child.exitCode ?? 137 };
+  }
+
+  async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
+    this.#assertAlive();
+    if (path.startsWith('/missing/')) throw new MicrovmError('parent_not_found', 'no parent');
+    if (path === '/full') throw new MicrovmError('disk_full', 'no space');
+    const bytes = await buffer(source);
+    signal.throwIfAborted();
+    this.files.set(path, bytes);
+  }
+
+  async download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {
+    this.#assertAlive();
+    signal.throwIfAborted();
+    if (path === '/') throw new MicrovmError('is_directory', 'a directory');
+    const bytes = this.files.get(path);
+    if (bytes === undefined) throw new MicrovmError('file_not_found', 'no such file');
+    return { size: bytes.length, stream: Readable.from([bytes]) };
+  }
+
+  async pause(signal: AbortSignal): Promise<void> {
+    this.#assertAlive();
+    signal.throwIfAborted();
+    this.pauses += 1;
+    if (this.faults.pause !== undefined) throw this.faults.pause;
+    this.paused = true;
+  }
+
+  async resume(signal: AbortSignal): Promise<void> {
+    this.#assertAlive();
+    signal.throwIfAborted();
+    this.resumes += 1;
+    if (this.faults.resume !== undefined) throw this.faults.resume;
+    this.paused = false;
+  }
+
+  async cpuSeconds(): Promise<number> {
+    return 1.5;
+  }
+
+  async destroy(): Promise<void> {
+    if (this.faults.destroys > 0) {
+      this.faults.destroys -= 1;
+      throw new MicrovmError('internal', 'cannot destroy');
+    }
+    this.die('destroyed');
+  }
+
+  /** The VM process ends, as if killed. */
+  die(reason = 'killed'): void {
+    if (this.#gone) return;
+    this.#gone = true;
+    this.#onGone();
+    this.#exited.resolve({ reason });
+  }
+
+  #assertAlive(): void {
+    if (this.#gone) throw new MicrovmError('vm_gone', 'the VM is gone');
+  }
+}
