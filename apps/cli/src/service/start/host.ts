@@ -3,6 +3,8 @@ import type { Progress } from '../../output/progress.ts';
 import { readyImages } from './images.ts';
 import type { Piece } from './piece.ts';
 
+const END_MS = 30_000;
+
 /** Has the images ready and opens the host that restores micro-VMs from them. */
 export async function openHost({
   config,
@@ -10,14 +12,14 @@ export async function openHost({
   logger,
   progress,
   signal,
-}: Pick<Piece, 'config' | 'places' | 'logger' | 'signal'> & {
-  readonly progress: Progress;
-}): Promise<MicrovmHost> {
+  shutdown,
+  keepSandboxes,
+}: Omit<Piece, 'secret'> & { readonly progress: Progress }): Promise<MicrovmHost> {
   await readyImages(config, progress, signal);
   const { openMicrovmHost } = await import('@svc/microvm');
   const { dataDir } = places;
   const { imageDir } = config;
-  return progress.step(
+  const host = await progress.step(
     'micro-VMs',
     () =>
       openMicrovmHost(
@@ -26,4 +28,11 @@ export async function openHost({
       ),
     ({ accelerator }) => (accelerator === 'kvm' ? 'KVM' : 'TCG: this machine has no usable KVM'),
   );
+  shutdown.add({
+    name: 'micro-VMs',
+    phase: 'close',
+    deadlineMs: END_MS,
+    run: () => host.close({ keepVms: keepSandboxes() }),
+  });
+  return host;
 }

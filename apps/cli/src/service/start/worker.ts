@@ -28,6 +28,19 @@ export async function startWorkerPiece(
     deadlineMs: END_MS,
     run: () => worker.close({ keepSandboxes: keepSandboxes() }),
   });
-  await worker.ready;
+  await readyUnlessAborted(worker.ready, signal);
   return { worker_id: id, url: worker.url, accelerator: microvms.accelerator };
+}
+
+/** A worker tries for ever to find its control plane: whoever stops the start does not wait for that. */
+async function readyUnlessAborted(ready: Promise<void>, signal: AbortSignal): Promise<void> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    signal.throwIfAborted();
+    await Promise.race([ready, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
 }
