@@ -1,13 +1,14 @@
-import { INTERNAL_PREFIX, ServiceError, WORKER_TIMES } from '@svc/contract';
+import { INTERNAL_PREFIX, isServiceError, ServiceError, WORKER_TIMES } from '@svc/contract';
 import {
   type Config,
   createMetrics,
   type HttpServer,
   publicUrl,
   registerHttpMetrics,
+  retry,
   type Secret,
 } from '@svc/service-kit';
-import { openStore } from '@svc/store';
+import { openStore, type Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
 import { type Database, openDatabase } from './database.ts';
@@ -23,6 +24,8 @@ const MEMORY_OVERCOMMIT = 4;
 const API_VERSION = '1.0.0';
 /** Requests under way at the end get this long before their connections are cut. */
 const CLOSE_GRACE_MS = 5_000;
+/** With the usual backoff: about half a minute. */
+const DATABASE_ATTEMPTS = 15;
 
 export interface ControlPlaneOptions {
   readonly config: Config;
@@ -54,15 +57,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   try {
     const database = options.database ?? (await openDatabase(config, logger));
     resources.defer(() => database.close());
-    const store = await openStore({
-      url: database.url,
-      placement: {
-        memoryOvercommit: MEMORY_OVERCOMMIT,
-        unreachableMs: WORKER_TIMES.unreachableMs,
-        sandboxesPerTenant: config.limits.sandboxesPerTenant,
-      },
-      onConnectionLost: (err) => logger.debug({ err }, 'idle database connection lost'),
-    });
+    const store = await openStoreWhenUp(database.url, options);
     resources.defer(() => store.close());
     const connections = new WorkerConnections();
     resources.defer(() => connections.close());
@@ -98,6 +93,26 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   }
 }
 
+/** A database server that starts at the same moment is waited for. */
+function openStoreWhenUp(url: string, options: ControlPlaneOptions): Promise<Store> {
+  const { config, logger, signal } = options;
+  const open = () =>
+    openStore({
+      url,
+      placement: {
+        memoryOvercommit: MEMORY_OVERCOMMIT,
+        unreachableMs: WORKER_TIMES.unreachableMs,
+        sandboxesPerTenant: config.limits.sandboxesPerTenant,
+      },
+      onConnectionLost: (err) => logger.debug({ err }, 'idle database connection lost'),
+    });
+  return retry(open, {
+    attempts: DATABASE_ATTEMPTS,
+    isTransient: (error) => isServiceError(error, 'database_unavailable'),
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
 function handleOf(
   app: HttpServer,
   config: Config,
@@ -111,6 +126,7 @@ function handleOf(
     return closing;
   };
   signal?.addEventListener('abort', () => void close(), { once: true });
+  if (signal?.aborted) void close();
   const [address] = app.addresses();
   const port = typeof address === 'object' ? address.port : config.listen.port;
   return { url: publicUrl(undefined, 'https', config, port), refuse: () => gate.shut(), close };

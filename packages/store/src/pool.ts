@@ -3,7 +3,29 @@ import pg from 'pg';
 import { isConnectionError, mapDatabaseError } from './errors.ts';
 
 /** Deadlines in milliseconds: each later one is a backstop for the one before it. */
-const DEADLINES = { connect: 5_000, lock: 8_000, statement: 10_000, query: 12_000 } as const;
+export interface Deadlines {
+  readonly connect: number;
+  readonly lock: number;
+  readonly statement: number;
+  readonly query: number;
+}
+
+/** For statements that a request waits for. */
+export const REQUEST_DEADLINES: Deadlines = {
+  connect: 5_000,
+  lock: 8_000,
+  statement: 10_000,
+  query: 12_000,
+};
+
+/** For migrations, which may have to wait for those of another control plane. */
+export const MIGRATION_DEADLINES: Deadlines = {
+  connect: 5_000,
+  lock: 300_000,
+  statement: 300_000,
+  query: 310_000,
+};
+
 const MOST_CONNECTIONS = 16;
 
 /**
@@ -11,15 +33,19 @@ const MOST_CONNECTIONS = 16;
  * reach the server are thrown as `database_unavailable`, and a connection that met one is dropped,
  * so that the pool heals by itself when the server is back.
  */
-export function openPool(url: string, onIdleError: (error: Error) => void): PostgresPool {
+export function openPool(
+  url: string,
+  deadlines: Deadlines,
+  onIdleError: (error: Error) => void,
+): PostgresPool {
   const pool = new pg.Pool({
     connectionString: url,
     max: MOST_CONNECTIONS,
-    connectionTimeoutMillis: DEADLINES.connect,
-    lock_timeout: DEADLINES.lock,
-    statement_timeout: DEADLINES.statement,
-    query_timeout: DEADLINES.query,
-    idle_in_transaction_session_timeout: DEADLINES.query,
+    connectionTimeoutMillis: deadlines.connect,
+    lock_timeout: deadlines.lock,
+    statement_timeout: deadlines.statement,
+    query_timeout: deadlines.query,
+    idle_in_transaction_session_timeout: deadlines.query,
     idleTimeoutMillis: 60_000,
     keepAlive: true,
     application_name: 'svc',

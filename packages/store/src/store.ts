@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import { migrate } from './migrate.ts';
-import { openPool } from './pool.ts';
+import { type Deadlines, MIGRATION_DEADLINES, openPool, REQUEST_DEADLINES } from './pool.ts';
 import { ApiKeyRepository } from './repositories/api-keys.ts';
 import { AuditRepository } from './repositories/audit.ts';
 import { IdempotencyRepository } from './repositories/idempotency.ts';
@@ -34,16 +34,13 @@ export interface Store {
   close(): Promise<void>;
 }
 
-/** Opens the ledger and migrates it to the newest version. */
+/**
+ * Opens the ledger and migrates it to the newest version.
+ * @throws ServiceError `database_unavailable`
+ */
 export async function openStore(options: StoreOptions): Promise<Store> {
-  const pool = openPool(options.url, options.onConnectionLost ?? (() => undefined));
-  const db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
-  try {
-    await migrate(db);
-  } catch (error) {
-    await db.destroy();
-    throw error;
-  }
+  await migrateDatabase(options.url);
+  const db = connect(options.url, REQUEST_DEADLINES, options.onConnectionLost);
   return {
     tenants: new TenantRepository(db),
     otp: new OtpRepository(db),
@@ -57,4 +54,22 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     },
     close: () => db.destroy(),
   };
+}
+
+async function migrateDatabase(url: string): Promise<void> {
+  const db = connect(url, MIGRATION_DEADLINES);
+  try {
+    await migrate(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+function connect(
+  url: string,
+  deadlines: Deadlines,
+  onConnectionLost: (error: Error) => void = () => undefined,
+): Kysely<Schema> {
+  const pool = openPool(url, deadlines, onConnectionLost);
+  return new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
 }

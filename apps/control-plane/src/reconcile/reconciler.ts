@@ -11,8 +11,8 @@ import type { Ending, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import { compare, type Ended } from './compare.ts';
 
-/** Longer than any creation takes, and than any heartbeat is under way. */
-const HEARTBEAT_GRACE_MS = 150_000;
+/** Longer than the request for a creation, or a heartbeat, is ever under way. */
+const HEARTBEAT_GRACE_MS = 30_000;
 /** A worker that starts knows all it has; only a creation that is under way this moment may be missing. */
 const REGISTER_GRACE_MS = 2_000;
 

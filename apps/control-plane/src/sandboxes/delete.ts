@@ -1,7 +1,8 @@
-import { type DeleteSandboxResponse, isServiceError, WORKER_TIMES } from '@svc/contract';
+import { type DeleteSandboxResponse, isServiceError } from '@svc/contract';
 import type { SandboxRow, Store } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
 import type { Fleet } from '../workers/fleet.ts';
+import { isSilent } from '../workers/silence.ts';
 import { findSandbox } from './find.ts';
 
 /** Destroys sandboxes, from whatever state. */
@@ -37,13 +38,8 @@ export class SandboxDeleter {
     } catch (error) {
       // The worker never got it, or lost it: there is nothing to tear down.
       if (isServiceError(error, 'sandbox_not_found')) return;
-      if (!(await this.#isSilent(row.worker_id))) throw error;
+      const worker = await this.#store.workers.find(row.worker_id);
+      if (worker !== undefined && !isSilent(worker)) throw error;
     }
-  }
-
-  async #isSilent(workerId: string): Promise<boolean> {
-    const worker = await this.#store.workers.find(workerId);
-    const silentMs = Date.now() - (worker?.heartbeat_at.getTime() ?? 0);
-    return silentMs > WORKER_TIMES.unreachableMs;
   }
 }

@@ -88,7 +88,8 @@ export class IdempotentCreate {
       await this.#keys.complete(id, { status: 201, body });
       return body;
     } catch (error) {
-      await this.#keys.release(id);
+      // Where the database fails as well, the lock runs out by itself.
+      await this.#keys.release(id).catch(() => undefined);
       throw error;
     } finally {
       clearInterval(renewal);

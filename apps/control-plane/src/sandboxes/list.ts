@@ -3,6 +3,7 @@ import type { SandboxRow, Store, WorkerRow } from '@svc/store';
 import pLimit from 'p-limit';
 import type { Caller } from '../auth/caller.ts';
 import type { Fleet } from '../workers/fleet.ts';
+import { isSilent } from '../workers/silence.ts';
 import { WorkerRefusedCredential } from '../workers/worker-errors.ts';
 import { overlay } from './overlay.ts';
 import { toRecord } from './record.ts';
@@ -45,6 +46,8 @@ export class SandboxLister {
     tenantId: string,
     signal: AbortSignal,
   ): Promise<WorkerSandbox[] | undefined> {
+    // Its answer would be waited for in vain.
+    if (isSilent(worker)) return undefined;
     try {
       return await this.#fleet.at(worker).list(tenantId, signal);
     } catch (error) {

@@ -82,14 +82,14 @@ export class SandboxStarter {
    */
   async #giveUp(row: SandboxRow, error: unknown): Promise<never> {
     const { vm_id: vmId, generation } = row;
-    const failed = isServiceError(error, 'boot_failed');
-    const forgotten = failed ? undefined : await this.#store.sandboxes.forget(vmId, generation);
-    if (forgotten === undefined) {
-      const reason = failed ? 'boot_failed' : 'deleted';
-      await this.#store.sandboxes.end({ vmId, generation, reason });
-      const worker = await this.#fleet.worker(row.worker_id);
-      await worker.destroy(vmId, reason).catch(() => undefined);
-    }
+    const reason = isServiceError(error, 'boot_failed') ? 'boot_failed' : 'deleted';
+    const { sandboxes } = this.#store;
+    const forgotten =
+      reason === 'boot_failed' ? undefined : await sandboxes.forget(vmId, generation);
+    if (forgotten !== undefined) throw error;
+    await sandboxes.end({ vmId, generation, reason });
+    const worker = await this.#fleet.worker(row.worker_id);
+    await worker.destroy(vmId, reason).catch(() => undefined);
     throw error;
   }
 }
@@ -104,7 +104,9 @@ function placementOf({ vmId, tenantId, request }: NewSandbox): PlacementRequest 
     diskMib: request.disk_mib,
     ...effectiveTimeouts(request),
     metadata: request.metadata ?? {},
-    persistenceUrl: request.persistence_url,
+    // As it was checked: parsing has removed what is no part of an address.
+    persistenceUrl:
+      request.persistence_url === undefined ? undefined : new URL(request.persistence_url).href,
   };
 }
 

@@ -4,7 +4,7 @@ import { failsWith } from '../schema.ts';
 
 /** One `@`, a dotless-safe local part and a domain of at least two labels; control characters and spaces never. */
 const EMAIL =
-  /^[^\s@<>()[\]\\,;:"]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$/;
+  /^[^\s\p{C}@<>()[\]\\,;:"]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$/u;
 
 /** Form only; `normaliseEmail` decides what is an address. */
 export const EmailField = Type.String({

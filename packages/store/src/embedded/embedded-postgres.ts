@@ -19,8 +19,8 @@ const READY_TIMEOUT_MS = 60_000;
 const WATCH_MS = 250;
 const PROBE_MS = 50;
 const BACKOFF_MS = { first: 100, most: 15_000 } as const;
-/** With the backoff above: about five minutes of failed starts. */
-const MOST_FAILED_STARTS = 25;
+/** With the backoff above: about an hour of failed starts, such as a full disk takes to be noticed. */
+const MOST_FAILED_STARTS = 250;
 
 /** Where the embedded database lives, and who hears what happens to it. */
 export interface EmbeddedPostgresOptions {

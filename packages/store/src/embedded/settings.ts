@@ -12,6 +12,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   max_parallel_workers: '0',
   io_method: 'sync',
   jit: 'off',
+  log_checkpoints: 'off',
   timezone: 'UTC',
   lc_messages: 'C',
   log_timezone: 'UTC',

@@ -76,7 +76,8 @@ const SANDBOXES = `
     endpoint text,
     idle_timeout_seconds integer not null,
     max_lifetime_seconds integer not null,
-    metadata jsonb not null default '{}',
+    -- Not jsonb, which refuses strings that JSON allows.
+    metadata json not null default '{}',
     persistence_url text,
     active_connections integer not null default 0,
     cpu_seconds double precision not null default 0,

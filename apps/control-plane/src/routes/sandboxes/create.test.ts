@@ -82,6 +82,14 @@ describe('a sandbox', () => {
     ]);
   });
 
+  test('keeps metadata as it came, whatever JSON it is', async () => {
+    await harness.addWorker('w1');
+    const metadata = { nul: 'a\0b', lone: '\ud800', deep: { list: [1, null, { x: 1e300 }] } };
+    const vmId = await harness.create(key, { metadata });
+    const record = await harness.call('GET', `/v1/sandboxes/${vmId}`, { key });
+    expect(record.body.metadata).toEqual(metadata);
+  });
+
   test('twenty at once all succeed', async () => {
     await harness.addWorker('w1', (w) => {
       w.memoryMib = 65_536;

@@ -13,6 +13,8 @@ export const downloadFile: Route = (app, { auth, use }) => {
     '/v1/sandboxes/:id/files',
     {
       onRequest: auth.apiKey,
+      // Answering HEAD would read the whole file.
+      exposeHeadRoute: false,
       schema: {
         operationId: 'downloadFile',
         tags: ['Files'],

@@ -57,6 +57,14 @@ describe('list', () => {
     });
   });
 
+  test('is partial at once when the worker has been silent for long', async () => {
+    const worker = await harness.addWorker('w1');
+    await harness.create(key);
+    await harness.sql.query(`update workers set heartbeat_at = now() - interval '1 minute'`);
+    worker.failures.set('list', 'internal_error');
+    expect((await list()).body).toMatchObject({ partial: true });
+  });
+
   test('is whole when a worker that holds none does not answer', async () => {
     const idle = await harness.addWorker('idle', (w) => {
       w.memoryMib = 256;

@@ -192,6 +192,12 @@ describe('files', () => {
     expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true);
   });
 
+  test('are not read for a HEAD request', async () => {
+    const headers = { authorization: `Bearer ${key}` };
+    const url = `${harness.plane.url}/v1/sandboxes/${vmId}/files?path=/a`;
+    expect((await fetch(url, { method: 'HEAD', headers })).status).toBe(405);
+  });
+
   test('go up without a known length', async () => {
     const body = Readable.toWeb(Readable.from([Buffer.from('he'), Buffer.from('llo')]));
     expect(await upload('/tmp/x', body as ReadableStream)).toMatchObject({ status: 200 });

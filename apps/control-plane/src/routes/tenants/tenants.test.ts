@@ -55,6 +55,8 @@ describe('signing up', () => {
     ['nobody'],
     ['a@b'],
     ['a b@example.com'],
+    ['a\0b@example.com'],
+    ['\ud800@example.com'],
     [42],
     [`${'x'.repeat(300)}@example.com`],
     ['a@example.com\r\nBcc: b@example.com'],

@@ -70,7 +70,7 @@ export async function reserve(
         coalesce(${request.vcpu ?? null}::int, chosen.vcpu), chosen.need,
         coalesce(${request.diskMib ?? null}::int, chosen.disk_mib),
         ${request.idleTimeoutSeconds}, ${request.maxLifetimeSeconds},
-        ${JSON.stringify(request.metadata)}::jsonb, ${request.persistenceUrl ?? null}
+        ${JSON.stringify(request.metadata)}::json, ${request.persistenceUrl ?? null}
       from chosen
       returning *`.execute(db);
     if (rows[0] !== undefined) return { placed: rows[0] };

@@ -1,0 +1,104 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { EgressPolicy } from './egress-policy.ts';
+import { isPublicAddress } from './public-addresses.ts';
+
+describe('addresses', () => {
+  test.each([
+    ['0.0.0.0'],
+    ['10.0.0.0'],
+    ['10.255.255.255'],
+    ['100.64.0.0'],
+    ['100.127.255.255'],
+    ['127.0.0.1'],
+    ['169.254.169.254'],
+    ['172.16.0.0'],
+    ['172.31.255.255'],
+    ['192.0.0.1'],
+    ['192.0.2.1'],
+    ['192.168.255.255'],
+    ['198.18.0.1'],
+    ['198.19.255.255'],
+    ['198.51.100.1'],
+    ['203.0.113.1'],
+    ['224.0.0.1'],
+    ['240.0.0.1'],
+    ['255.255.255.255'],
+    ['::'],
+    ['::1'],
+    ['::ffff:127.0.0.1'],
+    ['::ffff:0:127.0.0.1'],
+    ['::127.0.0.1'],
+    ['64:ff9b::7f00:1'],
+    ['64:ff9b:1::1'],
+    ['100::1'],
+    ['2001::1'],
+    ['2001:db8::1'],
+    ['2002:7f00:1::'],
+    ['fc00::1'],
+    ['fd00:ec2::254'],
+    ['fe80::1'],
+    ['fec0::1'],
+    ['ff02::1'],
+    ['not an address'],
+  ])('%s is not public', (address) => {
+    expect(isPublicAddress(address)).toBe(false);
+  });
+
+  test.each([
+    ['9.255.255.255'],
+    ['11.0.0.0'],
+    ['100.63.255.255'],
+    ['100.128.0.0'],
+    ['172.15.255.255'],
+    ['172.32.0.0'],
+    ['198.17.255.255'],
+    ['198.20.0.0'],
+    ['8.8.8.8'],
+    ['::ffff:8.8.8.8'],
+    ['2606:4700:4700::1111'],
+  ])('%s is public', (address) => {
+    expect(isPublicAddress(address)).toBe(true);
+  });
+});
+
+describe('the policy', () => {
+  const resolvingTo = (...addresses: string[]) => new EgressPolicy([], async () => addresses);
+
+  test('every address of a name must be public', async () => {
+    const url = 'https://example.com/x';
+    expect(await resolvingTo('8.8.8.8', '2606:4700::1').problemOf(url)).toBeUndefined();
+    expect(await resolvingTo('8.8.8.8', '10.0.0.1').problemOf(url)).toBeDefined();
+    expect(await resolvingTo().problemOf(url)).toBeDefined();
+  });
+
+  test('a name that does not resolve is refused', async () => {
+    const policy = new EgressPolicy([], async () => {
+      throw new Error('ENOTFOUND');
+    });
+    expect(await policy.problemOf('https://example.com/')).toBeDefined();
+  });
+
+  test('exceptions name host and port', async () => {
+    const allowed = [
+      { host: 'a.internal', port: 8443 },
+      { host: 'b.internal', port: undefined },
+    ];
+    const policy = new EgressPolicy(allowed, async () => ['10.0.0.1']);
+    expect(await policy.problemOf('https://a.internal:8443/')).toBeUndefined();
+    expect(await policy.problemOf('https://A.internal:8443/')).toBeUndefined();
+    expect(await policy.problemOf('https://a.internal/')).toBeDefined();
+    expect(await policy.problemOf('https://b.internal:99/')).toBeUndefined();
+    expect(await policy.problemOf('http://b.internal/')).toBeDefined();
+    expect(await policy.problemOf('https://u:p@b.internal/')).toBeDefined();
+  });
+
+  test('no text makes it throw', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(fc.string(), fc.webUrl()), async (text) => {
+        await resolvingTo('10.0.0.1').problemOf(text);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});

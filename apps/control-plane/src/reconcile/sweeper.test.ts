@@ -1,0 +1,42 @@
+import { createLogger } from '@svc/service-kit';
+import { openStore } from '@svc/store';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Harness } from '../../test/harness.ts';
+import { sweep } from './sweeper.ts';
+
+let harness: Harness;
+
+beforeAll(async () => {
+  harness = await Harness.start();
+});
+afterAll(() => harness?.[Symbol.asyncDispose]());
+
+test('gives up the sandboxes of a worker that is lost, not those of one that is merely silent', async () => {
+  const { key } = await harness.signUp();
+  const lost = await harness.addWorker('lost');
+  const onLost = await harness.create(key);
+  lost.memoryMib = 256;
+  await lost.heartbeat(harness.plane.url);
+  await harness.addWorker('silent');
+  const onSilent = await harness.create(key);
+  await harness.sql.query(
+    `update workers set heartbeat_at = now() -
+       case worker_id when 'lost' then interval '301 seconds' else interval '200 seconds' end`,
+  );
+  await harness.sql.query(`update otp_codes set expires_at = now() - interval '1 second'`);
+  const store = await openStore({
+    url: harness.postgres.url,
+    placement: { memoryOvercommit: 1, unreachableMs: 30_000, sandboxesPerTenant: 1 },
+  });
+  const controller = new AbortController();
+  const sweeping = sweep(store, createLogger({ level: 'silent' }), controller.signal);
+  const record = async (vmId: string) =>
+    (await harness.call('GET', `/v1/sandboxes/${vmId}`, { key })).body;
+  await expect
+    .poll(() => record(onLost))
+    .toMatchObject({ state: 'destroyed', end_reason: 'worker_lost' });
+  expect(await record(onSilent)).toMatchObject({ state: 'running' });
+  controller.abort();
+  await sweeping;
+  await store.close();
+});
