@@ -1,0 +1,111 @@
+import { execFile } from 'node:child_process';
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+
+const SCRIPT = fileURLToPath(new URL('bootstrap.sh', import.meta.url));
+/** What the script itself calls; everything else is a stand-in that the test provides. */
+const TOOLS = [
+  ...['sh', 'cat', 'cut', 'date', 'dirname', 'flock', 'grep', 'id', 'mkdir', 'mktemp', 'paste'],
+  ...['rm', 'sed', 'sha256sum', 'sleep', 'sort', 'tail', 'tr', 'chmod', 'cp'],
+];
+
+const ANSWER_VERSION = 'if [ "$1" = --version ]; then echo 11.0.0; exit; fi';
+
+let checkout: string;
+
+/** A checkout with the script, a lock file and two host packages, on a machine with nothing else. */
+beforeEach(async () => {
+  checkout = await mkdtemp(join(tmpdir(), 'svc-bootstrap-'));
+  await mkdir(join(checkout, 'scripts'));
+  await mkdir(join(checkout, 'bin'));
+  await cp(SCRIPT, join(checkout, 'scripts/bootstrap.sh'));
+  await writeFile(
+    join(checkout, 'scripts/host-packages.txt'),
+    '# comment\nalpha svc-alpha\nbeta svc-beta\n',
+  );
+  await writeFile(join(checkout, 'package-lock.json'), '{"one":1}');
+  for (const tool of TOOLS) {
+    const { stdout } = await promisify(execFile)('sh', ['-c', `command -v ${tool}`]);
+    await symlink(stdout.trim(), join(checkout, 'bin', tool));
+  }
+  await install(
+    'npm',
+    `${ANSWER_VERSION}; mkdir -p node_modules/node/bin; cp "$(command -v sh)" node_modules/node/bin/node`,
+  );
+});
+
+afterEach(async () => {
+  await rm(checkout, { recursive: true, force: true });
+});
+
+/** Adds a program that notes how it was called, then does `script`. */
+async function install(name: string, script: string): Promise<void> {
+  const file = join(checkout, 'bin', name);
+  await writeFile(file, `#!/bin/sh\necho "${name} $*" >>'${checkout}/calls'\n${script}\n`);
+  await chmod(file, 0o755);
+}
+
+/** A stand-in for apt-get whose `install` makes the programs of the packages appear. */
+async function installAptGet(): Promise<void> {
+  const make = `printf '#!/bin/sh\\n' >'${checkout}/bin/svc-'$word; chmod +x '${checkout}/bin/svc-'$word`;
+  await install('apt-get', `for word in "$@"; do case $word in alpha|beta) ${make};; esac; done`);
+}
+
+async function bootstrap(): Promise<{ code: number; errors: string }> {
+  const env = { PATH: join(checkout, 'bin'), TMPDIR: tmpdir() };
+  const run = promisify(execFile)('/bin/sh', [join(checkout, 'scripts/bootstrap.sh')], { env });
+  return run.then(
+    ({ stderr }) => ({ code: 0, errors: stderr }),
+    (error: { code: number; stderr: string }) => ({ code: error.code, errors: error.stderr }),
+  );
+}
+
+async function calls(program: string): Promise<string[]> {
+  const text = await readFile(join(checkout, 'calls'), 'utf8').catch(() => '');
+  return text
+    .split('\n')
+    .filter((line) => line.startsWith(`${program} `) && !line.includes('--version'));
+}
+
+test('installs what is missing, then nothing more', async () => {
+  await installAptGet();
+  expect(await bootstrap()).toMatchObject({ code: 0 });
+  expect(await calls('npm')).toHaveLength(1);
+  expect((await calls('apt-get')).at(-1)).toMatch(/install --no-install-recommends alpha beta$/);
+  const before = await readFile(join(checkout, 'calls'), 'utf8');
+  expect(await bootstrap()).toEqual({ code: 0, errors: '' });
+  expect(await readFile(join(checkout, 'calls'), 'utf8')).toBe(before);
+});
+
+test('installs the npm packages again when the lock file has changed', async () => {
+  await installAptGet();
+  await bootstrap();
+  await writeFile(join(checkout, 'package-lock.json'), '{"two":2}');
+  await bootstrap();
+  expect(await calls('npm')).toHaveLength(2);
+});
+
+test('two at once do the work once', async () => {
+  await installAptGet();
+  const both = await Promise.all([bootstrap(), bootstrap()]);
+  expect(both.map(({ code }) => code)).toEqual([0, 0]);
+  expect(await calls('npm')).toHaveLength(1);
+});
+
+test('shows the end of the output of what failed, and what to do', async () => {
+  await install('npm', `${ANSWER_VERSION}; echo "no such registry"; exit 1`);
+  const { code, errors } = await bootstrap();
+  expect(code).toBe(1);
+  expect(errors).toMatch(/no such registry/);
+  expect(errors).toMatch(/next: /);
+});
+
+test('a machine without apt-get is told what to install by hand', async () => {
+  const { code, errors } = await bootstrap();
+  expect(code).toBe(1);
+  expect(errors).toMatch(/alpha beta/);
+});
