@@ -33,6 +33,8 @@ export class WorkerDouble implements AsyncDisposable {
   /** Runs before a creation is answered. */
   beforeCreated: (request: PlaceSandboxRequest, gone: AbortSignal) => Promise<void> = async () =>
     undefined;
+  /** Runs before a destruction is answered. */
+  beforeDestroyed: () => Promise<void> = async () => undefined;
   /** Commands that hang. */
   busy = 0;
   readonly aborted: string[] = [];
@@ -179,6 +181,7 @@ export class WorkerDouble implements AsyncDisposable {
     });
     app.delete<{ Params: Id }>(`${base}/:id`, async ({ params }) => {
       this.#fail('destroy');
+      await this.beforeDestroyed();
       return this.end(params.id);
     });
     app.post<{ Params: Id; Body: ExecRequest }>(`${base}/:id/exec`, async (request, reply) => {

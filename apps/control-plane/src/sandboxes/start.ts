@@ -77,8 +77,8 @@ export class SandboxStarter {
 
   /**
    * Takes back a sandbox whose creation failed. A row that nobody heard of is removed; one whose
-   * start was tried in earnest stays on record. What a worker may still hold, the next heartbeat
-   * finds unknown or ended, and has destroyed.
+   * start was tried in earnest, or that somebody deleted meanwhile, stays on record. What a worker
+   * may still hold, the next heartbeat finds unknown or ended, and has destroyed.
    */
   async #giveUp(row: SandboxRow, error: unknown): Promise<never> {
     const { vm_id: vmId, generation } = row;
@@ -87,10 +87,12 @@ export class SandboxStarter {
     const forgotten =
       reason === 'boot_failed' ? undefined : await sandboxes.forget(vmId, generation);
     if (forgotten !== undefined) throw error;
-    await sandboxes.end({ vmId, generation, reason });
+    const ended = await sandboxes.end({ vmId, generation, reason });
     const worker = await this.#fleet.worker(row.worker_id);
     await worker.destroy(vmId, reason).catch(() => undefined);
-    throw error;
+    const deleted = ended !== undefined && ended.delete_requested_at !== null;
+    if (!deleted && !isServiceError(error, 'sandbox_not_running')) throw error;
+    throw new ServiceError('sandbox_deleted', undefined, { cause: error });
   }
 }
 

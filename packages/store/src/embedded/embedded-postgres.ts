@@ -150,8 +150,7 @@ async function makeSocketDirectory(
   dataDirectory: string,
   account: { uid: number; gid: number },
 ): Promise<string> {
-  const root =
-    process.getuid?.() === 0 ? '/run/svc' : join(tmpdir(), `svc-${process.getuid?.() ?? 0}`);
+  const root = process.getuid?.() === 0 ? '/run/svc' : userRuntimeDirectory();
   const digest = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12);
   const instance = join(root, digest);
   const directory = join(instance, 'postgres');
@@ -162,6 +161,11 @@ async function makeSocketDirectory(
   }
   await makeOwned(directory, account);
   return directory;
+}
+
+/** Changing its mode below fails when it belongs to somebody else. */
+function userRuntimeDirectory(): string {
+  return join(process.env.XDG_RUNTIME_DIR ?? tmpdir(), `svc-${process.getuid?.()}`);
 }
 
 function socketUrl(directory: string): string {

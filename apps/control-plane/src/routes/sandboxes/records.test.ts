@@ -1,3 +1,4 @@
+import { ServiceError } from '@svc/contract';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
 
@@ -129,6 +130,34 @@ describe('delete', () => {
     });
     expect(created).toMatchObject({ status: 409, body: { code: 'sandbox_deleted' } });
     expect([...worker.sandboxes.values()].map((sandbox) => sandbox.state)).toEqual(['destroyed']);
+    expect(await counters()).toEqual({ reserved: 0 });
+  });
+
+  test('works while it is being created, when the worker gives the creation up for it', async () => {
+    const worker = await harness.addWorker('w1');
+    const destroying = Promise.withResolvers<void>();
+    const failed = Promise.withResolvers<void>();
+    worker.beforeDestroyed = async () => {
+      destroying.resolve();
+      await failed.promise;
+    };
+    const ids: string[] = [];
+    let deleted: ReturnType<typeof remove> | undefined;
+    worker.beforeCreated = async ({ vm_id }) => {
+      ids.push(vm_id);
+      deleted = remove(vm_id);
+      await destroying.promise;
+      throw new ServiceError('sandbox_not_running');
+    };
+    const creating = harness.call('POST', '/v1/sandboxes', { key, json: { template: 'standard' } });
+    await destroying.promise;
+    await expect
+      .poll(async () => (await harness.sql.query('select state from sandboxes')).rows)
+      .toEqual([{ state: 'destroyed' }]);
+    failed.resolve();
+    expect(await creating).toMatchObject({ status: 409, body: { code: 'sandbox_deleted' } });
+    expect(await deleted).toMatchObject({ status: 200 });
+    expect((await get(String(ids[0]))).body).toMatchObject({ end_reason: 'deleted' });
     expect(await counters()).toEqual({ reserved: 0 });
   });
 

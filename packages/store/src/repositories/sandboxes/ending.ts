@@ -30,7 +30,7 @@ export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRo
   );
 }
 
-/** Removes the row of a sandbox that no worker ever started and whose id nobody was told. */
+/** Removes the row of a sandbox that no worker ever started and that nobody has asked to delete. */
 export async function forget(
   db: Kysely<Schema>,
   vmId: string,
@@ -40,7 +40,7 @@ export async function forget(
     db,
     sql`
       delete from sandboxes where vm_id = ${vmId} and generation = ${generation}
-        and state in ('creating', 'configuring', 'booting')
+        and state in ('creating', 'configuring', 'booting') and delete_requested_at is null
       returning *`,
   );
 }
