@@ -68,8 +68,11 @@ export class DnsForwarder {
 
   async #listen(): Promise<void> {
     const { address, port } = this.#options;
-    this.#udp = await serveUdp(address, port, (message, from) =>
-      this.#answer(message, from, fitToUdp),
+    this.#udp = await serveUdp(
+      address,
+      port,
+      (message, from) => this.#answer(message, from, fitToUdp),
+      this.#closing.signal,
     );
     this.#tcp = await serveTcp(
       address,

@@ -4,18 +4,22 @@ import { once } from 'node:events';
 /** Answers one message, or leaves it unanswered. Never rejects. */
 export type Answerer = (message: Buffer, from: string) => Promise<Buffer | undefined>;
 
-/** Serves DNS over UDP. Rejects when the address cannot be bound. */
-export async function serveUdp(address: string, port: number, answer: Answerer): Promise<Socket> {
+/**
+ * Serves DNS over UDP. Rejects when the address cannot be bound. The caller closes the socket, after
+ * aborting `closing`, which ends the answering.
+ */
+export async function serveUdp(
+  address: string,
+  port: number,
+  answer: Answerer,
+  closing: AbortSignal,
+): Promise<Socket> {
   const socket = createSocket('udp4');
   socket.on('message', async (message, from) => {
     const reply = await answer(message, from.address);
     // A reply that cannot be sent any more is like one lost on the way.
-    if (reply !== undefined && !closed)
+    if (reply !== undefined && !closing.aborted)
       socket.send(reply, from.port, from.address, () => undefined);
-  });
-  let closed = false;
-  socket.once('close', () => {
-    closed = true;
   });
   socket.bind({ port, address, exclusive: true });
   await once(socket, 'listening');

@@ -3,7 +3,7 @@ import { slotAddresses } from '../addresses.ts';
 import type { Instance } from '../instance/instance.ts';
 import type { NetworkSlot } from '../slots/network-slot.ts';
 import { type Lab, openLab } from '../testing/lab.ts';
-import { DNS_SERVER, ECHO_PORT, HOST_ADDRESS } from '../testing/lab-addresses.ts';
+import { DNS_SERVER, ECHO_PORT, HOST_ADDRESS, PUBLIC_ADDRESS } from '../testing/lab-addresses.ts';
 import type { NetnsProcess } from '../testing/netns-process.ts';
 import type { Peer } from '../testing/peer.ts';
 import { insideEdges, outsideEdges } from '../testing/range-edges.ts';
@@ -112,4 +112,31 @@ test('nothing outside reaches a slot or the service address', async () => {
   await victim.call('echo', ECHO_PORT, DNS_SERVER);
   expect(await victim.call('arrivals')).toEqual([]);
   expect(await lab.services.call('arrivals')).toEqual([]);
+});
+
+test('the host forgets closed connections soon, and open ones when no sandbox can live any more', async () => {
+  const timeoutOf = async (state: string) => {
+    const entries = await runIn(lab.host, 'conntrack', ['-L', '-p', 'tcp', '-s', slot.host]);
+    return Number(new RegExp(`^tcp +6 (\\d+) ${state}`, 'm').exec(entries)?.[1]);
+  };
+  await lab.internet.call('holdTcp', 81);
+  await attacker.call('holdOpen', PUBLIC_ADDRESS, 81);
+  expect(await timeoutOf('ESTABLISHED')).toBeLessThanOrEqual(7200);
+  expect(await attacker.call('tcp', PUBLIC_ADDRESS, 80)).toMatch(/^connected/);
+  await expect.poll(() => timeoutOf('TIME_WAIT')).toBeLessThanOrEqual(10);
+});
+
+test('segments are made to fit the way out', async () => {
+  await runIn(lab.host, 'ip', ['link', 'set', 'eth0', 'mtu', '1300']);
+  await runIn(
+    lab.world,
+    'nft',
+    ['-f', '-'],
+    `add counter ip lab small
+add rule ip lab prerouting tcp flags syn tcp option maxseg size 1260 counter name small
+`,
+  );
+  expect(await attacker.call('tcp', PUBLIC_ADDRESS, 80)).toMatch(/^connected/);
+  const counter = await runIn(lab.world, 'nft', ['list', 'counter', 'ip', 'lab', 'small']);
+  expect(counter).toContain('packets 1 ');
 });

@@ -1,6 +1,7 @@
 import { access, mkdir, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { INSTANCE_COUNT } from '../addresses.ts';
 import { NetworkError } from '../network-error.ts';
+import { detachMounts } from './detach-mounts.ts';
 import { describeInstance, type Instance } from './instance.ts';
 import { withRegistryLock } from './registry-lock.ts';
 
@@ -27,6 +28,7 @@ export async function releaseInstance(instance: Instance, root = ROOT): Promise<
   await withRegistryLock(lockFile(root), async () => {
     const owner = (await readOwners(root)).get(instance.index);
     if (owner !== instance.dataDir) return;
+    await detachMounts(instance.runDir);
     await rm(instance.runDir, { recursive: true, force: true });
     await rm(entryFile(root, instance.index), { force: true });
   });
@@ -40,6 +42,7 @@ async function claimIndex(root: string, owner: string): Promise<number> {
   for (let index = 0; index < INSTANCE_COUNT; index += 1) {
     const dataDir = owners.get(index);
     if (dataDir !== undefined && (await exists(dataDir))) continue;
+    await detachMounts(`${root}/${index}`);
     await rm(`${root}/${index}`, { recursive: true, force: true });
     await writeFile(entryFile(root, index), owner, { mode: 0o600 });
     return index;

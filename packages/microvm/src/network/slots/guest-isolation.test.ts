@@ -129,8 +129,17 @@ describe.each([
       ['the gateway as source', '8.8.4.3', (to) => datagram(to, { source: GATEWAY })],
       ['another source MAC', '8.8.4.4', (to) => datagram(to, { sourceMac: '02:00:00:00:00:03' })],
       ['the gateway’s MAC', '8.8.4.5', (to) => datagram(to, { sourceMac: GATEWAY_MAC })],
-      ['a first fragment', '8.8.4.6', (to) => datagram(to, { fragment: 0x2000 })],
-      ['a later fragment', '8.8.4.7', (to) => datagram(to, { fragment: 0x0010 })],
+      [
+        'a datagram in two fragments',
+        '8.8.4.6',
+        (to) => [
+          datagram(to, {
+            fragment: 0x2000,
+            payload: frames.udp(5000, PORT, Buffer.alloc(16)).subarray(0, 8),
+          }),
+          datagram(to, { fragment: 0x0001, payload: Buffer.alloc(16) }),
+        ],
+      ],
       [
         'a source route',
         '8.8.4.8',

@@ -23,6 +23,18 @@ const methods = {
     server.listen(port, address);
     await once(server, 'listening');
   },
+  /** Accepts TCP on a port and keeps the connections open. */
+  async holdTcp(port: number): Promise<void> {
+    const server = createServer((socket) => socket.on('error', () => undefined));
+    server.listen(port, '0.0.0.0');
+    await once(server, 'listening');
+  },
+  /** Connects and keeps the connection open. */
+  async holdOpen(address: string, port: number): Promise<void> {
+    const socket = connect({ host: address, port });
+    await once(socket, 'connect', { signal: AbortSignal.timeout(10_000) });
+    socket.on('error', () => undefined);
+  },
   /** Echoes UDP on an address and notes who came. */
   async listenUdp(port: number, address: string): Promise<void> {
     const socket = createSocket(address.includes(':') ? 'udp6' : 'udp4', (message, from) => {

@@ -1,0 +1,325 @@
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { type Answer, decode, encode, type Packet, type RecordType } from 'dns-packet';
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { reply, type Script, startDnsServer, truncated } from '../testing/dns-server.ts';
+import { rcodeOf } from './dns-codes.ts';
+import { DnsForwarder, type DnsForwarderOptions } from './dns-forwarder.ts';
+import { FrameReader, frame } from './tcp-frames.ts';
+
+const NAME = 'Some.Example.com';
+const a = (data: string, name = NAME): Answer => ({ type: 'A', class: 'IN', name, ttl: 60, data });
+
+/** A forwarder whose only client is this test, with the upstream servers given. */
+async function forward(upstreams: readonly string[], options: Partial<DnsForwarderOptions> = {}) {
+  const port = await freePort();
+  const forwarder = await DnsForwarder.open({
+    ...{ address: '127.0.0.1', port, rate: 1000, burst: 1000 },
+    clientOf: () => 1,
+    upstreams: () => upstreams,
+    ...options,
+  });
+  return { port, [Symbol.asyncDispose]: () => forwarder.close(), forwarder };
+}
+
+async function freePort(): Promise<number> {
+  const socket = createSocket('udp4');
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  const { port } = socket.address();
+  socket.close();
+  return port;
+}
+
+function query(type: string, name = NAME, more: Partial<Packet> = {}): Buffer {
+  const question = { type: type as RecordType, name, class: 'IN' } as const;
+  return encode({ type: 'query', id: 77, flags: 0x100, questions: [question], ...more });
+}
+
+/** Sends a message by UDP and returns the answer, or undefined after `waitMs`. */
+async function askUdp(port: number, message: Buffer, waitMs = 8000) {
+  const socket = createSocket('udp4');
+  try {
+    const answered = once(socket, 'message', { signal: AbortSignal.timeout(waitMs) });
+    const send = () => socket.send(message, port, '127.0.0.1');
+    send();
+    // A busy machine may lose a datagram.
+    const resend = setInterval(send, 1000);
+    const [answer] = await answered.finally(() => clearInterval(resend));
+    return decode(answer);
+  } catch {
+    return undefined;
+  } finally {
+    socket.close();
+  }
+}
+
+async function askTcp(port: number, messages: Buffer[]) {
+  const socket = connect(port, '127.0.0.1');
+  const reader = new FrameReader(65_535);
+  socket.write(Buffer.concat(messages.map(frame)));
+  const answers: Packet[] = [];
+  for await (const chunk of socket) {
+    answers.push(...reader.read(chunk).map((message) => decode(message)));
+    if (answers.length === messages.length) break;
+  }
+  return answers;
+}
+
+async function answerTo(type: string, script: Script, name = NAME) {
+  await using server = await startDnsServer(script);
+  await using forwarder = await forward([server.address]);
+  const packet = await askUdp(forwarder.port, query(type, name));
+  return { packet, asked: server.queries.length };
+}
+
+describe('an answer', () => {
+  test('keeps the question’s id and spelling, and the records asked for', async () => {
+    const { packet } = await answerTo('A', (q) => reply(q, { answers: [a('8.8.8.8')] }));
+    expect(packet).toMatchObject({ id: 77, flag_qr: true, flag_ra: true });
+    expect(packet?.questions).toEqual([{ type: 'A', name: NAME, class: 'IN' }]);
+    expect(packet?.answers).toMatchObject([{ type: 'A', data: '8.8.8.8', ttl: 60 }]);
+  });
+
+  test('loses every address that is not public, and everything that was not asked for', async () => {
+    const { packet } = await answerTo('A', (q) =>
+      reply(q, {
+        answers: [
+          { type: 'CNAME', class: 'IN', name: NAME, ttl: 5, data: 'alias.example.com' },
+          ...['10.0.0.1', '169.254.169.254', '127.0.0.1', '100.64.0.1', '0.0.0.0', '1.1.1.1'].map(
+            (address) => a(address, 'alias.example.com'),
+          ),
+          { type: 'AAAA', class: 'IN', name: NAME, ttl: 5, data: '::1' },
+          { type: 'TXT', class: 'IN', name: NAME, ttl: 5, data: 'x' },
+        ],
+        authorities: [{ type: 'NS', class: 'IN', name: NAME, ttl: 5, data: 'ns.example.com' }],
+        additionals: [a('192.168.0.1', 'ns.example.com')],
+      }),
+    );
+    expect(packet?.answers?.map((record) => record.type)).toEqual(['CNAME', 'A']);
+    expect(packet?.answers?.[1]).toMatchObject({ data: '1.1.1.1' });
+    expect(packet?.authorities).toEqual([]);
+    expect(packet?.additionals).toEqual([]);
+  });
+
+  test('that a name does not exist comes with what says for how long', async () => {
+    const soa = { mname: 'ns.example.com', rname: 'host.example.com', minimum: 60 };
+    const { packet } = await answerTo('A', (q) =>
+      reply(q, {
+        rcode: 3,
+        authorities: [{ type: 'SOA', class: 'IN', name: 'example.com', ttl: 60, data: soa }],
+      }),
+    );
+    expect(rcodeOf(packet?.flags)).toBe(3);
+    expect(packet?.authorities).toMatchObject([{ type: 'SOA', data: { minimum: 60 } }]);
+  });
+
+  test.each(['MX', 'TXT', 'SRV', 'NS', 'PTR', 'CAA', 'CNAME'])(
+    'of type %s passes',
+    async (type) => {
+      const data: Record<string, unknown> = {
+        MX: { preference: 1, exchange: 'mx.example.com' },
+        TXT: ['hello'],
+        SRV: { priority: 1, weight: 1, port: 443, target: 'a.example.com' },
+        NS: 'ns.example.com',
+        PTR: 'host.example.com',
+        CAA: { flags: 0, tag: 'issue', value: 'ca.example.com' },
+        CNAME: 'other.example.com',
+      };
+      const record = { type, class: 'IN', name: NAME, ttl: 5, data: data[type] } as Answer;
+      const { packet } = await answerTo(type, (q) => reply(q, { answers: [record] }));
+      expect(packet?.answers).toMatchObject([{ type }]);
+    },
+  );
+
+  test('too long for UDP comes by TCP, both ways', async () => {
+    const script: Script = (q, transport) =>
+      transport === 'udp'
+        ? truncated(q)
+        : reply(q, { answers: Array.from({ length: 100 }, (_, n) => a(`8.8.4.${n}`)) });
+    await using server = await startDnsServer(script);
+    await using forwarder = await forward([server.address]);
+    const first = await askUdp(forwarder.port, query('A'));
+    expect(first).toMatchObject({ flag_tc: true, answers: [] });
+    const [second] = await askTcp(forwarder.port, [query('A')]);
+    expect(second?.answers).toHaveLength(100);
+  });
+});
+
+describe('without asking anyone', () => {
+  test.each([
+    ['AAAA', NAME, 0],
+    ['UNKNOWN_65', NAME, 0],
+    ['UNKNOWN_64', NAME, 0],
+    ['ANY', NAME, 4],
+    ['AXFR', NAME, 4],
+    ['NULL', NAME, 4],
+    ['A', 'metadata.google.internal', 3],
+    ['PTR', '1.0.0.10.in-addr.arpa', 3],
+  ])('%s of %s is answered with code %i', async (type, name, rcode) => {
+    const { packet, asked } = await answerTo(type, (q) => reply(q), name);
+    expect({ rcode: rcodeOf(packet?.flags), answers: packet?.answers, asked }).toEqual({
+      rcode,
+      answers: [],
+      asked: 0,
+    });
+  });
+
+  test('other classes, other operations and several questions are turned down', async () => {
+    await using server = await startDnsServer((q) => reply(q));
+    await using forwarder = await forward([server.address]);
+    const question = { type: 'TXT', name: 'version.bind' } as const;
+    const codes: (number | undefined)[] = [];
+    for (const more of [
+      { questions: [{ ...question, class: 'CH' as const }] },
+      { flags: 0x2900 },
+      { questions: [question, question] },
+    ]) {
+      codes.push(rcodeOf((await askUdp(forwarder.port, query('TXT', NAME, more)))?.flags));
+    }
+    expect(codes).toEqual([5, 4, 1]);
+    expect(server.queries).toEqual([]);
+  });
+
+  test('a name that reads in two ways is turned down', async () => {
+    await using forwarder = await forward([]);
+    const dotInLabel = query('A', 'evil-example.com');
+    dotInLabel[12 + 5] = 0x2e;
+    const foreignByte = query('A', 'evil-example.com');
+    foreignByte[12 + 5] = 0xff;
+    for (const message of [dotInLabel, foreignByte]) {
+      expect(rcodeOf((await askUdp(forwarder.port, message))?.flags)).toBe(1);
+    }
+  });
+
+  test('a stranger gets nothing', async () => {
+    await using server = await startDnsServer((q) => reply(q));
+    await using forwarder = await forward([server.address], { clientOf: () => undefined });
+    expect(await askUdp(forwarder.port, query('A'), 200)).toBeUndefined();
+    expect(server.queries).toEqual([]);
+  });
+});
+
+describe('a faulty upstream server', () => {
+  test('that does not answer is followed by the next', async () => {
+    await using silent = await startDnsServer(() => undefined);
+    await using good = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
+    await using forwarder = await forward([silent.address, good.address]);
+    const packet = await askUdp(forwarder.port, query('A'));
+    expect(packet?.answers).toHaveLength(1);
+  });
+
+  test('that fails leaves the guest with SERVFAIL, within its patience', async () => {
+    await using failing = await startDnsServer((q) => reply(q, { rcode: 2 }));
+    await using silent = await startDnsServer(() => undefined);
+    const started = performance.now();
+    const servers = [[failing.address], [silent.address], [], ['127.0.0.1:9']];
+    const codes = servers.map(async (upstreams) => {
+      await using forwarder = await forward(upstreams);
+      return rcodeOf((await askUdp(forwarder.port, query('A')))?.flags);
+    });
+    expect(await Promise.all(codes)).toEqual([2, 2, 2, 2]);
+    expect(performance.now() - started).toBeLessThan(6000);
+  });
+
+  test('whose answer is to another question, or is garbage, is not believed', async () => {
+    const scripts: Script[] = [
+      (q) => reply({ ...q, id: (q.id ?? 0) ^ 1 }, { answers: [a('6.6.6.6')] }),
+      (q) =>
+        reply({ ...q, questions: [{ type: 'A', name: 'x.com' }] }, { answers: [a('6.6.6.6')] }),
+      (q) => ({ ...reply(q, { answers: [a('6.6.6.6')] }), type: 'query' }),
+      () => Buffer.from('garbage'),
+    ];
+    const outcomes = await Promise.all(scripts.map((script) => answerTo('A', script)));
+    expect(outcomes.map(({ packet }) => rcodeOf(packet?.flags))).toEqual([2, 2, 2, 2]);
+  });
+});
+
+describe('hostile input', () => {
+  test('random bytes and broken queries never stop the service', async () => {
+    await using server = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
+    await using forwarder = await forward([server.address]);
+    const socket = createSocket('udp4');
+    const valid = query('A');
+    const broken = fc.record({ at: fc.nat(valid.length - 1), byte: fc.nat(255), cut: fc.nat(40) });
+    fc.assert(
+      fc.property(fc.oneof(fc.uint8Array({ maxLength: 600 }), broken), (sample) => {
+        const message = Buffer.from('at' in sample && !ArrayBuffer.isView(sample) ? valid : []);
+        if (ArrayBuffer.isView(sample)) socket.send(sample, forwarder.port, '127.0.0.1');
+        else {
+          message[sample.at] = sample.byte;
+          socket.send(
+            message.subarray(0, message.length - sample.cut),
+            forwarder.port,
+            '127.0.0.1',
+          );
+        }
+      }),
+      { numRuns: 300 },
+    );
+    const packet = await askUdp(forwarder.port, query('A'));
+    expect(packet?.answers).toHaveLength(1);
+    socket.close();
+  });
+
+  test('a TCP stream of nonsense is cut off', async () => {
+    await using forwarder = await forward([]);
+    for (const bytes of [
+      Buffer.from([0, 0]),
+      Buffer.from([0xff, 0xff, 1]),
+      frame(Buffer.from('x')),
+    ]) {
+      const socket = connect(forwarder.port, '127.0.0.1');
+      socket.on('error', () => undefined);
+      socket.write(bytes);
+      await once(socket, 'close');
+    }
+  });
+
+  test('one client’s TCP connections are bounded', async () => {
+    await using server = await startDnsServer((q) => reply(q));
+    await using forwarder = await forward([server.address]);
+    const sockets = Array.from({ length: 8 }, () => connect(forwarder.port, '127.0.0.1'));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    const ninth = connect(forwarder.port, '127.0.0.1');
+    ninth.on('error', () => undefined);
+    await once(ninth, 'close');
+    for (const socket of sockets) socket.destroy();
+  });
+
+  test('queries beyond the rate are refused, and answered again later', async () => {
+    await using server = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
+    await using forwarder = await forward([server.address], { rate: 20, burst: 3 });
+    const answers = await askTcp(
+      forwarder.port,
+      Array.from({ length: 10 }, () => query('A')),
+    );
+    const refused = answers.filter((packet) => rcodeOf(packet.flags) === 5).length;
+    expect(refused).toBeGreaterThan(0);
+    expect(server.queries.length).toBe(10 - refused);
+    const again = async () => rcodeOf((await askTcp(forwarder.port, [query('A')]))[0]?.flags);
+    await expect.poll(again).toBe(0);
+  });
+});
+
+test('closing ends connections and queries under way, and frees the address', async () => {
+  await using silent = await startDnsServer(() => undefined);
+  const { forwarder, port } = await forward([silent.address]);
+  const socket = connect(port, '127.0.0.1');
+  socket.on('error', () => undefined);
+  socket.write(frame(query('A')));
+  await expect.poll(() => silent.queries.length).toBe(1);
+  const closed = once(socket, 'close');
+  await forwarder.close();
+  await closed;
+  await using _again = await forward([], { port });
+});
+
+test('an address in use is told as such', async () => {
+  await using first = await forward([]);
+  await expect(forward([], { port: first.port })).rejects.toMatchObject({
+    code: 'dns_listen_failed',
+  });
+});
