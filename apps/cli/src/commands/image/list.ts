@@ -19,7 +19,7 @@ export function listCommand(): Command {
       const rows = images.map((image) => [
         image.template,
         image.id,
-        image.ready ? 'ready' : 'not ready',
+        image.ready ? 'current' : 'outdated',
         String(image.vcpu),
         formatMib(image.memoryMib),
         formatMib(image.diskMib),

@@ -7,16 +7,13 @@ export async function readyImages(
   progress: Progress,
   signal: AbortSignal,
 ): Promise<void> {
-  const { buildImage, listImages } = await import('@svc/microvm');
-  const present = await listImages(config.imageDir);
-  for (const template of config.templates) {
-    const ready = present.find((image) => image.template === template && image.ready);
+  const { buildImage } = await import('@svc/microvm');
+  const { imageDir, templates } = config;
+  for (const template of templates) {
     await progress.step(
       `image ${template}`,
-      async (note) =>
-        ready ??
-        (await buildImage({ template, imageDir: config.imageDir, onProgress: note }, signal)),
-      ({ id }) => (ready === undefined ? `built ${id}` : id),
+      (note) => buildImage({ template, imageDir, onProgress: note }, signal),
+      ({ id }) => id,
     );
   }
 }

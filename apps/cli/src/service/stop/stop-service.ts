@@ -39,7 +39,7 @@ export async function stopService(
   }
   const lock = await lockDataDirectory(places);
   try {
-    await endLeftovers(config, progress, { keepSandboxes });
+    await endLeftovers(config, places, progress, { keepSandboxes });
   } finally {
     await lock.release();
   }
