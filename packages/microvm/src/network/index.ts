@@ -1,4 +1,5 @@
 export { GUEST_LINK } from './guest-link.ts';
+export { diagnoseHost, type NetworkFinding } from './host/diagnose-host.ts';
 export { claimInstance, releaseInstance } from './instance/claim-instance.ts';
 export type { Instance } from './instance/instance.ts';
 export { NetworkError, type NetworkErrorCode } from './network-error.ts';

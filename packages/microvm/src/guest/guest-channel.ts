@@ -1,0 +1,169 @@
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { PassThrough, type Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { withDeadline } from '@svc/service-kit/process';
+import { type MicrovmDownload, MicrovmError } from '../facade.ts';
+import { type ChannelAddress, openChannelConnection, readAnswer } from './channel-connection.ts';
+import { exactly } from './exactly.ts';
+import type { GuestIdentity } from './identity.ts';
+
+const REQUEST_MS = 15_000;
+/** A transfer that moves nothing for so long is given up. */
+const STALL_MS = 60_000;
+const END_OF_CONTENT = Buffer.alloc(4);
+
+/**
+ * Our end of the channel to the guest's own daemon: identity, clock, files, the end of commands. Each
+ * request has a connection of its own, so that a long transfer holds up nothing.
+ */
+export class GuestChannel {
+  readonly #address: ChannelAddress;
+  #token: string;
+
+  constructor(address: ChannelAddress, token = '') {
+    this.#address = address;
+    this.#token = token;
+  }
+
+  /** Gives a restored guest its identity; until then it serves nothing else. */
+  async identify(
+    identity: GuestIdentity,
+    authorizedKey: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await this.#call(
+      {
+        op: 'identify',
+        hostname: identity.hostname,
+        machine_id: identity.machineId,
+        entropy: identity.entropy.toString('base64'),
+        host_key: identity.hostKey.file.toString('base64'),
+        authorized_key: `${authorizedKey}\n`,
+        new_token: identity.token,
+        time: Date.now() / 1000,
+      },
+      signal,
+    );
+    this.#token = identity.token;
+  }
+
+  async setClock(signal: AbortSignal): Promise<void> {
+    await this.#call({ op: 'clock', time: Date.now() / 1000 }, signal);
+  }
+
+  async setName(hostname: string, signal: AbortSignal): Promise<void> {
+    await this.#call({ op: 'name', hostname }, signal);
+  }
+
+  /** Lets the root file system fill the disk, after the disk has grown. */
+  async growRoot(signal: AbortSignal): Promise<void> {
+    await this.#call({ op: 'grow' }, signal);
+  }
+
+  /** Kills every process of the command that was started with this mark. */
+  async kill(execId: string, signal: AbortSignal): Promise<void> {
+    await this.#call({ op: 'kill', exec_id: execId }, signal);
+  }
+
+  async ping(signal: AbortSignal): Promise<void> {
+    await this.#call({ op: 'ping' }, signal);
+  }
+
+  /** Streams `source` into a file, which appears under its name when it is complete. */
+  async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
+    const socket = await this.#open({ op: 'put', path }, signal);
+    try {
+      socket.setTimeout(STALL_MS, () => socket.destroy(stalled()));
+      const answered = readAnswer(socket, signal);
+      // Handled below; a guest that refuses early must not end us as an unhandled rejection.
+      answered.catch(() => undefined);
+      await sendChunks(socket, source, signal);
+      await answered;
+    } finally {
+      socket.destroy();
+    }
+  }
+
+  /** Opens a file for reading. The stream fails when the guest sends fewer bytes than it said. */
+  async download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {
+    const socket = await this.#open({ op: 'get', path }, signal);
+    try {
+      const { size } = await readAnswer(socket, withDeadline(signal, REQUEST_MS));
+      if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
+        throw new MicrovmError('internal', 'the guest does not speak its protocol');
+      }
+      socket.setTimeout(STALL_MS, () => socket.destroy(stalled()));
+      return { size, stream: contentOf(socket, size, signal) };
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
+  }
+
+  async #call(request: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void> {
+    const deadline = withDeadline(signal, REQUEST_MS);
+    try {
+      const socket = await this.#open(request, deadline);
+      try {
+        await readAnswer(socket, deadline);
+      } finally {
+        socket.destroy();
+      }
+    } catch (error) {
+      if (!deadline.aborted || signal.aborted) throw error;
+      throw new MicrovmError('timeout', 'the guest does not answer', { cause: error });
+    }
+  }
+
+  async #open(request: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Socket> {
+    const socket = await openChannelConnection(this.#address, withDeadline(signal, REQUEST_MS));
+    socket.on('error', () => socket.destroy());
+    socket.write(`${JSON.stringify({ ...request, token: this.#token })}\n`);
+    return socket;
+  }
+}
+
+async function sendChunks(socket: Socket, source: Readable, signal: AbortSignal): Promise<void> {
+  for await (const chunk of source) {
+    signal.throwIfAborted();
+    const data = chunk as Buffer;
+    if (data.length === 0) continue;
+    const length = Buffer.alloc(4);
+    length.writeUInt32BE(data.length);
+    socket.cork();
+    socket.write(length);
+    const ready = socket.write(data);
+    socket.uncork();
+    if (socket.destroyed) throw new MicrovmError('vm_gone', 'the guest closed its channel');
+    if (!ready) await drained(socket, signal);
+  }
+  socket.write(END_OF_CONTENT);
+}
+
+async function drained(socket: Socket, signal: AbortSignal): Promise<void> {
+  const settled = new AbortController();
+  const either = AbortSignal.any([signal, settled.signal]);
+  try {
+    await Promise.race([
+      once(socket, 'drain', { signal: either }),
+      once(socket, 'close', { signal: either }),
+    ]);
+  } finally {
+    settled.abort();
+  }
+}
+
+function contentOf(socket: Socket, size: number, signal: AbortSignal): Readable {
+  const output = new PassThrough({ highWaterMark: 1 << 20 });
+  // The reader of `output` sees the failure; nobody else waits for the pipeline.
+  pipeline(socket, exactly(size), output, { signal }).catch((error: unknown) => {
+    output.destroy(error instanceof Error ? error : new Error(String(error)));
+  });
+  output.once('close', () => socket.destroy());
+  return output;
+}
+
+function stalled(): MicrovmError {
+  return new MicrovmError('timeout', 'the transfer stands still');
+}

@@ -1,0 +1,109 @@
+import { randomUUID } from 'node:crypto';
+import { constants } from 'node:os';
+import type { ClientChannel } from 'ssh2';
+import { MicrovmError, type MicrovmExecRequest, type MicrovmExecResult } from '../facade.ts';
+import { execScript } from './exec-script.ts';
+import type { GuestChannel } from './guest-channel.ts';
+import type { SshChannel } from './ssh-channel.ts';
+
+const HOME = '/root';
+/** How long a killed command may take to leave its channel. */
+const KILLED_MS = 5000;
+
+export interface RunCommandOptions {
+  readonly ssh: SshChannel;
+  readonly channel: GuestChannel;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Runs a command over SSH. Aborting kills every process it started, and throws the signal's reason. */
+export async function runCommand(
+  { ssh, channel, env }: RunCommandOptions,
+  request: MicrovmExecRequest,
+  signal: AbortSignal,
+): Promise<MicrovmExecResult> {
+  const execId = randomUUID();
+  const script = execScript({
+    execId,
+    command: request.command,
+    cwd: request.cwd ?? HOME,
+    env: { ...env, ...request.env },
+  });
+  const stream = await ssh.exec(script, signal);
+  const ended = exitOf(stream);
+  stream.end();
+  const outputs = Promise.all([
+    deliver(stream, 'stdout', request, signal),
+    deliver(stream.stderr, 'stderr', request, signal),
+  ]);
+  // Handled below; until then a failure must not count as unhandled.
+  outputs.catch(() => undefined);
+  const aborted = Promise.withResolvers<never>();
+  aborted.promise.catch(() => undefined);
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    const work = Promise.all([ended, outputs]);
+    const [exitCode] = await Promise.race([work, aborted.promise]);
+    return { exitCode };
+  } catch (error) {
+    await endCommand(channel, stream, execId, ended);
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+async function deliver(
+  source: AsyncIterable<Buffer>,
+  name: 'stdout' | 'stderr',
+  { onOutput }: MicrovmExecRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const chunk of source) {
+    if (signal.aborted) return;
+    await onOutput(name, chunk);
+  }
+}
+
+/** Settles with the exit code when the channel is closed. */
+function exitOf(stream: ClientChannel): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  let exitCode: number | undefined;
+  stream.once('exit', (code: number | null, signalName?: string) => {
+    exitCode = code ?? 128 + signalNumber(signalName);
+  });
+  stream.once('close', () => {
+    if (exitCode !== undefined) resolve(exitCode);
+    else reject(new MicrovmError('vm_gone', 'the connection to the guest was lost'));
+  });
+  promise.catch(() => undefined);
+  return promise;
+}
+
+function signalNumber(name = ''): number {
+  const full = (name.startsWith('SIG') ? name : `SIG${name}`) as NodeJS.Signals;
+  return constants.signals[full] ?? 0;
+}
+
+/** Kills the command's processes; when the guest does not help, the channel is closed all the same. */
+async function endCommand(
+  channel: GuestChannel,
+  stream: ClientChannel,
+  execId: string,
+  ended: Promise<number>,
+): Promise<void> {
+  const deadline = AbortSignal.timeout(KILLED_MS);
+  try {
+    await channel.kill(execId, deadline);
+  } catch (error) {
+    if (!(error instanceof MicrovmError) && !deadline.aborted) throw error;
+  } finally {
+    stream.close();
+  }
+  const expired = new Promise((resolve) =>
+    deadline.addEventListener('abort', resolve, { once: true }),
+  );
+  await Promise.race([ended.catch(() => undefined), expired]);
+}

@@ -1,0 +1,133 @@
+import { SingleFlight, withDeadline } from '@svc/service-kit/process';
+import { Client, type ClientChannel } from 'ssh2';
+import { MicrovmError } from '../facade.ts';
+
+const CONNECT_MS = 30_000;
+const OPEN_MS = 30_000;
+const RETRY_PAUSE_MS = 50;
+
+export interface SshChannelOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly privateKey: string;
+  /** The host key that the guest was given, in SSH's wire format. Another one is refused. */
+  readonly hostKey: Buffer;
+}
+
+/** One SSH connection to the guest, held open; opened again when the guest dropped it. */
+export class SshChannel {
+  readonly #options: SshChannelOptions;
+  readonly #connecting = new SingleFlight<'connect', Client>();
+  #client: Client | undefined;
+  #closed = false;
+
+  constructor(options: SshChannelOptions) {
+    this.#options = options;
+  }
+
+  /** Connects unless connected. Throws `vm_gone` when the guest cannot be reached in time. */
+  async connect(signal: AbortSignal): Promise<void> {
+    await this.#ready(signal);
+  }
+
+  /** Starts a command. Several run beside each other on the one connection. */
+  async exec(command: string, signal: AbortSignal): Promise<ClientChannel> {
+    const client = await this.#ready(signal);
+    const deadline = withDeadline(signal, OPEN_MS);
+    const { promise, resolve, reject } = Promise.withResolvers<ClientChannel>();
+    const abort = () => reject(deadline.reason);
+    deadline.addEventListener('abort', abort, { once: true });
+    client.exec(command, (error, channel) => {
+      if (error !== undefined) reject(cannot('start the command', error));
+      else if (deadline.aborted) channel.close();
+      else resolve(channel);
+    });
+    try {
+      return await promise;
+    } finally {
+      deadline.removeEventListener('abort', abort);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#client?.destroy();
+    this.#client = undefined;
+  }
+
+  async #ready(signal: AbortSignal): Promise<Client> {
+    if (this.#closed) throw new MicrovmError('vm_gone', 'the sandbox has ended');
+    if (this.#client !== undefined) return this.#client;
+    return abortable(
+      this.#connecting.run('connect', () => this.#open()),
+      signal,
+    );
+  }
+
+  /** Several may wait for it, so it has a deadline of its own and no caller's signal. */
+  async #open(): Promise<Client> {
+    const deadline = performance.now() + CONNECT_MS;
+    for (;;) {
+      try {
+        const client = await connectOnce(this.#options, deadline - performance.now());
+        if (this.#closed) {
+          client.destroy();
+          throw new MicrovmError('vm_gone', 'the sandbox has ended');
+        }
+        this.#client = client;
+        client.once('close', () => {
+          if (this.#client === client) this.#client = undefined;
+        });
+        return client;
+      } catch (error) {
+        if (this.#closed || performance.now() + RETRY_PAUSE_MS > deadline) {
+          throw cannot('connect to the guest', error);
+        }
+        await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
+      }
+    }
+  }
+}
+
+function connectOnce(options: SshChannelOptions, readyTimeout: number): Promise<Client> {
+  const { host, port, privateKey, hostKey } = options;
+  const { promise, resolve, reject } = Promise.withResolvers<Client>();
+  const client = new Client();
+  client.once('ready', () => resolve(client));
+  // Also after it was ready: the close event follows, and that is what counts.
+  client.on('error', (error) => {
+    client.destroy();
+    reject(error);
+  });
+  client.once('close', () => reject(new Error('the guest closed the connection')));
+  client.connect({
+    host,
+    port,
+    username: 'root',
+    readyTimeout: Math.max(1, readyTimeout),
+    // Asking without a key first would cost a round trip.
+    authHandler: ['publickey'],
+    privateKey,
+    algorithms: { serverHostKey: ['ssh-ed25519'], kex: ['curve25519-sha256'] },
+    hostVerifier: (key: Buffer) => key.equals(hostKey),
+  });
+  return promise;
+}
+
+async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  const { promise, reject } = Promise.withResolvers<never>();
+  const abort = () => reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+function cannot(what: string, cause: unknown): MicrovmError {
+  if (cause instanceof MicrovmError) return cause;
+  const words = cause instanceof Error ? cause.message : String(cause);
+  return new MicrovmError('vm_gone', `cannot ${what}: ${words}`, { cause });
+}

@@ -1,0 +1,38 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { FileLockedError, lockFile } from '@svc/service-kit/process';
+
+const RETRY_MS = 500;
+
+export interface BuildLockOptions {
+  readonly template: string;
+  readonly imageDir: string;
+  readonly onProgress: (line: string) => void;
+}
+
+/** Runs `work` while no other process of this machine builds the same thing, waiting for it if one does. */
+export async function withBuildLock<T>(
+  { template, imageDir, onProgress }: BuildLockOptions,
+  name: string,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
+  const locks = join(imageDir, '.locks');
+  await mkdir(locks, { recursive: true });
+  const path = join(locks, `${template}-${name}`);
+  for (;;) {
+    try {
+      const lock = await lockFile(path);
+      try {
+        return await work();
+      } finally {
+        await lock.release();
+      }
+    } catch (error) {
+      if (!(error instanceof FileLockedError)) throw error;
+    }
+    onProgress('waiting for another build of the same image');
+    await sleep(RETRY_MS, undefined, { signal });
+  }
+}

@@ -1,0 +1,171 @@
+import { chmod, chown, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { Environment } from '../environment.ts';
+import { GuestChannel } from '../guest/guest-channel.ts';
+import { createIdentity } from '../guest/identity.ts';
+import { runCommand } from '../guest/run-command.ts';
+import { SshChannel } from '../guest/ssh-channel.ts';
+import { GUEST_LINK } from '../network/index.ts';
+import { openEnvironment } from '../open-environment.ts';
+import { resourceLimits } from '../vm/resource-limits.ts';
+import type { VmShape } from '../vmm/vmm.ts';
+import type { BuildImageOptions } from './build-image.ts';
+import { withBuildLock } from './build-lock.ts';
+import type { Image } from './image.ts';
+import { snapshotDirectory, snapshotExists } from './snapshot-directory.ts';
+
+const BOOT_MS = 180_000;
+const WARM_UP_MS = 120_000;
+const silentLogger = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+/**
+ * Boots the image once in the given shape, warms it up, and freezes it, unless that has been done on
+ * this machine. It runs in an instance of its own, as confined as any sandbox.
+ */
+export async function buildSnapshot(
+  image: Image,
+  shape: VmShape,
+  options: Omit<BuildImageOptions, 'template'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { imageDir } = options;
+  const builds = join(imageDir, '.build');
+  await mkdir(builds, { recursive: true });
+  const lockOptions = { ...options, template: image.template };
+  const lockName = `${image.id}-${shape.vcpu}x${shape.memoryMib}`;
+  await withBuildLock(lockOptions, lockName, signal, async () => {
+    const work = await mkdtemp(join(builds, `snapshot-${lockName}-`));
+    try {
+      const environment = await openEnvironment(
+        { dataDir: work, imageDir, logger: silentLogger, slotStock: 1 },
+        signal,
+      );
+      try {
+        const { snapshotKey } = environment.vmm;
+        if (await snapshotExists(image, snapshotKey, shape)) return;
+        options.onProgress('booting it once, to freeze it');
+        const frozen = await bootAndFreeze(environment, image, shape, options.onProgress, signal);
+        const target = snapshotDirectory(image, snapshotKey, shape);
+        await mkdir(dirname(target), { recursive: true });
+        await rename(frozen, target);
+      } finally {
+        await environment.close({ keep: [] });
+      }
+    } finally {
+      await rm(work, { recursive: true, force: true });
+    }
+  });
+}
+
+/** Returns the directory that holds `memory`, `state` and `disk.qcow2`, and nothing else. */
+async function bootAndFreeze(
+  { slots, jail, vmm, sshKey }: Environment,
+  image: Image,
+  shape: VmShape,
+  onProgress: (line: string) => void,
+  signal: AbortSignal,
+): Promise<string> {
+  const id = 'm_build';
+  const slot = await slots.take(signal);
+  try {
+    await jail.prepare(id, slot);
+    const confinement = jail.confine(id, slot, resourceLimits(shape));
+    const vm = await vmm.boot(
+      {
+        ...shape,
+        confinement,
+        kernel: jail.imagePath(image.kernelPath),
+        initrd: jail.imagePath(image.initrdPath),
+        rootfs: jail.imagePath(image.rootfsPath),
+      },
+      signal,
+    );
+    try {
+      await warmUp(slot.host, sshKey, image.warmUp, onProgress, signal);
+      onProgress('freezing it');
+      await vm.freeze(signal);
+    } finally {
+      await vm.kill();
+    }
+    const { directory } = confinement;
+    await rm(join(directory, 'qmp'), { force: true });
+    for (const name of ['memory', 'state', 'disk.qcow2']) {
+      await chown(join(directory, name), 0, 0);
+      await chmod(join(directory, name), 0o644);
+    }
+    await chown(directory, 0, 0);
+    await chmod(directory, 0o755);
+    return directory;
+  } finally {
+    await slots.release(slot);
+  }
+}
+
+/** Runs the warm-up commands under an identity that is then taken away again. */
+async function warmUp(
+  host: string,
+  sshKey: Environment['sshKey'],
+  commands: readonly string[],
+  onProgress: (line: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const [sshPort, channelPort] = GUEST_LINK.guestPorts;
+  const identity = createIdentity('sandbox');
+  const channel = new GuestChannel({ host, port: channelPort });
+  await waitForGuest(
+    channel,
+    identity,
+    sshKey.publicKey,
+    AbortSignal.any([signal, AbortSignal.timeout(BOOT_MS)]),
+  );
+  const ssh = new SshChannel({
+    host,
+    port: sshPort,
+    privateKey: sshKey.privateKey,
+    hostKey: identity.hostKey.publicKey,
+  });
+  const deadline = AbortSignal.any([signal, AbortSignal.timeout(WARM_UP_MS)]);
+  const run = (command: string) =>
+    runCommand({ ssh, channel, env: {} }, { command, onOutput: () => undefined }, deadline);
+  try {
+    for (const command of commands) {
+      onProgress(`warming up: ${command}`);
+      const { exitCode } = await run(command);
+      if (exitCode !== 0) throw new Error(`the image cannot run ${command}: status ${exitCode}`);
+    }
+    await run(FORGET);
+  } finally {
+    ssh.close();
+  }
+}
+
+/** Undoes the identity; the daemon, started anew without one, waits for the next. */
+const FORGET = `
+rm -f /etc/dropbear/*_host_key /root/.ssh/authorized_keys /run/svc/token /root/.bash_history
+: >/etc/machine-id
+rm -rf /tmp/* /var/tmp/*
+sync
+pkill -KILL -f /usr/lib/svc/guestd
+until python3 -c 'import socket; socket.create_connection(("127.0.0.1", 7000), 1)'; do sleep 0.2; done
+fstrim / || true
+sync
+`;
+
+async function waitForGuest(
+  channel: GuestChannel,
+  identity: ReturnType<typeof createIdentity>,
+  publicKey: string,
+  signal: AbortSignal,
+): Promise<void> {
+  for (;;) {
+    try {
+      await channel.identify(identity, publicKey, signal);
+      return;
+    } catch (error) {
+      signal.throwIfAborted();
+      // Until the guest has an address, what it is sent gets lost.
+      if (!(error instanceof Error)) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

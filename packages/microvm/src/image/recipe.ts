@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { MicrovmError } from '../facade.ts';
+
+/** Where the recipes lie: one folder a template, and what all of them share. */
+const IMAGES = fileURLToPath(new URL('../../../../images/', import.meta.url));
+const SHARED = ['kernel'];
+/** Raise it when the builder makes something else of the same recipe. */
+const BUILDER = 1;
+const ID_LENGTH = 12;
+
+/** The contents of a template's `image.json`. */
+export interface RecipeSettings {
+  readonly suite: string;
+  readonly packages: readonly string[];
+  readonly vcpu: number;
+  readonly memoryMib: number;
+  readonly diskMib: number;
+  readonly warmUp: readonly string[];
+}
+
+export interface Recipe extends RecipeSettings {
+  readonly template: string;
+  /** Digest of everything that the image is made of. */
+  readonly id: string;
+  readonly folder: string;
+  readonly kernelFolder: string;
+}
+
+/** Reads a template's recipe. Throws `unknown_template`. */
+export async function readRecipe(template: string): Promise<Recipe> {
+  const folder = join(IMAGES, template);
+  if (!(await recipeNames()).includes(template)) {
+    throw new MicrovmError('unknown_template', `there is no recipe for the image ${template}`);
+  }
+  const settings: RecipeSettings = JSON.parse(await readFile(join(folder, 'image.json'), 'utf8'));
+  const kernelFolder = join(IMAGES, 'kernel');
+  const hash = createHash('sha256').update(`${BUILDER} ${process.arch}`);
+  for (const root of [folder, kernelFolder]) {
+    for (const file of await filesIn(root)) {
+      const { mode } = await stat(join(root, file));
+      hash.update(`\0${file}\0${mode & 0o111}\0`).update(await readFile(join(root, file)));
+    }
+  }
+  return {
+    ...settings,
+    template,
+    folder,
+    kernelFolder,
+    id: hash.digest('hex').slice(0, ID_LENGTH),
+  };
+}
+
+/** The templates that there are recipes for. */
+export async function recipeNames(): Promise<string[]> {
+  const entries = await readdir(IMAGES, { withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isDirectory() && !SHARED.includes(entry.name))
+    .map(({ name }) => name);
+}
+
+async function filesIn(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile() && !entry.parentPath.includes('node_modules'))
+    .map((entry) => join(entry.parentPath, entry.name).slice(folder.length + 1))
+    .sort();
+}

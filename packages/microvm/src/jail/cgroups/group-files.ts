@@ -1,0 +1,49 @@
+import { mkdir, readdir, rmdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const REMOVE_ATTEMPTS = 50;
+const REMOVE_PAUSE_MS = 20;
+
+/** Processor quota is counted in this period, in microseconds. */
+export const CPU_PERIOD_US = 100_000;
+
+/** Makes a group and writes its control files. */
+export async function makeGroup(
+  path: string,
+  files: Readonly<Record<string, string | number>>,
+): Promise<void> {
+  await mkdir(path, { recursive: true });
+  for (const [name, value] of Object.entries(files)) {
+    await writeFile(join(path, name), String(value));
+  }
+}
+
+/** Removes a group; the kernel holds it for a moment after its last process ended. */
+export async function removeGroup(path: string): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await rmdir(path);
+      return;
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOENT') return;
+      if (code !== 'EBUSY' || attempt >= REMOVE_ATTEMPTS) throw error;
+    }
+    await sleep(REMOVE_PAUSE_MS);
+  }
+}
+
+/** Removes a group and the groups directly in it. */
+export async function removeTree(path: string): Promise<void> {
+  let entries: string[] = [];
+  try {
+    const found = await readdir(path, { withFileTypes: true });
+    entries = found.filter((entry) => entry.isDirectory()).map((entry) => entry.name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
+    throw error;
+  }
+  for (const entry of entries) await removeGroup(join(path, entry));
+  await removeGroup(path);
+}

@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import { statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { MicrovmLogger } from './environment.ts';
+import {
+  type ImageInfo,
+  type Microvm,
+  MicrovmError,
+  type MicrovmHost,
+  type RestoreRequest,
+} from './facade.ts';
+import { buildSnapshot } from './image/build-snapshot.ts';
+import type { Image } from './image/image.ts';
+import { describeImage } from './image/image-info.ts';
+import { readImage } from './image/image-store.ts';
+import { readRecipe, recipeNames } from './image/recipe.ts';
+import { snapshotExists } from './image/snapshot-directory.ts';
+import { type OpenEnvironment, openEnvironment } from './open-environment.ts';
+import { adoptMicrovms, livingRecords } from './vm/adopt-microvms.ts';
+import type { LiveMicrovm } from './vm/live-microvm.ts';
+import { restoreMicrovm } from './vm/restore-microvm.ts';
+import type { VmRecord } from './vm/vm-record.ts';
+
+const MIB = 1024 * 1024;
+
+export interface OpenMicrovmHostOptions {
+  readonly dataDir: string;
+  readonly imageDir: string;
+  readonly logger: MicrovmLogger;
+}
+
+/** Opens the micro-VMs of one data directory. One at a time on each; needs root. */
+export async function openMicrovmHost(
+  { dataDir, imageDir, logger }: OpenMicrovmHostOptions,
+  signal: AbortSignal,
+): Promise<MicrovmHost> {
+  const living = await livingRecords(join(dataDir, 'vms'));
+  const keepSlots = living.map(({ slot }) => slot);
+  const environment = await openEnvironment({ dataDir, imageDir, logger, keepSlots }, signal);
+  return new LocalMicrovmHost(environment, dataDir, living);
+}
+
+class LocalMicrovmHost implements MicrovmHost {
+  readonly accelerator: 'kvm' | 'tcg';
+  readonly #environment: OpenEnvironment;
+  readonly #dataDir: string;
+  readonly #living: readonly VmRecord[];
+  readonly #microvms = new Map<LiveMicrovm, number>();
+  readonly #closing = new AbortController();
+
+  constructor(environment: OpenEnvironment, dataDir: string, living: readonly VmRecord[]) {
+    this.#environment = environment;
+    this.#dataDir = dataDir;
+    this.#living = living;
+    this.accelerator = environment.vmm.accelerator;
+  }
+
+  async images(): Promise<ImageInfo[]> {
+    const infos: ImageInfo[] = [];
+    for (const template of await recipeNames()) {
+      const image = await this.#currentImage(template);
+      if (image === undefined) continue;
+      const { snapshotKey } = this.#environment.vmm;
+      infos.push(describeImage(image, await snapshotExists(image, snapshotKey, image)));
+    }
+    return infos;
+  }
+
+  async restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm> {
+    const image = await this.#currentImage(request.template);
+    if (image === undefined) {
+      throw new MicrovmError('unknown_template', `the image ${request.template} is not built here`);
+    }
+    const either = AbortSignal.any([signal, this.#closing.signal]);
+    await this.#ensureSnapshot(image, request, either);
+    const microvm = await restoreMicrovm(this.#environment, image, request, either);
+    this.#hold(microvm);
+    return microvm;
+  }
+
+  async adopt(signal: AbortSignal): Promise<Microvm[]> {
+    const adopted = await adoptMicrovms(this.#environment, this.#living, signal);
+    for (const microvm of adopted) this.#hold(microvm);
+    return adopted;
+  }
+
+  memoryAvailableMib(): number {
+    const info = readFileSync('/proc/meminfo', 'utf8');
+    return Math.floor(Number(/^MemAvailable:\s+(\d+) kB/m.exec(info)?.[1] ?? 0) / 1024);
+  }
+
+  async diskAvailableMib(): Promise<number> {
+    const { bavail, bsize } = await statfs(this.#dataDir);
+    return Math.floor((bavail * bsize) / MIB);
+  }
+
+  async close({ keepVms }: { readonly keepVms: boolean }): Promise<void> {
+    this.#closing.abort(new MicrovmError('aborted', 'the service is shutting down'));
+    const microvms = [...this.#microvms.keys()];
+    if (keepVms) for (const microvm of microvms) microvm.detach();
+    else await Promise.all(microvms.map((microvm) => microvm.destroy()));
+    await this.#environment.close({ keep: keepVms ? [...this.#microvms.values()] : [] });
+  }
+
+  #hold(microvm: LiveMicrovm): void {
+    this.#microvms.set(microvm, microvm.slotIndex);
+    void microvm.released.then(() => this.#microvms.delete(microvm));
+  }
+
+  async #currentImage(template: string): Promise<Image | undefined> {
+    if (!(await recipeNames()).includes(template)) return undefined;
+    const { id } = await readRecipe(template);
+    return readImage(this.#environment.imageDir, template, id);
+  }
+
+  /** A shape that nobody asked for before on this machine is booted and frozen first. */
+  async #ensureSnapshot(image: Image, request: RestoreRequest, signal: AbortSignal): Promise<void> {
+    const { vmm, imageDir, logger } = this.#environment;
+    const shape = {
+      vcpu: request.vcpu ?? image.vcpu,
+      memoryMib: request.memoryMib ?? image.memoryMib,
+    };
+    if (await snapshotExists(image, vmm.snapshotKey, shape)) return;
+    logger.info({ template: image.template, ...shape }, 'freezing the image in a new shape');
+    await buildSnapshot(image, shape, { imageDir, onProgress: () => undefined }, signal);
+  }
+}

@@ -1,0 +1,205 @@
+import { readFile } from 'node:fs/promises';
+import type { Readable } from 'node:stream';
+import pLimit from 'p-limit';
+import {
+  type Microvm,
+  type MicrovmDownload,
+  MicrovmError,
+  type MicrovmExecRequest,
+  type MicrovmExecResult,
+  type PersonalizeOptions,
+} from '../facade.ts';
+import { GuestChannel } from '../guest/guest-channel.ts';
+import { runCommand } from '../guest/run-command.ts';
+import { SshChannel } from '../guest/ssh-channel.ts';
+import { GUEST_LINK, type NetworkSlot } from '../network/index.ts';
+import type { VmProcess } from '../vmm/vmm.ts';
+import { type VmRecord, writeVmRecord } from './vm-record.ts';
+
+/** Share of one core that each vCPU may use. */
+export const CPU_FRACTION = 1;
+
+const CLOCK_TICKS_PER_SECOND = 100;
+const UPDATE_MS = 10_000;
+const [SSH_PORT, CHANNEL_PORT] = GUEST_LINK.guestPorts;
+
+export interface LiveMicrovmOptions {
+  readonly directory: string;
+  readonly record: VmRecord;
+  readonly slot: NetworkSlot;
+  readonly process: VmProcess;
+  readonly privateKey: string;
+  readonly paused: boolean;
+  /** Takes away everything the VM held; its process has ended. */
+  readonly release: () => Promise<void>;
+}
+
+/** A VM whose process lives, with its two channels. */
+export class LiveMicrovm implements Microvm {
+  readonly exited: Promise<{ reason: string }>;
+  /** Settles (never rejects) when everything the VM held has been given back. */
+  readonly released: Promise<void>;
+  paused: boolean;
+  readonly #options: LiveMicrovmOptions;
+  readonly #ssh: SshChannel;
+  readonly #channel: GuestChannel;
+  /** One change of the record, or of running and paused, at a time. */
+  readonly #oneAtATime = pLimit(1);
+  #record: VmRecord;
+  #destroying: Promise<void> | undefined;
+  readonly #markReleased: () => void;
+
+  constructor(options: LiveMicrovmOptions) {
+    this.#options = options;
+    this.#record = options.record;
+    this.paused = options.paused;
+    const { host } = options.slot;
+    this.#channel = new GuestChannel({ host, port: CHANNEL_PORT }, options.record.token);
+    this.#ssh = new SshChannel({
+      host,
+      port: SSH_PORT,
+      privateKey: options.privateKey,
+      hostKey: Buffer.from(options.record.hostKey, 'base64'),
+    });
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.released = promise;
+    this.#markReleased = resolve;
+    this.exited = options.process.exited.then(() => {
+      this.#ssh.close();
+      return { reason: this.#destroying === undefined ? 'the VM process ended' : 'destroyed' };
+    });
+  }
+
+  get id(): string {
+    return this.#record.id;
+  }
+  get template(): string {
+    return this.#record.template;
+  }
+  get image(): string {
+    return this.#record.rootfs;
+  }
+  get vcpu(): number {
+    return this.#record.vcpu;
+  }
+  get memoryMib(): number {
+    return this.#record.memoryMib;
+  }
+  get diskMib(): number {
+    return this.#record.diskMib;
+  }
+  get cpuFraction(): number {
+    return CPU_FRACTION;
+  }
+  get host(): string {
+    return this.#options.slot.host;
+  }
+  get hostPort(): number {
+    return SSH_PORT;
+  }
+  get labels(): Record<string, unknown> {
+    return { ...this.#record.labels };
+  }
+
+  get slotIndex(): number {
+    return this.#options.slot.index;
+  }
+
+  /** Opens the SSH connection, which every command then uses. */
+  async connect(signal: AbortSignal): Promise<void> {
+    await this.#ssh.connect(signal);
+  }
+
+  async label(data: Record<string, unknown>): Promise<void> {
+    await this.#update({ labels: data });
+  }
+
+  async personalize({ hostname, env }: PersonalizeOptions, signal: AbortSignal): Promise<void> {
+    await this.#channel.setName(hostname, signal);
+    await this.#update({ env });
+  }
+
+  async exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult> {
+    this.#assertLives();
+    const { env } = this.#record;
+    return runCommand({ ssh: this.#ssh, channel: this.#channel, env }, request, signal);
+  }
+
+  async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
+    this.#assertLives();
+    await this.#channel.upload(path, source, signal);
+  }
+
+  async download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {
+    this.#assertLives();
+    return this.#channel.download(path, signal);
+  }
+
+  async pause(signal: AbortSignal): Promise<void> {
+    await this.#oneAtATime(async () => {
+      this.#assertLives();
+      if (this.paused) return;
+      await wrap('pause_failed', () => this.#options.process.pause(signal));
+      this.paused = true;
+    });
+  }
+
+  async resume(signal: AbortSignal): Promise<void> {
+    await this.#oneAtATime(async () => {
+      this.#assertLives();
+      if (!this.paused) return;
+      await wrap('resume_failed', () => this.#options.process.resume(signal));
+      this.paused = false;
+      // Its clock stood still meanwhile.
+      await this.#channel.setClock(AbortSignal.timeout(UPDATE_MS));
+    });
+  }
+
+  async cpuSeconds(): Promise<number> {
+    const { pid } = this.#record.process;
+    const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
+    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+  }
+
+  destroy(): Promise<void> {
+    this.#destroying ??= this.#end();
+    return this.#destroying;
+  }
+
+  /** Lets go of the VM without ending it. */
+  detach(): void {
+    this.#ssh.close();
+    this.#options.process.detach();
+  }
+
+  async #end(): Promise<void> {
+    this.#ssh.close();
+    await this.#options.process.kill();
+    // A record that is being written would come back after the directory is gone.
+    await this.#oneAtATime(() => this.#options.release());
+    this.#markReleased();
+  }
+
+  async #update(change: Partial<VmRecord>): Promise<void> {
+    await this.#oneAtATime(async () => {
+      this.#assertLives();
+      const record = { ...this.#record, ...change };
+      await writeVmRecord(this.#options.directory, record);
+      this.#record = record;
+    });
+  }
+
+  #assertLives(): void {
+    if (this.#destroying !== undefined) throw new MicrovmError('vm_gone', 'the sandbox has ended');
+  }
+}
+
+async function wrap(code: 'pause_failed' | 'resume_failed', work: () => Promise<void>) {
+  try {
+    await work();
+  } catch (error) {
+    const words = error instanceof Error ? error.message : String(error);
+    throw new MicrovmError(code, words, { cause: error });
+  }
+}

@@ -1,0 +1,82 @@
+import type { Environment } from '../environment.ts';
+import type { RestoreRequest } from '../facade.ts';
+import { GuestChannel } from '../guest/guest-channel.ts';
+import { createIdentity } from '../guest/identity.ts';
+import type { Image } from '../image/image.ts';
+import { snapshotDirectory } from '../image/snapshot-directory.ts';
+import { GUEST_LINK } from '../network/index.ts';
+import { LiveMicrovm } from './live-microvm.ts';
+import { resourceLimits } from './resource-limits.ts';
+import { writeVmRecord } from './vm-record.ts';
+
+const MIB = 1024 * 1024;
+
+/**
+ * Makes a VM from a snapshot: network, disk, process, identity, channels, in that order. A failure or
+ * an abort takes everything away again.
+ */
+export async function restoreMicrovm(
+  environment: Environment,
+  image: Image,
+  request: RestoreRequest,
+  signal: AbortSignal,
+): Promise<LiveMicrovm> {
+  const { slots, jail, vmm, sshKey } = environment;
+  const shape = {
+    vcpu: request.vcpu ?? image.vcpu,
+    memoryMib: request.memoryMib ?? image.memoryMib,
+  };
+  const diskMib = Math.max(request.diskMib ?? image.diskMib, image.diskMib);
+  const slot = await slots.take(signal);
+  const undo = [() => slots.release(slot), () => jail.remove(request.id)];
+  try {
+    await jail.prepare(request.id, slot);
+    const confinement = jail.confine(request.id, slot, resourceLimits(shape));
+    const snapshot = jail.imagePath(snapshotDirectory(image, vmm.snapshotKey, shape));
+    const rootfs = jail.imagePath(image.rootfsPath);
+    const process = await vmm.restore({ ...shape, confinement, rootfs, snapshot }, signal);
+    undo.push(() => process.kill());
+    const identity = createIdentity(request.id.replaceAll('_', '-').slice(0, 63));
+    const channel = new GuestChannel({ host: slot.host, port: GUEST_LINK.guestPorts[1] });
+    await channel.identify(identity, sshKey.publicKey, signal);
+    if (diskMib > image.diskMib) {
+      await process.growDisk(diskMib * MIB, signal);
+      await channel.growRoot(signal);
+    }
+    const record = {
+      id: request.id,
+      slot: slot.index,
+      process: process.identity,
+      template: image.template,
+      image: image.id,
+      rootfs: image.rootfs,
+      ...shape,
+      diskMib,
+      token: identity.token,
+      hostKey: identity.hostKey.publicKey.toString('base64'),
+      env: {},
+      labels: {},
+    };
+    const directory = jail.directoryOf(request.id);
+    await writeVmRecord(directory, record);
+    const release = async () => {
+      await jail.remove(request.id);
+      await slots.release(slot);
+    };
+    const microvm = new LiveMicrovm({
+      directory,
+      record,
+      slot,
+      process,
+      privateKey: sshKey.privateKey,
+      paused: false,
+      release,
+    });
+    undo.push(async () => microvm.detach());
+    await microvm.connect(signal);
+    return microvm;
+  } catch (error) {
+    for (const step of undo.reverse()) await step();
+    throw error;
+  }
+}

@@ -1,0 +1,43 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+const ATTEMPTS = 200;
+const PAUSE_MS = 20;
+
+/** Kills the VM processes of this VM that no record names, as after a crash between start and record. */
+export async function killStray(id: string): Promise<void> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    const pids = await processesOf(id);
+    if (pids.length === 0) return;
+    for (const pid of pids) killIfThere(pid);
+    await sleep(PAUSE_MS);
+  }
+  throw new Error(`the process of VM ${id} does not end when killed`);
+}
+
+async function processesOf(id: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const found: number[] = [];
+  for (const pid of pids) {
+    if ((await commandLine(pid)).includes(`/vms/${id}/files/qmp`)) found.push(pid);
+  }
+  return found;
+}
+
+async function commandLine(pid: number): Promise<string> {
+  try {
+    return await readFile(`/proc/${pid}/cmdline`, 'utf8');
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return '';
+    throw error;
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

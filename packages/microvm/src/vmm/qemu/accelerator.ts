@@ -1,0 +1,97 @@
+import { spawn } from 'node:child_process';
+import { access, constants, mkdir, readFile } from 'node:fs/promises';
+import { cpus, release } from 'node:os';
+import { dirname } from 'node:path';
+import { writeFileAtomic } from '@svc/service-kit/process';
+import type { Accelerator } from './command-line.ts';
+import { tscKhz } from './tsc.ts';
+import { QEMU, type QemuVersion } from './version.ts';
+
+const PROBE_MS = 8000;
+/** What the images' initial RAM disk prints first. */
+const MARK = 'svc-kernel-up';
+/** What a guest prints is bounded: a broken one could print for ever. */
+const OUTPUT_BYTES = 65_536;
+
+export interface ProbeOptions {
+  readonly version: QemuVersion;
+  readonly kernel: string;
+  readonly initrd: string;
+  /** File that keeps the verdict, so that a machine is probed once. */
+  readonly verdictFile: string;
+}
+
+/**
+ * KVM where a guest really boots under it, else emulation. That /dev/kvm can be opened proves nothing:
+ * inside some virtual machines a guest started with it never gets past its first instructions.
+ */
+export async function chooseAccelerator(
+  options: ProbeOptions,
+  signal: AbortSignal,
+): Promise<Accelerator> {
+  return (await kvmWorks(options, signal))
+    ? { kind: 'kvm', cpu: 'host' }
+    : { kind: 'tcg', cpu: 'max' };
+}
+
+async function kvmWorks(options: ProbeOptions, signal: AbortSignal): Promise<boolean> {
+  if (!(await canOpenKvm())) return false;
+  const machine = `${release()} ${cpus()[0]?.model} QEMU ${options.version.text}`;
+  const known = await readVerdict(options.verdictFile);
+  if (known?.machine === machine) return known.kvm;
+  const kvm = await bootProbe(options, signal);
+  await mkdir(dirname(options.verdictFile), { recursive: true });
+  await writeFileAtomic(options.verdictFile, `${JSON.stringify({ machine, kvm })}\n`, {
+    mode: 0o644,
+  });
+  return kvm;
+}
+
+async function canOpenKvm(): Promise<boolean> {
+  return access('/dev/kvm', constants.R_OK | constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+}
+
+async function readVerdict(path: string): Promise<{ machine: string; kvm: boolean } | undefined> {
+  try {
+    return JSON.parse(await readFile(path, 'utf8'));
+  } catch (error) {
+    const absent = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    if (absent || error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+/** Boots a kernel without a disk and waits for its first user program to speak. */
+async function bootProbe({ kernel, initrd }: ProbeOptions, signal: AbortSignal): Promise<boolean> {
+  const append = `console=ttyS0 quiet panic=-1 tsc_early_khz=${await tscKhz()}`;
+  const child = spawn(
+    QEMU,
+    [
+      ['-nodefaults', '-no-user-config', '-display', 'none', '-M', 'microvm', '-accel', 'kvm'],
+      ['-cpu', 'host', '-m', '256M', '-serial', 'stdio'],
+      ['-kernel', kernel, '-initrd', initrd, '-append', append],
+    ].flat(),
+    { stdio: ['ignore', 'pipe', 'ignore'] },
+  );
+  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+  let output = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    output = (output + text).slice(-OUTPUT_BYTES);
+    if (output.includes(MARK)) resolve(true);
+  });
+  child.once('error', reject);
+  child.once('exit', () => resolve(false));
+  const timer = setTimeout(() => resolve(false), PROBE_MS);
+  const abort = () => reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    return await promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abort);
+    child.kill('SIGKILL');
+  }
+}

@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MicrovmError } from '../../facade.ts';
+import type { Qmp } from './qmp.ts';
+import type { QemuVersion } from './version.ts';
+
+/** Descriptor of a restored VM's process from which it reads the device state. */
+export const STATE_FD = 3;
+const POLL_MS = 3;
+
+/** Writes the device state to a file, seen from inside the jail. The memory stays in its own file. */
+export async function saveState(
+  qmp: Qmp,
+  path: string,
+  { fileMigration }: QemuVersion,
+  signal: AbortSignal,
+): Promise<void> {
+  await keepMemoryInPlace(qmp, signal);
+  const uri = fileMigration ? `file:${path}` : `exec:cat >${path}`;
+  await qmp.execute('migrate', { uri }, signal);
+  await completed(qmp, 'freezing', signal);
+}
+
+/** Reads the device state from descriptor 3: only we can open it, and may close it at once. */
+export async function loadState(qmp: Qmp, signal: AbortSignal): Promise<void> {
+  await keepMemoryInPlace(qmp, signal);
+  await qmp.execute('migrate-incoming', { uri: `fd:${STATE_FD}` }, signal);
+  await completed(qmp, 'restoring', signal);
+}
+
+async function keepMemoryInPlace(qmp: Qmp, signal: AbortSignal): Promise<void> {
+  const capabilities = [{ capability: 'x-ignore-shared', state: true }];
+  await qmp.execute('migrate-set-capabilities', { capabilities }, signal);
+}
+
+async function completed(qmp: Qmp, what: string, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const answer = (await qmp.execute('query-migrate', {}, signal)) as {
+      status?: string;
+      'error-desc'?: string;
+    };
+    if (answer.status === 'completed') return;
+    if (answer.status === 'failed' || answer.status === 'cancelled') {
+      throw new MicrovmError('boot_failed', `${what} failed: ${answer['error-desc'] ?? 'QEMU'}`);
+    }
+    await sleep(POLL_MS, undefined, { signal });
+  }
+}

@@ -1,0 +1,104 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isAlive, type ProcessIdentity, withDeadline } from '@svc/service-kit/process';
+import { MicrovmError } from '../../facade.ts';
+import type { Confinement } from '../../jail/confinement.ts';
+import type { VmProcess } from '../vmm.ts';
+import { loadState, saveState } from './migration.ts';
+import type { Qmp } from './qmp.ts';
+import type { QemuVersion } from './version.ts';
+
+const COMMAND_MS = 10_000;
+const FREEZE_MS = 60_000;
+const EXIT_MS = 10_000;
+const EXIT_PAUSE_MS = 5;
+
+/** A QEMU process that we started or adopted, through its control socket. */
+export class QemuProcess implements VmProcess {
+  readonly identity: ProcessIdentity;
+  readonly exited: Promise<void>;
+  readonly #confinement: Confinement;
+  readonly #qmp: Qmp;
+  readonly #version: QemuVersion;
+  #detached = false;
+
+  constructor(confinement: Confinement, identity: ProcessIdentity, qmp: Qmp, version: QemuVersion) {
+    this.#confinement = confinement;
+    this.identity = identity;
+    this.#qmp = qmp;
+    this.#version = version;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.exited = promise;
+    // The control socket closes when QEMU dies. One that closes it and lives on is of no more use.
+    void qmp.closed.then(async () => {
+      if (this.#detached) return;
+      await endProcess(identity);
+      resolve();
+    });
+  }
+
+  async isPaused(signal: AbortSignal): Promise<boolean> {
+    const answer = await this.#execute('query-status', {}, signal);
+    return !(answer as { running?: boolean }).running;
+  }
+
+  async pause(signal: AbortSignal): Promise<void> {
+    await this.#execute('stop', {}, signal);
+  }
+
+  async resume(signal: AbortSignal): Promise<void> {
+    await this.#execute('cont', {}, signal);
+  }
+
+  async growDisk(bytes: number, signal: AbortSignal): Promise<void> {
+    await this.#execute('block_resize', { 'node-name': 'disk', size: bytes }, signal);
+  }
+
+  async freeze(signal: AbortSignal): Promise<void> {
+    const deadline = withDeadline(signal, FREEZE_MS);
+    await this.#execute('stop', {}, deadline);
+    const path = `${this.#confinement.insideDirectory}/state`;
+    await saveState(this.#qmp, path, this.#version, deadline);
+  }
+
+  /** Loads the device state from descriptor 3 of the process and lets the VM run. */
+  async load(signal: AbortSignal): Promise<void> {
+    const deadline = withDeadline(signal, COMMAND_MS);
+    await loadState(this.#qmp, deadline);
+    await this.#execute('cont', {}, deadline);
+  }
+
+  async kill(): Promise<void> {
+    await endProcess(this.identity);
+    this.#qmp.close();
+    await this.exited;
+  }
+
+  detach(): void {
+    this.#detached = true;
+    this.#qmp.close();
+  }
+
+  #execute(command: string, args: Readonly<Record<string, unknown>>, signal: AbortSignal) {
+    return this.#qmp.execute(command, args, withDeadline(signal, COMMAND_MS));
+  }
+}
+
+/** Kills the process and waits until it is gone. */
+async function endProcess(identity: ProcessIdentity): Promise<void> {
+  const deadline = performance.now() + EXIT_MS;
+  while (await isAlive(identity)) {
+    if (performance.now() > deadline) {
+      throw new MicrovmError('internal', `process ${identity.pid} does not end when killed`);
+    }
+    killIfThere(identity.pid);
+    await sleep(EXIT_PAUSE_MS);
+  }
+}
+
+function killIfThere(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}

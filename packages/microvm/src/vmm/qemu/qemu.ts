@@ -1,0 +1,129 @@
+import { chown, constants, copyFile, open, truncate } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { ProcessIdentity } from '@svc/service-kit/process';
+import { isAlive, withDeadline } from '@svc/service-kit/process';
+import { MicrovmError } from '../../facade.ts';
+import type { Confinement } from '../../jail/confinement.ts';
+import type { BootRequest, RestoreVmRequest, Vmm, VmProcess } from '../vmm.ts';
+import {
+  type Accelerator,
+  bootArguments,
+  type MemorySource,
+  restoreArguments,
+} from './command-line.ts';
+import { createOverlay } from './overlay.ts';
+import { QemuProcess } from './qemu-process.ts';
+import { Qmp } from './qmp.ts';
+import { startQemu } from './start-qemu.ts';
+import { tscKhz } from './tsc.ts';
+import type { QemuVersion } from './version.ts';
+
+const START_MS = 20_000;
+const ADOPT_MS = 5000;
+const MIB = 1024 * 1024;
+
+export interface QemuOptions {
+  readonly version: QemuVersion;
+  readonly accelerator: Accelerator;
+  readonly snapshotKey: string;
+  /** Where the image directory lies on this machine, for a path seen from inside a jail. */
+  readonly outsidePath: (inside: string) => string;
+}
+
+/** QEMU's `microvm` machine. https://www.qemu.org/docs/master/system/i386/microvm.html */
+export class Qemu implements Vmm {
+  readonly accelerator: 'kvm' | 'tcg';
+  readonly snapshotKey: string;
+  readonly #options: QemuOptions;
+
+  constructor(options: QemuOptions) {
+    this.#options = options;
+    this.accelerator = options.accelerator.kind;
+    this.snapshotKey = options.snapshotKey;
+  }
+
+  async boot(request: BootRequest, signal: AbortSignal): Promise<VmProcess> {
+    const { confinement } = request;
+    const memory = join(confinement.directory, 'memory');
+    await createOverlay(
+      join(confinement.directory, 'disk.qcow2'),
+      this.#options.outsidePath(request.rootfs),
+    );
+    await own(confinement, 'disk.qcow2');
+    await (await open(memory, 'w')).close();
+    await truncate(memory, request.memoryMib * MIB);
+    await own(confinement, 'memory');
+    const source: MemorySource = {
+      path: `${confinement.insideDirectory}/memory`,
+      mapping: 'shared',
+    };
+    const { version, accelerator } = this.#options;
+    const args = bootArguments(request, accelerator, source, await tscKhz(), version);
+    return startQemu({ confinement, args, version }, withDeadline(signal, START_MS));
+  }
+
+  async restore(request: RestoreVmRequest, signal: AbortSignal): Promise<VmProcess> {
+    const { confinement } = request;
+    const snapshot = this.#options.outsidePath(request.snapshot);
+    const [source, state] = await Promise.all([
+      this.#memorySource(request, snapshot),
+      open(join(snapshot, 'state'), 'r'),
+      this.#copy(confinement, join(snapshot, 'disk.qcow2'), 'disk.qcow2'),
+    ]);
+    let vm: QemuProcess;
+    try {
+      const args = restoreArguments(request, this.#options.accelerator, source);
+      const { version } = this.#options;
+      vm = await startQemu({ confinement, args, version, state }, withDeadline(signal, START_MS));
+    } finally {
+      await state.close();
+    }
+    try {
+      await vm.load(signal);
+      return vm;
+    } catch (error) {
+      await vm.kill();
+      throw error;
+    }
+  }
+
+  async adopt(
+    confinement: Confinement,
+    identity: ProcessIdentity,
+    signal: AbortSignal,
+  ): Promise<VmProcess | undefined> {
+    if (!(await isAlive(identity))) return undefined;
+    try {
+      const path = join(confinement.socketDirectory, 'qmp');
+      const qmp = await Qmp.open(path, withDeadline(signal, ADOPT_MS));
+      return new QemuProcess(confinement, identity, qmp, this.#options.version);
+    } catch (error) {
+      signal.throwIfAborted();
+      throw new MicrovmError('vm_gone', `the VM ${confinement.id} does not answer`, {
+        cause: error,
+      });
+    }
+  }
+
+  /**
+   * The template's memory must never be writable to a VM process. QEMU before 8.2 opens even a private
+   * mapping for writing: there each VM gets a copy of its own (shared blocks where the file system can).
+   */
+  async #memorySource(request: RestoreVmRequest, snapshot: string): Promise<MemorySource> {
+    if (this.#options.version.privateReadOnlyMemory) {
+      return { path: `${request.snapshot}/memory`, mapping: 'private-read-only' };
+    }
+    await this.#copy(request.confinement, join(snapshot, 'memory'), 'memory');
+    return { path: `${request.confinement.insideDirectory}/memory`, mapping: 'private' };
+  }
+
+  async #copy(confinement: Confinement, from: string, name: string): Promise<void> {
+    await copyFile(from, join(confinement.directory, name), constants.COPYFILE_FICLONE);
+    await own(confinement, name);
+  }
+}
+
+/** Gives a file to the VM's user. */
+async function own({ directory, slot }: Confinement, name: string): Promise<void> {
+  await chown(join(directory, name), slot.uid, slot.uid);
+}

@@ -1,0 +1,143 @@
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MicrovmError } from '../../facade.ts';
+
+const CONNECT_PAUSE_MS = 2;
+/** QEMU's answers here are small; a longer line is not QEMU's. */
+const MAX_LINE_BYTES = 1 << 20;
+
+interface Waiting {
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: Error) => void;
+}
+
+interface Message {
+  readonly return?: unknown;
+  readonly error?: { readonly desc?: string };
+  readonly event?: string;
+  readonly data?: Readonly<Record<string, unknown>>;
+  readonly id?: number;
+}
+
+/**
+ * A client of QEMU's control socket, one command at a time in order.
+ * https://www.qemu.org/docs/master/interop/qmp-spec.html
+ */
+export class Qmp {
+  /** Settles (never rejects) when QEMU closed the connection or we did. */
+  readonly closed: Promise<void>;
+  readonly #socket: Socket;
+  readonly #waiting = new Map<number, Waiting>();
+  #nextId = 1;
+  #buffer = '';
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.setEncoding('utf8');
+    socket.on('data', (text: string) => this.#receive(text));
+    // The close event follows, and tells everyone who waits.
+    socket.on('error', () => socket.destroy());
+    this.closed = new Promise((resolve) => {
+      socket.once('close', () => {
+        for (const { reject } of this.#waiting.values()) reject(gone());
+        this.#waiting.clear();
+        resolve();
+      });
+    });
+  }
+
+  /** Connects as soon as the socket exists and enters command mode. */
+  static async open(path: string, signal: AbortSignal): Promise<Qmp> {
+    const qmp = new Qmp(await connectWhenReady(path, signal));
+    try {
+      await qmp.execute('qmp_capabilities', {}, signal);
+      return qmp;
+    } catch (error) {
+      qmp.close();
+      throw error;
+    }
+  }
+
+  /** Runs one command and returns its answer. Throws `internal` with QEMU's own words, or `vm_gone`. */
+  async execute(
+    command: string,
+    args: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<unknown> {
+    signal.throwIfAborted();
+    if (this.#socket.destroyed) throw gone();
+    const id = this.#nextId++;
+    const { promise, resolve, reject } = Promise.withResolvers<unknown>();
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    this.#waiting.set(id, { resolve, reject });
+    this.#socket.write(`${JSON.stringify({ execute: command, arguments: args, id })}\n`);
+    try {
+      return await promise;
+    } finally {
+      signal.removeEventListener('abort', abort);
+      this.#waiting.delete(id);
+    }
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #receive(text: string): void {
+    this.#buffer += text;
+    const lines = this.#buffer.split('\n');
+    this.#buffer = lines.pop() ?? '';
+    if (this.#buffer.length > MAX_LINE_BYTES) this.#socket.destroy();
+    for (const line of lines) this.#dispatch(line);
+  }
+
+  #dispatch(line: string): void {
+    const message = parse(line);
+    if (message === undefined) {
+      this.#socket.destroy();
+      return;
+    }
+    const waiting = message.id === undefined ? undefined : this.#waiting.get(message.id);
+    if (message.error === undefined) waiting?.resolve(message.return);
+    else waiting?.reject(new MicrovmError('internal', `QEMU: ${message.error.desc ?? 'failed'}`));
+  }
+}
+
+/** The peer is a confined process that may have been taken over: what it says is checked. */
+function parse(line: string): Message | undefined {
+  try {
+    const message: unknown = JSON.parse(line);
+    return typeof message === 'object' && message !== null ? message : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+async function connectWhenReady(path: string, signal: AbortSignal): Promise<Socket> {
+  for (;;) {
+    signal.throwIfAborted();
+    const socket = await tryConnect(path);
+    if (socket !== undefined) return socket;
+    await sleep(CONNECT_PAUSE_MS, undefined, { signal });
+  }
+}
+
+function tryConnect(path: string): Promise<Socket | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket | undefined>();
+  const socket = connect(path);
+  socket.once('connect', () => {
+    socket.removeAllListeners('error');
+    resolve(socket);
+  });
+  socket.once('error', (error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') resolve(undefined);
+    else reject(error);
+  });
+  return promise;
+}
+
+function gone(): MicrovmError {
+  return new MicrovmError('vm_gone', 'the VM process is gone');
+}

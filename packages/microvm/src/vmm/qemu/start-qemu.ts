@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process';
+import { constants } from 'node:fs';
+import { type FileHandle, open, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { identityOf } from '@svc/service-kit/process';
+import { MicrovmError } from '../../facade.ts';
+import type { Confinement } from '../../jail/confinement.ts';
+import { QemuProcess } from './qemu-process.ts';
+import { Qmp } from './qmp.ts';
+import { QEMU, type QemuVersion } from './version.ts';
+
+/** Of the whole machine, QEMU processes are the first to go when memory runs out. */
+const OOM_SCORE = 500;
+const LOG_BYTES = 4096;
+
+export interface StartQemuOptions {
+  readonly confinement: Confinement;
+  readonly args: readonly string[];
+  readonly version: QemuVersion;
+  /** Becomes descriptor 3 of the process. */
+  readonly state?: FileHandle;
+}
+
+/**
+ * Starts a confined QEMU in a session of its own, so that it outlives us, under its limits, and
+ * connects to it.
+ *
+ * @throws MicrovmError `boot_failed` with QEMU's own words when it ends at once
+ */
+export async function startQemu(
+  { confinement, args, version, state }: StartQemuOptions,
+  signal: AbortSignal,
+): Promise<QemuProcess> {
+  const logPath = join(confinement.directory, '..', 'qemu.log');
+  const log = await open(
+    logPath,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC,
+    0o600,
+  );
+  const [program, words] = confinement.command(QEMU, args);
+  const child = spawn(program, words, {
+    stdio: ['ignore', log.fd, log.fd, state?.fd ?? 'ignore'],
+    detached: true,
+    env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+  });
+  try {
+    await spawned(child);
+  } finally {
+    await log.close();
+  }
+  child.unref();
+  const ended = new AbortController();
+  child.once('exit', () => ended.abort(new MicrovmError('boot_failed', 'QEMU ended at once')));
+  const pid = child.pid ?? 0;
+  try {
+    await confinement.limit(pid);
+    await writeFile(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE));
+    const either = AbortSignal.any([signal, ended.signal]);
+    const qmp = await Qmp.open(join(confinement.socketDirectory, 'qmp'), either);
+    const identity = await identityOf(pid);
+    if (identity === undefined) throw new MicrovmError('boot_failed', 'QEMU ended at once');
+    return new QemuProcess(confinement, identity, qmp, version);
+  } catch (error) {
+    child.kill('SIGKILL');
+    if (!ended.signal.aborted) throw error;
+    throw new MicrovmError('boot_failed', `QEMU ended at once: ${await lastWords(logPath)}`);
+  }
+}
+
+function spawned(child: ReturnType<typeof spawn>): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  child.once('spawn', resolve);
+  child.once('error', reject);
+  return promise;
+}
+
+async function lastWords(path: string): Promise<string> {
+  return (await readFile(path, 'utf8')).slice(-LOG_BYTES).trim();
+}
