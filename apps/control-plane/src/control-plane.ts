@@ -1,31 +1,23 @@
-import { INTERNAL_PREFIX, isServiceError, ServiceError, WORKER_TIMES } from '@svc/contract';
+import { WORKER_TIMES } from '@svc/contract';
 import {
   type Config,
   createMetrics,
   type HttpServer,
   publicUrl,
   registerHttpMetrics,
-  retry,
   type Secret,
 } from '@svc/service-kit';
-import { openStore, type Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
-import { type Database, openDatabase } from './database.ts';
+import { watchForClosing } from './closing.ts';
+import { type Database, openDatabase, openLedger } from './database.ts';
+import { Gate } from './gate.ts';
+import { registerLedgerMetrics } from './metrics.ts';
 import { sweep } from './reconcile/sweeper.ts';
 import { createMailer, createServices } from './wiring.ts';
 import { WorkerConnections } from './workers/connections.ts';
 
-/**
- * Memory that may be promised for each MiB of a worker. Guests share the pages of their image and
- * rarely touch all they are given; a worker that runs low refuses by itself.
- */
-const MEMORY_OVERCOMMIT = 4;
 const API_VERSION = '1.0.0';
-/** Requests under way at the end get this long before their connections are cut. */
-const CLOSE_GRACE_MS = 5_000;
-/** With the usual backoff: about half a minute. */
-const DATABASE_ATTEMPTS = 15;
 
 export interface ControlPlaneOptions {
   readonly config: Config;
@@ -57,15 +49,17 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   try {
     const database = options.database ?? (await openDatabase(config, logger));
     resources.defer(() => database.close());
-    const store = await openStoreWhenUp(database.url, options);
+    const store = await openLedger(database.url, config, logger, options.signal);
     resources.defer(() => store.close());
     const connections = new WorkerConnections();
     resources.defer(() => connections.close());
     const mailer = createMailer(config, logger);
     resources.defer(() => mailer.close());
     const registry = createMetrics();
+    registerLedgerMetrics(store, registry, WORKER_TIMES.unreachableMs);
     const services = await createServices({ ...options, store, connections, mailer, registry });
     const gate = new Gate();
+    let closeServer = async (): Promise<void> => undefined;
     const app = await createApp(
       {
         logger,
@@ -75,12 +69,13 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         version: API_VERSION,
         prepare: (server) => {
           registerHttpMetrics(server, registry, 'control_plane');
+          closeServer = watchForClosing(server);
           server.addHook('onRequest', async (request) => gate.check(request.url));
         },
       },
       services,
     );
-    resources.defer(() => closeServer(app));
+    resources.defer(() => closeServer());
     const sweeping = new AbortController();
     const sweeper = sweep(store, logger, sweeping.signal);
     resources.defer(() => sweeper);
@@ -91,26 +86,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     await resources.disposeAsync();
     throw error;
   }
-}
-
-/** A database server that starts at the same moment is waited for. */
-function openStoreWhenUp(url: string, options: ControlPlaneOptions): Promise<Store> {
-  const { config, logger, signal } = options;
-  const open = () =>
-    openStore({
-      url,
-      placement: {
-        memoryOvercommit: MEMORY_OVERCOMMIT,
-        unreachableMs: WORKER_TIMES.unreachableMs,
-        sandboxesPerTenant: config.limits.sandboxesPerTenant,
-      },
-      onConnectionLost: (err) => logger.debug({ err }, 'idle database connection lost'),
-    });
-  return retry(open, {
-    attempts: DATABASE_ATTEMPTS,
-    isTransient: (error) => isServiceError(error, 'database_unavailable'),
-    ...(signal === undefined ? {} : { signal }),
-  });
 }
 
 function handleOf(
@@ -130,27 +105,4 @@ function handleOf(
   const [address] = app.addresses();
   const port = typeof address === 'object' ? address.port : config.listen.port;
   return { url: publicUrl(undefined, 'https', config, port), refuse: () => gate.shut(), close };
-}
-
-/** Keeps the public out while the service ends, but not its workers, whose last words still count. */
-class Gate {
-  #open = true;
-
-  shut(): void {
-    this.#open = false;
-  }
-
-  check(url: string): void {
-    if (!this.#open && !url.startsWith(INTERNAL_PREFIX)) throw new ServiceError('shutting_down');
-  }
-}
-
-/** Lets requests under way end, for a while. */
-async function closeServer(app: HttpServer): Promise<void> {
-  const timer = setTimeout(() => app.server.closeAllConnections(), CLOSE_GRACE_MS);
-  try {
-    await app.close();
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,6 +1,15 @@
-import type { Config } from '@svc/service-kit';
-import { EmbeddedPostgres, type EmbeddedPostgresEvent } from '@svc/store';
+import { isServiceError, WORKER_TIMES } from '@svc/contract';
+import { type Config, retry } from '@svc/service-kit';
+import { EmbeddedPostgres, type EmbeddedPostgresEvent, openStore, type Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
+
+/**
+ * Memory that may be promised for each MiB of a worker. Guests share the pages of their image and
+ * rarely touch all they are given; a worker that runs low refuses by itself.
+ */
+const MEMORY_OVERCOMMIT = 4;
+/** With the usual backoff: about half a minute. */
+const OPEN_ATTEMPTS = 15;
 
 /** Where the ledger is. */
 export interface Database {
@@ -19,6 +28,30 @@ export async function openDatabase(
   return EmbeddedPostgres.start({
     dataDirectory: config.dataDir,
     onEvent: (event) => logEvent(event, logger),
+  });
+}
+
+/** Opens the ledger in it; a server that starts at the same moment is waited for. */
+export function openLedger(
+  url: string,
+  config: Pick<Config, 'limits'>,
+  logger: FastifyBaseLogger,
+  signal: AbortSignal | undefined,
+): Promise<Store> {
+  const open = () =>
+    openStore({
+      url,
+      placement: {
+        memoryOvercommit: MEMORY_OVERCOMMIT,
+        unreachableMs: WORKER_TIMES.unreachableMs,
+        sandboxesPerTenant: config.limits.sandboxesPerTenant,
+      },
+      onConnectionLost: (err) => logger.debug({ err }, 'idle database connection lost'),
+    });
+  return retry(open, {
+    attempts: OPEN_ATTEMPTS,
+    isTransient: (error) => isServiceError(error, 'database_unavailable'),
+    ...(signal === undefined ? {} : { signal }),
   });
 }
 

@@ -1,3 +1,5 @@
+import { tidy } from './tidy.ts';
+
 type Json = Record<string, unknown>;
 
 /**
@@ -6,7 +8,7 @@ type Json = Record<string, unknown>;
  */
 export function hoistComponents<T extends object>(document: T): T {
   const schemas: Json = {};
-  const paths = hoist((document as Json).paths, schemas);
+  const paths = hoist(tidy((document as Json).paths), schemas);
   const components = (document as Json).components as Json | undefined;
   return { ...document, paths, components: { ...components, schemas } };
 }

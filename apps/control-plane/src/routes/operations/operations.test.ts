@@ -86,6 +86,15 @@ describe('the document', () => {
     expect(text).toContain('text/event-stream');
   });
 
+  test('says which bodies may be left out, and keeps its own keywords to itself', async () => {
+    const { paths } = (await harness.openapi()).document as {
+      paths: Record<string, { post?: { requestBody?: { required: boolean } } }>;
+    };
+    expect(paths['/v1/sandboxes/{id}/cancel']?.post?.requestBody?.required).toBe(false);
+    expect(paths['/v1/sandboxes']?.post?.requestBody?.required).toBe(true);
+    expect(JSON.stringify(paths)).not.toMatch(/x-error-code|x-optional-body|Default Response/);
+  });
+
   test('names only codes of the catalogue', async () => {
     const text = JSON.stringify((await harness.openapi()).document.paths);
     const codes = [...text.matchAll(/`([a-z0-9_]+)`: /g)].map((match) => match[1] ?? '');
@@ -110,6 +119,8 @@ describe('health', () => {
     expect((await harness.call('GET', '/readyz')).body).toEqual({ status: 'ready' });
     const { text } = await harness.call('GET', '/metrics');
     expect(text).toContain('svc_control_plane_http_request_duration_seconds_count');
+    expect(text).toContain('svc_sandboxes{state="running"} 0');
+    expect(text).toContain('svc_workers{reachable="true"} 0');
   });
 
   test('unknown routes are 404, known ones with another method 405', async () => {
@@ -154,6 +165,19 @@ describe('without its database', () => {
 });
 
 describe('TLS and shutdown', () => {
+  test('a command under way does not keep the control plane from closing', async () => {
+    await using own = await Harness.start({ SVC_LISTEN: 'localhost:0' });
+    const { key } = await own.signUp();
+    const worker = await own.addWorker('w1');
+    const vmId = await own.create(key);
+    const exec = own.call('POST', `/v1/sandboxes/${vmId}/exec`, { key, json: { command: 'hang' } });
+    const outcome = expect(exec).rejects.toThrow();
+    await expect.poll(() => worker.busy).toBe(1);
+    await own.plane.close();
+    await outcome;
+    await expect.poll(() => worker.aborted).toEqual([vmId]);
+  });
+
   test('speaks HTTPS, refuses the public first, and closes', async () => {
     const tls = await ensureLocalTls({ directory: `${harness.dataDir}/tls` });
     const plane = await startControlPlane({

@@ -1,4 +1,4 @@
-import type { WorkerSandbox } from '@svc/contract';
+import type { SandboxState, WorkerSandbox } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../../batch.ts';
 import type { SandboxRow, Schema } from '../../schema.ts';
@@ -77,6 +77,17 @@ export class SandboxRepository {
       .where('vm_id', '=', vmId)
       .where('state', '<>', 'destroyed')
       .execute();
+  }
+
+  /** How many there are in each state; ended ones are not counted. */
+  async countByState(): Promise<Map<SandboxState, number>> {
+    const rows = await this.#db
+      .selectFrom('sandboxes')
+      .select((eb) => ['state', eb.fn.countAll<string>().as('count')])
+      .where('state', '<>', 'destroyed')
+      .groupBy('state')
+      .execute();
+    return new Map(rows.map((row) => [row.state, Number(row.count)]));
   }
 
   /** See {@link entriesFor}. */
