@@ -9,7 +9,7 @@ import type { ControlPlaneLink } from './registration/link.ts';
 
 const CONCURRENCY = 8;
 const FLUSH_MS = 3_000;
-const CLOSE_MS = 5_000;
+const CLOSE_MS = 1_000;
 
 export interface ShutdownParts {
   readonly app: HttpServer;
@@ -62,7 +62,7 @@ function isWhole(sandbox: Sandbox): boolean {
 
 async function closeServer(app: HttpServer): Promise<void> {
   const closed = app.close();
-  // Callers that do not take their answer must not hold up the end.
+  // All work has been given up; what is left are connections without a request and callers that do not read.
   if (!(await settledWithin(closed, CLOSE_MS))) app.server.closeAllConnections();
   await closed;
 }

@@ -1,5 +1,6 @@
 import { text } from 'node:stream/consumers';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import { until } from '../../test/until.ts';
 import { EventStream } from './stream.ts';
 
 describe('EventStream', () => {
@@ -10,7 +11,7 @@ describe('EventStream', () => {
       for (; sent < 50; sent += 1) await events.send('stdout', { data: 'x'.repeat(100_000) });
       events.end();
     })();
-    await vi.waitFor(() => expect(sent).toBeGreaterThan(0));
+    await until(() => expect(sent).toBeGreaterThan(0));
     expect(sent).toBeLessThan(20);
     const all = await text(events.body);
     await producer;

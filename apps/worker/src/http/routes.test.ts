@@ -1,6 +1,7 @@
 import { createTokenMinter } from '@svc/service-kit';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Harness, placement } from '../../test/harness.ts';
+import { until } from '../../test/until.ts';
 
 let harness: Harness;
 
@@ -165,17 +166,17 @@ describe('exec', () => {
       json: { command: 'sleep 600 & sleep 600' },
       signal: caller.signal,
     });
-    await vi.waitFor(() => expect(vm.groups.size).toBe(1));
+    await until(() => expect(vm.groups.size).toBe(1));
     caller.abort();
     await expect(call).rejects.toThrow();
-    await vi.waitFor(() => expect(vm.groups.size).toBe(0));
+    await until(() => expect(vm.groups.size).toBe(0));
   });
 
   it('ends with the sandbox', async () => {
     const id = await create();
     const vm = harness.host.vmOf(id);
     const running = exec(id, { command: 'sleep 600' });
-    await vi.waitFor(() => expect(vm.groups.size).toBe(1));
+    await until(() => expect(vm.groups.size).toBe(1));
     await harness.json('DELETE', `/sandboxes/${id}`);
     expect(await running).toMatchObject({ status: 409, body: { code: 'sandbox_not_running' } });
   });
@@ -192,14 +193,14 @@ describe('exec', () => {
         })
         .catch(() => undefined),
     );
-    await vi.waitFor(() => expect(vm.groups.size).toBe(64), { timeout: 20_000 });
+    await until(() => expect(vm.groups.size).toBe(64));
     expect(await exec(id, { command: 'true' })).toMatchObject({
       status: 429,
       body: { code: 'too_many_execs' },
     });
     callers.abort();
     await Promise.all(calls);
-    await vi.waitFor(async () =>
+    await until(async () =>
       expect(await exec(id, { command: 'true' })).toMatchObject({ status: 200 }),
     );
   });
@@ -224,7 +225,7 @@ describe('exec', () => {
       json: { command: 'sleep 600' },
       headers: { accept: 'text/event-stream' },
     });
-    await vi.waitFor(() => expect(vm.groups.size).toBe(1));
+    await until(() => expect(vm.groups.size).toBe(1));
     vm.die();
     expect(await response.body.text()).toContain(
       'event: error\ndata: {"code":"sandbox_not_running"',

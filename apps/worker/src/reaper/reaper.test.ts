@@ -1,0 +1,126 @@
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { placement } from '../../test/harness.ts';
+import { ManualClock } from '../../test/manual-clock.ts';
+import { MemoryHost } from '../../test/memory-host.ts';
+import { Rooms } from '../../test/rooms.ts';
+import { until } from '../../test/until.ts';
+import type { Sandbox } from '../lifecycle/sandbox.ts';
+
+const NEVER = new AbortController().signal;
+let clock: ManualClock;
+let host: MemoryHost;
+let rooms: Rooms;
+
+beforeEach(() => {
+  clock = new ManualClock();
+  host = new MemoryHost();
+  rooms = new Rooms(host, { clock });
+});
+
+function create(changes: Parameters<typeof placement>[0] = {}): Promise<Sandbox> {
+  const created_at = new Date(clock.wall()).toISOString();
+  return rooms.creator.create(placement({ created_at, ...changes }), NEVER);
+}
+
+async function passAfter(seconds: number): Promise<void> {
+  clock.advance(seconds * 1000);
+  rooms.reaper.pass();
+  await until(() => expect(rooms.registry.all().some((one) => one.isEnding)).toBe(false));
+}
+
+describe('the reaper', () => {
+  it('ends an idle sandbox at the first pass after its time, not before', async () => {
+    const sandbox = await create({ idle_timeout_seconds: 30 });
+    await passAfter(29.999);
+    expect(sandbox.state).toBe('running');
+    await passAfter(0.001);
+    expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'idle_timeout' });
+  });
+
+  it('counts connections and running work as activity, from their end on', async () => {
+    const sandbox = await create({ idle_timeout_seconds: 30 });
+    const frames: string[] = [];
+    const detach = sandbox.connect({
+      send: (frame) => frames.push(frame) > 0,
+      close: () => undefined,
+    });
+    const endWork = sandbox.activity.begin();
+    await passAfter(100);
+    detach();
+    detach();
+    await passAfter(100);
+    expect(sandbox.state).toBe('running');
+    endWork();
+    await passAfter(29);
+    expect(sandbox.state).toBe('running');
+    await passAfter(1);
+    expect(sandbox.state).toBe('destroyed');
+  });
+
+  it('leaves a paused sandbox its place until its lifetime ends', async () => {
+    const sandbox = await create({ idle_timeout_seconds: 5, max_lifetime_seconds: 1000 });
+    await sandbox.power.pause();
+    await passAfter(500);
+    expect(sandbox.state).toBe('paused');
+    await sandbox.power.resume();
+    await passAfter(4);
+    expect(sandbox.state).toBe('running');
+    await sandbox.power.pause();
+    await passAfter(496);
+    expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'max_lifetime' });
+  });
+
+  it('warns attached clients once, then ends by lifetime however busy', async () => {
+    const sandbox = await create({ max_lifetime_seconds: 60 });
+    const frames: string[] = [];
+    const closes: [number, string][] = [];
+    sandbox.connect({
+      send: (frame) => frames.push(frame) > 0,
+      close: (code, reason) => closes.push([code, reason]),
+    });
+    await passAfter(49);
+    expect(frames).toEqual([]);
+    await passAfter(1);
+    await passAfter(5);
+    expect(frames).toEqual(['{"type":"system","event":"cancel","reason":"timeout"}']);
+    await passAfter(5);
+    expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'max_lifetime' });
+    expect(closes).toEqual([[1001, 'sandbox destroyed']]);
+  });
+
+  it('is not misled by a step of the wall clock', async () => {
+    const sandbox = await create({ max_lifetime_seconds: 100, idle_timeout_seconds: 7200 });
+    clock.stepWall(3_600_000);
+    await passAfter(99);
+    expect(sandbox.state).toBe('running');
+    clock.stepWall(-7_200_000);
+    await passAfter(1);
+    expect(sandbox.state).toBe('destroyed');
+  });
+
+  it('takes up a teardown that failed', async () => {
+    const sandbox = await create();
+    host.vmOf(sandbox.id).faults.destroys = 3;
+    await expect(sandbox.end('deleted')).rejects.toThrow();
+    await passAfter(10);
+    expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'deleted' });
+  });
+
+  it('forgets destroyed sandboxes after fifteen minutes', async () => {
+    const sandbox = await create();
+    await sandbox.end('deleted');
+    await passAfter(899);
+    expect(rooms.registry.find(sandbox.id)).toBe(sandbox);
+    await passAfter(2);
+    expect(rooms.registry.find(sandbox.id)).toBeUndefined();
+  });
+
+  it('ends at once when it is told to', async () => {
+    const pass = vi.spyOn(rooms.reaper, 'pass');
+    const stop = new AbortController();
+    const run = rooms.reaper.run(stop.signal);
+    stop.abort();
+    await run;
+    expect(pass).not.toHaveBeenCalled();
+  });
+});

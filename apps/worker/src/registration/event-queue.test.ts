@@ -1,0 +1,50 @@
+import type { WorkerSandbox } from '@svc/contract';
+import { describe, expect, it } from 'vitest';
+import { EventQueue } from './event-queue.ts';
+
+function record(vm_id: string, revision: number): WorkerSandbox {
+  return {
+    vm_id,
+    generation: 1,
+    revision,
+    tenant_id: 'usr_a',
+    template: 'standard',
+    state: 'running',
+    vcpu: 1,
+    cpu_fraction: 1,
+    memory_mib: 1,
+    disk_mib: 1,
+    rootfs: '',
+    host_port: 22,
+    endpoint: '',
+    created_at: '2026-01-01T00:00:00.000Z',
+    active_connections: 0,
+    cpu_seconds: 0,
+  };
+}
+
+describe('EventQueue', () => {
+  it('keeps the latest of each sandbox, and what came while a batch was on its way', () => {
+    const queue = new EventQueue();
+    queue.push(record('a', 1));
+    queue.push(record('b', 1));
+    queue.push(record('a', 2));
+    const batch = queue.batch();
+    expect(batch.map(({ vm_id, revision }) => [vm_id, revision])).toEqual([
+      ['b', 1],
+      ['a', 2],
+    ]);
+    queue.push(record('b', 2));
+    queue.sent(batch);
+    expect(queue.batch()).toMatchObject([{ vm_id: 'b', revision: 2 }]);
+  });
+
+  it('is bounded, and drops the oldest', () => {
+    const queue = new EventQueue();
+    for (let index = 0; index < 10_005; index += 1) queue.push(record(`vm_${index}`, 1));
+    expect(queue.size).toBe(10_000);
+    const batch = queue.batch();
+    expect(batch[0]?.vm_id).toBe('vm_5');
+    expect(batch.length).toBe(500);
+  });
+});

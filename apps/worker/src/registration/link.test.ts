@@ -1,0 +1,140 @@
+import { afterEach, describe, expect, it } from 'vitest';
+import { Harness, type HarnessOptions, placement } from '../../test/harness.ts';
+import { until } from '../../test/until.ts';
+
+const harnesses: Harness[] = [];
+
+afterEach(async () => {
+  for (const harness of harnesses.splice(0)) await harness[Symbol.asyncDispose]();
+});
+
+async function start(options: HarnessOptions = {}): Promise<Harness> {
+  const harness = await Harness.start(options);
+  harnesses.push(harness);
+  return harness;
+}
+
+describe('the link to the control plane', () => {
+  it('registers with address, certificate, capacity and templates', async () => {
+    const { worker, controlPlane } = await start();
+    expect(controlPlane.registrations).toEqual([
+      {
+        worker_id: 'worker-1',
+        url: worker.url,
+        certificate: expect.stringContaining('BEGIN CERTIFICATE'),
+        version: '0.1.0',
+        capacity: { vcpu: 64, memory_mib: 65_536, disk_mib: 131_072 },
+        templates: [
+          {
+            template: 'standard',
+            image: 'standard-1',
+            ready: true,
+            vcpu: 1,
+            memory_mib: 512,
+            disk_mib: 1024,
+          },
+        ],
+        sandboxes: [],
+      },
+    ]);
+  });
+
+  it('beats with what is free and what lives', async () => {
+    const harness = await start({ pool: { standard: 1 } });
+    const request = placement({ memory_mib: 1024 });
+    await harness.json('POST', '/sandboxes', request);
+    await until(() =>
+      expect(harness.controlPlane.heartbeats.at(-1)).toMatchObject({
+        // The idle VM does not count: it makes room when it is needed.
+        free: { memory_mib: 65_536 - 1024, disk_mib: 131_072 - 1024 },
+        sandboxes: [{ vm_id: request.vm_id, state: 'running', cpu_seconds: 1.5 }],
+      }),
+    );
+    harness.host.memoryMib = 1;
+    harness.host.diskMib = 1;
+    await until(() =>
+      expect(harness.controlPlane.heartbeats.at(-1)).toMatchObject({
+        free: { memory_mib: 0, disk_mib: 0 },
+      }),
+    );
+  });
+
+  it('sends changes at once, long before the next heartbeat', async () => {
+    const harness = await start();
+    harness.controlPlane.heartbeatMs = 600_000;
+    harness.controlPlane.knows = false;
+    await until(() => expect(harness.controlPlane.registrations.length).toBe(2));
+    const beats = harness.controlPlane.heartbeats.length;
+    const request = placement();
+    await harness.json('POST', '/sandboxes', request);
+    harness.host.vmOf(request.vm_id).die();
+    await until(() =>
+      expect(harness.controlPlane.events.at(-1)).toMatchObject({
+        vm_id: request.vm_id,
+        state: 'destroyed',
+        end_reason: 'worker_lost',
+      }),
+    );
+    expect(harness.controlPlane.heartbeats.length).toBe(beats);
+  });
+
+  it('registers again when it is not known any more, and reports everything then', async () => {
+    const harness = await start();
+    const request = placement();
+    await harness.json('POST', '/sandboxes', request);
+    await harness.json('DELETE', `/sandboxes/${request.vm_id}`);
+    const acknowledged = () => harness.controlPlane.heartbeats.at(-1)?.sandboxes.length === 0;
+    await until(() => expect(acknowledged()).toBe(true));
+    harness.controlPlane.knows = false;
+    await until(() =>
+      expect(harness.controlPlane.registrations.at(1)?.sandboxes).toMatchObject([
+        { vm_id: request.vm_id, state: 'destroyed' },
+      ]),
+    );
+  });
+
+  it('carries out orders to destroy, except those for an older generation', async () => {
+    const harness = await start();
+    const [ordered, newer] = [placement({ generation: 2 }), placement({ generation: 2 })];
+    for (const request of [ordered, newer]) await harness.json('POST', '/sandboxes', request);
+    harness.controlPlane.orders = [
+      { vm_id: ordered.vm_id, generation: 2, reason: 'credits_exhausted' },
+      { vm_id: newer.vm_id, generation: 1, reason: 'deleted' },
+      { vm_id: 'vm_unknown', generation: 9, reason: 'deleted' },
+    ];
+    await until(async () =>
+      expect(await harness.json('GET', `/sandboxes/${ordered.vm_id}`)).toMatchObject({
+        body: { state: 'destroyed', end_reason: 'credits_exhausted' },
+      }),
+    );
+    expect(await harness.json('GET', `/sandboxes/${newer.vm_id}`)).toMatchObject({
+      body: { state: 'running' },
+    });
+  });
+
+  it('lives through a control plane that is away, fails and comes back', async () => {
+    const harness = await start({ withoutControlPlane: true });
+    const { controlPlane, worker } = harness;
+    const request = placement();
+    expect(await harness.json('POST', '/sandboxes', request)).toMatchObject({ status: 201 });
+    controlPlane.broken = true;
+    await controlPlane.start();
+    controlPlane.broken = false;
+    await worker.ready;
+    expect(controlPlane.registrations[0]?.sandboxes).toMatchObject([{ state: 'running' }]);
+    await controlPlane.stop();
+    await harness.json('POST', `/sandboxes/${request.vm_id}/pause`);
+    await controlPlane.start();
+    await until(() =>
+      expect(
+        controlPlane.events.at(-1) ?? controlPlane.heartbeats.at(-1)?.sandboxes[0],
+      ).toMatchObject({ vm_id: request.vm_id, state: 'paused' }),
+    );
+  });
+
+  it('gives up waiting for a registration when the worker ends', async () => {
+    const harness = await start({ withoutControlPlane: true });
+    await harness.worker.close({ keepSandboxes: false });
+    await expect(harness.worker.ready).rejects.toThrow('ended before');
+  });
+});

@@ -1,0 +1,80 @@
+import type { WorkerSandbox } from '@svc/contract';
+import { Capacity, type CapacityLimits } from '../src/capacity/capacity.ts';
+import { type Clock, systemClock } from '../src/clock.ts';
+import { sleep } from '../src/concurrency/sleep.ts';
+import { SandboxCreator } from '../src/lifecycle/create.ts';
+import { SandboxRegistry } from '../src/lifecycle/registry.ts';
+import { VmMaker } from '../src/lifecycle/vm-maker.ts';
+import { Foreground } from '../src/pool/foreground.ts';
+import { PoolKeeper } from '../src/pool/keeper.ts';
+import { Pool } from '../src/pool/pool.ts';
+import { Reaper } from '../src/reaper/reaper.ts';
+import { LIMITS } from './harness.ts';
+import type { MemoryHost } from './memory-host.ts';
+import { silentLogger } from './silent-logger.ts';
+
+export interface RoomsOptions {
+  readonly clock?: Clock;
+  readonly pool?: Record<string, number>;
+  readonly limits?: CapacityLimits;
+  readonly onChange?: (record: WorkerSandbox) => void;
+}
+
+/** The rooms of a worker without its doors: no HTTP, no control plane. */
+export class Rooms {
+  readonly clock: Clock;
+  readonly registry: SandboxRegistry;
+  readonly capacity: Capacity;
+  readonly pool: Pool;
+  readonly foreground = new Foreground();
+  readonly keeper: PoolKeeper;
+  readonly creator: SandboxCreator;
+  readonly reaper: Reaper;
+  readonly faults: unknown[] = [];
+  readonly #targets: Map<string, number>;
+
+  constructor(host: MemoryHost, options: RoomsOptions = {}) {
+    const clock = options.clock ?? systemClock;
+    const onFault = (error: unknown) => this.faults.push(error);
+    const images = () => host.images();
+    this.clock = clock;
+    this.registry = new SandboxRegistry(clock);
+    this.capacity = new Capacity(options.limits ?? LIMITS, host);
+    this.#targets = new Map(Object.entries(options.pool ?? {}));
+    this.pool = new Pool(this.#targets, () => this.keeper.wake());
+    const maker = new VmMaker(host, this.capacity, this.pool, 4);
+    this.keeper = new PoolKeeper({
+      pool: this.pool,
+      maker,
+      capacity: this.capacity,
+      foreground: this.foreground,
+      images,
+      logger: silentLogger,
+      pollMs: 10,
+      firstBackoffMs: 5,
+    });
+    this.creator = new SandboxCreator({
+      registry: this.registry,
+      pool: this.pool,
+      maker,
+      foreground: this.foreground,
+      images,
+      clock,
+      onChange: options.onChange ?? (() => undefined),
+      onFault,
+      onCreated: () => undefined,
+    });
+    this.reaper = new Reaper({ registry: this.registry, clock, onFault });
+  }
+
+  /** Runs the keeper until the pool is full. */
+  async fillPool(): Promise<void> {
+    const stop = new AbortController();
+    const run = this.keeper.run(stop.signal);
+    while ([...this.#targets.keys()].some((template) => this.pool.missing(template) > 0)) {
+      await sleep(1, stop.signal);
+    }
+    stop.abort();
+    await run;
+  }
+}
