@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util';
 import { formatDuration } from './units.ts';
 
 const RULE_MS = 250;
@@ -14,9 +15,9 @@ export class Progress {
     this.#out = out;
   }
 
-  /** Prints a line of its own. */
+  /** Prints a line of its own; its colours only on a terminal. */
   line(text: string): void {
-    this.#write(`${text}\n`);
+    this.#write(`${this.#out.isTTY ? text : stripVTControlCharacters(text)}\n`);
   }
 
   /**

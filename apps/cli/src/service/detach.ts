@@ -34,7 +34,7 @@ export async function startDetached(config: Config): Promise<void> {
     const exitCode = await readyOrExited(service);
     if (exitCode !== undefined) {
       throw new CliError('start_failed', `the service did not start (exit code ${exitCode})`, {
-        next: `its output is above; the whole log is ${places.log}`,
+        next: 'its output above says why',
       });
     }
   } finally {

@@ -29,7 +29,7 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
   await using cleanUp = new AsyncDisposableStack();
   const lock = await lockDataDirectory(places);
   cleanUp.defer(() => lock.release());
-  const log = openServiceLog(places.log, config.logLevel, (line) => progress.line(line.trimEnd()));
+  const log = openServiceLog(places.log, config.logLevel, (line) => progress.line(line));
   cleanUp.defer(() => log.close());
   const record = await RecordKeeper.open(places.record);
   cleanUp.defer(() => record.remove());
@@ -43,8 +43,9 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
   const keepSandboxes = () => stop.request?.keepSandboxes ?? true;
   const start = { config, places, logger, progress, record, signal, keepSandboxes };
   const service = await startAndShow(start).catch((error: unknown) => {
-    if (!stop.signal.aborted) throw error;
-    return undefined;
+    if (stop.signal.aborted) return undefined;
+    progress.line(`the start failed; the whole log is ${places.log}`);
+    throw error;
   });
   if (service === undefined) {
     progress.line('stopped before it was ready');
