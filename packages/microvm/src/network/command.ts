@@ -17,6 +17,8 @@ export function run(program: string, args: readonly string[], input = ''): Promi
     stdio: 'pipe',
     signal: AbortSignal.timeout(DEADLINE_MS),
     killSignal: 'SIGKILL',
+    // Its own group: a Ctrl-C meant for us must not leave half a change behind.
+    detached: true,
     env: { ...process.env, LC_ALL: 'C', PATH: searchPath() },
   });
   let stdout = '';

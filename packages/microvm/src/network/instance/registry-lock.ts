@@ -14,7 +14,7 @@ export async function withRegistryLock<T>(lockFile: string, work: () => Promise<
   const holder = spawn(
     'flock',
     ['-x', '-w', `${WAIT_SECONDS}`, lockFile, 'sh', '-c', 'echo locked; exec cat'],
-    { stdio: ['pipe', 'pipe', 'ignore'] },
+    { stdio: ['pipe', 'pipe', 'ignore'], detached: true },
   );
   const ended = once(holder, 'close');
   try {

@@ -85,21 +85,19 @@ export class NetworkSlots {
       gatewayPorts: options.gatewayPorts ?? [],
       blockedRanges: options.blockedRanges ?? [],
     };
-    const hostChanges = await setUpHost(instance, policy);
     const existing = await existingSlots(instance);
     const keep = new Set(options.keep);
-    const leftovers = existing.filter((index) => !keep.has(index));
-    await removeSlots(leftovers.map((index) => describeSlot(instance, index).netns));
-    const dns = await DnsForwarder.open({
-      address: instance.serviceAddress,
-      port: policy.dnsPort,
-      clientOf: (address) => slotOfAddress(instance.index, address),
-      rate: policy.limits.dnsRate,
-      burst: policy.limits.dnsBurst,
-      upstreams: options.dnsUpstreams,
-    });
     const adoptable = existing.filter((index) => keep.has(index));
-    return new NetworkSlots(options, policy, dns, adoptable, hostChanges);
+    try {
+      const hostChanges = await setUpHost(instance, policy);
+      const leftovers = existing.filter((index) => !keep.has(index));
+      await removeSlots(leftovers.map((index) => describeSlot(instance, index).netns));
+      const dns = await openDns(options, policy);
+      return new NetworkSlots(options, policy, dns, adoptable, hostChanges);
+    } catch (error) {
+      if (adoptable.length === 0) await tearDownHost(instance);
+      throw error;
+    }
   }
 
   /** How many slots are ready to be taken at once. */
@@ -174,4 +172,16 @@ export class NetworkSlots {
   #assertOpen(): void {
     if (this.#closed) throw new NetworkError('network_closed', 'the network is closed');
   }
+}
+
+function openDns(options: NetworkSlotsOptions, policy: NetworkPolicy): Promise<DnsForwarder> {
+  const { instance } = options;
+  return DnsForwarder.open({
+    address: instance.serviceAddress,
+    port: policy.dnsPort,
+    clientOf: (address) => slotOfAddress(instance.index, address),
+    rate: policy.limits.dnsRate,
+    burst: policy.limits.dnsBurst,
+    upstreams: options.dnsUpstreams,
+  });
 }

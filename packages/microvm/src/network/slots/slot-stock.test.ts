@@ -94,3 +94,19 @@ test('closing ends a retry that waits, and what is being built is taken away', a
   failing.fill();
   await failing.close();
 });
+
+test('closing takes away what is being built for takers, and tells them', async () => {
+  const gate = Promise.withResolvers<void>();
+  const made = maker(() => gate.promise);
+  const stock = new SlotStock(made, 0, unexpected);
+  const takes = Promise.allSettled([1, 2, 3, 4].map(() => stock.take(SIGNAL)));
+  await expect.poll(() => made.built).toBe(2);
+  const closing = stock.close();
+  gate.resolve();
+  await closing;
+  const results = await takes;
+  for (const result of results) {
+    expect(result).toMatchObject({ status: 'rejected', reason: { code: 'network_closed' } });
+  }
+  expect(made.removed.toSorted()).toEqual([1, 2]);
+});

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import pLimit from 'p-limit';
+import { NetworkError } from '../network-error.ts';
 import type { NetworkSlot } from './network-slot.ts';
 
 const PARALLEL_BUILDS = 2;
@@ -19,6 +20,7 @@ export class SlotStock {
   readonly #onFailure: (error: unknown) => void;
   readonly #ready: NetworkSlot[] = [];
   readonly #limit = pLimit(PARALLEL_BUILDS);
+  readonly #building = new Set<Promise<NetworkSlot>>();
   readonly #closing = new AbortController();
   #filling: Promise<void> | undefined;
 
@@ -39,7 +41,11 @@ export class SlotStock {
     const ready = this.#ready.shift();
     this.fill();
     if (ready !== undefined) return ready;
-    const built = await this.#limit(() => this.#maker.build());
+    const built = await this.#build();
+    if (this.#closing.signal.aborted) {
+      await this.#maker.remove([built]);
+      throw closed();
+    }
     if (!signal.aborted) return built;
     this.#ready.push(built);
     throw signal.reason;
@@ -53,20 +59,31 @@ export class SlotStock {
     });
   }
 
-  /** Stops refilling and takes away what is ready. */
+  /** Stops refilling, waits for what is being built, and takes away what nobody took. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#filling;
+    await Promise.allSettled(this.#building);
     await this.#maker.remove(this.#ready.splice(0));
+  }
+
+  async #build(): Promise<NetworkSlot> {
+    const building = this.#limit(async () => {
+      if (this.#closing.signal.aborted) throw closed();
+      return this.#maker.build();
+    });
+    this.#building.add(building);
+    return building.finally(() => this.#building.delete(building));
   }
 
   async #fillUp(): Promise<void> {
     let failures = 0;
     while (this.#ready.length < this.#target && !this.#closing.signal.aborted) {
       try {
-        this.#ready.push(await this.#limit(() => this.#maker.build()));
+        this.#ready.push(await this.#build());
         failures = 0;
       } catch (error) {
+        if (this.#closing.signal.aborted) return;
         this.#onFailure(error);
         failures += 1;
         // The next take tries again, and tells its caller what is wrong.
@@ -82,4 +99,8 @@ export class SlotStock {
       if (!signal.aborted) throw reason;
     });
   }
+}
+
+function closed(): NetworkError {
+  return new NetworkError('network_closed', 'the network is closed');
 }
