@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { statfs } from 'node:fs/promises';
+import { mkdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MicrovmLogger } from './environment.ts';
 import {
@@ -34,7 +34,9 @@ export async function openMicrovmHost(
   { dataDir, imageDir, logger }: OpenMicrovmHostOptions,
   signal: AbortSignal,
 ): Promise<MicrovmHost> {
-  const living = await livingRecords(join(dataDir, 'vms'));
+  const vmsDir = join(dataDir, 'vms');
+  await mkdir(vmsDir, { recursive: true, mode: 0o711 });
+  const living = await livingRecords(vmsDir);
   const keepSlots = living.map(({ slot }) => slot);
   const environment = await openEnvironment({ dataDir, imageDir, logger, keepSlots }, signal);
   return new LocalMicrovmHost(environment, dataDir, living);

@@ -88,9 +88,9 @@ function readChunk(socket: Socket, signal: AbortSignal): Promise<Buffer> {
     settle();
     resolve(chunk);
   };
-  const closed = () => {
+  const closed = (cause?: unknown) => {
     settle();
-    reject(new MicrovmError('vm_gone', 'the guest closed its channel'));
+    reject(new MicrovmError('vm_gone', 'the guest closed its channel', { cause }));
   };
   const abort = () => {
     settle();

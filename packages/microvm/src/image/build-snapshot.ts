@@ -1,6 +1,7 @@
 import { chmod, chown, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Environment } from '../environment.ts';
+import { MicrovmError } from '../facade.ts';
 import { GuestChannel } from '../guest/guest-channel.ts';
 import { createIdentity } from '../guest/identity.ts';
 import { runCommand } from '../guest/run-command.ts';
@@ -16,6 +17,7 @@ import { snapshotDirectory, snapshotExists } from './snapshot-directory.ts';
 
 const BOOT_MS = 180_000;
 const WARM_UP_MS = 120_000;
+const KEPT_OUTPUT = 2000;
 const silentLogger = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /**
@@ -125,14 +127,28 @@ async function warmUp(
     hostKey: identity.hostKey.publicKey,
   });
   const deadline = AbortSignal.any([signal, AbortSignal.timeout(WARM_UP_MS)]);
-  const run = (command: string) =>
-    runCommand({ ssh, channel, env: {} }, { command, onOutput: () => undefined }, deadline);
+  const run = async (command: string) => {
+    let output = '';
+    const onOutput = (_stream: string, chunk: Buffer) => {
+      output = (output + chunk.toString()).slice(-KEPT_OUTPUT);
+    };
+    const { exitCode } = await runCommand(
+      { ssh, channel, env: {} },
+      { command, onOutput },
+      deadline,
+    );
+    if (exitCode === 0) return;
+    throw new MicrovmError(
+      'boot_failed',
+      `the image cannot run ${command}: status ${exitCode}\n${output}`,
+    );
+  };
   try {
     for (const command of commands) {
       onProgress(`warming up: ${command}`);
-      const { exitCode } = await run(command);
-      if (exitCode !== 0) throw new Error(`the image cannot run ${command}: status ${exitCode}`);
+      await run(command);
     }
+    onProgress('forgetting the build');
     await run(FORGET);
   } finally {
     ssh.close();
@@ -141,13 +157,14 @@ async function warmUp(
 
 /** Undoes the identity; the daemon, started anew without one, waits for the next. */
 const FORGET = `
+set -e
 rm -f /etc/dropbear/*_host_key /root/.ssh/authorized_keys /run/svc/token /root/.bash_history
 : >/etc/machine-id
 rm -rf /tmp/* /var/tmp/*
 sync
-pkill -KILL -f /usr/lib/svc/guestd
+# Written so that it does not match the shell that runs it.
+pkill -KILL -f 'svc/[g]uestd'
 until python3 -c 'import socket; socket.create_connection(("127.0.0.1", 7000), 1)'; do sleep 0.2; done
-fstrim / || true
 sync
 `;
 
