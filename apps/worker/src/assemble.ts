@@ -50,7 +50,10 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
 
   const registry = new SandboxRegistry(clock);
   const capacity = new Capacity(input.limits, microvms);
-  const pool = new Pool(new Map(Object.entries(config.pool)), () => keeper.wake());
+  const pool = new Pool(new Map(Object.entries(config.pool)), {
+    onTaken: () => keeper.wake(),
+    onFault,
+  });
   const maker = new VmMaker(microvms, capacity, pool, restoreConcurrency());
   const foreground = new Foreground();
   const images = cachedImages(microvms, () => clock.monotonic());

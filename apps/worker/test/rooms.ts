@@ -41,7 +41,7 @@ export class Rooms {
     this.registry = new SandboxRegistry(clock);
     this.capacity = new Capacity(options.limits ?? LIMITS, host);
     this.#targets = new Map(Object.entries(options.pool ?? {}));
-    this.pool = new Pool(this.#targets, () => this.keeper.wake());
+    this.pool = new Pool(this.#targets, { onTaken: () => this.keeper.wake(), onFault });
     const maker = new VmMaker(host, this.capacity, this.pool, 4);
     this.keeper = new PoolKeeper({
       pool: this.pool,

@@ -380,16 +380,19 @@ describe('pause, resume, cancel and logs', () => {
       body: { state: 'running' },
     });
     vm.faults.pause = undefined;
-    vm.faults.label = new Error('disk full');
-    expect(await harness.json('POST', `/sandboxes/${id}/pause`)).toMatchObject({ status: 500 });
-    expect(vm.paused).toBe(false);
-    vm.faults.label = undefined;
     await harness.json('POST', `/sandboxes/${id}/pause`);
     vm.faults.resume = new MicrovmError('resume_failed', 'no');
     expect(await harness.json('POST', `/sandboxes/${id}/resume`)).toMatchObject({ status: 502 });
     expect(await harness.json('GET', `/sandboxes/${id}`)).toMatchObject({
       body: { state: 'paused' },
     });
+  });
+
+  it('pauses and resumes on a full disk', async () => {
+    const id = await create();
+    harness.host.vmOf(id).faults.label = Object.assign(new Error('full'), { code: 'ENOSPC' });
+    expect(await harness.json('POST', `/sandboxes/${id}/pause`)).toMatchObject({ status: 200 });
+    expect(await exec(id, { command: 'echo on' })).toMatchObject({ body: { output: 'on\n' } });
   });
 
   it('cancels only a running sandbox', async () => {

@@ -1,9 +1,13 @@
 import { ServiceError } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
+import { withDeadline } from '@svc/service-kit';
 import { discard, type Pool, type PooledVm } from '../pool/pool.ts';
 import type { Sandbox } from './sandbox.ts';
 import { isImageSize, type Size } from './size.ts';
 import type { VmMaker } from './vm-maker.ts';
+
+/** An idle VM that takes longer to take its name is of no use. */
+const POOLED_HAND_OVER_MS = 10_000;
 
 export interface AcquireDeps {
   readonly pool: Pool;
@@ -30,7 +34,8 @@ export async function acquire(
   const imageSize = isImageSize(size, image);
   const pooled = imageSize ? deps.pool.take(image) : undefined;
   if (pooled !== undefined) {
-    const handedOver = await handOver(sandbox, pooled, request, signal).catch((error) => {
+    const soon = withDeadline(signal, POOLED_HAND_OVER_MS);
+    const handedOver = await handOver(sandbox, pooled, request, soon).catch((error) => {
       // A VM that went stale in the pool is no reason to fail: a fresh one is made.
       signal.throwIfAborted();
       return error;

@@ -73,6 +73,16 @@ describe('a create that does not', () => {
     nothingIsLeft();
   });
 
+  it('turns a full disk of the worker into no_capacity', async () => {
+    host.onRestored = (vm) => {
+      vm.faults.label = Object.assign(new Error('full'), { code: 'ENOSPC' });
+    };
+    await expect(rooms.creator.create(placement(), NEVER)).rejects.toMatchObject({
+      code: 'no_capacity',
+    });
+    nothingIsLeft();
+  });
+
   it('is rolled back when the hand-over fails', async () => {
     host.onRestored = (vm) => {
       vm.faults.personalize = new MicrovmError('vm_gone', 'died');

@@ -1,3 +1,4 @@
+import { MicrovmError } from '@svc/microvm';
 import { retry } from '@svc/service-kit';
 import { settledWithin } from '../concurrency/abort.ts';
 import { SingleFlight } from '../concurrency/single-flight.ts';
@@ -33,6 +34,7 @@ export class Ending {
     await settledWithin(sandbox.provisioned, PROVISION_WAIT_MS);
     await settledWithin(sandbox.power.idle(), POWER_WAIT_MS);
     const stopping = sandbox.beginStopping().catch((error) => {
+      if (error instanceof MicrovmError && error.code === 'vm_gone') return;
       // A full disk must not keep a sandbox alive: without the label a restart sees a running one, and the ledger ends it.
       this.#onFault(error, 'note that the sandbox is ending');
     });

@@ -38,18 +38,23 @@ export function toSandboxError(error: unknown): unknown {
 }
 
 /** The catalogue's error for a VM that could not be made. */
-export function toCreateError(error: unknown): unknown {
-  if (error instanceof MicrovmError) {
-    if (error.code === 'unknown_template') return new ServiceError('unknown_template');
-    if (error.code === 'no_capacity' || error.code === 'disk_full') {
-      return new ServiceError('no_capacity', undefined, { cause: error });
-    }
-    return new ServiceError('boot_failed', undefined, { cause: error });
-  }
-  return isTimeout(error) ? new ServiceError('boot_failed', undefined, { cause: error }) : error;
+export function toCreateError(error: unknown): ServiceError {
+  if (error instanceof ServiceError) return error;
+  const code = codeOf(error);
+  if (code === 'unknown_template') return new ServiceError('unknown_template');
+  const isFull = code !== undefined && FULL.includes(code);
+  return new ServiceError(isFull ? 'no_capacity' : 'boot_failed', undefined, { cause: error });
+}
+
+/** Failures that mean that the worker itself has no room: codes of micro-VMs and of the system. */
+const FULL = ['no_capacity', 'disk_full', 'ENOSPC', 'EDQUOT', 'ENOMEM'];
+
+function codeOf(error: unknown): string | undefined {
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  return typeof error.code === 'string' ? error.code : undefined;
 }
 
 /** Whether the error is that of an `AbortSignal.timeout`. */
-export function isTimeout(error: unknown): boolean {
+function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError';
 }

@@ -27,7 +27,7 @@ export class Power {
       if (this.#isSettled('paused')) return;
       const vm = this.#sandbox.runningVm();
       await vm.pause(this.#deadline(PAUSE_MS));
-      await this.#commit('paused', () => vm.resume(this.#deadline(RESUME_MS)));
+      await this.#sandbox.transition('paused');
     });
   }
 
@@ -38,7 +38,7 @@ export class Power {
         if (this.#isSettled('running')) return;
         const vm = this.#pausedVm();
         await vm.resume(this.#deadline(RESUME_MS));
-        await this.#commit('running', () => vm.pause(this.#deadline(PAUSE_MS)));
+        await this.#sandbox.transition('running');
       }),
     );
   }
@@ -57,16 +57,6 @@ export class Power {
   /** Settles when no pause or resume is under way. */
   idle(): Promise<void> {
     return this.#turns.idle();
-  }
-
-  async #commit(state: 'running' | 'paused', undo: () => Promise<void>): Promise<void> {
-    try {
-      await this.#sandbox.transition(state);
-    } catch (error) {
-      // A sandbox that is ending loses its VM anyway.
-      if (this.#sandbox.endReason === undefined) await undo();
-      throw error;
-    }
   }
 
   #isSettled(state: 'running' | 'paused'): boolean {

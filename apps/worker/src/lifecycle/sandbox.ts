@@ -179,8 +179,7 @@ export class Sandbox {
   async transition(to: Exclude<SandboxState, 'destroyed'>): Promise<void> {
     this.#machine.assertCanMove(to);
     if (to === 'running') this.#runningAt ??= timestamp(this.#options.clock.wall());
-    // A restart treats configuring and booting alike, so one label serves both.
-    if (to !== 'booting') await this.#writeLabels(to);
+    await this.#persist(to);
     if (this.#endReason !== undefined) throw new ServiceError('sandbox_not_running');
     this.#machine.move(to);
     if (to === 'running') this.activity.touch();
@@ -269,6 +268,20 @@ export class Sandbox {
       ...(this.#runningAt === undefined ? {} : { running_at: this.#runningAt }),
       ...(this.#endReason === undefined ? {} : { end_reason: this.#endReason }),
     };
+  }
+
+  /** Writes what a restart must find before the state is shown. */
+  async #persist(to: SandboxState): Promise<void> {
+    // A restart treats configuring and booting alike, so one label serves both.
+    if (to === 'booting') return;
+    try {
+      await this.#writeLabels(to);
+    } catch (error) {
+      // Without it a restart would take the sandbox for a half-made one. But whether it is paused, a restart
+      // sees from the VM itself: a full disk must not keep anybody from pausing and resuming.
+      if (this.state === 'booting') throw error;
+      this.#options.onFault(error, `note that ${this.id} is ${to}`);
+    }
   }
 
   async #writeLabels(state: SandboxState): Promise<void> {

@@ -7,17 +7,23 @@ export interface PooledVm {
   readonly reservation: Reservation;
 }
 
+export interface PoolOptions {
+  /** Called whenever a template may have fallen below its target. */
+  readonly onTaken: () => void;
+  /** Called with failures that no caller waits for. */
+  readonly onFault: (error: unknown, what: string) => void;
+}
+
 /** The idle VMs per template. Only keeps them: who fills and empties it decides when. */
 export class Pool {
   readonly #targets: ReadonlyMap<string, number>;
   readonly #idle = new Map<string, PooledVm[]>();
-  readonly #onTaken: () => void;
+  readonly #options: PoolOptions;
   #closed = false;
 
-  /** `onTaken` is called whenever a template may have fallen below its target. */
-  constructor(targets: ReadonlyMap<string, number>, onTaken: () => void) {
+  constructor(targets: ReadonlyMap<string, number>, options: PoolOptions) {
     this.#targets = targets;
-    this.#onTaken = onTaken;
+    this.#options = options;
   }
 
   /** Hands over the longest-waiting VM of this image, if there is one. */
@@ -26,7 +32,7 @@ export class Pool {
     const index = idle.findIndex(({ vm }) => vm.image === image.rootfs);
     if (index === -1) return undefined;
     const [taken] = idle.splice(index, 1);
-    this.#onTaken();
+    this.#options.onTaken();
     return taken;
   }
 
@@ -102,8 +108,9 @@ export class Pool {
     const index = idle?.indexOf(pooled) ?? -1;
     if (idle === undefined || index === -1) return;
     idle.splice(index, 1);
-    pooled.reservation.release();
-    this.#onTaken();
+    // Its process is gone; what else it held goes with this.
+    discard(pooled).catch((error) => this.#options.onFault(error, 'clean up after an idle VM'));
+    this.#options.onTaken();
   }
 }
 
