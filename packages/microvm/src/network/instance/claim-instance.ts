@@ -1,49 +1,55 @@
 import { access, mkdir, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { INSTANCE_COUNT } from '../addresses.ts';
 import { NetworkError } from '../network-error.ts';
-import { detachMounts } from './detach-mounts.ts';
+import { clearRunDir } from './clear-run-dir.ts';
 import { describeInstance, type Instance } from './instance.ts';
+import { type InstanceRegistry, MACHINE_REGISTRY } from './registry.ts';
 import { withRegistryLock } from './registry-lock.ts';
-
-const ROOT = '/run/svc';
 
 /**
  * Gives a data directory its place among the services of this machine: the index it already
- * holds, or the lowest that is free. An index whose data directory no longer exists is free.
+ * holds, or the lowest that is free. An index whose data directory no longer exists is free; what
+ * VM processes and mounts that one left are ended first.
  * The caller must be the only service on `dataDir`.
  *
  * @throws NetworkError `instances_exhausted` when 32 data directories hold one.
  */
-export async function claimInstance(dataDir: string, root = ROOT): Promise<Instance> {
+export async function claimInstance(
+  dataDir: string,
+  registry = MACHINE_REGISTRY,
+): Promise<Instance> {
+  const { root } = registry;
   const owner = await realpath(dataDir);
   await mkdir(registryDir(root), { recursive: true });
-  const index = await withRegistryLock(lockFile(root), () => claimIndex(root, owner));
+  const index = await withRegistryLock(lockFile(root), () => claimIndex(registry, owner));
   const instance = describeInstance(root, index, owner);
   await mkdir(instance.runDir, { recursive: true, mode: 0o711 });
   return instance;
 }
 
 /** Frees the index and removes its run directory, so that another data directory may have them. */
-export async function releaseInstance(instance: Instance, root = ROOT): Promise<void> {
+export async function releaseInstance(
+  instance: Instance,
+  { root } = MACHINE_REGISTRY,
+): Promise<void> {
   await withRegistryLock(lockFile(root), async () => {
     const owner = (await readOwners(root)).get(instance.index);
     if (owner !== instance.dataDir) return;
-    await detachMounts(instance.runDir);
-    await rm(instance.runDir, { recursive: true, force: true });
+    await clearRunDir(instance.runDir);
     await rm(entryFile(root, instance.index), { force: true });
   });
 }
 
-async function claimIndex(root: string, owner: string): Promise<number> {
+async function claimIndex(registry: InstanceRegistry, owner: string): Promise<number> {
+  const { root } = registry;
   const owners = await readOwners(root);
   for (const [index, dataDir] of owners) {
     if (dataDir === owner) return index;
   }
   for (let index = 0; index < INSTANCE_COUNT; index += 1) {
-    const dataDir = owners.get(index);
-    if (dataDir !== undefined && (await exists(dataDir))) continue;
-    await detachMounts(`${root}/${index}`);
-    await rm(`${root}/${index}`, { recursive: true, force: true });
+    if (!(await isFree(registry, index, owners.get(index)))) continue;
+    await registry.endProcesses(index);
+    await clearRunDir(describeInstance(root, index, owner).runDir);
     await writeFile(entryFile(root, index), owner, { mode: 0o600 });
     return index;
   }
@@ -51,6 +57,12 @@ async function claimIndex(root: string, owner: string): Promise<number> {
     'instances_exhausted',
     `${INSTANCE_COUNT} data directories are in use on this machine; stop one (svc down) first`,
   );
+}
+
+/** An index that is not listed but in use, by what was once in a registry now lost, is not free. */
+async function isFree(registry: InstanceRegistry, index: number, dataDir?: string) {
+  if (dataDir === undefined) return !(await registry.hasProcesses(index));
+  return !(await exists(dataDir));
 }
 
 async function readOwners(root: string): Promise<Map<number, string>> {

@@ -4,6 +4,7 @@ import { NetworkError } from '../network-error.ts';
 import type { NetworkSlot } from './network-slot.ts';
 
 const PARALLEL_BUILDS = 2;
+const REFILL_PAUSE_MS = 50;
 const FIRST_RETRY_MS = 250;
 const RETRIES = 6;
 
@@ -78,6 +79,8 @@ export class SlotStock {
 
   async #fillUp(): Promise<void> {
     let failures = 0;
+    // A burst of takes, and the VMs they are for, have the processors first.
+    await this.#pause(REFILL_PAUSE_MS);
     while (this.#ready.length < this.#target && !this.#closing.signal.aborted) {
       try {
         this.#ready.push(await this.#build());
