@@ -76,6 +76,11 @@ describe('the shell command of words', () => {
     expect(shellCommand(['echo $HOME | wc'])).toBe('echo $HOME | wc');
   });
 
+  test('a -- in front of them is not one of them', () => {
+    expect(shellCommand(['--', 'ls', '--', '-l'])).toBe('ls -- -l');
+    expect(shellCommand(['--', 'a | b'])).toBe('a | b');
+  });
+
   test('several are quoted so that the shell sees exactly them', () => {
     expect(shellCommand(['printf', '%s\n', "it's", '', '/a-b.c'])).toBe(
       `printf '%s\n' 'it'\\''s' '' /a-b.c`,

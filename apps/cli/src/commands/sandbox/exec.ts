@@ -15,7 +15,9 @@ interface Options {
 /** `svc sandbox exec`: streams the command's output and exits with its code. Ctrl-C kills the command. */
 export function execCommand(): Command {
   return new Command('exec')
-    .description('run a shell command and exit with its code: svc sandbox exec vm_… -- ls -la /')
+    .description(
+      'run a shell command and exit with its code: svc sandbox exec [options] vm_… -- ls -la /',
+    )
     .argument('<id>', 'sandbox id', parseSandboxId)
     .argument('<command...>', 'one shell command, or a program and its arguments')
     .option('--cwd <path>', 'working directory')
