@@ -1,3 +1,4 @@
+import { ServiceError } from '@svc/contract';
 import { createSelfSigned, withDeadline } from '@svc/service-kit';
 import { certificateNames, reachableUrl } from './address.ts';
 import { adoptVms } from './adoption/adopt.ts';
@@ -29,7 +30,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     url: () => url,
     ending: ending.signal,
   });
-  const stop = () => ending.abort(new Error('the worker is shutting down'));
+  const stop = () => ending.abort(new ServiceError('shutting_down'));
   try {
     await adoptVms(parts.adoption, withDeadline(signal, ADOPT_MS));
     await parts.app.listen(options.listen);

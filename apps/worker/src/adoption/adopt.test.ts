@@ -172,7 +172,7 @@ describe('an orderly end', () => {
     const half = harness.json('POST', '/sandboxes', placement({ vcpu: 2 }));
     await until(() => expect(host.restoring).toBe(1));
     await harness.worker.close({ keepSandboxes: true });
-    expect((await half).status).toBeGreaterThanOrEqual(400);
+    expect(await half).toMatchObject({ status: 503, body: { code: 'shutting_down' } });
     expect(host.live.map((vm) => vm.labels.vm_id)).toEqual([kept.vm_id]);
   });
 });

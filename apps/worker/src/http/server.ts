@@ -6,8 +6,8 @@ import {
   registerHttpMetrics,
 } from '@svc/service-kit';
 import type { WorkerLogger } from '../logger.ts';
-import { requireControlPlane } from './authenticate.ts';
 import type { WorkerContext } from './context.ts';
+import { refuseWorkWhenEnding, requireControlPlane } from './guards.ts';
 import { cancelRoute } from './routes/cancel.ts';
 import { createRoute } from './routes/create.ts';
 import { destroyRoute } from './routes/destroy.ts';
@@ -48,6 +48,7 @@ export function createWorkerServer(
     async (internal) => {
       const scope = internal as unknown as HttpServer;
       requireControlPlane(scope, context.verify);
+      refuseWorkWhenEnding(scope, context.ending);
       for (const route of ROUTES) route(scope, context);
       // In a scope of its own: it takes no JSON.
       scope.register(async (files) => uploadRoute(files as unknown as HttpServer, context));

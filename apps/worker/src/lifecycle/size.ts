@@ -14,12 +14,12 @@ export interface SizeWish {
   readonly disk_mib?: number | undefined;
 }
 
-/** The size that a wish comes to on this image. */
+/** The size that a wish comes to on this image, whose disk can grow but not shrink. */
 export function sizeOf(wish: SizeWish, image: ImageInfo): Size {
   return {
     vcpu: wish.vcpu ?? image.vcpu,
     memoryMib: wish.memory_mib ?? image.memoryMib,
-    diskMib: wish.disk_mib ?? image.diskMib,
+    diskMib: Math.max(wish.disk_mib ?? image.diskMib, image.diskMib),
   };
 }
 

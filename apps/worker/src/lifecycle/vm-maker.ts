@@ -6,12 +6,16 @@ import { Slots } from '../concurrency/slots.ts';
 import { discard, type Pool, type PooledVm } from '../pool/pool.ts';
 import type { Size } from './size.ts';
 
+const CUSTOM_SIZES_AT_ONCE = 2;
+
 /** Makes VMs that nobody owns yet: room first, then the restore. */
 export class VmMaker {
   readonly #host: MicrovmHost;
   readonly #capacity: Capacity;
   readonly #pool: Pool;
   readonly #slots: Slots;
+  /** Of their own: a size asked for the first time takes much longer, and must not hold up the usual ones. */
+  readonly #customSlots = new Slots(CUSTOM_SIZES_AT_ONCE);
 
   /** `concurrency`: restores at once; more than the machine's cores only make all of them late. */
   constructor(host: MicrovmHost, capacity: Capacity, pool: Pool, concurrency: number) {
@@ -35,7 +39,8 @@ export class VmMaker {
     try {
       const id = `m_${randomBytes(8).toString('hex')}`;
       const request = { id, template, ...(imageSize ? {} : size) };
-      const vm = await this.#slots.run(() => this.#host.restore(request, signal), signal);
+      const slots = imageSize ? this.#slots : this.#customSlots;
+      const vm = await slots.run(() => this.#host.restore(request, signal), signal);
       reservation.settle();
       return { vm, reservation };
     } catch (error) {

@@ -8,3 +8,12 @@ export function requireControlPlane(app: HttpServer, verify: TokenVerifier): voi
     if (issuer !== CONTROL_PLANE_NAME) throw new ServiceError('unauthorized');
   });
 }
+
+/** Once the worker ends, it takes no new work; what is there can still be looked at and deleted. */
+export function refuseWorkWhenEnding(app: HttpServer, ending: AbortSignal): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    done(
+      ending.aborted && request.method === 'POST' ? new ServiceError('shutting_down') : undefined,
+    );
+  });
+}

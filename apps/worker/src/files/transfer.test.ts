@@ -1,0 +1,109 @@
+import { PassThrough, Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { beforeEach, describe, expect, it } from 'vitest';
+import { placement } from '../../test/harness.ts';
+import { MemoryHost } from '../../test/memory-host.ts';
+import type { MemoryMicrovm } from '../../test/memory-microvm.ts';
+import { Rooms } from '../../test/rooms.ts';
+import { until } from '../../test/until.ts';
+import type { Sandbox } from '../lifecycle/sandbox.ts';
+import { download } from './download.ts';
+import { upload } from './upload.ts';
+
+const NEVER = new AbortController().signal;
+const LIMITS = { maxUploadBytes: 1_000_000, stallMs: 60_000 };
+const IMPATIENT = { ...LIMITS, stallMs: 20 };
+let sandbox: Sandbox;
+let vm: MemoryMicrovm;
+
+beforeEach(async () => {
+  const host = new MemoryHost();
+  sandbox = await new Rooms(host).creator.create(placement(), NEVER);
+  vm = host.vmOf(sandbox.id);
+});
+
+function isIdle(): boolean {
+  return sandbox.activity.idleSince !== undefined;
+}
+
+describe('upload', () => {
+  it('is activity until it is done', async () => {
+    const source = new PassThrough();
+    const done = upload(sandbox, '/f', source, LIMITS, NEVER);
+    source.write('ab');
+    expect(isIdle()).toBe(false);
+    source.end('c');
+    await done;
+    expect(isIdle()).toBe(true);
+    expect(vm.files.get('/f')?.toString()).toBe('abc');
+  });
+
+  it.each([
+    ['at once', []],
+    ['half way', ['some']],
+  ])('is given up when the sender stands still %s', async (_when, parts) => {
+    const source = new PassThrough();
+    for (const part of parts) source.write(part);
+    const done = upload(sandbox, '/f', source, IMPATIENT, NEVER);
+    await expect(done).rejects.toMatchObject({ code: 'request_timeout' });
+    expect(vm.files.has('/f')).toBe(false);
+    expect(isIdle()).toBe(true);
+  });
+
+  it('is given up when the guest takes nothing', async () => {
+    vm.upload = () => new Promise(() => undefined);
+    const source = Readable.from([Buffer.alloc(900_000)]);
+    const done = upload(sandbox, '/f', source, IMPATIENT, NEVER);
+    await expect(done).rejects.toMatchObject({ code: 'request_timeout' });
+  });
+
+  it('leaves the sender’s stream open when the guest refuses, so that an answer can go out', async () => {
+    const source = new PassThrough();
+    source.write('x');
+    const done = upload(sandbox, '/full', source, LIMITS, NEVER);
+    await expect(done).rejects.toMatchObject({ code: 'disk_full' });
+    expect(source.destroyed).toBe(false);
+  });
+
+  it('ends with the sandbox', async () => {
+    const source = new PassThrough();
+    source.write('x');
+    const done = upload(sandbox, '/f', source, LIMITS, NEVER);
+    const outcome = expect(done).rejects.toMatchObject({ code: 'sandbox_not_running' });
+    await sandbox.end('deleted');
+    await outcome;
+  });
+});
+
+describe('download', () => {
+  it('is activity until it has been read', async () => {
+    vm.files.set('/f', Buffer.from('abc'));
+    const { size, body } = await download(sandbox, '/f', LIMITS, NEVER);
+    expect(size).toBe(3);
+    expect(isIdle()).toBe(false);
+    expect((await buffer(body)).toString()).toBe('abc');
+    await until(() => expect(isIdle()).toBe(true));
+  });
+
+  it.each(['reader', 'guest'])('is given up when the %s stands still', async (who) => {
+    const stream =
+      who === 'reader'
+        ? Readable.from(Array.from({ length: 100 }, () => Buffer.alloc(100_000)))
+        : new Readable({ read() {} });
+    vm.download = async () => ({ size: 10_000_000, stream });
+    const { body } = await download(sandbox, '/f', IMPATIENT, NEVER);
+    const failed = Promise.withResolvers<Error>();
+    body.on('error', failed.resolve);
+    expect(await failed.promise).toMatchObject({ code: 'guest_unresponsive' });
+    await until(() => expect(stream.destroyed && isIdle()).toBe(true));
+  });
+
+  it('ends when the caller leaves', async () => {
+    const caller = new AbortController();
+    vm.download = async () => ({ size: 1, stream: new Readable({ read() {} }) });
+    const { body } = await download(sandbox, '/f', LIMITS, caller.signal);
+    body.on('error', () => undefined);
+    caller.abort(new Error('left'));
+    await until(() => expect(body.destroyed && isIdle()).toBe(true));
+  });
+});
