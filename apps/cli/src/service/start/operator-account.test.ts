@@ -1,32 +1,29 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { loadConfig } from '@svc/service-kit/config';
 import { createLogger } from '@svc/service-kit/logging';
 import { Shutdown } from '@svc/service-kit/process';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readCredentials, writeCredentials } from '../../connection/credentials-file.ts';
 import { localCredentialsFile } from '../../connection/places.ts';
+import { commandLine, type Outcome } from '../../testing/run-svc.ts';
 import { servicePlaces } from '../places.ts';
 import { type StartedControlPlane, startControlPlanePiece } from './control-plane.ts';
 import { clusterSecret } from './kept-values.ts';
 import { localClient } from './local-client.ts';
 import { operatorAccount } from './operator-account.ts';
 
-const MAIN = fileURLToPath(new URL('../../main.ts', import.meta.url));
-
 let directory: string;
 let shutdown: Shutdown;
 let service: StartedControlPlane;
+let svc: (args: readonly string[]) => Promise<Outcome>;
 
 const places = () => servicePlaces(directory);
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'svc-account-'));
+  svc = commandLine({ HOME: directory, SVC_DATA_DIR: directory });
   const config = loadConfig({ SVC_DATA_DIR: directory, SVC_LISTEN: 'localhost:0' });
   const logger = createLogger({ level: 'silent' });
   shutdown = new Shutdown(logger);
@@ -47,19 +44,6 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** Runs the command line against the service, as a person would. */
-async function svc(args: readonly string[], environment: Record<string, string>) {
-  const env = { PATH: process.env.PATH, HOME: directory, SVC_DATA_DIR: directory, ...environment };
-  const child = spawn(process.execPath, [MAIN, ...args], { env });
-  child.stdin.end();
-  const [output, errors, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close'),
-  ]);
-  return { output, errors, code };
-}
-
 test('signs up once, keeps the key, and takes a new one when it is refused', async () => {
   const file = localCredentialsFile(directory);
   const first = await operatorAccount(places(), service);
@@ -74,18 +58,18 @@ test('signs up once, keeps the key, and takes a new one when it is refused', asy
 });
 
 test('the command line works with that key at once, and says when there is no worker', async () => {
-  const { code, errors } = await svc(['sandbox', 'list'], {});
+  const { code, errors } = await svc(['sandbox', 'list']);
   expect(code).toBe(1);
   expect(errors).toMatch(/code: +no_workers/);
 });
 
 test('a login keeps a key of its own', async () => {
   const email = 'ada@example.com';
-  const refused = await svc(['login', email, '--code', '000000'], {});
+  const refused = await svc(['login', email, '--code', '000000']);
   expect(refused.errors).toMatch(/code: +otp_invalid/);
-  const asked = await svc(['login', email], {});
+  const asked = await svc(['login', email]);
   expect(asked.errors).toMatch(/code: +no_code/);
-  const signedIn = await svc(['login', email, '--code', await codeFor(email)], {});
+  const signedIn = await svc(['login', email, '--code', await codeFor(email)]);
   expect(signedIn.errors).toBe('');
   expect(signedIn.code).toBe(0);
   const kept = await readCredentials(join(directory, '.config/svc/credentials.json'));
