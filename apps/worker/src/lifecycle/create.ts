@@ -36,7 +36,8 @@ interface Flight {
   callers: number;
 }
 
-const CREATE_MS = 120_000;
+/** Less than control planes wait, so that they learn why a create failed. */
+const CREATE_MS = 110_000;
 
 /**
  * Creates sandboxes, once per id and generation however often it is asked. A create whose callers have all
