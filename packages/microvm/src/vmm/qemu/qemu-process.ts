@@ -19,6 +19,7 @@ export class QemuProcess implements VmProcess {
   readonly #confinement: Confinement;
   readonly #qmp: Qmp;
   readonly #version: QemuVersion;
+  readonly #markExited: () => void;
   #detached = false;
 
   constructor(confinement: Confinement, identity: ProcessIdentity, qmp: Qmp, version: QemuVersion) {
@@ -28,6 +29,7 @@ export class QemuProcess implements VmProcess {
     this.#version = version;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.exited = promise;
+    this.#markExited = resolve;
     // The control socket closes when QEMU dies. One that closes it and lives on is of no more use.
     void qmp.closed.then(async () => {
       if (this.#detached) return;
@@ -70,7 +72,7 @@ export class QemuProcess implements VmProcess {
   async kill(): Promise<void> {
     await endProcess(this.identity);
     this.#qmp.close();
-    await this.exited;
+    this.#markExited();
   }
 
   detach(): void {

@@ -1,0 +1,254 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Readable } from 'node:stream';
+import { buffer } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Microvm, MicrovmHost, RestoreRequest } from './facade.ts';
+import { openMicrovmHost } from './open-host.ts';
+import { temporaryDirectory } from './testing/temporary-directory.ts';
+import { testImage } from './testing/test-image.ts';
+
+const PREPARE_MS = 25 * 60_000;
+const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
+const signal = () => AbortSignal.timeout(60_000);
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let imageDir: string;
+let host: MicrovmHost;
+
+beforeAll(async () => {
+  ({ imageDir } = await testImage());
+  directory = await temporaryDirectory();
+  host = await openMicrovmHost({ dataDir: directory.path, imageDir, logger: silent }, signal());
+  await host.adopt(signal());
+}, PREPARE_MS);
+
+afterAll(async () => {
+  await host.close({ keepVms: false });
+  await directory.remove();
+});
+
+function restore(request: Partial<RestoreRequest> = {}): Promise<Microvm> {
+  const id = `m_${randomUUID().replaceAll('-', '')}`;
+  return host.restore({ id, template: 'standard', ...request }, AbortSignal.timeout(180_000));
+}
+
+async function output(microvm: Microvm, command: string): Promise<string> {
+  let text = '';
+  await microvm.exec(
+    {
+      command,
+      onOutput: (_stream, chunk) => {
+        text += chunk.toString();
+      },
+    },
+    signal(),
+  );
+  return text.trim();
+}
+
+describe('one VM', () => {
+  let microvm: Microvm;
+  beforeAll(async () => {
+    microvm = await restore();
+  });
+  afterAll(() => microvm.destroy());
+
+  test('runs commands, and tells their outputs apart and how they ended', async () => {
+    const seen = { stdout: '', stderr: '' };
+    const { exitCode } = await microvm.exec(
+      {
+        command: `echo "$A"; pwd; echo bad >&2; exit 7`,
+        cwd: '/tmp',
+        env: { A: `it's "$HOME"` },
+        onOutput: (stream, chunk) => {
+          seen[stream] += chunk.toString();
+        },
+      },
+      signal(),
+    );
+    expect(exitCode).toBe(7);
+    expect(seen).toEqual({ stdout: `it's "$HOME"\n/tmp\n`, stderr: 'bad\n' });
+  });
+
+  test('a command that ends by a signal has 128 and its number', async () => {
+    const killed = microvm.exec({ command: 'kill -9 $$', onOutput: () => undefined }, signal());
+    await expect(killed).resolves.toEqual({ exitCode: 137 });
+  });
+
+  test('a command returns though a process it left in the background goes on', async () => {
+    expect(await output(microvm, 'sleep 300 & echo started')).toBe('started');
+    expect(
+      await output(microvm, 'pgrep -x sleep >/dev/null && pkill -x sleep && echo was there'),
+    ).toBe('was there');
+  });
+
+  test('aborting a command kills everything it started', async () => {
+    const abort = new AbortController();
+    const running = microvm.exec(
+      {
+        command: 'setsid sleep 301 & sleep 301 & echo started; wait',
+        onOutput: () => abort.abort(new Error('enough')),
+      },
+      abort.signal,
+    );
+    await expect(running).rejects.toThrow('enough');
+    expect(await output(microvm, 'pgrep -x sleep || echo none')).toBe('none');
+  });
+
+  test('a slow reader holds the command up instead of filling our memory', async () => {
+    const pauses: number[] = [];
+    let bytes = 0;
+    await microvm.exec(
+      {
+        command: 'head -c 8000000 /dev/zero',
+        onOutput: async (_stream, chunk) => {
+          bytes += chunk.length;
+          pauses.push(chunk.length);
+          await new Promise((resolve) => setImmediate(resolve));
+        },
+      },
+      signal(),
+    );
+    expect(bytes).toBe(8_000_000);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(1 << 20);
+  });
+
+  test('files go in and out unchanged, whatever is in them', async () => {
+    for (const size of [1, 65_536, 3_000_001]) {
+      const content = randomBytes(size);
+      await microvm.upload('/root/file with space', Readable.from([content]), signal());
+      const download = await microvm.download('/root/file with space', signal());
+      expect(download.size).toBe(size);
+      expect((await buffer(download.stream)).equals(content)).toBe(true);
+    }
+  });
+
+  test('an empty file can be read', async () => {
+    await output(microvm, ': >/root/empty');
+    const { size, stream } = await microvm.download('/root/empty', signal());
+    expect(size).toBe(0);
+    expect(await buffer(stream)).toHaveLength(0);
+  });
+
+  test('a broken upload leaves the old file and nothing else', async () => {
+    await output(microvm, 'mkdir /root/broken && echo old >/root/broken/file');
+    async function* failing() {
+      yield randomBytes(100_000);
+      throw new Error('the caller left');
+    }
+    const upload = microvm.upload('/root/broken/file', Readable.from(failing()), signal());
+    await expect(upload).rejects.toThrow('the caller left');
+    await expect
+      .poll(() => output(microvm, 'ls -A /root/broken; cat /root/broken/file'))
+      .toBe('file\nold');
+  });
+
+  test.each([
+    ['/nowhere/file', 'parent_not_found'],
+    ['/root', 'is_directory'],
+    ['/etc/hostname/file', 'parent_not_found'],
+  ])('an upload to %s is %s', async (path, code) => {
+    const upload = microvm.upload(path, Readable.from([randomBytes(200_000)]), signal());
+    await expect(upload).rejects.toMatchObject({ code });
+  });
+
+  test.each([
+    ['/nowhere', 'file_not_found'],
+    ['/root', 'is_directory'],
+    ['/dev/null', 'not_a_file'],
+  ])('a download of %s is %s', async (path, code) => {
+    await expect(microvm.download(path, signal())).rejects.toMatchObject({ code });
+  });
+
+  test('its name and environment reach every command', async () => {
+    await microvm.personalize({ hostname: 'vm-1', env: { GREETING: 'hello' } }, signal());
+    expect(await output(microvm, 'hostname; cat /etc/hostname; echo "$GREETING"')).toBe(
+      'vm-1\nvm-1\nhello',
+    );
+  });
+
+  test('its clock is right after a pause', async () => {
+    await microvm.pause(signal());
+    expect(microvm.paused).toBe(true);
+    await microvm.resume(signal());
+    const before = Date.now();
+    const guest = Number(await output(microvm, 'date +%s%3N'));
+    expect(guest).toBeGreaterThan(before - 1000);
+    expect(guest).toBeLessThan(Date.now() + 1000);
+  });
+
+  test('it refuses a stranger on its channel', async () => {
+    const { GuestChannel } = await import('./guest/guest-channel.ts');
+    const stranger = new GuestChannel({ host: microvm.host, port: 7000 }, 'guess');
+    await expect(stranger.ping(signal())).rejects.toMatchObject({ code: 'vm_gone' });
+  });
+});
+
+test('two clones share no randomness and no identity', async () => {
+  const clones = await Promise.all([restore(), restore()]);
+  const command =
+    'head -c 32 /dev/urandom | base64; cat /etc/machine-id; hostname; sha256sum </etc/dropbear/*_host_key; cat /proc/sys/kernel/random/uuid';
+  const [first, second] = await Promise.all(clones.map((clone) => output(clone, command)));
+  const lines = second?.split('\n') ?? [];
+  expect(lines).toHaveLength(5);
+  for (const line of first?.split('\n') ?? []) expect(lines).not.toContain(line);
+  await Promise.all(clones.map((clone) => clone.destroy()));
+});
+
+test('a larger disk and other memory are really there', async () => {
+  const microvm = await restore({ diskMib: 6144, memoryMib: 768, vcpu: 2 });
+  const [disk, memory, cpus] = (
+    await output(
+      microvm,
+      `df --output=size -m / | tail -1; awk '/MemTotal/{print $2}' /proc/meminfo; nproc`,
+    )
+  ).split('\n');
+  expect(Number(disk)).toBeGreaterThan(5500);
+  expect(Number(memory)).toBeGreaterThan(680 * 1024);
+  expect(cpus).toBe('2');
+  await microvm.destroy();
+}, 240_000);
+
+test('a destroyed VM leaves nothing, and its calls fail typed', async () => {
+  const microvm = await restore();
+  await Promise.all([microvm.destroy(), microvm.destroy()]);
+  expect((await microvm.exited).reason).toBe('destroyed');
+  expect(await readdir(join(directory.path, 'vms'))).not.toContain(microvm.id);
+  await expect(output(microvm, 'true')).rejects.toMatchObject({ code: 'vm_gone' });
+});
+
+test('an aborted restore leaves nothing', async () => {
+  const before = await readdir(join(directory.path, 'vms'));
+  const abort = new AbortController();
+  const restoring = host.restore({ id: 'm_aborted', template: 'standard' }, abort.signal);
+  await expect.poll(() => readdir(join(directory.path, 'vms'))).toContain('m_aborted');
+  abort.abort(new Error('the caller left'));
+  await expect(restoring).rejects.toThrow();
+  expect(await readdir(join(directory.path, 'vms'))).toEqual(before);
+});
+
+test('an unknown template is typed', async () => {
+  await expect(restore({ template: 'unknown' })).rejects.toMatchObject({
+    code: 'unknown_template',
+  });
+});
+
+test('VMs that are kept are found again with their labels, paused ones paused', async () => {
+  const own = await temporaryDirectory();
+  const options = { dataDir: own.path, imageDir, logger: silent };
+  const first = await openMicrovmHost(options, signal());
+  const microvm = await first.restore({ id: 'm_kept', template: 'standard' }, signal());
+  await output(microvm, 'echo kept >/root/note');
+  await microvm.label({ owner: 'someone' });
+  await microvm.pause(signal());
+  await first.close({ keepVms: true });
+  const second = await openMicrovmHost(options, signal());
+  const [adopted] = await second.adopt(signal());
+  expect(adopted).toMatchObject({ id: 'm_kept', paused: true, labels: { owner: 'someone' } });
+  await adopted?.resume(signal());
+  expect(adopted && (await output(adopted, 'cat /root/note'))).toBe('kept');
+  await second.close({ keepVms: false });
+  await own.remove();
+}, 120_000);

@@ -1,0 +1,3 @@
+import { describeVmm } from '../vmm-contract.ts';
+
+describeVmm('QEMU');
