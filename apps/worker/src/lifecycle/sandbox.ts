@@ -16,13 +16,8 @@ import { Ending } from './ending.ts';
 import type { SandboxLabels } from './labels.ts';
 import type { Placement } from './placement.ts';
 import { Power } from './power.ts';
+import { factsOf, type Life, labelsOf, recordOf, type VmFacts } from './record.ts';
 import { StateMachine } from './state-machine.ts';
-
-/** What a sandbox reports of its VM; outlives the VM. */
-export type VmFacts = Pick<
-  WorkerSandbox,
-  'vcpu' | 'cpu_fraction' | 'memory_mib' | 'disk_mib' | 'rootfs' | 'host_port' | 'endpoint'
->;
 
 export interface SandboxOptions {
   readonly placement: Placement;
@@ -232,41 +227,25 @@ export class Sandbox {
 
   /** The record as it is now. */
   record(): WorkerSandbox {
-    const { placement } = this;
-    return {
-      vm_id: placement.vmId,
-      generation: placement.generation,
-      revision: this.#revision,
-      tenant_id: placement.tenantId,
-      template: placement.template,
-      state: this.state,
-      ...this.#facts,
-      created_at: placement.createdAt,
-      ...(this.#runningAt === undefined ? {} : { running_at: this.#runningAt }),
-      ...(this.#endedAt === undefined ? {} : { ended_at: timestamp(this.#endedAt) }),
-      ...(this.#endReason === undefined ? {} : { end_reason: this.#endReason }),
+    return recordOf(this.#life(this.state), this.#facts, {
       active_connections: this.connections.count,
       cpu_seconds: this.#cpuSeconds,
-    };
+    });
   }
 
   /** What the VM's labels say when this sandbox is in `state`. */
   labels(state: SandboxState): SandboxLabels {
-    const { placement } = this;
+    return labelsOf(this.#life(state));
+  }
+
+  #life(state: SandboxState): Life {
     return {
-      version: 1,
-      role: 'sandbox',
-      vm_id: placement.vmId,
-      generation: placement.generation,
-      revision: this.#revision,
-      tenant_id: placement.tenantId,
+      placement: this.placement,
       state,
-      created_at: placement.createdAt,
-      idle_timeout_seconds: placement.idleTimeoutSeconds,
-      max_lifetime_seconds: placement.maxLifetimeSeconds,
-      lifetime_ends_at: placement.lifetimeEndsAt,
-      ...(this.#runningAt === undefined ? {} : { running_at: this.#runningAt }),
-      ...(this.#endReason === undefined ? {} : { end_reason: this.#endReason }),
+      revision: this.#revision,
+      runningAt: this.#runningAt,
+      endedAt: this.#endedAt === undefined ? undefined : timestamp(this.#endedAt),
+      endReason: this.#endReason,
     };
   }
 
@@ -293,17 +272,4 @@ export class Sandbox {
     this.#revision += 1;
     this.#options.onChange(this.record());
   }
-}
-
-/** What is reported of a live VM. */
-export function factsOf(vm: Microvm): VmFacts {
-  return {
-    vcpu: vm.vcpu,
-    cpu_fraction: vm.cpuFraction,
-    memory_mib: vm.memoryMib,
-    disk_mib: vm.diskMib,
-    rootfs: vm.image,
-    host_port: vm.hostPort,
-    endpoint: `${vm.host}:${vm.hostPort}`,
-  };
 }
