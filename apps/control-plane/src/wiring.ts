@@ -22,7 +22,7 @@ import { SandboxReader } from './sandboxes/read.ts';
 import { SandboxStarter } from './sandboxes/start.ts';
 import { SandboxUse } from './sandboxes/use.ts';
 import type { Services } from './services.ts';
-import { createOutboxMailer, createSmtpMailer, type Mailer } from './tenants/mail.ts';
+import { createOutboxMailer, createSmtpMailer, type Mailer, splitMail } from './tenants/mail.ts';
 import { OneTimeCodes } from './tenants/one-time-codes.ts';
 import { Tenants } from './tenants/tenants.ts';
 import type { WorkerConnections } from './workers/connections.ts';
@@ -71,11 +71,14 @@ export async function createServices(parts: Parts): Promise<Services> {
   };
 }
 
-/** Mail by SMTP when a server is configured, else into the outbox of the data directory. */
+/**
+ * Mail by SMTP when a server is configured, else into the outbox of the data directory, where mail to
+ * this machine itself always goes.
+ */
 export function createMailer(config: Config, logger: FastifyBaseLogger): Mailer {
-  if (config.smtpUrl !== undefined)
-    return createSmtpMailer(config.smtpUrl.reveal(), config.mailFrom);
-  return createOutboxMailer(join(config.dataDir, 'outbox'), config.mailFrom, logger);
+  const outbox = createOutboxMailer(join(config.dataDir, 'outbox'), config.mailFrom, logger);
+  if (config.smtpUrl === undefined) return outbox;
+  return splitMail(outbox, createSmtpMailer(config.smtpUrl.reveal(), config.mailFrom));
 }
 
 /** Every replica derives the same key; each purpose has its own. */

@@ -37,3 +37,15 @@ test('with an SMTP server configured, the code comes by mail and is nowhere else
   await expect(harness.lastCode(email)).rejects.toThrow('ENOENT');
   await new Promise<void>((resolve) => server.close(resolve));
 });
+
+test('mail to this machine itself stays on it, SMTP or not', async () => {
+  // Nothing listens there: a message that were sent would fail.
+  await using harness = await Harness.start({ SVC_SMTP_URL: 'smtp://127.0.0.1:1' });
+  const email = 'operator@svc.localhost';
+  expect((await harness.call('POST', '/v1/tenants', { json: { email } })).status).toBe(200);
+  const code = await harness.lastCode(email);
+  const answer = await harness.call('POST', '/v1/tenants/verify', { json: { email, code } });
+  expect(answer.status).toBe(200);
+  const away = await harness.call('POST', '/v1/tenants', { json: { email: 'ada@example.com' } });
+  expect(away.status).toBe(500);
+});
