@@ -3,11 +3,6 @@ import { type Config, retry } from '@svc/service-kit';
 import { EmbeddedPostgres, type EmbeddedPostgresEvent, openStore, type Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 
-/**
- * Memory that may be promised for each MiB of a worker. Guests share the pages of their image and
- * rarely touch all they are given; a worker that runs low refuses by itself.
- */
-const MEMORY_OVERCOMMIT = 4;
 /** With the usual backoff: about half a minute. */
 const OPEN_ATTEMPTS = 15;
 
@@ -42,7 +37,6 @@ export function openLedger(
     openStore({
       url,
       placement: {
-        memoryOvercommit: MEMORY_OVERCOMMIT,
         unreachableMs: WORKER_TIMES.unreachableMs,
         sandboxesPerTenant: config.limits.sandboxesPerTenant,
       },

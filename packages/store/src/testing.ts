@@ -1,3 +1,4 @@
+import { readFileSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,6 +18,9 @@ export async function startTestPostgres(): Promise<TestPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-store-'));
   const start = () => EmbeddedPostgres.start({ dataDirectory: directory });
   let server = await start();
+  // A test run that ends in the middle leaves no server behind.
+  const abandon = () => killServer(directory);
+  process.once('exit', abandon);
   return {
     url: server.url,
     stop: () => server.close(),
@@ -24,8 +28,19 @@ export async function startTestPostgres(): Promise<TestPostgres> {
       server = await start();
     },
     [Symbol.asyncDispose]: async () => {
+      process.off('exit', abandon);
       await server.close();
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+function killServer(directory: string): void {
+  try {
+    const pidFile = readFileSync(join(directory, 'postgres', 'postmaster.pid'), 'utf8');
+    process.kill(Number.parseInt(pidFile, 10), 'SIGQUIT');
+  } catch {
+    // It has ended already.
+  }
+  rmSync(directory, { recursive: true, force: true });
 }

@@ -26,7 +26,7 @@ test('gives up the sandboxes of a worker that is lost, not those of one that is 
   await harness.sql.query(`update otp_codes set expires_at = now() - interval '1 second'`);
   const store = await openStore({
     url: harness.postgres.url,
-    placement: { memoryOvercommit: 1, unreachableMs: 30_000, sandboxesPerTenant: 1 },
+    placement: { unreachableMs: 30_000, sandboxesPerTenant: 1 },
   });
   const controller = new AbortController();
   const sweeping = sweep(store, createLogger({ level: 'silent' }), controller.signal);

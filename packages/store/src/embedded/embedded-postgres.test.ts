@@ -7,7 +7,7 @@ import { openStore } from '../store.ts';
 import { EmbeddedPostgres, type EmbeddedPostgresEvent } from './embedded-postgres.ts';
 import { findPostmaster } from './postmaster.ts';
 
-const PLACEMENT = { memoryOvercommit: 1, unreachableMs: 30_000, sandboxesPerTenant: 1 };
+const PLACEMENT = { unreachableMs: 30_000, sandboxesPerTenant: 1 };
 
 let root: string;
 let dataDirectory: string;

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openStore, type Store } from '../store.ts';
 import { startTestPostgres, type TestPostgres } from '../testing.ts';
 
-const PLACEMENT = { memoryOvercommit: 1, unreachableMs: 30_000, sandboxesPerTenant: 1 };
+const PLACEMENT = { unreachableMs: 30_000, sandboxesPerTenant: 1 };
 const hash = (text: string): Buffer => createHash('sha256').update(text).digest();
 
 let postgres: TestPostgres;

@@ -210,7 +210,7 @@ describe('refusals', () => {
   test('no worker is 503, no room is 409', async () => {
     await refuses(standard, 503, 'no_workers');
     const worker = await harness.addWorker('w1', (w) => {
-      w.memoryMib = 300;
+      w.memoryMib = 600;
     });
     await refuses({ ...standard, memory_mib: 16_384 }, 409, 'no_capacity');
     worker.failures.set('create', 'no_capacity');

@@ -3,15 +3,11 @@ import type { SandboxRow, Schema } from '../../schema.ts';
 
 /** Memory of a sandbox whose request and template name none. */
 const FALLBACK_MEMORY_MIB = 1024;
-/** A worker this close to the end of its real memory gets nothing new, however much is promised. */
-const LEAST_FREE_MEMORY_MIB = 256;
 /** Another request may take a worker's last room between the choice and the update. */
 const MOST_ATTEMPTS = 5;
 
 /** Rules of placement, from configuration. */
 export interface PlacementRules {
-  /** Memory that may be promised for each MiB a worker has; guests rarely use what they are given. */
-  readonly memoryOvercommit: number;
   /** Workers silent for longer are not placed on. */
   readonly unreachableMs: number;
   readonly sandboxesPerTenant: number;
@@ -41,11 +37,21 @@ export type Placement =
   | { readonly placed: SandboxRow }
   | { readonly placed?: never; readonly refusal: PlacementRefusal };
 
+/** Memory of an offer that is promised to nobody. */
+const SPARE = sql`(offer.total_memory_mib - offer.reserved_memory_mib)`;
+const FITS = sql`(${SPARE} >= offer.need)`;
+/**
+ * Whether the worker had nothing free at its last heartbeat: of full or short machines the last
+ * resort. No more than that, for room may have been made since; a worker that is short refuses.
+ */
+const IS_SHORT = sql`(coalesce(offer.free_memory_mib, 1) <= 0)`;
+
 type Need = Pick<PlacementRequest, 'template' | 'memoryMib'>;
 
 /**
  * Reserves a row and the capacity for it on the worker with most to spare: in one statement, so
- * that no two requests get the same room and a crash leaves all of it or nothing.
+ * that no two requests get the same room and a crash leaves all of it or nothing. What a worker
+ * says it has is nominal: its machine's memory times the overcommit that it allows itself.
  * Rows are locked in the order tenant, worker, as wherever counters change.
  */
 export async function reserve(
@@ -126,13 +132,13 @@ function chooseWorker(
 ): RawBuilder<unknown> {
   return sql`
     candidate as (
-      select offer.*, ${spare(rules)} as spare from ${offers(need, rules, excluded)}
-      where ready and ${fits(rules)} and ${condition}
-      order by ${spare(rules)} desc, offer.worker_id limit 1
+      select offer.* from ${offers(need, rules, excluded)}
+      where ready and ${FITS} and ${condition}
+      order by ${IS_SHORT}, ${SPARE} desc, offer.worker_id limit 1
     ), chosen as (
       update workers set reserved_memory_mib = workers.reserved_memory_mib + candidate.need
       from candidate where workers.worker_id = candidate.worker_id
-        and workers.memory_mib * ${rules.memoryOvercommit}::float8 - workers.reserved_memory_mib >= candidate.need
+        and workers.memory_mib - workers.reserved_memory_mib >= candidate.need
       returning workers.worker_id, candidate.need, candidate.vcpu, candidate.disk_mib
     )`;
 }
@@ -152,15 +158,6 @@ function offers(
     where ${reachable(rules)} and known.template = ${need.template}
       and workers.worker_id <> all(${[...excluded]}::text[])
   ) offer`;
-}
-
-function spare(rules: PlacementRules): RawBuilder<unknown> {
-  return sql`(offer.total_memory_mib * ${rules.memoryOvercommit}::float8 - offer.reserved_memory_mib)`;
-}
-
-function fits(rules: PlacementRules): RawBuilder<unknown> {
-  return sql`(${spare(rules)} >= offer.need
-    and coalesce(offer.free_memory_mib, ${LEAST_FREE_MEMORY_MIB}) >= ${LEAST_FREE_MEMORY_MIB})`;
 }
 
 function reachable(rules: PlacementRules): RawBuilder<unknown> {
@@ -185,7 +182,7 @@ async function explain(
         and active_sandboxes >= ${rules.sandboxesPerTenant}) as limited,
       exists (select from workers where ${reachable(rules)}) as workers,
       exists (select from ${offers(request, rules, [])} where ready) as offered,
-      exists (select from ${offers(request, rules, excluded)} where ready and ${fits(rules)}) as fitting`.execute(
+      exists (select from ${offers(request, rules, excluded)} where ready and ${FITS}) as fitting`.execute(
     db,
   );
   const facts = rows[0];

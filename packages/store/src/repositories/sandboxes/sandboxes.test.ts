@@ -6,7 +6,6 @@ import { startTestPostgres, type TestPostgres } from '../../testing.ts';
 import type { PlacementRequest, PlacementRules } from './index.ts';
 
 const RULES: PlacementRules = {
-  memoryOvercommit: 2,
   unreachableMs: 30_000,
   sandboxesPerTenant: 50,
 };
@@ -114,9 +113,9 @@ test('takes the memory of the template when the request names none', async () =>
   expect(await place({ memoryMib: undefined })).toMatchObject({ memory_mib: 512 });
 });
 
-test('never promises more than the overcommit allows, whoever asks at the same time', async () => {
-  await addWorker('a', 1024);
-  await addWorker('b', 1024);
+test('never promises more than a worker has, whoever asks at the same time', async () => {
+  await addWorker('a', 2048);
+  await addWorker('b', 2048);
   const outcomes = await Promise.all(
     Array.from({ length: 20 }, () => store.sandboxes.reserve(request())),
   );
@@ -133,6 +132,20 @@ test('never places more than the tenant may have, whoever asks at the same time'
   );
   expect(outcomes.filter((outcome) => outcome.placed)).toHaveLength(50);
   expect(outcomes.find((outcome) => !outcome.placed)).toEqual({ refusal: 'tenant_limit' });
+});
+
+test('passes over a worker that is short of memory as long as another one has room', async () => {
+  await addWorker('short', 8192);
+  await addWorker('roomy', 2048);
+  await store.workers.heartbeat('short', {
+    capacity: { vcpu: 2, memory_mib: 8192, disk_mib: 10_000 },
+    free: { memory_mib: 0, disk_mib: 0 },
+    templates: [{ template: 'standard', image: 'i', ready: true }],
+    sandboxes: [],
+  });
+  const placed = [];
+  for (let count = 0; count < 5; count += 1) placed.push((await place()).worker_id);
+  expect(placed).toEqual(['roomy', 'roomy', 'roomy', 'roomy', 'short']);
 });
 
 test('says why it cannot place', async () => {
