@@ -1,7 +1,7 @@
-import { readFile } from 'node:fs/promises';
 import { SvcClient } from '@svc/sdk';
 import { type Config, loadConfig } from '@svc/service-kit/config';
 import { CliError } from '../output/cli-error.ts';
+import { readCa } from './ca-file.ts';
 import { type Credentials, readCredentials } from './credentials-file.ts';
 import { localCredentialsFile, loginFile } from './places.ts';
 
@@ -74,15 +74,4 @@ async function keptCredentials(
 
 function fitsBaseUrl(credentials: Credentials, baseUrl: string | undefined): boolean {
   return baseUrl === undefined || credentials.base_url === baseUrl;
-}
-
-async function readCa(file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (cause) {
-    throw new CliError('ca_unreadable', `the certificate authority ${file} cannot be read`, {
-      next: 'start the service once so that it makes one, or set SVC_CA_FILE',
-      cause,
-    });
-  }
 }

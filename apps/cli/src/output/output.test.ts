@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { SvcError } from '@svc/sdk';
+import { ConfigError } from '@svc/service-kit/config';
 import { expect, test } from 'vitest';
 import { CliError } from './cli-error.ts';
 import { Progress } from './progress.ts';
@@ -57,6 +58,13 @@ test('a failure of the command line itself shows its next step', () => {
     '  code:    no_code',
   ]);
   expect(exitCodeOf(error)).toBe(2);
+});
+
+test('wrong settings are all named, without a stack', () => {
+  const error = new ConfigError(['SVC_LISTEN must be host:port', 'SVC_TLS must be on or off']);
+  expect(describeError(error).join('\n')).toMatch(
+    /SVC_LISTEN.*\n.*SVC_TLS.*\n {2}next: .*\n {2}code: +invalid_configuration$/,
+  );
 });
 
 test('an interrupt is not a defect', () => {

@@ -8,6 +8,11 @@ export function describeError(error: unknown): string[] {
     return lines(error.message, { next: error.next, code: error.code });
   }
   if (error instanceof Error && error.name === 'AbortError') return ['svc: interrupted'];
+  // By its name: the table of settings is too much to load for every command.
+  if (error instanceof Error && error.name === 'ConfigError') {
+    const next = 'correct the settings in the environment; docs/configuration.md explains each';
+    return lines(error.message, { next, code: 'invalid_configuration' });
+  }
   const what = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return lines(what, {
     code: 'unexpected',

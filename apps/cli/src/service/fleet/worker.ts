@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readCa } from '../../connection/ca-file.ts';
 import { CliError } from '../../output/cli-error.ts';
 import { Progress } from '../../output/progress.ts';
 import { openHost } from '../start/host.ts';
@@ -18,7 +18,7 @@ export function runWorker(): Promise<number> {
         },
       );
     }
-    const ca = caFile === undefined ? undefined : await readFile(caFile, 'utf8');
+    const ca = caFile === undefined ? undefined : await readCa(caFile);
     const microvms = await openHost({ ...context, progress: new Progress(process.stderr) });
     const worker = await startWorkerPiece(
       { ...context, secret },

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Config } from '@svc/service-kit/config';
+import { readCa } from '../../connection/ca-file.ts';
 import type { ServicePlaces } from '../places.ts';
 
 /** What the control plane serves with, and what its clients are to trust. */
@@ -14,7 +15,7 @@ export interface ServiceTls {
 /** The configured certificate, else one of a local CA made in the data directory, else none. */
 export async function openTls(config: Config, places: ServicePlaces): Promise<ServiceTls> {
   const { tlsCertFile, tlsKeyFile, caFile } = config;
-  const ca = caFile === undefined ? undefined : await readFile(caFile, 'utf8');
+  const ca = caFile === undefined ? undefined : await readCa(caFile);
   if (!config.tls) return { server: undefined, caFile, ca };
   if (tlsCertFile !== undefined && tlsKeyFile !== undefined) {
     const [cert, key] = await Promise.all([
