@@ -1,0 +1,57 @@
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { BenchService } from '../service/bench-service.ts';
+
+/** The files of a snapshot and the machine they belong to. */
+export interface Snapshot {
+  readonly qemu: string;
+  /** Holds `memory`, `state` and `disk.qcow2`. */
+  readonly directory: string;
+  readonly rootfs: string;
+  readonly accel: string;
+  readonly cpu: string;
+  readonly vcpu: number;
+  readonly memoryMib: number;
+}
+
+/** The snapshot that the service restores, read off the command line of one of its VMs. */
+export async function snapshotOf(service: BenchService): Promise<Snapshot> {
+  const { id } = await service.createSandbox();
+  try {
+    const machine = (await service.machines()).find(({ sandboxId }) => sandboxId === id);
+    if (machine === undefined) throw new Error(`no VM belongs to ${id}`);
+    const words = (await readFile(`/proc/${machine.pid}/cmdline`, 'utf8')).split('\0');
+    const outside = (path: string) => path.replace(/^\/images/, service.imageDir);
+    const memory = /mem-path=(\/images\/[^,]+)/.exec(after(words, '-object'))?.[1];
+    const rootfs = /"filename":"(\/images\/[^"]+)"/.exec(after(words, '-blockdev'))?.[1];
+    if (memory === undefined || rootfs === undefined) {
+      throw new Error('this QEMU restores from a copy of the memory: there is nothing to compare');
+    }
+    return {
+      qemu: words.find((word) => word.endsWith('qemu-system-x86_64')) ?? 'qemu-system-x86_64',
+      directory: dirname(outside(memory)),
+      rootfs: outside(rootfs),
+      accel: after(words, '-accel'),
+      cpu: after(words, '-cpu'),
+      vcpu: machine.vcpu,
+      memoryMib: machine.memoryMib,
+    };
+  } finally {
+    await service.client.sandboxes.delete(id);
+  }
+}
+
+/** The word that follows the first `name`. */
+function after(words: readonly string[], name: string): string {
+  const word = words[words.indexOf(name) + 1];
+  if (!words.includes(name) || word === undefined) throw new Error(`a VM runs without ${name}`);
+  return word;
+}
+
+/** Where a file of the snapshot lies. */
+export function snapshotFile(
+  { directory }: Snapshot,
+  name: 'memory' | 'state' | 'disk.qcow2',
+): string {
+  return join(directory, name);
+}

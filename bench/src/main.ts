@@ -1,0 +1,64 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { readArguments } from './arguments.ts';
+import { BareMachine } from './bare/bare-machine.ts';
+import { snapshotOf } from './bare/snapshot.ts';
+import type { Row, RowResult } from './measure/row.ts';
+import { writeResults } from './report/results-file.ts';
+import { resultTable } from './report/table.ts';
+import { ROWS } from './rows/index.ts';
+import { BenchService } from './service/bench-service.ts';
+
+const { runs, only } = readArguments(
+  process.argv.slice(2),
+  ROWS.map(({ name }) => name),
+);
+const startedAt = new Date();
+const scratch = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+const results: RowResult[] = [];
+try {
+  for (const [pool, rows] of byPool(ROWS)) {
+    if (rows.length > 0) results.push(...(await runRows(pool, rows)));
+  }
+} finally {
+  await rm(scratch, { recursive: true, force: true });
+}
+console.log(`\n${resultTable(results)}`);
+console.log(`as JSON: ${await writeResults(startedAt, runs, results)}`);
+process.exitCode = results.every(({ ok }) => ok) ? 0 : 1;
+
+/** The chosen rows, those of one pool size together. */
+function byPool(all: readonly Row[]): Map<number, Row[]> {
+  const chosen = all.filter(({ name }) => only.length === 0 || only.includes(name));
+  return Map.groupBy(chosen, ({ pool }) => pool);
+}
+
+async function runRows(pool: number, rows: readonly Row[]): Promise<RowResult[]> {
+  const directory = await mkdtemp(join(scratch, `pool-${pool}-`));
+  console.log(`starting a service with a pool of ${pool} …`);
+  const service = await BenchService.start(join(directory, 'data'), pool);
+  let bare: Promise<BareMachine> | undefined;
+  const bareMachine = () => {
+    bare ??= snapshotOf(service).then((snapshot) => BareMachine.open(snapshot, directory));
+    return bare;
+  };
+  const done: RowResult[] = [];
+  try {
+    for (const row of rows) {
+      const progress = (text: string) => showProgress(row.name, text);
+      const found = await row.run({ service, runs, scratch: directory, bareMachine, progress });
+      console.log(`\n${resultTable(found)}`);
+      done.push(...found);
+    }
+  } finally {
+    if (bare !== undefined) await (await bare).close();
+    await service.stop();
+  }
+  return done;
+}
+
+/** One line that is written over, where somebody watches. */
+function showProgress(name: string, text: string): void {
+  if (process.stdout.isTTY) process.stdout.write(`\r${name} ${text}   `);
+}

@@ -1,0 +1,77 @@
+import type { BareMachine } from '../bare/bare-machine.ts';
+import type { BenchService } from '../service/bench-service.ts';
+import { type Summary, summarise } from './statistics.ts';
+
+/** What a row works with. */
+export interface RowContext {
+  readonly service: BenchService;
+  readonly runs: number;
+  /** A directory of this bench run, for files. */
+  readonly scratch: string;
+  /** Restores the same snapshot without the service; set up at the first call. */
+  bareMachine(): Promise<BareMachine>;
+  /** Shows how far the row is. */
+  progress(text: string): void;
+}
+
+/** One line of the table. */
+export interface RowResult {
+  readonly name: string;
+  readonly what: string;
+  readonly against: string;
+  readonly unit: string;
+  readonly ours: Summary;
+  readonly comparison?: Summary;
+  /** What is held against the bound. */
+  readonly figure: { readonly text: string; readonly value: number };
+  readonly bound: string;
+  readonly ok: boolean;
+  readonly notes: readonly string[];
+}
+
+/** Something the bench measures. */
+export interface Row {
+  readonly name: string;
+  /** Idle sandboxes that the service keeps ready. Rows of one pool size share a service. */
+  readonly pool: number;
+  run(context: RowContext): Promise<RowResult[]>;
+}
+
+/** A side whose median must not be more, or not be less, than `bound` times the other's. */
+export interface RatioOptions {
+  readonly name: string;
+  readonly what: string;
+  readonly against: string;
+  readonly unit: string;
+  readonly ours: readonly number[];
+  readonly comparison: readonly number[];
+  readonly atMost?: number;
+  readonly atLeast?: number;
+  /** Whether the figure is the comparison over ours, as in "so many times faster". */
+  readonly inverse?: boolean;
+  readonly notes?: readonly string[];
+}
+
+/** The result of a row that compares medians. */
+export function ratioResult(options: RatioOptions): RowResult {
+  const { name, what, against, unit, atMost, atLeast, inverse = false, notes = [] } = options;
+  const ours = summarise(options.ours);
+  const comparison = summarise(options.comparison);
+  const value = inverse ? comparison.median / ours.median : ours.median / comparison.median;
+  const bounds = [
+    ...(atMost === undefined ? [] : [`≤ ${atMost.toFixed(2)} ×`]),
+    ...(atLeast === undefined ? [] : [`≥ ${atLeast.toFixed(2)} ×`]),
+  ];
+  return {
+    name,
+    what,
+    against,
+    unit,
+    ours,
+    comparison,
+    figure: { text: `${value.toFixed(inverse ? 2 : 3)} ×`, value },
+    bound: bounds.join(', '),
+    ok: value <= (atMost ?? Number.POSITIVE_INFINITY) && value >= (atLeast ?? 0),
+    notes,
+  };
+}

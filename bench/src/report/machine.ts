@@ -1,0 +1,28 @@
+import { execFile } from 'node:child_process';
+import { availableParallelism, cpus, release, totalmem } from 'node:os';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const MIB = 1024 * 1024;
+
+/** The machine that was measured on. */
+export interface MachineDescription {
+  readonly cpu: string | undefined;
+  readonly cores: number;
+  readonly memory_mib: number;
+  readonly kernel: string;
+  readonly node: string;
+  readonly qemu: string | undefined;
+}
+
+export async function describeMachine(): Promise<MachineDescription> {
+  const { stdout } = await run('qemu-system-x86_64', ['--version']);
+  return {
+    cpu: cpus()[0]?.model,
+    cores: availableParallelism(),
+    memory_mib: Math.round(totalmem() / MIB),
+    kernel: release(),
+    node: process.version,
+    qemu: /version (\S+)/.exec(stdout)?.[1],
+  };
+}

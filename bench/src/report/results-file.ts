@@ -1,0 +1,25 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { RowResult } from '../measure/row.ts';
+import { describeMachine } from './machine.ts';
+
+const FILE = fileURLToPath(new URL('../../results/latest.json', import.meta.url));
+
+/** Writes the results of a whole run as JSON and returns the file's path. */
+export async function writeResults(
+  startedAt: Date,
+  runs: number,
+  rows: readonly RowResult[],
+): Promise<string> {
+  const content = {
+    started_at: startedAt.toISOString(),
+    ended_at: new Date().toISOString(),
+    runs,
+    machine: await describeMachine(),
+    rows,
+  };
+  await mkdir(dirname(FILE), { recursive: true });
+  await writeFile(FILE, `${JSON.stringify(content, null, 2)}\n`);
+  return FILE;
+}
