@@ -5,7 +5,7 @@ import { MicrovmError } from './facade.ts';
 import { readImages } from './image/image-store.ts';
 import { openCgroups } from './jail/cgroups/cgroups.ts';
 import { Jail } from './jail/jail.ts';
-import { claimInstance, NetworkSlots } from './network/index.ts';
+import { claimInstance, NetworkSlots, releaseInstance } from './network/index.ts';
 import { ensureSshKey } from './vm/ssh-key.ts';
 import { openQemu } from './vmm/qemu/open-qemu.ts';
 
@@ -39,25 +39,35 @@ export async function openEnvironment(
   const instance = await claimInstance(dataDir);
   const cgroups = await openCgroups(instance.name, (message) => logger.warn({}, message));
   const jail = await Jail.open({ runDir: instance.runDir, vmsDir, imageDir, cgroups });
-  const outsidePath = (inside: string) => inside.replace(/^\/images/, imageDir);
-  const [vmm, sshKey, slots] = await Promise.all([
-    openQemu(
-      {
-        kernel: image.kernelPath,
-        initrd: image.initrdPath,
-        verdictFile: join(imageDir, 'kvm.json'),
-        outsidePath,
-      },
-      signal,
-    ),
-    ensureSshKey(join(dataDir, 'ssh-key.json')),
-    NetworkSlots.open({
+  const open = async () => {
+    const [vmm, sshKey] = await Promise.all([
+      openQemu(
+        {
+          kernel: image.kernelPath,
+          initrd: image.initrdPath,
+          verdictFile: join(imageDir, 'kvm.json'),
+          outsidePath: (inside) => inside.replace(/^\/images/, imageDir),
+        },
+        signal,
+      ),
+      ensureSshKey(join(dataDir, 'ssh-key.json')),
+    ]);
+    const slots = await NetworkSlots.open({
       instance,
       keep: keepSlots,
       ...(slotStock === undefined ? {} : { stock: slotStock }),
       onBackgroundError: (error) => logger.warn({ err: error }, 'cannot prepare a network slot'),
-    }),
-  ]);
+    });
+    return { vmm, sshKey, slots };
+  };
+  const { vmm, sshKey, slots } = await open().catch(async (error: unknown) => {
+    // With VMs alive, the next start needs what is there.
+    if (keepSlots.length === 0) {
+      await jail.close();
+      await releaseInstance(instance);
+    }
+    throw error;
+  });
   for (const change of slots.hostChanges) logger.info({}, change);
   return {
     vmsDir,

@@ -90,7 +90,7 @@ async function bootAndFreeze(
       await vm.kill();
     }
     const { directory } = confinement;
-    await rm(join(directory, 'qmp'), { force: true });
+    for (const name of ['qmp', 'migration']) await rm(join(directory, name), { force: true });
     for (const name of ['memory', 'state', 'disk.qcow2']) {
       await chown(join(directory, name), 0, 0);
       await chmod(join(directory, name), 0o644);

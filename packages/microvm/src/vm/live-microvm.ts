@@ -47,6 +47,7 @@ export class LiveMicrovm implements Microvm {
   readonly #oneAtATime = pLimit(1);
   #record: VmRecord;
   #destroying: Promise<void> | undefined;
+  #ended = false;
   readonly #markReleased: () => void;
 
   constructor(options: LiveMicrovmOptions) {
@@ -163,7 +164,12 @@ export class LiveMicrovm implements Microvm {
   }
 
   destroy(): Promise<void> {
-    this.#destroying ??= this.#end();
+    this.#destroying ??= this.#end().catch((error: unknown) => {
+      // The next call tries again; until then the VM counts as ended.
+      this.#ended = true;
+      this.#destroying = undefined;
+      throw error;
+    });
     return this.#destroying;
   }
 
@@ -191,7 +197,9 @@ export class LiveMicrovm implements Microvm {
   }
 
   #assertLives(): void {
-    if (this.#destroying !== undefined) throw new MicrovmError('vm_gone', 'the sandbox has ended');
+    if (this.#ended || this.#destroying !== undefined) {
+      throw new MicrovmError('vm_gone', 'the sandbox has ended');
+    }
   }
 }
 

@@ -1,6 +1,5 @@
 import { GUEST_LINK } from '../../network/index.ts';
 import type { BootRequest, RestoreVmRequest, VmShape } from '../vmm.ts';
-import type { QemuVersion } from './version.ts';
 
 /**
  * Megabytes of translated code a VM may keep without KVM. Half of it slows a command threefold; all
@@ -27,7 +26,6 @@ export function bootArguments(
   accelerator: Accelerator,
   memory: MemorySource,
   tscKhz: number,
-  { fileMigration }: QemuVersion,
 ): string[] {
   const kernelWords = [
     'console=ttyS0',
@@ -40,7 +38,6 @@ export function bootArguments(
   ];
   return [
     ...machine(request, accelerator, memory),
-    ...sandbox(fileMigration ? 'deny' : 'allow'),
     '-kernel',
     request.kernel,
     '-initrd',
@@ -59,13 +56,7 @@ export function restoreArguments(
   accelerator: Accelerator,
   memory: MemorySource,
 ): string[] {
-  return [...machine(request, accelerator, memory), ...sandbox('deny'), '-S', '-incoming', 'defer'];
-}
-
-/** QEMU's own system call filter. Old versions start a program to save a state: only images do that. */
-function sandbox(spawn: 'allow' | 'deny'): string[] {
-  const words = 'on,obsolete=deny,elevateprivileges=deny,resourcecontrol=deny';
-  return ['-sandbox', `${words},spawn=${spawn}`];
+  return [...machine(request, accelerator, memory), '-S', '-incoming', 'defer'];
 }
 
 function machine(
@@ -77,6 +68,7 @@ function machine(
   const directory = confinement.insideDirectory;
   return [
     ['-nodefaults', '-no-user-config', '-display', 'none'],
+    ['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
     ['-M', 'microvm,memory-backend=memory'],
     ['-accel', acceleratorWords(accelerator)],
     ['-cpu', accelerator.cpu],

@@ -1,23 +1,38 @@
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MicrovmError } from '../../facade.ts';
+import type { Confinement } from '../../jail/confinement.ts';
 import type { Qmp } from './qmp.ts';
-import type { QemuVersion } from './version.ts';
+import { receiveInto } from './receive-into.ts';
 
 /** Descriptor of a restored VM's process from which it reads the device state. */
 export const STATE_FD = 3;
+const SOCKET = 'migration';
 const POLL_MS = 3;
 
-/** Writes the device state to a file, seen from inside the jail. The memory stays in its own file. */
+/**
+ * Has QEMU send the device state through a socket in the VM's directory, and writes it to `state`
+ * there: every version can, and needs neither a program of its own nor a descriptor of ours. The memory
+ * stays in its own file.
+ */
 export async function saveState(
   qmp: Qmp,
-  path: string,
-  { fileMigration }: QemuVersion,
+  confinement: Confinement,
   signal: AbortSignal,
 ): Promise<void> {
   await keepMemoryInPlace(qmp, signal);
-  const uri = fileMigration ? `file:${path}` : `exec:cat >${path}`;
-  await qmp.execute('migrate', { uri }, signal);
-  await completed(qmp, 'freezing', signal);
+  const receiver = await receiveInto(
+    join(confinement.socketDirectory, SOCKET),
+    join(confinement.directory, 'state'),
+  );
+  try {
+    const uri = `unix:${confinement.insideDirectory}/${SOCKET}`;
+    await qmp.execute('migrate', { uri }, signal);
+    await completed(qmp, 'freezing', signal);
+    await receiver.received;
+  } finally {
+    receiver.close();
+  }
 }
 
 /** Reads the device state from descriptor 3: only we can open it, and may close it at once. */

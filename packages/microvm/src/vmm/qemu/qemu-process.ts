@@ -5,7 +5,6 @@ import type { Confinement } from '../../jail/confinement.ts';
 import type { VmProcess } from '../vmm.ts';
 import { loadState, saveState } from './migration.ts';
 import type { Qmp } from './qmp.ts';
-import type { QemuVersion } from './version.ts';
 
 const COMMAND_MS = 10_000;
 const FREEZE_MS = 60_000;
@@ -18,15 +17,13 @@ export class QemuProcess implements VmProcess {
   readonly exited: Promise<void>;
   readonly #confinement: Confinement;
   readonly #qmp: Qmp;
-  readonly #version: QemuVersion;
   readonly #markExited: () => void;
   #detached = false;
 
-  constructor(confinement: Confinement, identity: ProcessIdentity, qmp: Qmp, version: QemuVersion) {
+  constructor(confinement: Confinement, identity: ProcessIdentity, qmp: Qmp) {
     this.#confinement = confinement;
     this.identity = identity;
     this.#qmp = qmp;
-    this.#version = version;
     const { promise, resolve } = Promise.withResolvers<void>();
     this.exited = promise;
     this.#markExited = resolve;
@@ -58,8 +55,7 @@ export class QemuProcess implements VmProcess {
   async freeze(signal: AbortSignal): Promise<void> {
     const deadline = withDeadline(signal, FREEZE_MS);
     await this.#execute('stop', {}, deadline);
-    const path = `${this.#confinement.insideDirectory}/state`;
-    await saveState(this.#qmp, path, this.#version, deadline);
+    await saveState(this.#qmp, this.#confinement, deadline);
   }
 
   /** Loads the device state from descriptor 3 of the process and lets the VM run. */

@@ -57,9 +57,8 @@ export class Qemu implements Vmm {
       path: `${confinement.insideDirectory}/memory`,
       mapping: 'shared',
     };
-    const { version, accelerator } = this.#options;
-    const args = bootArguments(request, accelerator, source, await tscKhz(), version);
-    return startQemu({ confinement, args, version }, withDeadline(signal, START_MS));
+    const args = bootArguments(request, this.#options.accelerator, source, await tscKhz());
+    return startQemu({ confinement, args }, withDeadline(signal, START_MS));
   }
 
   async restore(request: RestoreVmRequest, signal: AbortSignal): Promise<VmProcess> {
@@ -73,8 +72,7 @@ export class Qemu implements Vmm {
     let vm: QemuProcess;
     try {
       const args = restoreArguments(request, this.#options.accelerator, source);
-      const { version } = this.#options;
-      vm = await startQemu({ confinement, args, version, state }, withDeadline(signal, START_MS));
+      vm = await startQemu({ confinement, args, state }, withDeadline(signal, START_MS));
     } finally {
       await state.close();
     }
@@ -96,7 +94,7 @@ export class Qemu implements Vmm {
     try {
       const path = join(confinement.socketDirectory, 'qmp');
       const qmp = await Qmp.open(path, withDeadline(signal, ADOPT_MS));
-      return new QemuProcess(confinement, identity, qmp, this.#options.version);
+      return new QemuProcess(confinement, identity, qmp);
     } catch (error) {
       signal.throwIfAborted();
       throw new MicrovmError('vm_gone', `the VM ${confinement.id} does not answer`, {

@@ -7,7 +7,7 @@ import { MicrovmError } from '../../facade.ts';
 import type { Confinement } from '../../jail/confinement.ts';
 import { QemuProcess } from './qemu-process.ts';
 import { Qmp } from './qmp.ts';
-import { QEMU, type QemuVersion } from './version.ts';
+import { QEMU } from './version.ts';
 
 /** Of the whole machine, QEMU processes are the first to go when memory runs out. */
 const OOM_SCORE = 500;
@@ -16,7 +16,6 @@ const LOG_BYTES = 4096;
 export interface StartQemuOptions {
   readonly confinement: Confinement;
   readonly args: readonly string[];
-  readonly version: QemuVersion;
   /** Becomes descriptor 3 of the process. */
   readonly state?: FileHandle;
 }
@@ -28,7 +27,7 @@ export interface StartQemuOptions {
  * @throws MicrovmError `boot_failed` with QEMU's own words when it ends at once
  */
 export async function startQemu(
-  { confinement, args, version, state }: StartQemuOptions,
+  { confinement, args, state }: StartQemuOptions,
   signal: AbortSignal,
 ): Promise<QemuProcess> {
   const logPath = join(confinement.directory, '..', 'qemu.log');
@@ -59,7 +58,7 @@ export async function startQemu(
     const qmp = await Qmp.open(join(confinement.socketDirectory, 'qmp'), either);
     const identity = await identityOf(pid);
     if (identity === undefined) throw new MicrovmError('boot_failed', 'QEMU ended at once');
-    return new QemuProcess(confinement, identity, qmp, version);
+    return new QemuProcess(confinement, identity, qmp);
   } catch (error) {
     child.kill('SIGKILL');
     if (!ended.signal.aborted) throw error;

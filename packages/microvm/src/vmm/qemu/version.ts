@@ -8,8 +8,6 @@ export interface QemuVersion {
   readonly text: string;
   /** Since 8.2: can map a memory file privately without opening it for writing. */
   readonly privateReadOnlyMemory: boolean;
-  /** Since 8.2: writes a device state to a file by itself. Before, it starts a program that does. */
-  readonly fileMigration: boolean;
 }
 
 /** Asks the installed QEMU. Throws `internal` when there is none. */
@@ -20,5 +18,5 @@ export async function qemuVersion(): Promise<QemuVersion> {
     throw new MicrovmError('internal', `cannot tell the version of ${QEMU}`);
   }
   const number = Number(major) * 100 + Number(minor);
-  return { text, privateReadOnlyMemory: number >= 802, fileMigration: number >= 802 };
+  return { text, privateReadOnlyMemory: number >= 802 };
 }
