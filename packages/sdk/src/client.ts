@@ -9,15 +9,15 @@ export interface SvcClientOptions {
   /** Address of the control plane, such as `https://localhost:8443`. */
   readonly baseUrl: string;
   /** API key or account token. Only sign-up works without one. */
-  readonly apiKey?: string;
+  readonly apiKey?: string | undefined;
   /** PEM of the certificate authority to trust, for a service with its own CA. Ignored when `fetch` is given. */
-  readonly ca?: string | Uint8Array;
+  readonly ca?: string | Uint8Array | undefined;
   /** Replaces the HTTP client. */
-  readonly fetch?: FetchLike;
+  readonly fetch?: FetchLike | undefined;
   /** Deadline of a call in milliseconds, retries included, where the call does not name its own. Default: each call's. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
   /** How often a call that is safe to repeat is tried again. Default 3. */
-  readonly maxRetries?: number;
+  readonly maxRetries?: number | undefined;
 }
 
 /** The service, as its customers see it. One client may be shared by any number of calls at once. */

@@ -51,11 +51,8 @@ export async function connect(environment: Environment = process.env): Promise<S
 
 /** A client for a connection. */
 export async function clientOf({ baseUrl, caFile, apiKey }: Connection): Promise<SvcClient> {
-  return new SvcClient({
-    baseUrl,
-    ...(apiKey === undefined ? {} : { apiKey }),
-    ...(caFile === undefined ? {} : { ca: await readCa(caFile) }),
-  });
+  const ca = caFile === undefined ? undefined : await readCa(caFile);
+  return new SvcClient({ baseUrl, apiKey, ca });
 }
 
 async function keptCredentials(

@@ -19,7 +19,7 @@ import { Files } from './files.ts';
 /** Options of a create. */
 export interface CreateOptions extends CallOptions {
   /** Makes repeated creates give the same sandbox for 24 h. Default: a new key for each call. */
-  readonly idempotencyKey?: string;
+  readonly idempotencyKey?: string | undefined;
 }
 
 /** A list. `partial` is true when a worker did not answer and its sandboxes are shown as last known. */

@@ -6,7 +6,7 @@ export class Deadline {
   readonly #timeoutMs: number;
   readonly #timeout: AbortSignal;
 
-  constructor(timeoutMs: number, signal?: AbortSignal) {
+  constructor(timeoutMs: number, signal?: AbortSignal | undefined) {
     this.#timeoutMs = timeoutMs;
     this.#timeout = AbortSignal.timeout(timeoutMs);
     this.signal = signal === undefined ? this.#timeout : AbortSignal.any([signal, this.#timeout]);

@@ -6,9 +6,9 @@ import { withRetries } from './retry.ts';
 /** What every call accepts. */
 export interface CallOptions {
   /** Ends the call when it fires; the call then rejects with the signal's reason. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Deadline of the whole call in milliseconds, retries included. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /** A body that `fetch` takes; an async iterable is streamed. */

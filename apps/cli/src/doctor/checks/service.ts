@@ -1,3 +1,6 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Config } from '@svc/service-kit/config';
 import { servicePlaces } from '../../service/places.ts';
 import { readServiceRecord } from '../../service/service-record.ts';
 import { type Check, ok, warn } from '../finding.ts';
@@ -10,7 +13,7 @@ export const serviceCheck: Check = {
       return ok('service', `${service.state}, ${service.base_url ?? 'not listening yet'}`);
     }
     const left = await readServiceRecord(servicePlaces(config.dataDir).record);
-    if (left === undefined) return ok('service', 'not running');
+    if (left === undefined) return ok('service', `not running${await waitingSandboxes(config)}`);
     return warn(
       'service',
       `the one of ${left.started_at} ended without cleaning up`,
@@ -18,3 +21,9 @@ export const serviceCheck: Check = {
     );
   },
 };
+
+/** Sandboxes that `svc down --keep-sandboxes` left for the next start. */
+async function waitingSandboxes({ dataDir }: Config): Promise<string> {
+  const names = await readdir(join(dataDir, 'vms')).catch(() => []);
+  return names.length === 0 ? '' : `; ${names.length} sandbox(es) wait for the next start`;
+}

@@ -6,9 +6,5 @@ export function localClient(
   { localUrl, tls }: Pick<StartedService, 'localUrl' | 'tls'>,
   apiKey?: string,
 ): SvcClient {
-  return new SvcClient({
-    baseUrl: localUrl,
-    ...(apiKey === undefined ? {} : { apiKey }),
-    ...(tls.ca === undefined ? {} : { ca: tls.ca }),
-  });
+  return new SvcClient({ baseUrl: localUrl, apiKey, ca: tls.ca });
 }
