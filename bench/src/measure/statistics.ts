@@ -1,6 +1,7 @@
 /** What is shown of many measurements of one thing. */
 export interface Summary {
   readonly count: number;
+  readonly mean: number;
   readonly median: number;
   readonly p95: number;
   readonly p99: number;
@@ -13,6 +14,7 @@ export function summarise(samples: readonly number[]): Summary {
   const sorted = [...samples].sort((a, b) => a - b);
   return {
     count: sorted.length,
+    mean: sorted.reduce((sum, sample) => sum + sample, 0) / sorted.length,
     median: quantile(sorted, 0.5),
     p95: quantile(sorted, 0.95),
     p99: quantile(sorted, 0.99),

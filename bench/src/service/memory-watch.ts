@@ -1,0 +1,23 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { residentMib } from './process-figures.ts';
+
+const SAMPLE_MS = 25;
+
+/** Follows the resident memory of a process while something happens, and settles with the most it saw, in MiB. */
+export async function peakResidentMib(pid: number, work: () => Promise<unknown>): Promise<number> {
+  const finished = new AbortController();
+  let peak = await residentMib(pid);
+  const watch = (async () => {
+    while (!finished.signal.aborted) {
+      peak = Math.max(peak, await residentMib(pid));
+      await sleep(SAMPLE_MS);
+    }
+  })();
+  try {
+    await work();
+  } finally {
+    finished.abort();
+    await watch;
+  }
+  return peak;
+}
