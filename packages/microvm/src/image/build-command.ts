@@ -11,7 +11,10 @@ export interface BuildCommandOptions {
   readonly onProgress: (line: string) => void;
 }
 
-/** Runs a step of a build in a process group of its own, all of which ends when `signal` aborts. */
+/**
+ * Runs a step of a build in a process group of its own, all of which ends when `signal` aborts. The
+ * program also ends when we do, however we do.
+ */
 export async function buildCommand(
   program: string,
   args: readonly string[],
@@ -19,7 +22,7 @@ export async function buildCommand(
   signal: AbortSignal,
 ): Promise<void> {
   signal.throwIfAborted();
-  const child = spawn(program, args, {
+  const child = spawn('setpriv', ['--pdeathsig', 'KILL', '--', program, ...args], {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
     env: { ...process.env, LC_ALL: 'C', ...env },

@@ -5,7 +5,7 @@ import { packageSource } from './debian-mirror.ts';
 import type { Recipe } from './recipe.ts';
 
 /** Times in the image: nothing in it depends on when it was built. */
-const EPOCH = '1700000000';
+export const EPOCH = '1700000000';
 
 /** Installs the recipe's packages and files below `root`, and the kernel package's files beside it. */
 export async function buildRootfs(

@@ -30,13 +30,13 @@ export interface Recipe extends RecipeSettings {
 }
 
 /** Reads a template's recipe. Throws `unknown_template`. */
-export async function readRecipe(template: string): Promise<Recipe> {
-  const folder = join(IMAGES, template);
-  if (!(await recipeNames()).includes(template)) {
+export async function readRecipe(template: string, images = IMAGES): Promise<Recipe> {
+  const folder = join(images, template);
+  if (!(await recipeNames(images)).includes(template)) {
     throw new MicrovmError('unknown_template', `there is no recipe for the image ${template}`);
   }
   const settings: RecipeSettings = JSON.parse(await readFile(join(folder, 'image.json'), 'utf8'));
-  const kernelFolder = join(IMAGES, 'kernel');
+  const kernelFolder = join(images, 'kernel');
   const hash = createHash('sha256').update(`${BUILDER} ${process.arch}`);
   for (const root of [folder, kernelFolder]) {
     for (const file of await filesIn(root)) {
@@ -54,8 +54,8 @@ export async function readRecipe(template: string): Promise<Recipe> {
 }
 
 /** The templates that there are recipes for. */
-export async function recipeNames(): Promise<string[]> {
-  const entries = await readdir(IMAGES, { withFileTypes: true });
+export async function recipeNames(images = IMAGES): Promise<string[]> {
+  const entries = await readdir(images, { withFileTypes: true });
   return entries
     .filter((entry) => entry.isDirectory() && !SHARED.includes(entry.name))
     .map(({ name }) => name);

@@ -1,0 +1,91 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryDirectory } from '../testing/temporary-directory.ts';
+import { buildImage } from './build-image.ts';
+import { listImages } from './image-info.ts';
+import { readRecipe } from './recipe.ts';
+
+const INTERRUPT_MS = 120_000;
+
+let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+beforeEach(async () => {
+  directory = await temporaryDirectory();
+});
+afterEach(() => directory.remove());
+
+/** Builds until the packages are being unpacked, then gives up. */
+async function interruptedBuild(imageDir: string): Promise<void> {
+  const abort = new AbortController();
+  const onProgress = (line: string) => {
+    if (line.includes('extracting archives')) abort.abort(new Error('interrupted'));
+  };
+  const build = buildImage({ template: 'standard', imageDir, onProgress }, abort.signal);
+  await expect(build).rejects.toThrow('interrupted');
+}
+
+async function mountsBelow(path: string): Promise<string[]> {
+  const mounts = await readFile('/proc/self/mountinfo', 'utf8');
+  return mounts.split('\n').filter((line) => line.includes(path));
+}
+
+async function processesNaming(path: string): Promise<string[]> {
+  const found: string[] = [];
+  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name))) {
+    // A process that ends while we look has no command line any more.
+    const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
+    if (command.includes(path)) found.push(command.replaceAll('\0', ' '));
+  }
+  return found;
+}
+
+test(
+  'an interrupted build leaves nothing, and no image',
+  async () => {
+    await interruptedBuild(directory.path);
+    expect(await listImages(directory.path)).toEqual([]);
+    expect(await readdir(join(directory.path, '.build'))).toEqual([]);
+    expect(await mountsBelow(directory.path)).toEqual([]);
+  },
+  INTERRUPT_MS,
+);
+
+test(
+  'the next build clears away what a killed one left',
+  async () => {
+    const { id } = await readRecipe('standard');
+    const stale = join(directory.path, '.build', `standard-${id}-killed`);
+    await mkdir(stale, { recursive: true });
+    await writeFile(join(stale, 'half'), '');
+    await interruptedBuild(directory.path);
+    expect(await readdir(join(directory.path, '.build'))).toEqual([]);
+  },
+  INTERRUPT_MS,
+);
+
+test(
+  'a killed build leaves no process, no mount and no image',
+  async () => {
+    const program = `
+    import { buildImage } from '${fileURLToPath(new URL('./build-image.ts', import.meta.url))}';
+    const onProgress = (line) => console.log(line);
+    await buildImage({ template: 'standard', imageDir: process.argv[1], onProgress }, AbortSignal.timeout(60_000));
+  `;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', program, directory.path], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const exited = once(child, 'exit');
+    for await (const text of child.stdout.setEncoding('utf8')) {
+      if (String(text).includes('extracting archives')) break;
+    }
+    child.kill('SIGKILL');
+    await exited;
+    await expect.poll(() => processesNaming(directory.path), { timeout: 20_000 }).toEqual([]);
+    expect(await listImages(directory.path)).toEqual([]);
+    expect(await mountsBelow(directory.path)).toEqual([]);
+  },
+  INTERRUPT_MS,
+);

@@ -1,0 +1,41 @@
+import { appendFile, chmod, cp, mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { temporaryDirectory } from '../testing/temporary-directory.ts';
+import { readRecipe, recipeNames } from './recipe.ts';
+
+const OURS = fileURLToPath(new URL('../../../../images/', import.meta.url));
+
+let images: Awaited<ReturnType<typeof temporaryDirectory>>;
+
+beforeEach(async () => {
+  images = await temporaryDirectory();
+  await cp(OURS, images.path, { recursive: true });
+});
+afterEach(() => images.remove());
+
+test('a copy of a recipe is the same recipe', async () => {
+  expect((await readRecipe('standard', images.path)).id).toBe((await readRecipe('standard')).id);
+});
+
+test.each([
+  ['a package', () => appendFile(join(images.path, 'standard/image.json'), ' ')],
+  ['a file of the image', () => appendFile(join(images.path, 'standard/rootfs/etc/inittab'), '#')],
+  ['a new file', () => writeFile(join(images.path, 'standard/rootfs/etc/motd'), 'hello')],
+  ['what may be run', () => chmod(join(images.path, 'standard/rootfs/etc/inittab'), 0o755)],
+  ['the kernel', () => appendFile(join(images.path, 'kernel/init'), '#')],
+])('changing %s makes another image', async (_what, change) => {
+  const before = await readRecipe('standard', images.path);
+  await change();
+  expect((await readRecipe('standard', images.path)).id).not.toBe(before.id);
+});
+
+test('what all images share is no template', async () => {
+  await mkdir(join(images.path, 'another'));
+  expect((await recipeNames(images.path)).sort()).toEqual(['another', 'standard']);
+});
+
+test('an unknown template is typed', async () => {
+  await expect(readRecipe('kernel')).rejects.toMatchObject({ code: 'unknown_template' });
+});
