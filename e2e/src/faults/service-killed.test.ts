@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { returnsToIdle } from '../machine/consistency.ts';
+import { leftoversOf } from '../machine/footprint.ts';
+import { vmProcessOf } from '../machine/vms.ts';
+import { until } from '../support/until.ts';
+import { ownService } from './own-service.ts';
+
+const POOL = 1;
+/** Moments of a start at which it is killed too: while it opens the database, adopts, registers. */
+const START_KILLED_AFTER_MS = [400, 900, 1_500];
+const SHORT_LIFE_S = 25;
+/** A reaper's pass comes every ten seconds; the pass itself takes a moment on a busy machine. */
+const LATE_S = 15;
+
+const own = ownService(POOL);
+
+test('after a crash every sandbox is back as it was, and ends when it was to end', async () => {
+  const { sandboxes, service, dataDir } = own;
+  const running = await own.create();
+  const paused = await own.create();
+  const short = await own.create({ max_lifetime_seconds: SHORT_LIFE_S });
+  for (const id of [running, paused]) await sandboxes.files.write(id, '/root/kept', `of ${id}`);
+  await own.run(running, 'setsid sleep 3600 >/dev/null 2>&1 & echo $! > /root/pid');
+  await sandboxes.pause(paused);
+  const processes = await Promise.all([running, paused].map((id) => vmProcessOf(dataDir, id)));
+  const before = await Promise.all([running, paused, short].map((id) => sandboxes.get(id)));
+
+  await own.crashAndStart();
+  const { sandboxes: listed, partial } = await sandboxes.list();
+  expect(partial).toBe(false);
+  const states = new Map(listed.map(({ vm_id, state }) => [vm_id, state]));
+  expect([running, paused].map((id) => states.get(id))).toEqual(['running', 'paused']);
+  expect(await own.run(running, 'cat /root/kept')).toBe(`of ${running}`);
+  expect(await own.run(running, 'kill -0 "$(cat /root/pid)" && echo lives')).toBe('lives');
+
+  // A start that crashes is a crash like any other.
+  for (const delay of START_KILLED_AFTER_MS) {
+    await service.kill9();
+    const starting = service.startAgain().catch(() => undefined);
+    await sleep(delay);
+    await service.kill9();
+    await starting;
+  }
+  await service.startAgain();
+
+  expect((await sandboxes.get(paused)).state).toBe('paused');
+  expect((await sandboxes.resume(paused)).state).toBe('running');
+  expect(Buffer.from(await sandboxes.files.read(paused, '/root/kept')).toString()).toBe(
+    `of ${paused}`,
+  );
+  await sandboxes.files.write(running, '/root/new', 'after');
+  expect(await own.run(running, 'cat /root/new')).toBe('after');
+  expect(await Promise.all([running, paused].map((id) => vmProcessOf(dataDir, id)))).toEqual(
+    processes,
+  );
+  const after = await Promise.all([running, paused, short].map((id) => sandboxes.get(id)));
+  expect(after.map(({ created_at }) => created_at)).toEqual(
+    before.map(({ created_at }) => created_at),
+  );
+
+  const ended = await until('the short life is over', async () => {
+    const record = await sandboxes.get(short);
+    return record.state === 'destroyed' && record;
+  });
+  expect(ended.end_reason).toBe('max_lifetime');
+  const lived = (Date.parse(ended.ended_at ?? '') - Date.parse(ended.created_at)) / 1000;
+  expect(lived).toBeGreaterThanOrEqual(SHORT_LIFE_S);
+  expect(lived).toBeLessThan(SHORT_LIFE_S + LATE_S);
+
+  for (const id of [running, paused]) await sandboxes.delete(id);
+  await returnsToIdle(own.instance, own.idle);
+});
+
+test('a service that crashed and is not started again leaves nothing after `svc down`', async () => {
+  const { service, instance } = own;
+  await own.create();
+  await own.sandboxes.pause(await own.create());
+  await service.kill9();
+  const { exitCode, output } = await service.svc('down');
+  expect(output).toMatch(/ended \d+ micro-VM/);
+  expect(exitCode).toBe(0);
+  expect(await leftoversOf(instance)).toEqual([]);
+  // The ledger learns of their end at the next start.
+  await service.startAgain();
+  await returnsToIdle(own.instance, own.idle);
+});
