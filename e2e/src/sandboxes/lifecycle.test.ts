@@ -1,12 +1,129 @@
-import { expect, test } from 'vitest';
+import { CreateSandboxResponse, DeleteSandboxResponse, SandboxRecord } from '@svc/contract';
+import { afterAll, expect, test } from 'vitest';
+import { expectValid } from '../support/schema.ts';
 import { shared } from '../support/shared-service.ts';
+import { until } from '../support/until.ts';
+import { TestSandbox, useSandbox } from '../support/use-sandbox.ts';
 
-const { client } = await shared.signUp();
-const { sandboxes } = client;
+const sandbox = useSandbox({
+  env_vars: { GREETING: 'hello world', EMPTY: '' },
+  metadata: { user_id: 'u_1', nested: { list: [1, 'two', null] } },
+  idle_timeout_seconds: 1800,
+  max_lifetime_seconds: 999_999,
+});
 
-test('a sandbox is created running, listed, read, and deleted for good', async () => {
-  const created = await sandboxes.create({ template: 'standard' });
-  expect(created).toMatchObject({ state: 'running' });
-  expect((await sandboxes.exec(created.vm_id, 'echo hi')).output).toBe('hi\n');
-  await sandboxes.delete(created.vm_id);
+const account = await shared.signUp();
+afterAll(() => account.client.close());
+
+test('is answered with 201 once it runs', async () => {
+  const answer = await shared.raw({
+    method: 'POST',
+    target: '/v1/sandboxes',
+    apiKey: account.apiKey,
+    body: { template: 'standard', a_field_of_the_future: true },
+  });
+  expect(answer.status).toBe(201);
+  const created = answer.json<CreateSandboxResponse>();
+  expectValid(CreateSandboxResponse, created);
+  expect(created.state).toBe('running');
+  expect(answer.headers['x-request-id']).toBeTruthy();
+  const { output } = await account.client.sandboxes.exec(created.vm_id, 'echo at once');
+  expect(output).toBe('at once\n');
+  await account.client.sandboxes.delete(created.vm_id);
+});
+
+test('its record says what was asked for and what holds', async () => {
+  const { account, id, hostPort } = sandbox();
+  const record = await account.client.sandboxes.get(id);
+  expectValid(SandboxRecord, record);
+  expect(record).toMatchObject({
+    vm_id: id,
+    state: 'running',
+    template: 'standard',
+    host_port: hostPort,
+    vcpu: 1,
+    memory_mib: 512,
+    disk_mib: 4096,
+    idle_timeout_seconds: 1800,
+    max_lifetime_seconds: 7200,
+    metadata: { user_id: 'u_1', nested: { list: [1, 'two', null] } },
+  });
+  expect(record.rootfs).toBeTruthy();
+  expect(record.cpu_fraction).toBeGreaterThan(0);
+  expect(Date.parse(record.running_at ?? '')).toBeGreaterThanOrEqual(Date.parse(record.created_at));
+});
+
+test('is in its owner’s list, an array, and in nobody else’s', async () => {
+  const { id, account: owner } = sandbox();
+  const list = async (apiKey: string) => {
+    const answer = await shared.raw({ target: '/v1/sandboxes', apiKey });
+    expect(answer.status).toBe(200);
+    const records = answer.json<SandboxRecord[]>();
+    expect(Array.isArray(records)).toBe(true);
+    for (const record of records) expectValid(SandboxRecord, record);
+    return records.map((record) => record.vm_id);
+  };
+  expect(await list(owner.apiKey)).toContain(id);
+  expect(await list(account.apiKey)).not.toContain(id);
+});
+
+test('its variables are in every command', async () => {
+  expect(await sandbox().run('printf "%s|" "$GREETING"; env | grep ^EMPTY=')).toBe(
+    'hello world|EMPTY=',
+  );
+});
+
+test('delete answers when all is gone, and again for as long as the record is shown', async () => {
+  const doomed = await TestSandbox.create(account);
+  const { sandboxes } = account.client;
+  const answer = await sandboxes.delete(doomed.id);
+  expectValid(DeleteSandboxResponse, answer);
+  expect(answer).toEqual({ vm_id: doomed.id, state: 'destroyed' });
+  const record = await sandboxes.get(doomed.id);
+  expectValid(SandboxRecord, record);
+  expect(record).toMatchObject({ state: 'destroyed', end_reason: 'deleted' });
+  expect(Date.parse(record.ended_at ?? '')).toBeGreaterThan(0);
+  expect(await sandboxes.delete(doomed.id)).toEqual({ vm_id: doomed.id, state: 'destroyed' });
+  const { sandboxes: listed } = await sandboxes.list();
+  expect(listed.find(({ vm_id }) => vm_id === doomed.id)).toMatchObject({ state: 'destroyed' });
+});
+
+test('deletes of one sandbox at once all answer the same', async () => {
+  const doomed = await TestSandbox.create(account);
+  const answers = await Promise.all(
+    Array.from({ length: 4 }, () => account.client.sandboxes.delete(doomed.id)),
+  );
+  for (const answer of answers) expect(answer).toEqual({ vm_id: doomed.id, state: 'destroyed' });
+});
+
+test('a command that runs while its sandbox is deleted ends with an error, and soon', async () => {
+  const doomed = await TestSandbox.create(account);
+  await doomed.run('true');
+  const running = doomed.exec('touch /tmp/started; sleep 600').then(
+    () => 'answered',
+    (error: unknown) => error,
+  );
+  await until('the command runs', async () => {
+    const { exit_code } = await doomed.exec('test -e /tmp/started');
+    return exit_code === 0;
+  });
+  await doomed.delete();
+  expect(await running).toMatchObject({ name: 'SvcError', code: 'sandbox_not_running' });
+});
+
+test('what needs a running sandbox answers 409 on one that has ended', async () => {
+  const ended = await TestSandbox.create(account);
+  await ended.delete();
+  const { sandboxes } = account.client;
+  const calls = {
+    exec: () => sandboxes.exec(ended.id, 'true'),
+    upload: () => sandboxes.files.write(ended.id, '/tmp/a', 'a'),
+    download: () => sandboxes.files.read(ended.id, '/etc/hostname'),
+    cancel: () => sandboxes.cancel(ended.id),
+    pause: () => sandboxes.pause(ended.id),
+    resume: () => sandboxes.resume(ended.id),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    await expect(call(), name).rejects.toMatchObject({ code: 'sandbox_not_running', status: 409 });
+  }
 });

@@ -1,5 +1,6 @@
 import type { TestProject } from 'vitest/node';
 import type { ServiceAddress } from './service-address.ts';
+import { SANDBOX_LIMIT } from './shared-limits.ts';
 import { startService } from './start-service.ts';
 
 declare module 'vitest' {
@@ -11,7 +12,9 @@ declare module 'vitest' {
 
 /** Starts the service that all tests share which need none of their own. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const service = await startService();
+  const service = await startService({
+    env: { SVC_LIMIT_SANDBOXES_PER_TENANT: String(SANDBOX_LIMIT) },
+  });
   project.provide('service', service.address);
   return async () => service[Symbol.asyncDispose]();
 }

@@ -1,0 +1,25 @@
+import { expect, test } from 'vitest';
+import { SANDBOX_LIMIT } from '../support/shared-limits.ts';
+import { shared } from '../support/shared-service.ts';
+
+test('creates at once all succeed up to the limit of the account, and no further one', async () => {
+  const { client } = await shared.signUp();
+  const { sandboxes } = client;
+  const create = async () => sandboxes.create({ template: 'standard', idle_timeout_seconds: 600 });
+  const settled = await Promise.allSettled(Array.from({ length: SANDBOX_LIMIT + 2 }, create));
+  const ids = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value.vm_id] : []));
+  const refusals = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+  try {
+    expect(refusals.map(({ code, status }) => `${status} ${code}`)).toEqual(
+      Array.from({ length: 2 }, () => '429 sandbox_limit_reached'),
+    );
+    expect(new Set(ids).size).toBe(SANDBOX_LIMIT);
+    const names = await Promise.all(ids.map((id) => sandboxes.exec(id, 'hostname')));
+    expect(new Set(names.map(({ output }) => output)).size).toBe(SANDBOX_LIMIT);
+  } finally {
+    await Promise.all(ids.map((id) => sandboxes.delete(id)));
+  }
+  const again = await create();
+  await sandboxes.delete(again.vm_id);
+  await client.close();
+});

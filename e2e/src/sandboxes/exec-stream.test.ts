@@ -1,0 +1,103 @@
+import { EVENT_STREAM_MEDIA_TYPE, ExecExitEvent } from '@svc/contract';
+import type { ExecStreamEvent } from '@svc/sdk';
+import { expect, test } from 'vitest';
+import { expectValid } from '../support/schema.ts';
+import { shared } from '../support/shared-service.ts';
+import { until } from '../support/until.ts';
+import { useSandbox } from '../support/use-sandbox.ts';
+
+const sandbox = useSandbox();
+const stream = (command: string, timeout_seconds = 60) =>
+  sandbox().account.client.sandboxes.execStream(sandbox().id, { command, timeout_seconds });
+
+async function collect(events: AsyncIterable<ExecStreamEvent>) {
+  const text = { stdout: '', stderr: '' };
+  const kinds: string[] = [];
+  for await (const event of events) {
+    kinds.push(event.type);
+    if (event.type === 'exit') {
+      const { type: _type, ...exit } = event;
+      expectValid(ExecExitEvent, exit);
+      return { ...text, kinds, exit };
+    }
+    text[event.type] += event.data;
+  }
+  throw new Error('no exit event');
+}
+
+test('output comes apart by stream and ends with the exit', async () => {
+  const result = await collect(stream('echo out; echo err >&2; exit 4'));
+  expect(result).toMatchObject({
+    stdout: 'out\n',
+    stderr: 'err\n',
+    exit: { exit_code: 4, truncated: false },
+  });
+  expect(result.kinds.at(-1)).toBe('exit');
+});
+
+test('output comes while the command runs', async () => {
+  const events = stream('echo first; until test -e /tmp/go; do sleep 0.1; done; echo second');
+  const first = await events.next();
+  expect(first.value).toEqual({ type: 'stdout', data: 'first\n' });
+  await sandbox().run('touch /tmp/go');
+  expect(await collect(events)).toMatchObject({ stdout: 'second\n', exit: { exit_code: 0 } });
+});
+
+test('a character that is cut between two writes comes whole', async () => {
+  const result = await collect(stream("printf '\\346\\227'; sleep 0.3; printf '\\245!'"));
+  expect(result.stdout).toBe('日!');
+});
+
+test('leaving the loop ends the command', async () => {
+  for await (const event of stream('echo begun; exec sleep 6001')) {
+    expect(event).toEqual({ type: 'stdout', data: 'begun\n' });
+    break;
+  }
+  await until(
+    'it is gone',
+    async () => (await sandbox().exec("pgrep -f '[s]leep 6001'")).exit_code !== 0,
+  );
+});
+
+test('a timeout is an exit event that says so', async () => {
+  const { exit } = await collect(stream('sleep 600', 1));
+  expect(exit).toMatchObject({ exit_code: 124, timed_out: true });
+});
+
+test('output that nobody keeps is not bounded by what an answer can hold', async () => {
+  let length = 0;
+  let exit: ExecStreamEvent | undefined;
+  for await (const event of stream("head -c 3000000 /dev/zero | tr '\\0' x")) {
+    if (event.type === 'exit') exit = event;
+    else length += event.data.length;
+  }
+  expect(length).toBe(3_000_000);
+  expect(exit).toMatchObject({ exit_code: 0, truncated: false });
+});
+
+test('the wire is server-sent events', async () => {
+  const answer = await shared.raw({
+    method: 'POST',
+    target: `/v1/sandboxes/${sandbox().id}/exec`,
+    apiKey: sandbox().account.apiKey,
+    headers: { accept: EVENT_STREAM_MEDIA_TYPE },
+    body: { command: 'printf %s "a \\"quote\\""' },
+  });
+  expect(answer.status).toBe(200);
+  expect(answer.headers['content-type']).toContain(EVENT_STREAM_MEDIA_TYPE);
+  const text = answer.body.toString('utf8');
+  expect(text).toMatch(/event: stdout\ndata: \{"data":"a \\"quote\\""\}\n\n/);
+  expect(text).toMatch(/event: exit\ndata: \{.*"exit_code":0.*\}\n\n$/);
+});
+
+test('what is wrong before the command runs is an ordinary problem', async () => {
+  const answer = await shared.raw({
+    method: 'POST',
+    target: `/v1/sandboxes/${sandbox().id}/exec`,
+    apiKey: sandbox().account.apiKey,
+    headers: { accept: EVENT_STREAM_MEDIA_TYPE },
+    body: { command: '' },
+  });
+  expect(answer.status).toBe(400);
+  expect(answer.json()).toMatchObject({ code: 'command_required' });
+});

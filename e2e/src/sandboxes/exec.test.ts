@@ -1,0 +1,156 @@
+import { ExecResponse, LIMITS } from '@svc/contract';
+import { expect, test } from 'vitest';
+import { expectValid } from '../support/schema.ts';
+import { until } from '../support/until.ts';
+import { useSandbox } from '../support/use-sandbox.ts';
+
+const sandbox = useSandbox({ env_vars: { FROM_CREATE: 'create', BOTH: 'create' } });
+
+/** Whether a process with this text in its command line lives in the guest. */
+const lives = async (mark: string) => {
+  // The class keeps the search from finding itself.
+  const { exit_code } = await sandbox().exec(`pgrep -f '[${mark[0]}]${mark.slice(1)}'`);
+  return exit_code === 0;
+};
+
+test('answers what the command printed, and how it ended', async () => {
+  const answer = await sandbox().exec('echo out; echo err >&2; echo more');
+  expectValid(ExecResponse, answer);
+  expect(answer).toMatchObject({ output: 'out\nerr\nmore\n', exit_code: 0, truncated: false });
+  expect(answer.duration_ms).toBeGreaterThan(0);
+});
+
+test.each([
+  ['exit 3', 3],
+  ['no-such-program', 127],
+  ['kill -9 $$', 137],
+  ['kill -TERM $$', 143],
+])('%s is a 200 with exit code %i', async (command, exitCode) => {
+  expect(await sandbox().exec(command)).toMatchObject({ exit_code: exitCode });
+});
+
+test('text in any script comes back as it is; bytes that are no text do not break the answer', async () => {
+  const text = 'naïve 日本語 🚀 "quoted" \\ $HOME `x`';
+  const { output } = await sandbox().exec({ command: 'printf %s "$TEXT"', env: { TEXT: text } });
+  expect(output).toBe(text);
+  const binary = await sandbox().exec("printf 'a\\377\\376\\000b'");
+  expect(binary.output).toBe('a\ufffd\ufffd\u0000b');
+});
+
+test('a long command of several lines runs as it is', async () => {
+  const lines = Array.from(
+    { length: 1000 },
+    (_, n) => `echo "line ${n}" >/dev/null # ${'x'.repeat(80)}`,
+  );
+  const command = [...lines, 'echo done'].join('\n');
+  expect(command.length).toBeLessThan(LIMITS.commandChars);
+  expect(await sandbox().run(command)).toBe('done');
+});
+
+test('cwd and env hold for the one command; its variables win', async () => {
+  const answer = await sandbox().exec({
+    command: 'pwd; echo "$FROM_CREATE $BOTH $ONLY_HERE"; cd /; export LOST=1',
+    cwd: '/usr/lib',
+    env: { BOTH: 'exec', ONLY_HERE: "it's here" },
+  });
+  expect(answer.output).toBe("/usr/lib\ncreate exec it's here\n");
+  expect(await sandbox().run('echo "$BOTH $ONLY_HERE $LOST"')).toBe('create');
+});
+
+test('a working directory that does not exist fails the command, not the call', async () => {
+  const { exit_code, output } = await sandbox().exec({ command: 'pwd', cwd: '/no/such/place' });
+  expect(exit_code).not.toBe(0);
+  expect(output).toContain('/no/such/place');
+});
+
+test('standard input is empty', async () => {
+  expect(await sandbox().exec('cat; read line || echo none')).toMatchObject({ output: 'none\n' });
+});
+
+test('timeout_seconds ends the command and all that it started', async () => {
+  const answer = await sandbox().exec({
+    command: 'echo begun; (setsid sleep 7001 &) ; sleep 7002 & sleep 7003',
+    timeout_seconds: 1.5,
+  });
+  expect(answer).toMatchObject({ output: 'begun\n', exit_code: 124, timed_out: true });
+  expect(answer.duration_ms).toBeGreaterThanOrEqual(1500);
+  for (const mark of ['sleep 7001', 'sleep 7002', 'sleep 7003']) {
+    await until(`${mark} is gone`, async () => !(await lives(mark)));
+  }
+});
+
+test('a caller that leaves takes the command and all that it started along', async () => {
+  const leaving = new AbortController();
+  const call = sandbox().exec(
+    {
+      command:
+        '(setsid sleep 8001 &); (sleep 8002 | cat) & trap "" TERM HUP INT; sleep 8003; sleep 8004',
+    },
+    { signal: leaving.signal },
+  );
+  const outcome = call.then(
+    () => 'answered',
+    () => 'aborted',
+  );
+  await until('it runs', () => lives('sleep 8003'));
+  leaving.abort();
+  expect(await outcome).toBe('aborted');
+  for (const mark of ['sleep 8001', 'sleep 8002', 'sleep 8003', 'sleep 8004']) {
+    await until(`${mark} is gone`, async () => !(await lives(mark)));
+  }
+});
+
+test('a background process that keeps no output open does not hold the answer, and lives on', async () => {
+  const answer = await sandbox().exec('nohup sleep 9001 >/dev/null 2>&1 & echo started');
+  expect(answer.output).toBe('started\n');
+  expect(await lives('sleep 9001')).toBe(true);
+  await sandbox().exec("pkill -f '[s]leep 9001'");
+});
+
+test('commands side by side do not mix', async () => {
+  const numbers = Array.from({ length: 8 }, (_, n) => n);
+  const answers = await Promise.all(
+    numbers.map((n) => sandbox().exec(`for i in 1 2 3; do echo ${n}; done; exit ${n}`)),
+  );
+  for (const n of numbers) {
+    expect(answers[n]).toMatchObject({ output: `${n}\n`.repeat(3), exit_code: n });
+  }
+});
+
+test('output beyond 10 MiB is dropped and said to be; the command still ends by itself', async () => {
+  const bytes = LIMITS.execOutputBytes + 1_000_000;
+  const { output, ...rest } = await sandbox().exec(
+    `head -c ${bytes} /dev/zero | tr '\\0' x; touch /tmp/ended; exit 5`,
+  );
+  expect(rest).toMatchObject({ truncated: true, exit_code: 5 });
+  expect(output.length).toBe(LIMITS.execOutputBytes);
+  expect(/^x+$/.test(output)).toBe(true);
+  await sandbox().run('test -e /tmp/ended');
+});
+
+test('more commands at once than a sandbox takes are refused, and the others go on', async () => {
+  const leaving = new AbortController();
+  let refused = 0;
+  const held = Array.from({ length: LIMITS.execsPerSandbox + 2 }, () =>
+    sandbox()
+      .exec('sleep 600', { signal: leaving.signal })
+      .then(
+        () => 'answered',
+        (error: { code?: string }) => {
+          if (error.code === 'too_many_execs') refused += 1;
+          return error.code ?? 'aborted';
+        },
+      ),
+  );
+  await until('two are refused', async () => refused === 2);
+  leaving.abort();
+  const outcomes = new Set(await Promise.all(held));
+  expect(outcomes).not.toContain('answered');
+  expect(refused).toBe(2);
+  await until('commands are taken again', async () => {
+    const answer = await sandbox()
+      .exec('echo again')
+      .catch(() => undefined);
+    return answer?.output === 'again\n';
+  });
+});
