@@ -65,6 +65,8 @@ export interface MicrovmExecRequest {
   readonly command: string;
   readonly cwd?: string;
   readonly env?: Record<string, string>;
+  /** Delivers stderr as stdout, both in the order they were written. */
+  readonly mergeOutput?: boolean;
   /** Called for every chunk in order; while a returned promise is pending, no more is read (back-pressure). */
   onOutput(stream: OutputStream, chunk: Buffer): void | Promise<void>;
 }

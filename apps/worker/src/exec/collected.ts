@@ -21,6 +21,7 @@ export async function collectCommand(
       request,
       (stream, chunk) => output.add(stream, chunk),
       caller,
+      { mergeOutput: true },
     );
     return { output: output.finish(), ...outcome, truncated: output.truncated };
   } finally {

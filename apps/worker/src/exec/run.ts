@@ -4,6 +4,11 @@ import { settledWithin } from '../concurrency/abort.ts';
 import { toSandboxError } from '../lifecycle/microvm-errors.ts';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
 
+export interface RunOptions {
+  /** Both outputs come as stdout, in the order they were written; apart, their order is lost. */
+  readonly mergeOutput?: boolean;
+}
+
 /** Receives output in order; a returned promise holds back the command. */
 export type OutputSink = (stream: OutputStream, chunk: Buffer) => void | Promise<void>;
 
@@ -23,6 +28,7 @@ export async function runCommand(
   request: ExecRequest,
   onOutput: OutputSink,
   caller: AbortSignal,
+  { mergeOutput = false }: RunOptions = {},
 ): Promise<ExecOutcome> {
   const endActivity = sandbox.activity.begin();
   try {
@@ -30,7 +36,7 @@ export async function runCommand(
     const start = performance.now();
     const timeout = timeoutSignal(request.timeout_seconds);
     const stop = AbortSignal.any([caller, sandbox.signal, timeout]);
-    const finished = vm.exec(commandOf(request, onOutput), stop);
+    const finished = vm.exec({ ...commandOf(request, onOutput), mergeOutput }, stop);
     const exitCode = await settle(finished, stop);
     const duration_ms = Math.round(performance.now() - start);
     if (exitCode !== undefined) return { exit_code: exitCode, duration_ms };

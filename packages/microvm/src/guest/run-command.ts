@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import type { ClientChannel } from 'ssh2';
 import { MicrovmError, type MicrovmExecRequest, type MicrovmExecResult } from '../facade.ts';
-import { execScript } from './exec-script.ts';
+import { execCall, execScript } from './exec-script.ts';
 import type { GuestChannel } from './guest-channel.ts';
 import type { SshChannel } from './ssh-channel.ts';
 
@@ -28,10 +28,12 @@ export async function runCommand(
     command: request.command,
     cwd: request.cwd ?? HOME,
     env: { ...env, ...request.env },
+    mergeOutput: request.mergeOutput ?? false,
   });
-  const stream = await ssh.exec(script, signal);
+  const { line, input } = execCall(script);
+  const stream = await ssh.exec(line, signal);
   const ended = exitOf(stream);
-  stream.end();
+  stream.end(input);
   const outputs = Promise.all([
     deliver(stream, 'stdout', request, signal),
     deliver(stream.stderr, 'stderr', request, signal),
