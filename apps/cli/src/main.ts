@@ -3,6 +3,9 @@
 import { describeError, exitCodeOf } from './output/report-error.ts';
 import { program } from './program.ts';
 
+// Where Debian keeps `nft`, `ip` and `mke2fs`; a root shell does not always have them on its path.
+process.env.PATH = `${process.env.PATH ?? '/usr/bin:/bin'}:/usr/sbin:/sbin`;
+
 try {
   await program().parseAsync(process.argv);
 } catch (error) {

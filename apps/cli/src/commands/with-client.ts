@@ -1,20 +1,13 @@
 import type { SvcClient } from '@svc/sdk';
 import { connect } from '../connection/resolve.ts';
+import { withInterrupt } from '../interrupt.ts';
 
 /** Runs a client command: connects, gives it a signal that Ctrl-C fires, closes the connections. */
-export async function withClient(
+export function withClient(
   work: (client: SvcClient, signal: AbortSignal) => Promise<void>,
 ): Promise<void> {
-  const interrupt = new AbortController();
-  const stop = () => interrupt.abort(new DOMException('interrupted', 'AbortError'));
-  process.once('SIGINT', stop);
-  process.once('SIGTERM', stop);
-  const client = await connect();
-  try {
-    await work(client, interrupt.signal);
-  } finally {
-    process.off('SIGINT', stop);
-    process.off('SIGTERM', stop);
-    await client.close();
-  }
+  return withInterrupt(async (signal) => {
+    await using client = await connect();
+    await work(client, signal);
+  });
 }

@@ -2,7 +2,6 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 
 const TIMEOUT_MS = 10_000;
-const PATH = `${process.env.PATH ?? ''}:/usr/sbin:/sbin`;
 
 /** The output of a program that only looks, or undefined when it is missing or fails. */
 export async function runProgram(
@@ -10,7 +9,7 @@ export async function runProgram(
   args: readonly string[],
 ): Promise<string | undefined> {
   try {
-    const env = { ...process.env, PATH, LC_ALL: 'C' };
+    const env = { ...process.env, LC_ALL: 'C' };
     const { stdout } = await promisify(execFile)(program, args, { timeout: TIMEOUT_MS, env });
     return stdout;
   } catch {

@@ -1,9 +1,12 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import type { Readable, Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
+
+type Environment = Readonly<Record<string, string>>;
 
 /** What a command left behind. */
 export interface Outcome {
@@ -12,14 +15,22 @@ export interface Outcome {
   readonly errors: string;
 }
 
-/** A command line whose commands all see one environment, and nothing of the tester's own settings. */
-export function commandLine(
-  environment: Readonly<Record<string, string>>,
-): (args: readonly string[], input?: string) => Promise<Outcome> {
+/** Starts a command that sees `environment`, and nothing of the tester's own settings. */
+export function startSvc(
+  environment: Environment,
+  args: readonly string[],
+): ChildProcessByStdio<Writable, Readable, Readable> {
   const inherited = Object.entries(process.env).filter(([name]) => !/^(SVC|XDG)_/.test(name));
   const env = { ...Object.fromEntries(inherited), ...environment };
+  return spawn(process.execPath, [MAIN, ...args], { env, stdio: ['pipe', 'pipe', 'pipe'] });
+}
+
+/** A command line whose commands all see one environment. */
+export function commandLine(
+  environment: Environment,
+): (args: readonly string[], input?: string) => Promise<Outcome> {
   return async (args, input = '') => {
-    const child = spawn(process.execPath, [MAIN, ...args], { env });
+    const child = startSvc(environment, args);
     child.stdin.end(input);
     const [output, errors, [code]] = await Promise.all([
       text(child.stdout),

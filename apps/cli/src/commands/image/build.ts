@@ -1,6 +1,7 @@
 import type { Template } from '@svc/contract';
 import { Command } from 'commander';
 import { parseTemplate } from '../../arguments/template.ts';
+import { withInterrupt } from '../../interrupt.ts';
 import { Progress } from '../../output/progress.ts';
 
 /** `svc image build`: builds an image unless the present one is of the same recipe. */
@@ -12,14 +13,12 @@ export function buildCommand(): Command {
       const { loadConfig } = await import('@svc/service-kit/config');
       const { buildImage } = await import('@svc/microvm');
       const { imageDir } = loadConfig();
-      const interrupt = new AbortController();
-      const stop = () => interrupt.abort(new DOMException('interrupted', 'AbortError'));
-      process.once('SIGINT', stop);
-      process.once('SIGTERM', stop);
-      await new Progress().step(
-        `image ${template}`,
-        (note) => buildImage({ template, imageDir, onProgress: note }, interrupt.signal),
-        ({ id }) => id,
+      await withInterrupt((signal) =>
+        new Progress().step(
+          `image ${template}`,
+          (note) => buildImage({ template, imageDir, onProgress: note }, signal),
+          ({ id }) => id,
+        ),
       );
     });
 }

@@ -1,5 +1,6 @@
-import { access, constants, readFile } from 'node:fs/promises';
+import { constants, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { exists } from '../../files.ts';
 import { type Check, ok, warn } from '../finding.ts';
 
 const SLOWER = 'sandboxes run under emulation (TCG), which works and is slower';
@@ -13,18 +14,12 @@ export const accelerationCheck: Check = {
     const running = service?.workers?.[0]?.accelerator;
     const kvm = running === undefined ? await keptVerdict(config.imageDir) : running === 'kvm';
     if (kvm === true) return ok('KVM', 'a probe guest boots under it');
-    if (!(await canOpenKvm())) return warn('KVM', `no /dev/kvm: ${SLOWER}`, MEND);
+    if (!(await exists('/dev/kvm', constants.R_OK | constants.W_OK)))
+      return warn('KVM', `no /dev/kvm: ${SLOWER}`, MEND);
     if (kvm === false) return warn('KVM', `no guest boots under it here: ${SLOWER}`, MEND);
     return ok('KVM', '/dev/kvm is there; the first start probes whether a guest boots under it');
   },
 };
-
-async function canOpenKvm(): Promise<boolean> {
-  return access('/dev/kvm', constants.R_OK | constants.W_OK).then(
-    () => true,
-    () => false,
-  );
-}
 
 /** What the probe of an earlier start has found; undefined before the first. */
 async function keptVerdict(imageDir: string): Promise<boolean | undefined> {

@@ -1,4 +1,4 @@
-import { access } from 'node:fs/promises';
+import { exists } from '../../files.ts';
 import { type Check, ok, warn } from '../finding.ts';
 
 /** What bounds the CPU and memory of a VM. */
@@ -17,10 +17,3 @@ export const cgroupsCheck: Check = {
     );
   },
 };
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
-}

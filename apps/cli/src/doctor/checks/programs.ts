@@ -1,5 +1,6 @@
-import { access, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
+import { exists } from '../../files.ts';
 import { type Check, fail, ok } from '../finding.ts';
 
 const LIST = new URL('../../../../../scripts/host-packages.txt', import.meta.url);
@@ -24,16 +25,11 @@ export const programsCheck: Check = {
 };
 
 async function isPresent(programOrFile: string): Promise<boolean> {
-  const path = `${process.env.PATH ?? ''}${delimiter}/usr/sbin${delimiter}/sbin`;
   const candidates = isAbsolute(programOrFile)
     ? [programOrFile]
-    : path.split(delimiter).map((directory) => join(directory, programOrFile));
+    : (process.env.PATH ?? '').split(delimiter).map((directory) => join(directory, programOrFile));
   for (const candidate of candidates) {
-    const found = await access(candidate).then(
-      () => true,
-      () => false,
-    );
-    if (found) return true;
+    if (await exists(candidate)) return true;
   }
   return false;
 }

@@ -15,7 +15,11 @@ export function runControlPlane(): Promise<number> {
         },
       );
     }
-    const { localUrl } = await startControlPlanePiece({ ...context, secret: clusterSecret });
+    const { localUrl, baseUrl, tls } = await startControlPlanePiece({
+      ...context,
+      secret: clusterSecret,
+    });
     context.logger.info({ url: localUrl }, 'control plane is ready');
+    return { base_url: baseUrl, ...(tls.caFile === undefined ? {} : { ca_file: tls.caFile }) };
   });
 }

@@ -26,5 +26,6 @@ export function runWorker(): Promise<number> {
       microvms,
     );
     context.logger.info({ worker }, 'worker is ready');
+    return { workers: [worker] };
   });
 }

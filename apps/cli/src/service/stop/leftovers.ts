@@ -1,7 +1,7 @@
-import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '@svc/service-kit/config';
 import { createLogger } from '@svc/service-kit/logging';
+import { exists } from '../../files.ts';
 import type { Progress } from '../../output/progress.ts';
 import type { ServicePlaces } from '../places.ts';
 
@@ -41,11 +41,4 @@ async function endMicrovms({ imageDir }: Config, { dataDir }: ServicePlaces): Pr
   } finally {
     await host.close({ keepVms: false });
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }
