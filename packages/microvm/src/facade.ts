@@ -7,6 +7,8 @@ export type MicrovmErrorCode =
   | 'disk_full'
   | 'boot_failed'
   | 'vm_gone'
+  /** The VM lives, its guest does not answer or has dropped the connection. */
+  | 'guest_unreachable'
   | 'timeout'
   | 'aborted'
   | 'parent_not_found'

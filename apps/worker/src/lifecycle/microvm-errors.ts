@@ -8,6 +8,7 @@ const IN_SANDBOX: Record<MicrovmErrorCode, ErrorCode> = {
   disk_full: 'disk_full',
   boot_failed: 'boot_failed',
   vm_gone: 'sandbox_not_running',
+  guest_unreachable: 'guest_unresponsive',
   timeout: 'guest_unresponsive',
   aborted: 'guest_unresponsive',
   parent_not_found: 'parent_not_found',

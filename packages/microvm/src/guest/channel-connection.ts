@@ -49,7 +49,10 @@ function tryConnect(host: string, port: number, signal: AbortSignal): Promise<So
   socket.once('error', (error: NodeJS.ErrnoException) => {
     signal.removeEventListener('abort', abort);
     if (error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET') resolve(undefined);
-    else reject(new MicrovmError('vm_gone', 'the guest cannot be reached', { cause: error }));
+    else
+      reject(
+        new MicrovmError('guest_unreachable', 'the guest cannot be reached', { cause: error }),
+      );
   });
   return promise;
 }
@@ -90,7 +93,7 @@ function readChunk(socket: Socket, signal: AbortSignal): Promise<Buffer> {
   };
   const closed = (cause?: unknown) => {
     settle();
-    reject(new MicrovmError('vm_gone', 'the guest closed its channel', { cause }));
+    reject(new MicrovmError('guest_unreachable', 'the guest closed its channel', { cause }));
   };
   const abort = () => {
     settle();

@@ -11,6 +11,9 @@ export function exactly(size: number) {
       yield part;
       if (left === 0) return;
     }
-    throw new MicrovmError('vm_gone', 'the guest closed its channel before the end of the file');
+    throw new MicrovmError(
+      'guest_unreachable',
+      'the guest closed its channel before the end of the file',
+    );
   };
 }

@@ -1,8 +1,6 @@
-/** The environment variable by which a command's processes are found again. */
-export const EXEC_MARK = 'SVC_EXEC_ID';
-
 export interface ExecScriptOptions {
-  readonly execId: string;
+  /** See `exec-mark.ts`. */
+  readonly mark: number;
   readonly command: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
@@ -24,13 +22,13 @@ const MAX_LINE_BYTES = 16 * 1024;
  * it was given. Nothing but shell builtins comes before the command: a process more would cost time.
  */
 export function execScript(options: ExecScriptOptions): string {
-  const { execId, command, cwd, env, mergeOutput = false } = options;
+  const { mark, command, cwd, env, mergeOutput = false } = options;
   const exports = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}`);
   return [
     // The guest's SSH server is protected from the out-of-memory killer; what it runs is not.
     'echo 0 >/proc/self/oom_score_adj',
     ...(mergeOutput ? ['exec 2>&1'] : []),
-    `export ${EXEC_MARK}=${execId}`,
+    `echo ${mark} >/proc/self/timerslack_ns`,
     ...exports,
     `cd -- ${quote(cwd)} || exit`,
     command,

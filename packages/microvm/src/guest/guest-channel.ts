@@ -61,9 +61,9 @@ export class GuestChannel {
     await this.#call({ op: 'grow' }, signal);
   }
 
-  /** Kills every process of the command that was started with this mark. */
-  async kill(execId: string, signal: AbortSignal): Promise<void> {
-    await this.#call({ op: 'kill', exec_id: execId }, signal);
+  /** Kills every process that carries a command's mark. */
+  async kill(mark: number, signal: AbortSignal): Promise<void> {
+    await this.#call({ op: 'kill', mark }, signal);
   }
 
   async ping(signal: AbortSignal): Promise<void> {
@@ -135,7 +135,8 @@ async function sendChunks(socket: Socket, source: Readable, signal: AbortSignal)
     socket.write(length);
     const ready = socket.write(data);
     socket.uncork();
-    if (socket.destroyed) throw new MicrovmError('vm_gone', 'the guest closed its channel');
+    if (socket.destroyed)
+      throw new MicrovmError('guest_unreachable', 'the guest closed its channel');
     if (!ready) await drained(socket, signal);
   }
   socket.write(END_OF_CONTENT);

@@ -1,7 +1,6 @@
-import { randomUUID } from 'node:crypto';
-import { constants } from 'node:os';
 import type { ClientChannel } from 'ssh2';
 import { MicrovmError, type MicrovmExecRequest, type MicrovmExecResult } from '../facade.ts';
+import { nextExecMark } from './exec-mark.ts';
 import { execCall, execScript } from './exec-script.ts';
 import type { GuestChannel } from './guest-channel.ts';
 import type { SshChannel } from './ssh-channel.ts';
@@ -22,17 +21,16 @@ export async function runCommand(
   request: MicrovmExecRequest,
   signal: AbortSignal,
 ): Promise<MicrovmExecResult> {
-  const execId = randomUUID();
+  const mark = nextExecMark();
   const script = execScript({
-    execId,
+    mark,
     command: request.command,
     cwd: request.cwd ?? HOME,
     env: { ...env, ...request.env },
     mergeOutput: request.mergeOutput ?? false,
   });
   const { line, input } = execCall(script);
-  const stream = await ssh.exec(line, signal);
-  const ended = exitOf(stream);
+  const { stream, ended } = await ssh.exec(line, signal);
   stream.end(input);
   const outputs = Promise.all([
     deliver(stream, 'stdout', request, signal),
@@ -50,7 +48,7 @@ export async function runCommand(
     const [exitCode] = await Promise.race([work, aborted.promise]);
     return { exitCode };
   } catch (error) {
-    await endCommand(channel, stream, execId, ended);
+    await endCommand(channel, stream, mark, ended);
     throw error;
   } finally {
     signal.removeEventListener('abort', abort);
@@ -69,36 +67,16 @@ async function deliver(
   }
 }
 
-/** Settles with the exit code when the channel is closed. */
-function exitOf(stream: ClientChannel): Promise<number> {
-  const { promise, resolve, reject } = Promise.withResolvers<number>();
-  let exitCode: number | undefined;
-  stream.once('exit', (code: number | null, signalName?: string) => {
-    exitCode = code ?? 128 + signalNumber(signalName);
-  });
-  stream.once('close', () => {
-    if (exitCode !== undefined) resolve(exitCode);
-    else reject(new MicrovmError('vm_gone', 'the connection to the guest was lost'));
-  });
-  promise.catch(() => undefined);
-  return promise;
-}
-
-function signalNumber(name = ''): number {
-  const full = (name.startsWith('SIG') ? name : `SIG${name}`) as NodeJS.Signals;
-  return constants.signals[full] ?? 0;
-}
-
 /** Kills the command's processes; when the guest does not help, the channel is closed all the same. */
 async function endCommand(
   channel: GuestChannel,
   stream: ClientChannel,
-  execId: string,
+  mark: number,
   ended: Promise<number>,
 ): Promise<void> {
   const deadline = AbortSignal.timeout(KILLED_MS);
   try {
-    await channel.kill(execId, deadline);
+    await channel.kill(mark, deadline);
   } catch (error) {
     if (!(error instanceof MicrovmError) && !deadline.aborted) throw error;
   } finally {

@@ -1,6 +1,7 @@
 import { SingleFlight, withDeadline } from '@svc/service-kit/process';
-import { Client, type ClientChannel } from 'ssh2';
+import { Client } from 'ssh2';
 import { MicrovmError } from '../facade.ts';
+import { type StartedCommand, startedCommand } from './started-command.ts';
 
 const CONNECT_MS = 30_000;
 const OPEN_MS = 30_000;
@@ -25,28 +26,23 @@ export class SshChannel {
     this.#options = options;
   }
 
-  /** Connects unless connected. Throws `vm_gone` when the guest cannot be reached in time. */
+  /** Connects unless connected. Throws `guest_unreachable` when the guest does not answer in time. */
   async connect(signal: AbortSignal): Promise<void> {
     await this.#ready(signal);
   }
 
-  /** Starts a command. Several run beside each other on the one connection. */
-  async exec(command: string, signal: AbortSignal): Promise<ClientChannel> {
+  /**
+   * Starts a command. Several run beside each other on the one connection. When the guest dropped the
+   * connection before it took the command, that is tried once more on a new one.
+   */
+  async exec(command: string, signal: AbortSignal): Promise<StartedCommand> {
     const client = await this.#ready(signal);
-    const deadline = withDeadline(signal, OPEN_MS);
-    const { promise, resolve, reject } = Promise.withResolvers<ClientChannel>();
-    const abort = () => reject(deadline.reason);
-    deadline.addEventListener('abort', abort, { once: true });
-    client.exec(command, (error, channel) => {
-      if (error !== undefined) reject(cannot('start the command', error));
-      else if (deadline.aborted) channel.close();
-      else resolve(channel);
-    });
     try {
-      return await promise;
-    } finally {
-      deadline.removeEventListener('abort', abort);
+      return await start(client, command, withDeadline(signal, OPEN_MS));
+    } catch (error) {
+      if (signal.aborted || this.#closed || this.#client === client) throw error;
     }
+    return start(await this.#ready(signal), command, withDeadline(signal, OPEN_MS));
   }
 
   close(): void {
@@ -94,6 +90,8 @@ function connectOnce(options: SshChannelOptions, readyTimeout: number): Promise<
   const { promise, resolve, reject } = Promise.withResolvers<Client>();
   const client = new Client();
   client.once('ready', () => resolve(client));
+  // Small packets follow each other here: none is to wait until the one before is acknowledged.
+  client.once('connect', () => client.setNoDelay(true));
   // Also after it was ready: the close event follows, and that is what counts.
   client.on('error', (error) => {
     client.destroy();
@@ -114,6 +112,26 @@ function connectOnce(options: SshChannelOptions, readyTimeout: number): Promise<
   return promise;
 }
 
+async function start(
+  client: Client,
+  command: string,
+  deadline: AbortSignal,
+): Promise<StartedCommand> {
+  const { promise, resolve, reject } = Promise.withResolvers<StartedCommand>();
+  const abort = () => reject(deadline.reason);
+  deadline.addEventListener('abort', abort, { once: true });
+  client.exec(command, (error, channel) => {
+    if (error !== undefined) reject(cannot('start the command', error));
+    else if (deadline.aborted) channel.close();
+    else resolve(startedCommand(channel));
+  });
+  try {
+    return await promise;
+  } finally {
+    deadline.removeEventListener('abort', abort);
+  }
+}
+
 async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   signal.throwIfAborted();
   const { promise, reject } = Promise.withResolvers<never>();
@@ -129,5 +147,5 @@ async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
 function cannot(what: string, cause: unknown): MicrovmError {
   if (cause instanceof MicrovmError) return cause;
   const words = cause instanceof Error ? cause.message : String(cause);
-  return new MicrovmError('vm_gone', `cannot ${what}: ${words}`, { cause });
+  return new MicrovmError('guest_unreachable', `cannot ${what}: ${words}`, { cause });
 }

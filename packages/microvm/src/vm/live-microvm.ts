@@ -47,6 +47,7 @@ export class LiveMicrovm implements Microvm {
   readonly #oneAtATime = pLimit(1);
   #record: VmRecord;
   #destroying: Promise<void> | undefined;
+  #exited = false;
   #ended = false;
   readonly #markReleased: () => void;
 
@@ -66,6 +67,7 @@ export class LiveMicrovm implements Microvm {
     this.released = promise;
     this.#markReleased = resolve;
     this.exited = options.process.exited.then(() => {
+      this.#exited = true;
       this.#ssh.close();
       return { reason: this.#destroying === undefined ? 'the VM process ended' : 'destroyed' };
     });
@@ -123,17 +125,19 @@ export class LiveMicrovm implements Microvm {
   async exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult> {
     this.#assertLives();
     const { env } = this.#record;
-    return runCommand({ ssh: this.#ssh, channel: this.#channel, env }, request, signal);
+    return this.#whileAlive(() =>
+      runCommand({ ssh: this.#ssh, channel: this.#channel, env }, request, signal),
+    );
   }
 
   async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
     this.#assertLives();
-    await this.#channel.upload(path, source, signal);
+    await this.#whileAlive(() => this.#channel.upload(path, source, signal));
   }
 
   async download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {
     this.#assertLives();
-    return this.#channel.download(path, signal);
+    return this.#whileAlive(() => this.#channel.download(path, signal));
   }
 
   async pause(signal: AbortSignal): Promise<void> {
@@ -196,8 +200,18 @@ export class LiveMicrovm implements Microvm {
     });
   }
 
+  /** A guest that is not reached because its VM ended in the middle is a VM that is gone. */
+  async #whileAlive<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof MicrovmError && error.code === 'guest_unreachable') this.#assertLives();
+      throw error;
+    }
+  }
+
   #assertLives(): void {
-    if (this.#ended || this.#destroying !== undefined) {
+    if (this.#exited || this.#ended || this.#destroying !== undefined) {
       throw new MicrovmError('vm_gone', 'the sandbox has ended');
     }
   }

@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server } from 'node:net';
+import ssh2 from 'ssh2';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { SshChannel } from './ssh-channel.ts';
+
+const hostKey = ssh2.utils.generateKeyPairSync('ed25519');
+const userKey = ssh2.utils.generateKeyPairSync('ed25519');
+let server: Server;
+let channel: SshChannel;
+
+beforeAll(async () => {
+  const guest = new ssh2.Server({ hostKeys: [hostKey.private] }, (client) => {
+    client.on('authentication', (attempt) => attempt.accept());
+    client.on('session', (acceptSession) => {
+      acceptSession().on('exec', (accept, _reject, { command }) => {
+        // All of the answer at once: the client reads it as one piece.
+        const stream = accept();
+        stream.exit(Number(command));
+        stream.end();
+      });
+    });
+    client.on('error', () => client.end());
+  });
+  server = createServer({ noDelay: true }, (socket) => guest.injectSocket(socket));
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const parsed = ssh2.utils.parseKey(hostKey.public);
+  if (parsed instanceof Error) throw parsed;
+  channel = new SshChannel({
+    host: '127.0.0.1',
+    port: (server.address() as AddressInfo).port,
+    privateKey: userKey.private,
+    hostKey: parsed.getPublicSSH(),
+  });
+});
+
+afterAll(() => {
+  channel.close();
+  server.close();
+});
+
+test('a command that ends at once has its exit code', async () => {
+  const { signal } = new AbortController();
+  for (let code = 0; code < 50; code += 1) {
+    const { stream, ended } = await channel.exec(String(code), signal);
+    stream.resume();
+    stream.stderr.resume();
+    expect(await ended).toBe(code);
+  }
+});
