@@ -18,12 +18,14 @@ if (!existsSync(pinned)) {
 } else if (realpathSync(process.execPath) === realpathSync(pinned)) {
   import(pathToFileURL(main).href);
 } else {
-  const child = spawn(pinned, [main].concat(process.argv.slice(2)), { stdio: 'inherit' });
-  ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'].forEach((signal) => {
-    process.on(signal, () => {
-      child.kill(signal);
-    });
+  // Heard before the program starts, so that none of them ends this process and leaves the program behind.
+  const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'];
+  let forward;
+  signals.forEach((signal) => {
+    process.on(signal, () => forward(signal));
   });
+  const child = spawn(pinned, [main].concat(process.argv.slice(2)), { stdio: 'inherit' });
+  forward = (signal) => child.kill(signal);
   child.on('error', (error) => {
     console.error(`svc: could not start ${pinned}: ${error.message}`);
     process.exit(1);

@@ -19,8 +19,8 @@ export interface SshChannelOptions {
 export class SshChannel {
   readonly #options: SshChannelOptions;
   readonly #connecting = new SingleFlight<'connect', Client>();
+  readonly #closing = new AbortController();
   #client: Client | undefined;
-  #closed = false;
 
   constructor(options: SshChannelOptions) {
     this.#options = options;
@@ -40,19 +40,19 @@ export class SshChannel {
     try {
       return await start(client, command, withDeadline(signal, OPEN_MS));
     } catch (error) {
-      if (signal.aborted || this.#closed || this.#client === client) throw error;
+      if (signal.aborted || this.#closing.signal.aborted || this.#client === client) throw error;
     }
     return start(await this.#ready(signal), command, withDeadline(signal, OPEN_MS));
   }
 
   close(): void {
-    this.#closed = true;
+    this.#closing.abort(new MicrovmError('vm_gone', 'the sandbox has ended'));
     this.#client?.destroy();
     this.#client = undefined;
   }
 
   async #ready(signal: AbortSignal): Promise<Client> {
-    if (this.#closed) throw new MicrovmError('vm_gone', 'the sandbox has ended');
+    this.#closing.signal.throwIfAborted();
     if (this.#client !== undefined) return this.#client;
     return abortable(
       this.#connecting.run('connect', () => this.#open()),
@@ -65,18 +65,15 @@ export class SshChannel {
     const deadline = performance.now() + CONNECT_MS;
     for (;;) {
       try {
-        const client = await connectOnce(this.#options, deadline - performance.now());
-        if (this.#closed) {
-          client.destroy();
-          throw new MicrovmError('vm_gone', 'the sandbox has ended');
-        }
+        const timeoutMs = deadline - performance.now();
+        const client = await connectOnce(this.#options, timeoutMs, this.#closing.signal);
         this.#client = client;
         client.once('close', () => {
           if (this.#client === client) this.#client = undefined;
         });
         return client;
       } catch (error) {
-        if (this.#closed || performance.now() + RETRY_PAUSE_MS > deadline) {
+        if (this.#closing.signal.aborted || performance.now() + RETRY_PAUSE_MS > deadline) {
           throw cannot('connect to the guest', error);
         }
         await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
@@ -85,10 +82,20 @@ export class SshChannel {
   }
 }
 
-function connectOnce(options: SshChannelOptions, readyTimeout: number): Promise<Client> {
+async function connectOnce(
+  options: SshChannelOptions,
+  readyTimeout: number,
+  closing: AbortSignal,
+): Promise<Client> {
+  closing.throwIfAborted();
   const { host, port, privateKey, hostKey } = options;
   const { promise, resolve, reject } = Promise.withResolvers<Client>();
   const client = new Client();
+  const abort = () => {
+    client.destroy();
+    reject(closing.reason);
+  };
+  closing.addEventListener('abort', abort, { once: true });
   client.once('ready', () => resolve(client));
   // Small packets follow each other here: none is to wait until the one before is acknowledged.
   client.once('connect', () => client.setNoDelay(true));
@@ -109,7 +116,11 @@ function connectOnce(options: SshChannelOptions, readyTimeout: number): Promise<
     algorithms: { serverHostKey: ['ssh-ed25519'], kex: ['curve25519-sha256'] },
     hostVerifier: (key: Buffer) => key.equals(hostKey),
   });
-  return promise;
+  try {
+    return await promise;
+  } finally {
+    closing.removeEventListener('abort', abort);
+  }
 }
 
 async function start(
