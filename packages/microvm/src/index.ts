@@ -10,6 +10,7 @@
  * - `vm/`       one VM's life: restore, adopt, destroy
  */
 export * from './facade.ts';
-export { type BuildImageOptions, buildImage } from './image/build-image.ts';
+export { buildImage } from './image/build-image.ts';
+export type { BuildImageOptions } from './image/build-options.ts';
 export { listImages } from './image/image-info.ts';
 export { type OpenMicrovmHostOptions, openMicrovmHost } from './open-host.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Environment, MicrovmLogger } from './environment.ts';
 import { MicrovmError } from './facade.ts';
 import { readImages } from './image/image-store.ts';
-import { openCgroups } from './jail/cgroups/cgroups.ts';
+import { openCgroups } from './jail/cgroups/open-cgroups.ts';
 import { Jail } from './jail/jail.ts';
 import { claimInstance, NetworkSlots, releaseInstance } from './network/index.ts';
 import { ensureSshKey } from './vm/ssh-key.ts';

@@ -54,6 +54,8 @@ export class SshChannel {
   async #ready(signal: AbortSignal): Promise<Client> {
     this.#closing.signal.throwIfAborted();
     if (this.#client !== undefined) return this.#client;
+    // Before the attempt begins: one that nobody waits for would fail unseen.
+    signal.throwIfAborted();
     return abortable(
       this.#connecting.run('connect', () => this.#open()),
       signal,
@@ -143,8 +145,8 @@ async function start(
   }
 }
 
+/** Waits for `work`, which goes on, or for the signal, which has not fired yet. */
 async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted();
   const { promise, reject } = Promise.withResolvers<never>();
   const abort = () => reject(signal.reason);
   signal.addEventListener('abort', abort, { once: true });

@@ -5,6 +5,7 @@ import type { ImageInfo } from '../facade.ts';
 import { buildCommand } from './build-command.ts';
 import { buildInitrd } from './build-initrd.ts';
 import { withBuildLock } from './build-lock.ts';
+import type { BuildImageOptions } from './build-options.ts';
 import { buildRootfs, EPOCH } from './build-rootfs.ts';
 import { buildSnapshot } from './build-snapshot.ts';
 import type { Image } from './image.ts';
@@ -14,13 +15,6 @@ import { type Recipe, readRecipe } from './recipe.ts';
 
 const BUILD_MS = 30 * 60_000;
 const MIB = 1024 * 1024;
-
-export interface BuildImageOptions {
-  readonly template: string;
-  readonly imageDir: string;
-  /** Told what is being done, a short line at a time. */
-  readonly onProgress: (line: string) => void;
-}
 
 /**
  * Makes the image of the current recipe and its snapshot for this machine, unless they are there.

@@ -2,18 +2,13 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { FileLockedError, lockFile } from '@svc/service-kit/process';
+import type { BuildImageOptions } from './build-options.ts';
 
 const RETRY_MS = 500;
 
-export interface BuildLockOptions {
-  readonly template: string;
-  readonly imageDir: string;
-  readonly onProgress: (line: string) => void;
-}
-
 /** Runs `work` while no other process of this machine builds the same thing, waiting for it if one does. */
 export async function withBuildLock<T>(
-  { template, imageDir, onProgress }: BuildLockOptions,
+  { template, imageDir, onProgress }: BuildImageOptions,
   name: string,
   signal: AbortSignal,
   work: () => Promise<T>,

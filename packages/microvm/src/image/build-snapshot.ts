@@ -10,8 +10,8 @@ import { GUEST_LINK } from '../network/index.ts';
 import { openEnvironment } from '../open-environment.ts';
 import { resourceLimits } from '../vm/resource-limits.ts';
 import type { VmShape } from '../vmm/vmm.ts';
-import type { BuildImageOptions } from './build-image.ts';
 import { withBuildLock } from './build-lock.ts';
+import type { BuildImageOptions } from './build-options.ts';
 import type { Image } from './image.ts';
 import { snapshotDirectory, snapshotExists } from './snapshot-directory.ts';
 

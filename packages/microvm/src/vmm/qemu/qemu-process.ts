@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { isAlive, type ProcessIdentity, withDeadline } from '@svc/service-kit/process';
 import { MicrovmError } from '../../facade.ts';
 import type { Confinement } from '../../jail/confinement.ts';
+import { killIfThere } from '../../kill-if-there.ts';
 import type { VmProcess } from '../vmm.ts';
 import { loadState, saveState } from './migration.ts';
 import type { Qmp } from './qmp.ts';
@@ -90,13 +91,5 @@ async function endProcess(identity: ProcessIdentity): Promise<void> {
     }
     killIfThere(identity.pid);
     await sleep(EXIT_PAUSE_MS);
-  }
-}
-
-function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }

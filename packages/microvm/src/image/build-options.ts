@@ -1,0 +1,7 @@
+/** What to build, where, and who is told. */
+export interface BuildImageOptions {
+  readonly template: string;
+  readonly imageDir: string;
+  /** Told what is being done, a short line at a time. */
+  readonly onProgress: (line: string) => void;
+}

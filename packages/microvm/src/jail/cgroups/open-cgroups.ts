@@ -1,0 +1,34 @@
+import { access } from 'node:fs/promises';
+import type { Cgroups } from './cgroups.ts';
+import { CgroupsV1 } from './v1.ts';
+import { CgroupsV2 } from './v2.ts';
+
+/** The machine's kind of control groups. `none` where they are missing or not ours to write. */
+export async function openCgroups(name: string, warn: (message: string) => void): Promise<Cgroups> {
+  const attempts = [() => CgroupsV2.open(name), () => CgroupsV1.open(name)];
+  if (await exists('/sys/fs/cgroup/memory')) attempts.reverse();
+  const reasons: string[] = [];
+  for (const attempt of attempts) {
+    try {
+      return await attempt();
+    } catch (error) {
+      reasons.push(error instanceof Error ? error.message : String(error));
+    }
+  }
+  warn(`sandboxes run without limits on processor and memory: ${reasons.join('; ')}`);
+  return noCgroups;
+}
+
+const noCgroups: Cgroups = {
+  kind: 'none',
+  add: async () => undefined,
+  remove: async () => undefined,
+  close: async () => undefined,
+};
+
+async function exists(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}
