@@ -49,3 +49,44 @@ test('a command that ends at once has its exit code', async () => {
     expect(await ended).toBe(code);
   }
 });
+
+test('closing ends an attempt to connect at once, and leaves no connection', async () => {
+  const silent = createServer().listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const options = {
+    host: '127.0.0.1',
+    port,
+    privateKey: userKey.private,
+    hostKey: Buffer.alloc(0),
+  };
+  const waiting = new SshChannel(options);
+  const { signal } = new AbortController();
+  const accepted = once(silent, 'connection');
+  const attempt = expect(waiting.connect(signal)).rejects.toMatchObject({ code: 'vm_gone' });
+  await accepted;
+  waiting.close();
+  await attempt;
+  await new Promise((resolve) => silent.close(resolve));
+});
+
+test('a caller that has given up already begins no attempt', async () => {
+  let connections = 0;
+  const silent = createServer(() => {
+    connections += 1;
+  }).listen(0, '127.0.0.1');
+  await once(silent, 'listening');
+  const { port } = silent.address() as AddressInfo;
+  const options = {
+    host: '127.0.0.1',
+    port,
+    privateKey: userKey.private,
+    hostKey: Buffer.alloc(0),
+  };
+  const unused = new SshChannel(options);
+  const reason = new Error('too late');
+  await expect(unused.connect(AbortSignal.abort(reason))).rejects.toBe(reason);
+  unused.close();
+  await new Promise((resolve) => silent.close(resolve));
+  expect(connections).toBe(0);
+});
