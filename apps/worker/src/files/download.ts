@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream';
 import { ServiceError } from '@svc/contract';
+import { MicrovmError } from '@svc/microvm';
 import { untilAborted } from '../concurrency/abort.ts';
 import { toSandboxError } from '../lifecycle/microvm-errors.ts';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
@@ -50,6 +51,11 @@ export async function download(
   } catch (error) {
     finish();
     signal.throwIfAborted();
-    throw toSandboxError(error);
+    throw isBelowFile(error) ? new ServiceError('file_not_found') : toSandboxError(error);
   }
+}
+
+/** Reading below what is no directory finds no file; only a writer can make the parent. */
+function isBelowFile(error: unknown): boolean {
+  return error instanceof MicrovmError && error.code === 'parent_not_found';
 }

@@ -1,8 +1,12 @@
+import { ServiceError } from '@svc/contract';
 import type { FastifyInstance } from 'fastify';
+import { isTooDeep, MAX_JSON_DEPTH } from './json-depth.ts';
+
+const TOO_DEEP = `Nest objects and lists at most ${MAX_JSON_DEPTH} levels deep.`;
 
 /**
  * Only JSON is taken as a body, and an empty JSON body counts as none.
- * Keys that poison prototypes make the JSON invalid.
+ * Keys that poison prototypes make the JSON invalid, and so does nesting without measure.
  */
 export function acceptJsonOnly(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
@@ -12,6 +16,7 @@ export function acceptJsonOnly(app: FastifyInstance): void {
     { parseAs: 'string' },
     (request, body, done) => {
       if (body === '') done(null, undefined);
+      else if (isTooDeep(body)) done(new ServiceError('invalid_json', TOO_DEEP));
       else parse(request, body, done);
     },
   );

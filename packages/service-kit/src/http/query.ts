@@ -6,6 +6,21 @@
 const INTEGER = /^-?\d+$/;
 const DECIMAL = /^-?\d+(?:\.\d+)?$/;
 
+/**
+ * Whether the query of a URL is percent-encoded UTF-8. What is not would be read as another text than was
+ * meant, and a file of another name.
+ */
+export function isWellEncoded(url: string): boolean {
+  const start = url.indexOf('?');
+  if (start < 0) return true;
+  try {
+    decodeURIComponent(url.slice(start + 1));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
 /** A copy of `query` in which every value has the type that `schema` declares for it, where it can. */
 export function convertQuery(schema: unknown, query: unknown): unknown {
   if (!isRecord(query) || !isRecord(schema) || !isRecord(schema.properties)) return query;

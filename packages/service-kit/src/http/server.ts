@@ -15,6 +15,7 @@ import { acceptJsonOnly } from './body-parsers.ts';
 import { answerClientError } from './client-error.ts';
 import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
+import { isWellEncoded } from './query.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { RequestLog } from './request-log.ts';
 import { RoutesTable } from './routes-table.ts';
@@ -102,6 +103,7 @@ function guardRequests(app: HttpServer): void {
     reply.header(REQUEST_ID_HEADER, request.id);
     if (closing) done(new ServiceError('shutting_down'));
     else if (request.is404) done(noRouteError(request, routes));
+    else if (!isWellEncoded(request.url)) done(new ServiceError('invalid_url'));
     else done();
   });
   // A connection that was busy when closing began would otherwise be kept alive, and closing wait for it.
