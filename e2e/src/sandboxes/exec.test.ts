@@ -100,6 +100,12 @@ test('a caller that leaves takes the command and all that it started along', asy
   }
 });
 
+test('a shell that never starts a process is ended as well', async () => {
+  const loop = { command: ': mark-5001; while :; do :; done', timeout_seconds: 1 };
+  expect(await sandbox().exec(loop)).toMatchObject({ exit_code: 124, timed_out: true });
+  await until('it is gone', async () => !(await lives('mark-5001')), { deadlineMs: 20_000 });
+});
+
 test('a background process that keeps no output open does not hold the answer, and lives on', async () => {
   const answer = await sandbox().exec('nohup sleep 9001 >/dev/null 2>&1 & echo started');
   expect(answer.output).toBe('started\n');

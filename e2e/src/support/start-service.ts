@@ -1,8 +1,8 @@
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { Access } from './access.ts';
 import { freePorts } from './free-ports.ts';
 import {
@@ -105,7 +105,18 @@ export class Service extends Access implements AsyncDisposable {
   /** Ends the service, all that it left, and a data directory that was made for it. */
   async [Symbol.asyncDispose](): Promise<void> {
     await endAndClean(this.#child, this.#context);
+    await this.#keepLog();
     if (this.#ownsDataDir) await rm(this.dataDir, { recursive: true, force: true });
+  }
+
+  /** Where `E2E_LOG_DIR` names a directory, the log outlives the data directory. */
+  async #keepLog(): Promise<void> {
+    const directory = process.env.E2E_LOG_DIR;
+    if (directory === undefined) return;
+    await copyFile(
+      join(this.dataDir, 'service.log'),
+      join(directory, `${basename(this.dataDir)}.log`),
+    );
   }
 
   async #end(signal: NodeJS.Signals): Promise<number | null> {

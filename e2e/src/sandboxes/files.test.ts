@@ -1,0 +1,162 @@
+import { createCipheriv, createHash } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { expectProblem } from '../support/schema.ts';
+import { shared } from '../support/shared-service.ts';
+import { useSandbox } from '../support/use-sandbox.ts';
+
+const MIB = 1024 * 1024;
+const sandbox = useSandbox();
+const files = () => sandbox().account.client.sandboxes.files;
+const write = (path: string, content: string | Uint8Array) =>
+  files().write(sandbox().id, path, content);
+const read = async (path: string) => Buffer.from(await files().read(sandbox().id, path));
+
+/** Bytes that look random and are the same each time, a MiB at a time. */
+function* noise(mib: number): Generator<Buffer> {
+  const cipher = createCipheriv('aes-128-ctr', Buffer.alloc(16, 1), Buffer.alloc(16));
+  const zeros = Buffer.alloc(MIB);
+  for (let n = 0; n < mib; n += 1) yield cipher.update(zeros);
+}
+
+async function* noiseStream(mib: number): AsyncGenerator<Buffer> {
+  yield* noise(mib);
+}
+
+test('every byte comes back as it was', async () => {
+  const bytes = Buffer.from(Array.from({ length: 1024 }, (_, n) => n % 256));
+  expect(await write('/tmp/bytes', bytes)).toEqual({ status: 'uploaded' });
+  expect(await read('/tmp/bytes')).toEqual(bytes);
+  expect(await sandbox().run('stat -c "%s %a %U" /tmp/bytes')).toBe('1024 644 root');
+});
+
+test('64 MiB go up and down as streams', { timeout: 180_000 }, async () => {
+  const expected = createHash('sha256');
+  for (const chunk of noise(64)) expected.update(chunk);
+  const digest = expected.digest('hex');
+  await files().write(sandbox().id, '/root/big', noiseStream(64));
+  expect(await sandbox().run('sha256sum < /root/big')).toBe(`${digest}  -`);
+
+  const { size, stream } = await files().readStream(sandbox().id, '/root/big');
+  expect(size).toBe(64 * MIB);
+  const got = createHash('sha256');
+  for await (const chunk of stream) got.update(chunk);
+  expect(got.digest('hex')).toBe(digest);
+  await sandbox().run('rm /root/big');
+});
+
+test('a file made by a command is read, an empty one too', async () => {
+  await sandbox().run('printf hello > /tmp/made; : > /tmp/empty');
+  expect((await read('/tmp/made')).toString()).toBe('hello');
+  expect(await files().readStream(sandbox().id, '/tmp/empty')).toMatchObject({ size: 0 });
+  expect(await read('/tmp/empty')).toHaveLength(0);
+});
+
+test.each([
+  '/tmp/with space & ?#%25 "quotes"',
+  "/tmp/it's; touch owned",
+  '/tmp/日本語-🚀',
+  '/tmp/-n',
+  '/tmp/new\nline',
+  '/tmp/...',
+])('the name %j is a name', async (path) => {
+  await write(path, path);
+  expect((await read(path)).toString()).toBe(path);
+  const { output } = await sandbox().exec({ command: 'cat -- "$NAME"', env: { NAME: path } });
+  expect(output).toBe(path);
+});
+
+test('an overwrite replaces the content and keeps mode and owner', async () => {
+  await sandbox().run(
+    'echo "a long old content" > /tmp/tool; chown agent /tmp/tool; chmod 751 /tmp/tool',
+  );
+  await write('/tmp/tool', 'new');
+  expect((await read('/tmp/tool')).toString()).toBe('new');
+  expect(await sandbox().run('stat -c "%a %U" /tmp/tool')).toBe('751 agent');
+});
+
+test('who reads a file while it is replaced sees the old content to its end', async () => {
+  await write('/tmp/replaced', 'old\n');
+  expect(await sandbox().run('exec 3< /tmp/replaced; touch /tmp/open; cat <&3')).toBe('old');
+  const reading = sandbox().exec(
+    'exec 3< /tmp/replaced; touch /tmp/opened; until grep -q new /tmp/replaced; do sleep 0.1; done; cat <&3',
+  );
+  await sandbox().run('until test -e /tmp/opened; do sleep 0.1; done');
+  await write('/tmp/replaced', 'new\n');
+  expect((await reading).output).toBe('old\n');
+});
+
+test('an upload that breaks off leaves nothing, and the old file as it was', async () => {
+  await sandbox().run('mkdir /tmp/broken && printf old > /tmp/broken/kept');
+  async function* breaking(): AsyncGenerator<Buffer> {
+    yield* noise(2);
+    throw new Error('the sender is gone');
+  }
+  for (const path of ['/tmp/broken/kept', '/tmp/broken/never']) {
+    await expect(files().write(sandbox().id, path, breaking())).rejects.toThrow();
+  }
+  expect(
+    await sandbox().run(
+      'until test "$(ls -A /tmp/broken)" = kept; do sleep 0.1; done; cat /tmp/broken/kept',
+    ),
+  ).toBe('old');
+});
+
+test('a download that is left early harms nothing', async () => {
+  await sandbox().run('head -c 20000000 /dev/zero > /tmp/long');
+  const { stream } = await files().readStream(sandbox().id, '/tmp/long');
+  const reader = stream.getReader();
+  expect((await reader.read()).done).toBe(false);
+  await reader.cancel();
+  expect(await read('/tmp/long')).toHaveLength(20_000_000);
+});
+
+test.each([
+  ['a missing parent', '/no/such/parent/file', 400, 'parent_not_found'],
+  ['a file as parent', '/etc/hostname/file', 400, 'parent_not_found'],
+  ['a directory', '/tmp', 400, 'is_directory'],
+  ['a directory with slash', '/tmp/', 400, 'is_directory'],
+])('uploading to %s is refused', async (_case, path, status, code) => {
+  await expect(write(path, 'x')).rejects.toMatchObject({ status, code });
+});
+
+test.each([
+  ['that is missing', '/no/such/file', 404, 'file_not_found'],
+  ['below a file', '/etc/hostname/file', 404, 'file_not_found'],
+  ['that is a directory', '/etc', 400, 'is_directory'],
+  ['that is a pipe', '/tmp/pipe', 400, 'not_regular_file'],
+  ['that is a device', '/dev/zero', 400, 'not_regular_file'],
+])('downloading a file %s is refused', async (_case, path, status, code) => {
+  await sandbox().run('test -p /tmp/pipe || mkfifo /tmp/pipe');
+  await expect(read(path)).rejects.toMatchObject({ status, code });
+});
+
+test('an upload says how it comes: no bytes and other media types are refused', async () => {
+  const upload = (headers: Record<string, string>, body: string) =>
+    shared.raw({
+      method: 'POST',
+      target: `/v1/sandboxes/${sandbox().id}/files?path=/tmp/refused`,
+      apiKey: sandbox().account.apiKey,
+      headers,
+      body,
+    });
+  const bytes = { 'content-type': 'application/octet-stream' };
+  expectProblem(await upload(bytes, ''), 'missing_body');
+  expectProblem(await upload({ 'content-type': 'text/plain' }, 'x'), 'unsupported_media_type');
+  expectProblem(
+    await upload({ 'content-type': 'application/json' }, '{}'),
+    'unsupported_media_type',
+  );
+  const declared = { ...bytes, 'content-length': String(2 ** 31) };
+  expectProblem(await upload(declared, 'x'), 'payload_too_large');
+  await expect(read('/tmp/refused')).rejects.toMatchObject({ code: 'file_not_found' });
+});
+
+test('a disk that is full is said to be, and works again once there is room', async () => {
+  await sandbox().run(
+    'mkdir /root/filler; fallocate -l $(df --output=avail -B1 / | tail -1) /root/filler/0; n=1; while fallocate -l 16M /root/filler/$n; do n=$((n+1)); done; true',
+  );
+  const tooMuch = files().write(sandbox().id, '/root/overflow', noiseStream(24));
+  await expect(tooMuch).rejects.toMatchObject({ status: 507, code: 'disk_full' });
+  await sandbox().run('test ! -e /root/overflow; rm -r /root/filler');
+  await write('/root/fits', 'x');
+});

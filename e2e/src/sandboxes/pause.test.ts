@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { SandboxRecord } from '@svc/contract';
+import { expect, test } from 'vitest';
+import { expectValid } from '../support/schema.ts';
+import { useSandbox } from '../support/use-sandbox.ts';
+
+const sandbox = useSandbox();
+const api = () => sandbox().account.client.sandboxes;
+const count = async () => Number(await sandbox().run('cat /tmp/count'));
+
+async function guestClockError(): Promise<number> {
+  const before = Date.now() / 1000;
+  const guest = Number(await sandbox().run('date +%s.%N'));
+  const after = Date.now() / 1000;
+  return Math.max(before - guest, guest - after, 0);
+}
+
+test('a paused sandbox stands still and goes on where it was, with the right time', async () => {
+  await sandbox().run(
+    '(n=0; while true; do n=$((n+1)); echo $n > /tmp/count.new; mv /tmp/count.new /tmp/count; sleep 0.1; done) >/dev/null 2>&1 & sleep 0.5',
+  );
+  const paused = await api().pause(sandbox().id);
+  expectValid(SandboxRecord, paused);
+  expect(paused.state).toBe('paused');
+  expect(await api().get(sandbox().id)).toMatchObject({ state: 'paused' });
+  // Being paused for longer than a clock may be wrong is what is tested.
+  await sleep(3000);
+  const resumed = await api().resume(sandbox().id);
+  expectValid(SandboxRecord, resumed);
+  expect(resumed.state).toBe('running');
+  expect(await guestClockError()).toBeLessThan(1);
+  const then = await count();
+  await sandbox().run(`until test $(cat /tmp/count) -gt ${then}; do sleep 0.1; done`);
+});
+
+test('a paused process does not run', async () => {
+  await sandbox().run('cp /tmp/count /tmp/count-before');
+  await api().pause(sandbox().id);
+  // Twenty counts, were it running.
+  await sleep(2000);
+  const ran = Number(
+    await sandbox().run('echo $(( $(cat /tmp/count) - $(cat /tmp/count-before) ))'),
+  );
+  expect(ran).toBeLessThan(18);
+});
+
+test('exec, upload and download resume a paused sandbox', async () => {
+  const uses = {
+    exec: async () => expect(await sandbox().run('echo awake')).toBe('awake'),
+    upload: () => api().files.write(sandbox().id, '/tmp/woken', 'x'),
+    download: () => api().files.read(sandbox().id, '/tmp/woken'),
+  };
+  for (const [name, use] of Object.entries(uses)) {
+    expect((await api().pause(sandbox().id)).state, name).toBe('paused');
+    await use();
+    expect((await api().get(sandbox().id)).state, name).toBe('running');
+  }
+});
+
+test('many commands at once resume it once, and all run', async () => {
+  await api().pause(sandbox().id);
+  const answers = await Promise.all([1, 2, 3, 4].map((n) => sandbox().exec(`echo ${n}`)));
+  expect(answers.map(({ output }) => output)).toEqual(['1\n', '2\n', '3\n', '4\n']);
+});
+
+test('pausing what is paused and resuming what runs change nothing', async () => {
+  for (const state of ['paused', 'paused'] as const) {
+    expect(await api().pause(sandbox().id)).toMatchObject({ state });
+  }
+  for (const state of ['running', 'running'] as const) {
+    expect(await api().resume(sandbox().id)).toMatchObject({ state });
+  }
+  expect(await sandbox().run('echo fine')).toBe('fine');
+});
+
+test('a command that runs when its sandbox is paused goes on after the resume', async () => {
+  const running = sandbox().exec('touch /tmp/begun; sleep 2; echo finished');
+  await sandbox().run('until test -e /tmp/begun; do sleep 0.1; done');
+  await api().pause(sandbox().id);
+  await api().resume(sandbox().id);
+  expect(await running).toMatchObject({ output: 'finished\n', exit_code: 0 });
+});
+
+test('cancel needs a running sandbox', async () => {
+  await api().pause(sandbox().id);
+  await expect(api().cancel(sandbox().id)).rejects.toMatchObject({
+    code: 'sandbox_not_running',
+    status: 409,
+  });
+  await api().resume(sandbox().id);
+});
+
+test('a paused sandbox can be deleted', async () => {
+  const { vm_id } = await api().create({ template: 'standard' });
+  await api().pause(vm_id);
+  expect(await api().delete(vm_id)).toMatchObject({ state: 'destroyed' });
+});

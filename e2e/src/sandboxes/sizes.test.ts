@@ -1,0 +1,53 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Account } from '../support/accounts.ts';
+import { shared } from '../support/shared-service.ts';
+import { TestSandbox } from '../support/use-sandbox.ts';
+
+const SIZE = { vcpu: 2, memory_mib: 768, disk_mib: 6144 };
+let account: Account;
+let large: TestSandbox;
+
+beforeAll(async () => {
+  account = await shared.signUp();
+  large = await TestSandbox.create(account, SIZE);
+});
+afterAll(async () => {
+  await large?.delete();
+  await account.client.close();
+});
+
+/** What the guest itself sees: processors, and MiB of memory and of its root file system. */
+async function seenIn(sandbox: TestSandbox) {
+  const seen = await sandbox.run(
+    'nproc; grep MemTotal /proc/meminfo | tr -dc 0-9; echo; df --output=size -k / | tail -1',
+  );
+  const [cpus = 0, memoryKib = 0, diskKib = 0] = seen.split('\n').map(Number);
+  return { cpus, memoryMib: memoryKib / 1024, diskMib: diskKib / 1024 };
+}
+
+test('a sandbox has the size that was asked for', async () => {
+  expect(await account.client.sandboxes.get(large.id)).toMatchObject(SIZE);
+  const { cpus, memoryMib, diskMib } = await seenIn(large);
+  expect(cpus).toBe(2);
+  // The kernel and the file system keep some for themselves.
+  expect(memoryMib).toBeGreaterThan(640);
+  expect(memoryMib).toBeLessThanOrEqual(768);
+  expect(diskMib).toBeGreaterThan(5500);
+  expect(diskMib).toBeLessThanOrEqual(6144);
+});
+
+test('the template decides where nothing was asked for', async () => {
+  const plain = await TestSandbox.create(account);
+  const record = await account.client.sandboxes.get(plain.id);
+  const { cpus, memoryMib, diskMib } = await seenIn(plain);
+  expect(cpus).toBe(record.vcpu);
+  expect(memoryMib).toBeGreaterThan(record.memory_mib * 0.8);
+  expect(memoryMib).toBeLessThanOrEqual(record.memory_mib);
+  expect(diskMib).toBeLessThanOrEqual(record.disk_mib);
+  await plain.delete();
+});
+
+test('the disk can be filled to its size, and memory used', async () => {
+  await large.run('fallocate -l 5000M /root/much && rm /root/much');
+  expect(await large.run('python3 -c "print(len(bytearray(500 << 20)))"')).toBe(String(500 << 20));
+});
