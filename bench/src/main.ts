@@ -21,9 +21,11 @@ try {
   for (const [pool, rows] of byPool(ROWS)) {
     if (rows.length > 0) results.push(...(await runRows(pool, rows)));
   }
-} finally {
-  await rm(scratch, { recursive: true, force: true });
+} catch (error) {
+  console.error(`the services' logs are kept below ${scratch}`);
+  throw error;
 }
+await rm(scratch, { recursive: true, force: true });
 console.log(`\n${resultTable(results)}`);
 console.log(`as JSON: ${await writeResults(startedAt, runs, results)}`);
 process.exitCode = results.every(({ ok }) => ok) ? 0 : 1;
