@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { endProcess } from '../end-process.ts';
 
 /** `svc control-plane`: the public API alone, for a fleet. */
 export function controlPlaneCommand(): Command {
@@ -6,6 +7,6 @@ export function controlPlaneCommand(): Command {
     .description('run only the control plane, as one of a fleet; logs to standard output')
     .action(async () => {
       const { runControlPlane } = await import('../service/fleet/control-plane.ts');
-      process.exitCode = await runControlPlane();
+      endProcess(await runControlPlane());
     });
 }

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { endProcess } from '../end-process.ts';
 
 /** `svc up`: everything on this machine, until Ctrl-C; with `--detach` in the background. */
 export function upCommand(): Command {
@@ -14,6 +15,6 @@ export function upCommand(): Command {
         return;
       }
       const { runInForeground } = await import('../service/foreground.ts');
-      process.exitCode = await runInForeground(config);
+      endProcess(await runInForeground(config));
     });
 }

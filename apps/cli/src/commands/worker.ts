@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { endProcess } from '../end-process.ts';
 
 /** `svc worker`: the sandboxes of this machine alone, for a fleet. */
 export function workerCommand(): Command {
@@ -6,6 +7,6 @@ export function workerCommand(): Command {
     .description('run only the worker of this machine, as one of a fleet; logs to standard output')
     .action(async () => {
       const { runWorker } = await import('../service/fleet/worker.ts');
-      process.exitCode = await runWorker();
+      endProcess(await runWorker());
     });
 }
