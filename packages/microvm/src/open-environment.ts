@@ -78,9 +78,12 @@ export async function openEnvironment(
     sshKey,
     logger,
     close: async ({ keep }) => {
-      // The jail goes first: giving the instance back removes its run directory.
-      if (keep.length === 0) await jail.close();
-      await slots.close({ keep });
+      try {
+        // The jail goes first: giving the instance back removes its run directory.
+        if (keep.length === 0) await jail.close();
+      } finally {
+        await slots.close({ keep });
+      }
     },
   };
 }

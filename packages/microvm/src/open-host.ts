@@ -16,7 +16,7 @@ import { readImage } from './image/image-store.ts';
 import { readRecipe, recipeNames } from './image/recipe.ts';
 import { snapshotExists } from './image/snapshot-directory.ts';
 import { type OpenEnvironment, openEnvironment } from './open-environment.ts';
-import { adoptMicrovms, livingRecords } from './vm/adopt-microvms.ts';
+import { adoptMicrovms, livingRecords, removeAllBut } from './vm/adopt-microvms.ts';
 import type { LiveMicrovm } from './vm/live-microvm.ts';
 import { restoreMicrovm } from './vm/restore-microvm.ts';
 import type { VmRecord } from './vm/vm-record.ts';
@@ -46,14 +46,15 @@ class LocalMicrovmHost implements MicrovmHost {
   readonly accelerator: 'kvm' | 'tcg';
   readonly #environment: OpenEnvironment;
   readonly #dataDir: string;
-  readonly #living: readonly VmRecord[];
+  /** VMs of an earlier process that nobody has taken over yet. */
+  #unadopted: readonly VmRecord[];
   readonly #microvms = new Map<LiveMicrovm, number>();
   readonly #closing = new AbortController();
 
   constructor(environment: OpenEnvironment, dataDir: string, living: readonly VmRecord[]) {
     this.#environment = environment;
     this.#dataDir = dataDir;
-    this.#living = living;
+    this.#unadopted = living;
     this.accelerator = environment.vmm.accelerator;
   }
 
@@ -81,7 +82,8 @@ class LocalMicrovmHost implements MicrovmHost {
   }
 
   async adopt(signal: AbortSignal): Promise<Microvm[]> {
-    const adopted = await adoptMicrovms(this.#environment, this.#living, signal);
+    const adopted = await adoptMicrovms(this.#environment, this.#unadopted, signal);
+    this.#unadopted = [];
     for (const microvm of adopted) this.#hold(microvm);
     return adopted;
   }
@@ -99,9 +101,16 @@ class LocalMicrovmHost implements MicrovmHost {
   async close({ keepVms }: { readonly keepVms: boolean }): Promise<void> {
     this.#closing.abort(new MicrovmError('aborted', 'the service is shutting down'));
     const microvms = [...this.#microvms.keys()];
-    if (keepVms) for (const microvm of microvms) microvm.detach();
-    else await Promise.all(microvms.map((microvm) => microvm.destroy()));
-    await this.#environment.close({ keep: keepVms ? [...this.#microvms.values()] : [] });
+    // A start that failed before it took them over leaves the VMs of before as they were.
+    const unadopted = this.#unadopted.map(({ slot }) => slot);
+    const keep = keepVms ? [...this.#microvms.values(), ...unadopted] : [];
+    try {
+      if (keepVms) for (const microvm of microvms) microvm.detach();
+      else await Promise.all(microvms.map((microvm) => microvm.destroy()));
+      if (!keepVms && unadopted.length > 0) await removeAllBut(this.#environment, new Set());
+    } finally {
+      await this.#environment.close({ keep });
+    }
   }
 
   #hold(microvm: LiveMicrovm): void {

@@ -1,6 +1,7 @@
 import { readdir } from 'node:fs/promises';
 import { isAlive } from '@svc/service-kit/process';
 import type { Environment } from '../environment.ts';
+import type { NetworkSlot } from '../network/index.ts';
 import { LiveMicrovm } from './live-microvm.ts';
 import { resourceLimits } from './resource-limits.ts';
 import { killStray } from './stray-processes.ts';
@@ -23,26 +24,56 @@ export async function adoptMicrovms(
   signal: AbortSignal,
 ): Promise<LiveMicrovm[]> {
   const adopted: LiveMicrovm[] = [];
-  for (const record of records) {
-    const microvm = await adoptOne(environment, record, signal);
-    if (microvm !== undefined) adopted.push(microvm);
+  const refused: NetworkSlot[] = [];
+  try {
+    for (const record of records) {
+      const slot = await adoptSlot(environment, record);
+      if (slot === undefined) continue;
+      const microvm = await adoptOne(environment, record, slot, signal);
+      if (microvm === undefined) refused.push(slot);
+      else adopted.push(microvm);
+    }
+  } catch (error) {
+    for (const microvm of adopted) microvm.detach();
+    throw error;
   }
-  const kept = new Set(adopted.map(({ id }) => id));
-  for (const id of await directoryNames(environment.vmsDir)) {
+  await removeAllBut(environment, new Set(adopted.map(({ id }) => id)));
+  // Only now have their VMs ended.
+  for (const slot of refused) await environment.slots.release(slot);
+  return adopted;
+}
+
+/** Ends every VM of this service but these, and takes away what it left; its network slot apart. */
+export async function removeAllBut(
+  { vmsDir, jail }: Environment,
+  kept: ReadonlySet<string>,
+): Promise<void> {
+  for (const id of await directoryNames(vmsDir)) {
     if (kept.has(id)) continue;
     await killStray(id);
-    await environment.jail.remove(id);
+    await jail.remove(id);
   }
-  return adopted;
+}
+
+async function adoptSlot(
+  { slots, logger }: Environment,
+  record: VmRecord,
+): Promise<NetworkSlot | undefined> {
+  try {
+    return await slots.adopt(record.slot);
+  } catch (error) {
+    logger.warn({ err: error, vm: record.id }, 'the network of a VM of an earlier run is gone');
+    return undefined;
+  }
 }
 
 async function adoptOne(
   { slots, jail, vmm, sshKey, logger }: Environment,
   record: VmRecord,
+  slot: NetworkSlot,
   signal: AbortSignal,
 ): Promise<LiveMicrovm | undefined> {
   try {
-    const slot = await slots.adopt(record.slot);
     const confinement = jail.confine(record.id, slot, resourceLimits(record));
     const process = await vmm.adopt(confinement, record.process, signal);
     if (process === undefined) return undefined;
