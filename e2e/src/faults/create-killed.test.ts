@@ -15,6 +15,9 @@ const ledgerHas = (condition: string): Sign => {
     (await queryLedger(dataDir, `select 1 from sandboxes where ${condition}`)).length > 0;
 };
 
+const beginsToRun: Sign = async ({ dataDir }) =>
+  (await vmsOf(dataDir)).some(({ state }) => state === 'running');
+
 /** In the order of a create without a pool. */
 const MOMENTS: readonly (readonly [string, Sign])[] = [
   ['the request is on its way', async () => true],
@@ -32,36 +35,46 @@ const MOMENTS: readonly (readonly [string, Sign])[] = [
     'it belongs to its sandbox',
     async ({ dataDir }) => (await vmsOf(dataDir)).some(({ vmId }) => vmId !== undefined),
   ],
-  [
-    'it is running, just before the answer',
-    async ({ dataDir }) => (await vmsOf(dataDir)).some(({ state }) => state === 'running'),
-  ],
+  ['it is running, just before the answer', beginsToRun],
 ];
 
 const own = ownService(0);
 
 test.each(MOMENTS)('a crash during a create leaves nothing half made: %s', async (_name, sign) => {
-  const { sandboxes, service, instance, account } = own;
-  const idempotencyKey = randomUUID();
-  const create = sandboxes.create(LASTING, { idempotencyKey }).then(
-    ({ vm_id }) => vm_id,
-    () => undefined,
-  );
+  const { instance, account } = own;
+  const early = await crashDuringCreate(randomUUID(), sign);
+  const living = await ledgerAgrees(instance, account, 0);
+  if (early !== undefined) expect(living).toEqual([early]);
+  for (const id of living) await own.sandboxes.delete(id);
+});
+
+test('whoever asks again with the same key after a crash has one sandbox', async () => {
+  const { sandboxes, instance, account } = own;
+  const key = randomUUID();
+  const early = await crashDuringCreate(key, beginsToRun);
+  const { vm_id: id } = await sandboxes.create(LASTING, { idempotencyKey: key });
+  expect(await ledgerAgrees(instance, account, 0)).toEqual([early ?? id]);
+  expect(await sandboxes.create(LASTING, { idempotencyKey: key })).toMatchObject({ vm_id: id });
+  await sandboxes.delete(id);
+  await returnsToIdle(instance, own.idle);
+});
+
+/** Creates, and crashes the service at a moment; the id, if the answer still came. */
+async function crashDuringCreate(idempotencyKey: string, sign: Sign): Promise<string | undefined> {
+  const { sandboxes, service } = own;
   let answered = false;
-  void create.then(() => {
-    answered = true;
-  });
+  const create = sandboxes
+    .create(LASTING, { idempotencyKey })
+    .then(
+      ({ vm_id }) => vm_id,
+      () => undefined,
+    )
+    .finally(() => {
+      answered = true;
+    });
   await until('the moment', async () => answered || (await sign(own)), { intervalMs: 1 });
   await service.kill9();
   const early = await create;
   await service.startAgain();
-
-  const living = await ledgerAgrees(instance, account, 0);
-  if (early !== undefined) expect(living).toEqual([early]);
-  // Whoever asks again with the same key gets the one sandbox, made before the crash or now.
-  const { vm_id: id } = await account.client.sandboxes.create(LASTING, { idempotencyKey });
-  expect(await ledgerAgrees(instance, account, 0)).toEqual([id]);
-  expect(living.length === 0 || living[0] === id).toBe(true);
-  await sandboxes.delete(id);
-  await returnsToIdle(instance, own.idle);
-});
+  return early;
+}

@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
+import { expect, test } from 'vitest';
+import { idleState, ledgerAgrees, returnsToIdle } from '../machine/consistency.ts';
+import { footprintOf, leftoversOf } from '../machine/footprint.ts';
+import { instanceOf } from '../machine/instance.ts';
+import { vmProcessOf } from '../machine/vms.ts';
+import { startService } from '../support/start-service.ts';
+import { ownService } from './own-service.ts';
+
+const POOL = 1;
+
+const own = ownService(POOL);
+
+test('a second start on one data directory says so and ends with 1', async () => {
+  const id = await own.create();
+  for (const words of [['up'], ['up', '--detach']]) {
+    const { exitCode, output } = await own.service.svc(...words);
+    expect(output).toContain('a service already runs on');
+    expect(output).toContain(String(own.service.pid));
+    expect(exitCode).toBe(1);
+  }
+  expect(await own.run(id, 'echo here')).toBe('here');
+  await own.sandboxes.delete(id);
+});
+
+test('two services on one machine do not touch each other, running, crashing or ending', async () => {
+  const mine = await own.create();
+  await using other = await startService();
+  const account = await other.signUp();
+  const instance = await instanceOf(other.dataDir);
+  expect(instance.index).not.toBe(own.instance.index);
+  const { vm_id: theirs } = await account.client.sandboxes.create({ template: 'standard' });
+  await expect(account.client.sandboxes.get(mine)).rejects.toMatchObject({ status: 404 });
+
+  const before = await footprintOf(own.instance);
+  await other.kill9();
+  await other.startAgain();
+  expect((await account.client.sandboxes.exec(theirs, 'echo here')).output).toBe('here\n');
+  await account.client.close();
+  expect(await other.stop()).toBe(0);
+  expect(await leftoversOf(instance)).toEqual([]);
+  expect((await footprintOf(own.instance)).vms).toEqual(before.vms);
+  expect(await own.run(mine, 'echo here')).toBe('here');
+  await own.sandboxes.delete(mine);
+  await returnsToIdle(own.instance, own.idle);
+});
+
+test('`svc down --keep-sandboxes` leaves them to the next start, `svc down` leaves nothing', async () => {
+  const { service, sandboxes, dataDir, instance } = own;
+  const [running, paused] = [await own.create(), await own.create()];
+  await sandboxes.files.write(running, '/root/kept', 'kept');
+  await sandboxes.pause(paused);
+  const processes = await Promise.all([running, paused].map((id) => vmProcessOf(dataDir, id)));
+
+  const kept = await service.svc('down', '--keep-sandboxes');
+  expect(kept.exitCode).toBe(0);
+  const between = await footprintOf(instance);
+  expect(between.processes).toEqual([]);
+  // The sandboxes, and no idle VM of the pool beside them.
+  expect(between.vms.map((line) => Number.parseInt(line, 10)).sort()).toEqual(processes.sort());
+
+  await service.startAgain();
+  expect((await sandboxes.get(paused)).state).toBe('paused');
+  expect(await own.run(running, 'cat /root/kept')).toBe('kept');
+  expect(await ledgerAgrees(instance, own.account, POOL)).toEqual([running, paused].sort());
+
+  const down = await service.svc('down');
+  expect(down.exitCode).toBe(0);
+  expect(await leftoversOf(instance)).toEqual([]);
+  await service.startAgain();
+  for (const id of [running, paused]) {
+    expect(await sandboxes.get(id)).toMatchObject({ state: 'destroyed', end_reason: 'drained' });
+  }
+});
+
+test('a start that fails leaves the sandboxes of before alive', async () => {
+  const { service, dataDir } = own;
+  const instance = await instanceOf(dataDir);
+  const id = await own.create();
+  await own.sandboxes.files.write(id, '/root/kept', 'kept');
+  await service.kill9();
+  const { hostname, port } = new URL(service.address.baseUrl);
+  const inTheWay = createServer().listen({ host: hostname, port: Number(port) });
+  await once(inTheWay, 'listening');
+  const failed = await service.svc('up');
+  expect(failed.exitCode).toBe(1);
+  inTheWay.close();
+  await once(inTheWay, 'close');
+
+  await service.startAgain();
+  expect(await own.run(id, 'cat /root/kept')).toBe('kept');
+  expect(await ledgerAgrees(instance, own.account, POOL)).toEqual([id]);
+  await own.sandboxes.delete(id);
+  await idleState(instance, POOL);
+});
