@@ -4,6 +4,7 @@
 # Needs only a POSIX shell, Node 14 or newer with npm, and (for the Debian packages) root.
 #   bootstrap.sh            install what is missing
 #   bootstrap.sh --stamp    only record that node_modules matches the lock file (npm calls this)
+#   bootstrap.sh --run STEP only one step of the installation (this script calls it)
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -36,14 +37,15 @@ missing_packages() {
   done <"$packages"
 }
 
-# step TITLE COMMAND…: runs a command with its output in a log, shows that it is at work and how
-# long it took, and shows the end of the log when it fails.
+# step TITLE COMMAND…: runs a function of this script with its output in a log, shows that it is at
+# work and how long it took, and shows the end of the log when it fails. It runs in a session of its
+# own, so that an interrupt ends all of it.
 step() {
   title=$1
   shift
   log=$work/step.log
   started=$(date +%s)
-  "$@" >"$log" 2>&1 8>&- 9>&- &
+  setsid sh scripts/bootstrap.sh --run "$@" >"$log" 2>&1 8>&- 9>&- &
   pid=$!
   [ -t 2 ] || say "$title …"
   ticks=0
@@ -72,7 +74,7 @@ step() {
 }
 
 clean_up() {
-  [ -z "${pid:-}" ] || kill "$pid" 2>/dev/null || true
+  [ -z "${pid:-}" ] || kill -TERM -- "-$pid" 2>/dev/null || true
   [ -z "${work:-}" ] || rm -rf "$work"
 }
 
@@ -185,9 +187,15 @@ if [ "${1:-}" = --stamp ]; then
   write_stamp
   exit 0
 fi
+if [ "${1:-}" = --run ]; then
+  shift
+  "$@"
+  exit
+fi
 if npm_ready && [ -z "$(missing_packages)" ]; then exit 0; fi
 
 work=$(mktemp -d)
+export work
 trap clean_up EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP

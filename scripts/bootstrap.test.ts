@@ -1,16 +1,18 @@
-import { execFile } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { identityOf } from '@svc/service-kit/process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 const SCRIPT = fileURLToPath(new URL('bootstrap.sh', import.meta.url));
 /** What the script itself calls; everything else is a stand-in that the test provides. */
 const TOOLS = [
   ...['sh', 'cat', 'cut', 'date', 'dirname', 'flock', 'grep', 'id', 'mkdir', 'mktemp', 'paste'],
-  ...['rm', 'sed', 'sha256sum', 'sleep', 'sort', 'tail', 'tr', 'chmod', 'cp'],
+  ...['rm', 'sed', 'setsid', 'sha256sum', 'sleep', 'sort', 'tail', 'tr', 'chmod', 'cp'],
 ];
 
 const ANSWER_VERSION = 'if [ "$1" = --version ]; then echo 11.0.0; exit; fi';
@@ -55,9 +57,13 @@ async function installAptGet(): Promise<void> {
   await install('apt-get', `for word in "$@"; do case $word in alpha|beta) ${make};; esac; done`);
 }
 
+function environment() {
+  return { env: { PATH: join(checkout, 'bin'), TMPDIR: tmpdir() } };
+}
+
 async function bootstrap(): Promise<{ code: number; errors: string }> {
-  const env = { PATH: join(checkout, 'bin'), TMPDIR: tmpdir() };
-  const run = promisify(execFile)('/bin/sh', [join(checkout, 'scripts/bootstrap.sh')], { env });
+  const script = join(checkout, 'scripts/bootstrap.sh');
+  const run = promisify(execFile)('/bin/sh', [script], environment());
   return run.then(
     ({ stderr }) => ({ code: 0, errors: stderr }),
     (error: { code: number; stderr: string }) => ({ code: error.code, errors: error.stderr }),
@@ -102,6 +108,18 @@ test('shows the end of the output of what failed, and what to do', async () => {
   expect(code).toBe(1);
   expect(errors).toMatch(/no such registry/);
   expect(errors).toMatch(/next: /);
+});
+
+test('an interrupt ends what is under way, all of it', async () => {
+  await install('npm', `${ANSWER_VERSION}; sleep 60 & echo $! >pid; wait`);
+  const running = spawn('/bin/sh', [join(checkout, 'scripts/bootstrap.sh')], environment());
+  const exited = once(running, 'exit');
+  const readPid = () => readFile(join(checkout, 'pid'), 'utf8').then(Number, () => 0);
+  await expect.poll(readPid).toBeGreaterThan(0);
+  const pid = await readPid();
+  running.kill('SIGTERM');
+  expect(await exited).toEqual([143, null]);
+  await expect.poll(() => identityOf(pid)).toBeUndefined();
 });
 
 test('a machine without apt-get is told what to install by hand', async () => {
