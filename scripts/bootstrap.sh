@@ -74,7 +74,7 @@ step() {
 }
 
 clean_up() {
-  [ -z "${pid:-}" ] || kill -TERM -- "-$pid" 2>/dev/null || true
+  [ -z "${pid:-}" ] || kill -s TERM -- "-$pid" 2>/dev/null || true
   [ -z "${work:-}" ] || rm -rf "$work"
 }
 
