@@ -7,10 +7,13 @@ import { type MicrovmDownload, MicrovmError } from '../facade.ts';
 import { type ChannelAddress, openChannelConnection, readAnswer } from './channel-connection.ts';
 import { exactly } from './exactly.ts';
 import type { GuestIdentity } from './identity.ts';
+import { inPieces } from './in-pieces.ts';
 
 const REQUEST_MS = 15_000;
 /** A transfer that moves nothing for so long is given up. */
 const STALL_MS = 60_000;
+/** Content is sent in pieces of about this size: each costs the guest some work of its own. */
+const PIECE_BYTES = 1024 * 1024;
 const END_OF_CONTENT = Buffer.alloc(4);
 
 /**
@@ -125,18 +128,18 @@ export class GuestChannel {
 }
 
 async function sendChunks(socket: Socket, source: Readable, signal: AbortSignal): Promise<void> {
-  for await (const chunk of source) {
+  for await (const chunk of inPieces(source, PIECE_BYTES)) {
     signal.throwIfAborted();
-    const data = chunk as Buffer;
-    if (data.length === 0) continue;
     const length = Buffer.alloc(4);
-    length.writeUInt32BE(data.length);
+    length.writeUInt32BE(chunk.size);
     socket.cork();
     socket.write(length);
-    const ready = socket.write(data);
+    let ready = true;
+    for (const part of chunk.parts) ready = socket.write(part);
     socket.uncork();
-    if (socket.destroyed)
+    if (socket.destroyed) {
       throw new MicrovmError('guest_unreachable', 'the guest closed its channel');
+    }
     if (!ready) await drained(socket, signal);
   }
   socket.write(END_OF_CONTENT);
