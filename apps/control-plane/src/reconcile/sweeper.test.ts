@@ -9,6 +9,9 @@ let harness: Harness;
 beforeAll(async () => {
   harness = await Harness.start();
 });
+const expiredCodes = async () =>
+  (await harness.sql.query(`select from otp_codes where expires_at < now()`)).rowCount;
+
 afterAll(() => harness?.[Symbol.asyncDispose]());
 
 test('gives up the sandboxes of a worker that is lost, not those of one that is merely silent', async () => {
@@ -23,15 +26,32 @@ test('gives up the sandboxes of a worker that is lost, not those of one that is 
     `update workers set heartbeat_at = now() -
        case worker_id when 'lost' then interval '301 seconds' else interval '200 seconds' end`,
   );
-  await harness.sql.query(`update otp_codes set expires_at = now() - interval '1 second'`);
+  await harness.sql.query(
+    `insert into otp_codes (email, code_hash, expires_at)
+     values ('late@svc.test', '', now() - interval '1 second')`,
+  );
   const store = await openStore({
     url: harness.postgres.url,
     placement: { unreachableMs: 30_000, sandboxesPerTenant: 1 },
   });
-  const controller = new AbortController();
-  const sweeping = sweep(store, createLogger({ level: 'silent' }), controller.signal);
   const record = async (vmId: string) =>
     (await harness.call('GET', `/v1/sandboxes/${vmId}`, { key })).body;
+  const logger = createLogger({ level: 'silent' });
+
+  // One that has just begun to listen cannot know: the worker may be about to register.
+  const early = new AbortController();
+  const listening = sweep(store, logger, early.signal);
+  await expect.poll(expiredCodes).toBe(0);
+  expect(await record(onLost)).toMatchObject({ state: 'running' });
+  early.abort();
+  await listening;
+
+  const controller = new AbortController();
+  let time = 0;
+  const sweeping = sweep(store, logger, controller.signal, () => {
+    time += 300_000;
+    return time;
+  });
   await expect
     .poll(() => record(onLost))
     .toMatchObject({ state: 'destroyed', end_reason: 'worker_lost' });

@@ -9,30 +9,41 @@ const CLEANING_INTERVAL_MS = 600_000;
 /**
  * What no heartbeat can bring about, because none comes: gives up the sandboxes of workers that
  * have been silent for long, and removes what has expired. Runs until the signal aborts.
+ *
+ * Silence counts only while it could have been broken: after a start, or an outage of the database, every
+ * worker gets the whole time again to be heard. Its VMs may well have lived through it.
  */
 export async function sweep(
   store: Store,
   logger: FastifyBaseLogger,
   signal: AbortSignal,
+  now: () => number = () => performance.now(),
 ): Promise<void> {
   let cleanedAt = 0;
+  let listeningSince = now();
   while (!signal.aborted) {
     try {
-      await giveUpLostWorkers(store, logger);
+      const lost = await store.workers.findLost(WORKER_TIMES.lostMs);
+      if (now() - listeningSince >= WORKER_TIMES.lostMs) await giveUp(lost, store, logger);
       if (Date.now() - cleanedAt > CLEANING_INTERVAL_MS) {
         await store.otp.removeExpired();
         await store.idempotency.removeExpired(LIMITS.idempotencySeconds);
         cleanedAt = Date.now();
       }
     } catch (err) {
+      listeningSince = now();
       logger.warn({ err }, 'sweep failed; the next one tries again');
     }
     await delay(INTERVAL_MS, undefined, { signal, ref: false }).catch(() => undefined);
   }
 }
 
-async function giveUpLostWorkers(store: Store, logger: FastifyBaseLogger): Promise<void> {
-  for (const workerId of await store.workers.findLost(WORKER_TIMES.lostMs)) {
+async function giveUp(
+  lost: readonly string[],
+  store: Store,
+  logger: FastifyBaseLogger,
+): Promise<void> {
+  for (const workerId of lost) {
     const entries = await store.sandboxes.entriesFor(workerId, []);
     logger.warn({ workerId, sandboxes: entries.length }, 'worker lost; its sandboxes are given up');
     for (const { vm_id: vmId, generation } of entries) {
