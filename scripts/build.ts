@@ -4,6 +4,7 @@
  */
 
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -23,7 +24,14 @@ for (const name of PUBLISHED) {
   await compile(folder);
   await writeManifest(folder);
   await copyFile('LICENSE', join(folder, 'dist/LICENSE'));
+  await copyReadme(folder);
   console.log(`built ${folder}/dist`);
+}
+
+/** A package may have a page of its own. */
+async function copyReadme(folder: string): Promise<void> {
+  const readme = join(folder, 'README.md');
+  if (existsSync(readme)) await copyFile(readme, join(folder, 'dist/README.md'));
 }
 
 async function compile(folder: string): Promise<void> {
