@@ -48,6 +48,8 @@ export interface ImageInfo {
 export interface RestoreRequest {
   readonly id: string;
   readonly template: string;
+  /** The guest's name from the start. Default: one made of the id. */
+  readonly hostname?: string;
   readonly vcpu?: number;
   readonly memoryMib?: number;
   readonly diskMib?: number;

@@ -42,7 +42,10 @@ export async function acquire(
     });
     if (handedOver === undefined) return pooled;
   }
-  const made = await deps.maker.makeAtAllCost(image.template, size, imageSize, signal);
+  const made = await deps.maker.makeAtAllCost(
+    { template: image.template, size, imageSize, hostname: hostnameOf(sandbox.id) },
+    signal,
+  );
   await handOver(sandbox, made, request, signal);
   return made;
 }

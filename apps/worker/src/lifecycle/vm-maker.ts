@@ -8,6 +8,16 @@ import type { Size } from './size.ts';
 
 const CUSTOM_SIZES_AT_ONCE = 2;
 
+/** The VM that is to be made. */
+export interface VmWish {
+  readonly template: string;
+  readonly size: Size;
+  /** Whether the size is the image's own, which is the fast way. */
+  readonly imageSize: boolean;
+  /** Its name from the start, where the owner is known. */
+  readonly hostname?: string;
+}
+
 /** Makes VMs that nobody owns yet: room first, then the restore. */
 export class VmMaker {
   readonly #host: MicrovmHost;
@@ -26,19 +36,15 @@ export class VmMaker {
   }
 
   /**
-   * Restores a VM. `imageSize` says that its size is the image's own, which is the fast way.
+   * Restores a VM.
    * @throws ServiceError `no_capacity`; MicrovmError. Nothing is left behind on failure.
    */
-  async make(
-    template: string,
-    size: Size,
-    imageSize: boolean,
-    signal: AbortSignal,
-  ): Promise<PooledVm> {
+  async make(wish: VmWish, signal: AbortSignal): Promise<PooledVm> {
+    const { size, imageSize, ...rest } = wish;
     const reservation = await this.#capacity.reserve(size);
     try {
       const id = `m_${randomBytes(8).toString('hex')}`;
-      const request = { id, template, ...(imageSize ? {} : size) };
+      const request = { id, ...rest, ...(imageSize ? {} : size) };
       const slots = imageSize ? this.#slots : this.#customSlots;
       const vm = await slots.run(() => this.#host.restore(request, signal), signal);
       reservation.settle();
@@ -50,15 +56,10 @@ export class VmMaker {
   }
 
   /** Holds room for a caller who waits: idle VMs are given back to make it. @throws ServiceError `no_capacity` */
-  async makeAtAllCost(
-    template: string,
-    size: Size,
-    imageSize: boolean,
-    signal: AbortSignal,
-  ): Promise<PooledVm> {
+  async makeAtAllCost(wish: VmWish, signal: AbortSignal): Promise<PooledVm> {
     for (;;) {
       try {
-        return await this.make(template, size, imageSize, signal);
+        return await this.make(wish, signal);
       } catch (error) {
         const given = isServiceError(error, 'no_capacity') ? this.#pool.giveBack() : undefined;
         if (given === undefined) throw error;

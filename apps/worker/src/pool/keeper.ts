@@ -26,6 +26,7 @@ const POLL_MS = 5_000;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 const RESTORE_MS = 120_000;
+const IDLE_HOSTNAME = 'idle';
 
 /**
  * Keeps the pool at its size in the background: one VM at a time, never while a caller waits for a create,
@@ -85,8 +86,14 @@ export class PoolKeeper {
     const { pool, maker } = this.#options;
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(RESTORE_MS)]);
     deadline.throwIfAborted();
-    const made = await maker.make(image.template, sizeOf({}, image), true, deadline);
+    const made = await maker.make(
+      { template: image.template, size: sizeOf({}, image), imageSize: true },
+      deadline,
+    );
     try {
+      // What a restored guest does first is slow: done here, it is not slow when somebody waits for it.
+      await made.vm.personalize({ hostname: IDLE_HOSTNAME, env: {} }, deadline);
+      await made.vm.exec({ command: 'true', onOutput: () => undefined }, deadline);
       await made.vm.label(POOL_LABELS);
     } catch (error) {
       await discard(made);

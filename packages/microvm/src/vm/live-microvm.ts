@@ -118,8 +118,8 @@ export class LiveMicrovm implements Microvm {
   }
 
   async personalize({ hostname, env }: PersonalizeOptions, signal: AbortSignal): Promise<void> {
-    await this.#channel.setName(hostname, signal);
-    await this.#update({ env });
+    if (hostname !== this.#record.hostname) await this.#channel.setName(hostname, signal);
+    await this.#update({ hostname, env });
   }
 
   async exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult> {

@@ -36,7 +36,9 @@ export async function restoreMicrovm(
     const rootfs = jail.imagePath(image.rootfsPath);
     const process = await vmm.restore({ ...shape, confinement, rootfs, snapshot }, signal);
     undo.push(() => process.kill());
-    const identity = createIdentity(request.id.replaceAll('_', '-').slice(0, 63));
+    const identity = createIdentity(
+      request.hostname ?? request.id.replaceAll('_', '-').slice(0, 63),
+    );
     const channel = new GuestChannel({ host: slot.host, port: GUEST_LINK.guestPorts[1] });
     await channel.identify(identity, sshKey.publicKey, signal);
     if (diskMib > image.diskMib) {
@@ -54,6 +56,7 @@ export async function restoreMicrovm(
       diskMib,
       token: identity.token,
       hostKey: identity.hostKey.publicKey.toString('base64'),
+      hostname: identity.hostname,
       env: {},
       labels: {},
     };

@@ -16,20 +16,24 @@ export interface VmRecord {
   readonly token: string;
   /** Base64. */
   readonly hostKey: string;
+  readonly hostname: string;
   readonly env: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, unknown>>;
 }
 
+/** Writes the record for a later process of this machine. A crash of the machine ends the VM as well. */
 export async function writeVmRecord(directory: string, record: VmRecord): Promise<void> {
-  await writeFileAtomic(join(directory, 'vm.json'), JSON.stringify(record));
+  const path = join(directory, 'vm.json');
+  await writeFileAtomic(path, JSON.stringify(record), { durable: false });
 }
 
-/** The record of a VM's directory; undefined when the VM never got so far. */
+/** The record of a VM's directory; undefined when the VM never got so far, or ended with the machine. */
 export async function readVmRecord(directory: string): Promise<VmRecord | undefined> {
   try {
     return JSON.parse(await readFile(join(directory, 'vm.json'), 'utf8'));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    const absent = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    if (absent || error instanceof SyntaxError) return undefined;
     throw error;
   }
 }

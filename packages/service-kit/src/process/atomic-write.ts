@@ -5,16 +5,18 @@ import { dirname } from 'node:path';
 export interface AtomicWriteOptions {
   /** Permission bits. Default 0600. */
   readonly mode?: number;
+  /** Whether the content must outlast a crash of the machine, not just of the process. Default true. */
+  readonly durable?: boolean;
 }
 
 /**
  * Writes a file so that a reader or a crash sees the old content or the new one, never part of it.
- * When it returns, the new content is on disk.
+ * When it returns, the new content is on disk, unless it need not be durable.
  */
 export async function writeFileAtomic(
   path: string,
   data: string | Uint8Array,
-  { mode = 0o600 }: AtomicWriteOptions = {},
+  { mode = 0o600, durable = true }: AtomicWriteOptions = {},
 ): Promise<void> {
   const temporary = `${path}.${process.pid}.${randomBytes(6).toString('hex')}.tmp`;
   try {
@@ -22,14 +24,14 @@ export async function writeFileAtomic(
       await file.writeFile(data);
       // The umask may have taken bits away.
       await file.chmod(mode);
-      await file.sync();
+      if (durable) await file.sync();
     });
     await rename(temporary, path);
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
   }
-  await withFile(dirname(path), 'r', 0, (directory) => directory.sync());
+  if (durable) await withFile(dirname(path), 'r', 0, (directory) => directory.sync());
 }
 
 async function withFile(

@@ -52,10 +52,13 @@ export async function startQemu(
   child.once('exit', () => ended.abort(new MicrovmError('boot_failed', 'QEMU ended at once')));
   const pid = child.pid ?? 0;
   try {
-    await confinement.limit(pid);
-    await writeFile(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE));
     const either = AbortSignal.any([signal, ended.signal]);
-    const qmp = await Qmp.open(join(confinement.socketDirectory, 'qmp'), either);
+    // It starts meanwhile; its guest does not run before all of this is done.
+    const [qmp] = await Promise.all([
+      Qmp.open(join(confinement.socketDirectory, 'qmp'), either),
+      confinement.limit(pid),
+      writeFile(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE)),
+    ]);
     const identity = await identityOf(pid);
     if (identity === undefined) throw new MicrovmError('boot_failed', 'QEMU ended at once');
     return new QemuProcess(confinement, identity, qmp);
