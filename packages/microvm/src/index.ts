@@ -13,4 +13,5 @@ export * from './facade.ts';
 export { buildImage } from './image/build-image.ts';
 export type { BuildImageOptions } from './image/build-options.ts';
 export { listImages } from './image/image-info.ts';
+export { diagnoseHost, type NetworkFinding } from './network/index.ts';
 export { type OpenMicrovmHostOptions, openMicrovmHost } from './open-host.ts';

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { type Check, fail, ok, warn } from '../finding.ts';
+import { diagnoseHost } from '@svc/microvm';
+import { type Check, type Finding, fail, ok, warn } from '../finding.ts';
 import { runProgram } from '../run-program.ts';
 
 /** Network namespaces, packet filter and forwarding, which the sandboxes' network is made of. */
 export const networkCheck: Check = {
   name: 'network',
-  run: async () => [await namespaces(), await packetFilter(), await forwarding()],
+  run: async () => [await namespaces(), ...(await obstacles()), await forwarding()],
 };
 
 async function namespaces() {
@@ -19,11 +20,16 @@ async function namespaces() {
     : ok('namespaces', 'network namespaces work');
 }
 
-async function packetFilter() {
-  const works = await runProgram('nft', ['list', 'tables']);
-  return works === undefined
-    ? fail('nftables', 'nft does not work', 'install nftables and load the nf_tables kernel module')
-    : ok('nftables', 'works');
+/** What stands in the way of the sandboxes' network, each with what to do about it. */
+async function obstacles(): Promise<Finding[]> {
+  const found = await diagnoseHost();
+  if (found.length === 0) return [ok('packet filter', 'nothing stands in the way of sandboxes')];
+  const mend = 'do that, then run `svc doctor` again';
+  return found.map(({ severity, message }) =>
+    severity === 'problem'
+      ? fail('packet filter', message, mend)
+      : warn('packet filter', message, mend),
+  );
 }
 
 async function forwarding() {
