@@ -51,6 +51,9 @@ export function openPool(
     application_name: 'svc',
   });
   pool.on('error', onIdleError);
+  // The pool hears a connection only while it is idle. One that is lent out when the server dies fails its
+  // query as well, and would without this end the whole process.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return {
     connect: async () => guard(await pool.connect().catch(rethrowMapped)),
     end: () => pool.end(),
