@@ -22,6 +22,8 @@ export interface StartServiceOptions {
   readonly dataDir?: string;
   /** Program and arguments that run the command line. */
   readonly launcher?: readonly string[];
+  /** Listen on every address of the machine instead of localhost only. */
+  readonly listenEverywhere?: boolean;
 }
 
 /** A service of its own for one test file: the real command line on a data directory and ports of its own. */
@@ -47,7 +49,7 @@ export class Service extends Access implements AsyncDisposable {
     const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'svc-e2e-')));
     const output = join(dataDir, 'e2e-output.log');
     const context = {
-      env: await environment(dataDir, options.env),
+      env: await environment(dataDir, options),
       launcher: options.launcher ?? [],
     };
     const child = await spawnService(context, output);
@@ -161,7 +163,7 @@ async function endAndClean(
 /** Nothing of the caller's own service settings but the cache of images, which are too slow to build for each test. */
 async function environment(
   dataDir: string,
-  more: Readonly<Record<string, string>> = {},
+  { env = {}, listenEverywhere = false }: StartServiceOptions,
 ): Promise<NodeJS.ProcessEnv> {
   const [control, runtime] = await freePorts(2);
   const inherited = Object.entries(process.env).filter(
@@ -171,11 +173,11 @@ async function environment(
   return {
     ...Object.fromEntries(inherited),
     SVC_DATA_DIR: dataDir,
-    SVC_LISTEN: `localhost:${control}`,
+    SVC_LISTEN: `${listenEverywhere ? '0.0.0.0' : 'localhost'}:${control}`,
     SVC_RUNTIME_LISTEN: `localhost:${runtime}`,
     SVC_POOL: 'standard=1',
     SVC_LIMIT_OTP_PER_EMAIL_PER_HOUR: '100000',
     SVC_LIMIT_OTP_PER_IP_PER_HOUR: '100000',
-    ...more,
+    ...env,
   };
 }

@@ -1,0 +1,239 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { until } from '../../support/until.ts';
+import { TestSandbox } from '../../support/use-sandbox.ts';
+import { OUTER } from './outer/addresses.ts';
+import { type OuterService, startOuterService } from './outer/outer-service.ts';
+import { installProbe, nameOf, reached, type Target } from './probe.ts';
+import { ALLOWED, FORBIDDEN, IPV6 } from './ranges.ts';
+
+const ZONE = {
+  'public.example': [[OUTER.public]],
+  'private.example': [['10.0.0.1']],
+  'metadata.example': [['169.254.169.254']],
+  'loopback.example': [['127.0.0.1']],
+  'cgnat.example': [['100.64.0.1']],
+  'mixed.example': [[OUTER.public, '192.168.1.1']],
+  'six.example': [['fd00::1', '::1', '::ffff:10.0.0.1', OUTER.public6]],
+  'rebinding.example': [[OUTER.public], ['10.0.0.1'], ['169.254.169.254']],
+};
+const GATEWAY = '172.30.0.1';
+
+let outer: OuterService;
+let attacker: TestSandbox;
+let neighbour: TestSandbox;
+
+beforeAll(async () => {
+  outer = await startOuterService(ZONE);
+  const account = await outer.service.signUp();
+  [attacker, neighbour] = await Promise.all([
+    TestSandbox.create(account),
+    TestSandbox.create(await outer.service.signUp()),
+  ]);
+  await installProbe(attacker);
+  await neighbour.run(
+    `nohup python3 -m http.server ${OUTER.machinePort} --bind 0.0.0.0 >/dev/null 2>&1 &`,
+  );
+});
+afterAll(() => outer?.[Symbol.asyncDispose]());
+
+const at = (hosts: readonly string[], port: number, protocol: 'tcp' | 'udp' = 'tcp'): Target[] =>
+  hosts.map((host) => ({ host, port, protocol }));
+const hostOf = (sandbox: TestSandbox) => (sandbox.endpoint ?? '').replace(/:\d+$/, '');
+/** The other end of a sandbox's link: the machine's own. */
+const across = (address: string) => address.replace(/\d+$/, (last) => String(Number(last) ^ 1));
+
+describe('from inside a sandbox', () => {
+  test('public addresses are reached, from the machine’s own address', async () => {
+    const targets = [...at(ALLOWED, OUTER.tcpPort), ...at([OUTER.public], OUTER.udpPort, 'udp')];
+    expect(await reached(attacker, targets)).toEqual(targets.map(nameOf));
+    const arrivals = await outer.world.arrivals();
+    for (const address of ALLOWED) {
+      expect(arrivals).toContain(`tcp ${OUTER.machine} > ${address}`);
+    }
+  });
+
+  test('private, link-local, carrier-grade and metadata addresses are not reached', async () => {
+    const targets = [...at(FORBIDDEN, OUTER.tcpPort), ...at(FORBIDDEN, OUTER.udpPort, 'udp')];
+    expect(await reached(attacker, targets)).toEqual([]);
+    const arrivals = await outer.world.arrivals();
+    const allowed = new Set<string>(ALLOWED);
+    const leaked = arrivals.filter((one) => !allowed.has(one.replace(/^.* > (probe-)?/, '')));
+    expect(leaked).toEqual([]);
+  });
+
+  test('no port of the machine is reached at any of its addresses', async () => {
+    const ports = [...outer.ports, OUTER.machinePort, 22];
+    // They do listen, and others do reach them.
+    for (const port of [outer.ports[0] ?? 0, OUTER.machinePort]) {
+      expect(await outer.world.connect(OUTER.machine, port)).toBe('connected');
+    }
+    const own = hostOf(attacker);
+    const addresses = [GATEWAY, OUTER.machine, across(own), across(hostOf(neighbour))];
+    expect(
+      await reached(
+        attacker,
+        ports.flatMap((port) => at(addresses, port)),
+      ),
+    ).toEqual([]);
+  });
+
+  test('the machine’s loopback is not reached through the gateway', async () => {
+    const steal = [
+      'sysctl -q -w net.ipv4.conf.all.route_localnet=1 net.ipv4.conf.eth0.route_localnet=1',
+      'ip addr add 127.9.9.9/32 dev eth0',
+      'ip route del local 127.0.0.0/8 table local',
+      `ip route add 127.0.0.0/8 via ${GATEWAY}`,
+    ].join('; ');
+    const targets = [...outer.ports, OUTER.machinePort].flatMap((port) => at(['127.0.0.2'], port));
+    expect(await reached(attacker, targets, `(${steal}; true)`)).toEqual([]);
+  });
+
+  test('another sandbox is not reached, by any port', async () => {
+    const address = hostOf(neighbour);
+    // It is there, for the machine that it runs on.
+    expect(await outer.machine.connect(address, neighbour.hostPort)).toBe('connected');
+    expect(
+      await neighbour.run(`curl -s -o /dev/null -w '%{http_code}' localhost:${OUTER.machinePort}`),
+    ).toBe('200');
+    const ports = [22, 7000, OUTER.machinePort, neighbour.hostPort];
+    const targets = ports.flatMap((port) => at([address, hostOf(attacker)], port));
+    expect(await reached(attacker, targets)).toEqual([]);
+  });
+
+  test('IPv6 reaches nothing, even when the guest turns it on', async () => {
+    const enable = [
+      'sysctl -q -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.eth0.disable_ipv6=0',
+      'ip -6 addr add 2a02:2f0::77/64 dev eth0 nodad',
+      'ip -6 addr add fd00::77/64 dev eth0 nodad',
+      'ip -6 neigh replace fe80::1 lladdr 02:00:00:00:00:01 dev eth0 nud permanent',
+      'ip -6 route replace default via fe80::1 dev eth0 onlink',
+    ].join('; ');
+    expect(await outer.machine.connect(OUTER.public6, OUTER.tcpPort)).toBe('connected');
+    const targets = [...IPV6, OUTER.machine6].flatMap((host) => [
+      { host, port: OUTER.tcpPort },
+      { host, port: OUTER.machinePort },
+      { host, port: OUTER.udpPort, protocol: 'udp' as const },
+    ]);
+    expect(await reached(attacker, targets, `(${enable}; true)`)).toEqual([]);
+    const arrivals = await outer.world.arrivals();
+    expect(
+      arrivals.filter((one) => one.includes('2a02:2f0::77') || one.includes('fd00::77')),
+    ).toEqual([]);
+  });
+});
+
+describe('names', () => {
+  /** Addresses that a name has inside the sandbox. */
+  const resolve = async (name: string): Promise<string[]> => {
+    const program = `import socket, sys
+try:
+    print(*sorted({a[4][0] for a in socket.getaddrinfo(sys.argv[1], 80)}))
+except OSError:
+    print()`;
+    const output = await attacker.exec({
+      command: 'python3 -c "$PROGRAM" "$NAME"',
+      env: { PROGRAM: program, NAME: name },
+    });
+    return output.output
+      .trim()
+      .split(' ')
+      .filter((one) => one !== '');
+  };
+
+  test('with public addresses resolve and are reached', async () => {
+    expect(await resolve('public.example')).toEqual([OUTER.public]);
+    expect(
+      await attacker.run(`curl -s --http0.9 --max-time 10 http://public.example:${OUTER.tcpPort}/`),
+    ).toContain(OUTER.public);
+  });
+
+  test.each(['private', 'metadata', 'loopback', 'cgnat'])(
+    '%s.example resolves to nothing',
+    async (name) => {
+      expect(await resolve(`${name}.example`)).toEqual([]);
+    },
+  );
+
+  test('keep only the public one of mixed addresses', async () => {
+    expect(await resolve('mixed.example')).toEqual([OUTER.public]);
+  });
+
+  test('with IPv6 addresses resolve to nothing that is special', async () => {
+    for (const address of await resolve('six.example')) expect(address).toBe(OUTER.public6);
+  });
+
+  test('that change their answer never change to a private address', async () => {
+    for (let round = 0; round < 4; round += 1) {
+      for (const address of await resolve('rebinding.example')) expect(address).toBe(OUTER.public);
+    }
+  });
+});
+
+describe('a changed identity', () => {
+  test('packets with a forged source go nowhere', async () => {
+    const program = `import socket, struct, sys
+def packet(source, destination, text):
+    payload = text.encode()
+    udp = struct.pack('!HHHH', 5000, ${OUTER.udpPort}, 8 + len(payload), 0) + payload
+    header = struct.pack('!BBHHHBBH4s4s', 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0, socket.inet_aton(source), socket.inet_aton(destination))
+    return header + udp
+with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
+    for source in sys.argv[1:]:
+        s.sendto(packet(source, '${OUTER.public}', 'forged-' + source), ('${OUTER.public}', 0))
+    s.sendto(packet('172.30.0.2', '${OUTER.public}', 'honest'), ('${OUTER.public}', 0))`;
+    const sources = [
+      hostOf(neighbour),
+      GATEWAY,
+      '172.30.0.3',
+      OUTER.machine,
+      '8.8.8.8',
+      '10.1.2.3',
+      '127.0.0.1',
+    ];
+    await attacker.exec({
+      command: `python3 -c "$PROGRAM" ${sources.join(' ')}`,
+      env: { PROGRAM: program },
+    });
+    const arrivals = await until('the honest packet arrives', async () => {
+      const seen = await outer.world.arrivals();
+      return seen.includes(`udp ${OUTER.machine} > honest`) && seen;
+    });
+    expect(arrivals.filter((one) => one.includes('forged'))).toEqual([]);
+  });
+
+  test('another address of its own reaches nothing', async () => {
+    const others = ['172.30.0.9', '10.9.9.9', '93.184.215.77'];
+    const add = others.map((address) => `ip addr add ${address}/32 dev eth0`).join('; ');
+    const targets = others.map((from) => ({ host: OUTER.public, port: OUTER.tcpPort, from }));
+    expect(await reached(attacker, targets, `(${add}; true)`)).toEqual([]);
+    expect(await reached(attacker, at([OUTER.public], OUTER.tcpPort))).toHaveLength(1);
+  });
+
+  test.each(['02:00:00:00:00:77', '02:00:00:00:00:01'])(
+    'with the MAC address %s it reaches nothing',
+    async (mac) => {
+      const { files } = attacker.account.client.sandboxes;
+      const targets = at([OUTER.public], OUTER.tcpPort);
+      await files.write(attacker.id, '/root/mac.json', JSON.stringify(targets));
+      // The command's own connection is cut as well, so that it goes on by itself and puts things right.
+      const script = `ip link set eth0 address ${mac} && python3 /root/probe.py /root/mac.json > /root/mac.new; ip link set eth0 address 02:00:00:00:00:02; mv /root/mac.new /root/mac.result`;
+      await attacker.run('rm -f /root/mac.result');
+      await attacker.exec({
+        command: 'nohup setsid sh -c "$SCRIPT" >/dev/null 2>&1 &',
+        env: { SCRIPT: script },
+      });
+      const result = await until('it is back', async () => {
+        const answer = await attacker
+          .exec('cat /root/mac.result', { timeoutMs: 15_000 })
+          .catch(() => undefined);
+        return answer?.exit_code === 0 && answer.output;
+      });
+      expect(JSON.parse(result)).toEqual([false]);
+      expect(await reached(attacker, targets)).toHaveLength(1);
+    },
+  );
+});
+
+test('after all this the neighbour answers as before', async () => {
+  expect(await neighbour.run('echo fine')).toBe('fine');
+});
