@@ -49,6 +49,7 @@ class LocalMicrovmHost implements MicrovmHost {
   /** VMs of an earlier process that nobody has taken over yet. */
   #unadopted: readonly VmRecord[];
   readonly #microvms = new Map<LiveMicrovm, number>();
+  readonly #images = new Map<string, Image>();
   readonly #closing = new AbortController();
 
   constructor(environment: OpenEnvironment, dataDir: string, living: readonly VmRecord[]) {
@@ -118,10 +119,15 @@ class LocalMicrovmHost implements MicrovmHost {
     void microvm.released.then(() => this.#microvms.delete(microvm));
   }
 
+  /** The version that was current when it was first asked for: a recipe that changes is for the next start. */
   async #currentImage(template: string): Promise<Image | undefined> {
+    const known = this.#images.get(template);
+    if (known !== undefined) return known;
     if (!(await recipeNames()).includes(template)) return undefined;
     const { id } = await readRecipe(template);
-    return readImage(this.#environment.imageDir, template, id);
+    const image = await readImage(this.#environment.imageDir, template, id);
+    if (image !== undefined) this.#images.set(template, image);
+    return image;
   }
 
   /** A shape that nobody asked for before on this machine is booted and frozen first. */
