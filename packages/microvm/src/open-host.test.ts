@@ -94,9 +94,9 @@ describe('one VM', () => {
       abort.signal,
     );
     await expect(running).rejects.toThrow('enough');
-    expect(await output(microvm, 'pgrep -x sleep || pgrep -f "while [:]" || echo none')).toBe(
-      'none',
-    );
+    // A killed process is listed until its parent has taken note.
+    const left = () => output(microvm, 'pgrep -x sleep || pgrep -f "while [:]" || echo none');
+    await expect.poll(left, { timeout: 20_000 }).toBe('none');
   });
 
   test('a slow reader holds the command up instead of filling our memory', async () => {
@@ -114,7 +114,8 @@ describe('one VM', () => {
       signal(),
     );
     expect(bytes).toBe(8_000_000);
-    expect(Math.max(...pauses)).toBeLessThanOrEqual(1 << 20);
+    // What the SSH window lets the guest send ahead.
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(2 << 20);
   });
 
   test('files go in and out unchanged, whatever is in them', async () => {
