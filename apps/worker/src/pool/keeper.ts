@@ -23,6 +23,7 @@ export interface PoolKeeperOptions {
 }
 
 const POLL_MS = 5_000;
+const PAUSE_MS = 100;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 const RESTORE_MS = 120_000;
@@ -65,6 +66,9 @@ export class PoolKeeper {
       }
       for (const image of known) {
         while (image.ready && pool.missing(image.template) > 0 && !signal.aborted) {
+          await foreground.idle(signal);
+          // What a caller waits for is not over with our part of it, and another may follow.
+          await sleep(PAUSE_MS, signal);
           await foreground.idle(signal);
           await this.#fill(image, signal);
         }

@@ -8,6 +8,7 @@ import { type ChannelAddress, openChannelConnection, readAnswer } from './channe
 import { exactly } from './exactly.ts';
 import type { GuestIdentity } from './identity.ts';
 import { inPieces } from './in-pieces.ts';
+import { KeptConnection } from './kept-connection.ts';
 
 const REQUEST_MS = 15_000;
 /** A transfer that moves nothing for so long is given up. */
@@ -18,10 +19,11 @@ const END_OF_CONTENT = Buffer.alloc(4);
 
 /**
  * Our end of the channel to the guest's own daemon: identity, clock, files, the end of commands. Each
- * request has a connection of its own, so that a long transfer holds up nothing.
+ * request has a connection to itself, so that a long transfer holds up nothing; one is kept for the next.
  */
 export class GuestChannel {
   readonly #address: ChannelAddress;
+  readonly #kept = new KeptConnection();
   #token: string;
 
   constructor(address: ChannelAddress, token = '') {
@@ -48,6 +50,8 @@ export class GuestChannel {
       },
       signal,
     );
+    // The guest serves nobody else until this connection has ended.
+    this.#kept.take()?.destroy();
     this.#token = identity.token;
   }
 
@@ -104,26 +108,64 @@ export class GuestChannel {
     }
   }
 
+  /** Ends the connection that is kept. */
+  close(): void {
+    this.#kept.close();
+  }
+
   async #call(request: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void> {
     const deadline = withDeadline(signal, REQUEST_MS);
     try {
-      const socket = await this.#open(request, deadline);
-      try {
-        await readAnswer(socket, deadline);
-      } finally {
-        socket.destroy();
-      }
+      const kept = this.#kept.take();
+      if (kept !== undefined && (await this.#askKept(kept, request, deadline))) return;
+      const socket = await openChannelConnection(this.#address, deadline);
+      socket.on('error', () => socket.destroy());
+      await this.#ask(socket, request, deadline);
     } catch (error) {
       if (!deadline.aborted || signal.aborted) throw error;
       throw new MicrovmError('timeout', 'the guest does not answer', { cause: error });
     }
   }
 
+  /** False when the guest has dropped the connection: none of these requests does harm when repeated. */
+  async #askKept(
+    kept: Socket,
+    request: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    try {
+      await this.#ask(kept, request, signal);
+      return true;
+    } catch (error) {
+      if (error instanceof MicrovmError && error.code === 'guest_unreachable') return false;
+      throw error;
+    }
+  }
+
+  async #ask(
+    socket: Socket,
+    request: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      this.#send(socket, request);
+      await readAnswer(socket, signal);
+    } catch (error) {
+      socket.destroy();
+      throw error;
+    }
+    this.#kept.keep(socket);
+  }
+
   async #open(request: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Socket> {
     const socket = await openChannelConnection(this.#address, withDeadline(signal, REQUEST_MS));
     socket.on('error', () => socket.destroy());
-    socket.write(`${JSON.stringify({ ...request, token: this.#token })}\n`);
+    this.#send(socket, request);
     return socket;
+  }
+
+  #send(socket: Socket, request: Readonly<Record<string, unknown>>): void {
+    socket.write(`${JSON.stringify({ ...request, token: this.#token })}\n`);
   }
 }
 

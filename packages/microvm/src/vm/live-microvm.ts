@@ -68,7 +68,7 @@ export class LiveMicrovm implements Microvm {
     this.#markReleased = resolve;
     this.exited = options.process.exited.then(() => {
       this.#exited = true;
-      this.#ssh.close();
+      this.#closeChannels();
       return { reason: this.#destroying === undefined ? 'the VM process ended' : 'destroyed' };
     });
   }
@@ -179,16 +179,21 @@ export class LiveMicrovm implements Microvm {
 
   /** Lets go of the VM without ending it. */
   detach(): void {
-    this.#ssh.close();
+    this.#closeChannels();
     this.#options.process.detach();
   }
 
   async #end(): Promise<void> {
-    this.#ssh.close();
+    this.#closeChannels();
     await this.#options.process.kill();
     // A record that is being written would come back after the directory is gone.
     await this.#oneAtATime(() => this.#options.release());
     this.#markReleased();
+  }
+
+  #closeChannels(): void {
+    this.#ssh.close();
+    this.#channel.close();
   }
 
   async #update(change: Partial<VmRecord>): Promise<void> {

@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { createInterface } from 'node:readline';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { GuestChannel } from './guest-channel.ts';
+
+const NEVER = new AbortController().signal;
+
+let server: Server;
+let channel: GuestChannel;
+let connections: Socket[];
+/** The operations that each connection has carried. */
+let carried: string[][];
+
+beforeEach(async () => {
+  connections = [];
+  carried = [];
+  server = createServer((socket) => {
+    const operations: string[] = [];
+    connections.push(socket);
+    carried.push(operations);
+    socket.on('error', () => socket.destroy());
+    createInterface(socket).on('line', (line) => {
+      operations.push(JSON.parse(line).op);
+      socket.write('{"ok":true}\n');
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  channel = new GuestChannel({ host: '127.0.0.1', port }, 'token');
+});
+
+afterEach(async () => {
+  channel.close();
+  server.close();
+  await once(server, 'close');
+});
+
+test('requests after each other share a connection, those at once do not', async () => {
+  await channel.setName('one', NEVER);
+  await channel.setClock(NEVER);
+  expect(carried).toEqual([['name', 'clock']]);
+  await Promise.all([channel.ping(NEVER), channel.ping(NEVER)]);
+  expect(carried).toEqual([['name', 'clock', 'ping'], ['ping']]);
+});
+
+test('a connection that the guest dropped is replaced', async () => {
+  await channel.ping(NEVER);
+  connections[0]?.destroy();
+  await channel.setName('again', NEVER);
+  expect(carried).toEqual([['ping'], ['name']]);
+});
+
+test('closing ends the connection, and none is kept after it', async () => {
+  await channel.ping(NEVER);
+  channel.close();
+  await channel.ping(NEVER);
+  await vi.waitFor(() => expect(connections.map(({ closed }) => closed)).toEqual([true, true]));
+});
