@@ -5,6 +5,8 @@ export type MicrovmErrorCode =
   | 'unknown_template'
   | 'no_capacity'
   | 'disk_full'
+  /** The disk of the machine that the VM runs on. */
+  | 'host_disk_full'
   | 'boot_failed'
   | 'vm_gone'
   /** The VM lives, its guest does not answer or has dropped the connection. */
@@ -110,7 +112,7 @@ export interface Microvm {
   label(data: Record<string, unknown>): Promise<void>;
   /** Gives the VM its owner's name and environment; part of the hand-over. */
   personalize(options: PersonalizeOptions, signal: AbortSignal): Promise<void>;
-  /** Runs a command. Aborting kills its whole process group in the guest. */
+  /** Runs a command. Aborting kills its whole process group in the guest. Errors of this and of the transfers: host_disk_full. */
   exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult>;
   /** Streams `source` to `path` (temporary name, then rename). Errors: parent_not_found, is_directory, disk_full. */
   upload(path: string, source: Readable, signal: AbortSignal): Promise<void>;

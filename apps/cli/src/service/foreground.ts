@@ -1,4 +1,5 @@
 import { type Config, unknownVariables } from '@svc/service-kit/config';
+import { outliveReaders } from '../output/outlive-readers.ts';
 import { Progress } from '../output/progress.ts';
 import { OWN_VARIABLES } from '../own-variables.ts';
 import { serve } from './serve.ts';
@@ -6,6 +7,7 @@ import type { ServiceRecord } from './service-record.ts';
 
 /** Serves in this process. When a `svc up --detach` started it, tells that one about its readiness. */
 export async function runInForeground(config: Config): Promise<number> {
+  outliveReaders();
   const progress = new Progress();
   for (const name of unknownVariables(process.env, OWN_VARIABLES)) {
     progress.line(`svc: ${name} is set and means nothing to svc; is it misspelt?`);

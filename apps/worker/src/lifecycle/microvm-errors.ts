@@ -6,6 +6,7 @@ const IN_SANDBOX: Record<MicrovmErrorCode, ErrorCode> = {
   unknown_template: 'unknown_template',
   no_capacity: 'no_capacity',
   disk_full: 'disk_full',
+  host_disk_full: 'disk_full',
   boot_failed: 'boot_failed',
   vm_gone: 'sandbox_not_running',
   guest_unreachable: 'guest_unresponsive',
@@ -23,6 +24,7 @@ const IN_SANDBOX: Record<MicrovmErrorCode, ErrorCode> = {
 
 /** Details for codes whose standard sentence does not fit the case. */
 const DETAILS: Partial<Record<MicrovmErrorCode, string>> = {
+  host_disk_full: 'The worker of this sandbox is short of disk; try again later.',
   permission_denied: 'This path cannot be written or read in the sandbox; choose another.',
   pause_failed: 'The sandbox could not be paused and is still running; try again.',
   resume_failed: 'The sandbox could not be resumed and is still paused; try again.',
@@ -48,7 +50,7 @@ export function toCreateError(error: unknown): ServiceError {
 }
 
 /** Failures that mean that the worker itself has no room: codes of micro-VMs and of the system. */
-const FULL = ['no_capacity', 'disk_full', 'ENOSPC', 'EDQUOT', 'ENOMEM'];
+const FULL = ['no_capacity', 'disk_full', 'host_disk_full', 'ENOSPC', 'EDQUOT', 'ENOMEM'];
 
 function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error) || !('code' in error)) return undefined;

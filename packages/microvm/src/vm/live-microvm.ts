@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, statfs } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
 import pLimit from 'p-limit';
 import {
@@ -21,6 +21,8 @@ export const CPU_FRACTION = 1;
 
 const CLOCK_TICKS_PER_SECOND = 100;
 const UPDATE_MS = 10_000;
+/** What the machine's disk must have left for a file to be taken in, in bytes. */
+const UPLOAD_ROOM = 128 * 1024 * 1024;
 const [SSH_PORT, CHANNEL_PORT] = GUEST_LINK.guestPorts;
 
 export interface LiveMicrovmOptions {
@@ -123,7 +125,7 @@ export class LiveMicrovm implements Microvm {
   }
 
   async exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult> {
-    this.#assertLives();
+    this.#assertMoves();
     const { env } = this.#record;
     return this.#whileAlive(() =>
       runCommand({ ssh: this.#ssh, channel: this.#channel, env }, request, signal),
@@ -131,12 +133,14 @@ export class LiveMicrovm implements Microvm {
   }
 
   async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
-    this.#assertLives();
+    this.#assertMoves();
+    const { bavail, bsize } = await statfs(this.#options.directory);
+    if (bavail * bsize < UPLOAD_ROOM) throw hostDiskFull();
     await this.#whileAlive(() => this.#channel.upload(path, source, signal));
   }
 
   async download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {
-    this.#assertLives();
+    this.#assertMoves();
     return this.#whileAlive(() => this.#channel.download(path, signal));
   }
 
@@ -154,9 +158,14 @@ export class LiveMicrovm implements Microvm {
       this.#assertLives();
       if (!this.paused) return;
       await wrap('resume_failed', () => this.#options.process.resume(signal));
+      // Its clock stood still meanwhile. A guest that cannot even set it stays paused.
+      await wrap('resume_failed', () =>
+        this.#channel.setClock(AbortSignal.timeout(UPDATE_MS)),
+      ).catch(async (error: unknown) => {
+        await this.#options.process.pause(AbortSignal.timeout(UPDATE_MS));
+        throw error;
+      });
       this.paused = false;
-      // Its clock stood still meanwhile.
-      await this.#channel.setClock(AbortSignal.timeout(UPDATE_MS));
     });
   }
 
@@ -215,11 +224,20 @@ export class LiveMicrovm implements Microvm {
     }
   }
 
+  #assertMoves(): void {
+    this.#assertLives();
+    if (this.#options.process.stalled) throw hostDiskFull();
+  }
+
   #assertLives(): void {
     if (this.#exited || this.#ended || this.#destroying !== undefined) {
       throw new MicrovmError('vm_gone', 'the sandbox has ended');
     }
   }
+}
+
+function hostDiskFull(): MicrovmError {
+  return new MicrovmError('host_disk_full', 'the disk of the machine is full');
 }
 
 async function wrap(code: 'pause_failed' | 'resume_failed', work: () => Promise<void>) {

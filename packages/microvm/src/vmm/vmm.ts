@@ -29,6 +29,8 @@ export interface VmProcess {
   readonly identity: ProcessIdentity;
   /** Settles (never rejects) once the process is gone. */
   readonly exited: Promise<void>;
+  /** The machine's disk is too full for what the guest writes: it stands still, and goes on when there is room. */
+  readonly stalled: boolean;
   isPaused(signal: AbortSignal): Promise<boolean>;
   pause(signal: AbortSignal): Promise<void>;
   resume(signal: AbortSignal): Promise<void>;

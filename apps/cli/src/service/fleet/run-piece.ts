@@ -1,6 +1,7 @@
 import { loadConfig } from '@svc/service-kit/config';
 import { createLogger } from '@svc/service-kit/logging';
 import { Shutdown } from '@svc/service-kit/process';
+import { outliveReaders } from '../../output/outlive-readers.ts';
 import { servicePlaces } from '../places.ts';
 import { RecordKeeper, type ServiceRecord } from '../service-record.ts';
 import { lockDataDirectory } from '../start/data-lock.ts';
@@ -18,6 +19,7 @@ type PieceContext = Omit<Piece, 'secret'>;
 export async function runPiece(
   start: (context: PieceContext) => Promise<Partial<ServiceRecord>>,
 ): Promise<number> {
+  outliveReaders();
   const config = loadConfig();
   const places = servicePlaces(config.dataDir);
   const logger = createLogger({ level: config.logLevel });

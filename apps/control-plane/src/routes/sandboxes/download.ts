@@ -27,7 +27,12 @@ export const downloadFile: Route = (app, { auth, use }) => {
             description: 'The bytes of the file.',
             content: { [OCTET_STREAM_MEDIA_TYPE]: { schema: Type.Unsafe({ format: 'binary' }) } },
           },
-          ...authenticatedProblems(...WORKER_PROBLEMS, ...PATH_PROBLEMS, 'file_not_found'),
+          ...authenticatedProblems(
+            ...WORKER_PROBLEMS,
+            ...PATH_PROBLEMS,
+            'file_not_found',
+            'disk_full',
+          ),
         },
       },
     },

@@ -32,7 +32,12 @@ export const execInSandbox: Route = (app, { auth, use }) => {
               [EVENT_STREAM_MEDIA_TYPE]: { schema: Type.String() },
             },
           },
-          ...authenticatedProblems(...USE_PROBLEMS, 'command_required', 'too_many_execs'),
+          ...authenticatedProblems(
+            ...USE_PROBLEMS,
+            'command_required',
+            'too_many_execs',
+            'disk_full',
+          ),
         },
       },
     },

@@ -80,8 +80,9 @@ function machine(
     ['-qmp', `unix:${directory}/qmp,server=on,wait=off`],
     ['-blockdev', blockdev({ 'node-name': 'base', ...rawFile(rootfs), 'read-only': true })],
     ['-blockdev', blockdev(overlay(`${directory}/disk.qcow2`))],
-    // A full disk of the host is the guest's I/O error, not a frozen guest.
-    ['-device', 'virtio-blk-device,id=root,drive=disk,werror=report,rerror=report'],
+    // A guest that writes while the host's disk is full stands still until there is room: an error would
+    // make its file system read-only for good, and lose what it had been told is written.
+    ['-device', 'virtio-blk-device,id=root,drive=disk,werror=enospc,rerror=report'],
     ['-netdev', `tap,id=net,ifname=${GUEST_LINK.tap},script=no,downscript=no`],
     ['-device', `virtio-net-device,netdev=net,mac=${GUEST_LINK.guestMac}`],
   ].flat();

@@ -11,6 +11,8 @@ const COMMAND_MS = 10_000;
 const FREEZE_MS = 60_000;
 const EXIT_MS = 10_000;
 const EXIT_PAUSE_MS = 5;
+/** Between two attempts to let a VM go on that stands still for want of disk. */
+const STALL_MS = 1_000;
 
 /** A QEMU process that we started or adopted, through its control socket. */
 export class QemuProcess implements VmProcess {
@@ -20,6 +22,9 @@ export class QemuProcess implements VmProcess {
   readonly #qmp: Qmp;
   readonly #markExited: () => void;
   #detached = false;
+  #closed = false;
+  #paused = false;
+  #stalled = false;
 
   constructor(confinement: Confinement, identity: ProcessIdentity, qmp: Qmp) {
     this.#confinement = confinement;
@@ -30,23 +35,35 @@ export class QemuProcess implements VmProcess {
     this.#markExited = resolve;
     // The control socket closes when QEMU dies. One that closes it and lives on is of no more use.
     void qmp.closed.then(async () => {
+      this.#closed = true;
       if (this.#detached) return;
       await endProcess(identity);
       resolve();
     });
+    qmp.onEvent = (event, { action, nospace }) => {
+      if (event === 'BLOCK_IO_ERROR' && action === 'stop' && nospace === true) this.#stall();
+    };
+  }
+
+  get stalled(): boolean {
+    return this.#stalled;
   }
 
   async isPaused(signal: AbortSignal): Promise<boolean> {
-    const answer = await this.#execute('query-status', {}, signal);
-    return !(answer as { running?: boolean }).running;
+    const status = await this.#status(signal);
+    if (status === 'io-error') this.#stall();
+    else this.#paused = status !== 'running';
+    return this.#paused;
   }
 
   async pause(signal: AbortSignal): Promise<void> {
     await this.#execute('stop', {}, signal);
+    this.#paused = true;
   }
 
   async resume(signal: AbortSignal): Promise<void> {
     await this.#execute('cont', {}, signal);
+    this.#paused = false;
   }
 
   async growDisk(bytes: number, signal: AbortSignal): Promise<void> {
@@ -75,6 +92,32 @@ export class QemuProcess implements VmProcess {
   detach(): void {
     this.#detached = true;
     this.#qmp.close();
+  }
+
+  #stall(): void {
+    if (this.#stalled) return;
+    this.#stalled = true;
+    this.#waitForRoom().catch(() => {
+      // QEMU no longer answers. Its end is noticed elsewhere; if it lives on, its next write tells again.
+      this.#stalled = false;
+    });
+  }
+
+  /** Lets the VM try its write again and again, until it is done. */
+  async #waitForRoom(): Promise<void> {
+    while (!this.#closed) {
+      await sleep(STALL_MS, undefined, { ref: false });
+      if (this.#paused) continue;
+      const signal = AbortSignal.timeout(COMMAND_MS);
+      if ((await this.#status(signal)) !== 'io-error') break;
+      await this.#execute('cont', {}, signal);
+    }
+    this.#stalled = false;
+  }
+
+  async #status(signal: AbortSignal): Promise<string | undefined> {
+    const answer = await this.#execute('query-status', {}, signal);
+    return (answer as { status?: string }).status;
   }
 
   #execute(command: string, args: Readonly<Record<string, unknown>>, signal: AbortSignal) {

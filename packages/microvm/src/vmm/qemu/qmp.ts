@@ -26,6 +26,8 @@ interface Message {
 export class Qmp {
   /** Settles (never rejects) when QEMU closed the connection or we did. */
   readonly closed: Promise<void>;
+  /** Hears what QEMU tells without being asked. */
+  onEvent: (event: string, data: Readonly<Record<string, unknown>>) => void = () => undefined;
   readonly #socket: Socket;
   readonly #waiting = new Map<number, Waiting>();
   #nextId = 1;
@@ -96,6 +98,10 @@ export class Qmp {
     const message = parse(line);
     if (message === undefined) {
       this.#socket.destroy();
+      return;
+    }
+    if (message.event !== undefined) {
+      this.onEvent(message.event, message.data ?? {});
       return;
     }
     const waiting = message.id === undefined ? undefined : this.#waiting.get(message.id);
