@@ -4,7 +4,7 @@ import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { Access } from './access.ts';
-import { freePorts } from './free-ports.ts';
+import { environment } from './environment.ts';
 import {
   type CommandContext,
   hasEnded,
@@ -158,26 +158,4 @@ async function endAndClean(
   }
   const { exitCode, output } = await runSvc(context, ['down']);
   if (exitCode !== 0) console.error(`svc down ended with ${exitCode}:\n${output}`);
-}
-
-/** Nothing of the caller's own service settings but the cache of images, which are too slow to build for each test. */
-async function environment(
-  dataDir: string,
-  { env = {}, listenEverywhere = false }: StartServiceOptions,
-): Promise<NodeJS.ProcessEnv> {
-  const [control, runtime] = await freePorts(2);
-  const inherited = Object.entries(process.env).filter(
-    ([name]) =>
-      name === 'SVC_IMAGE_DIR' || !/^(SVC_|VITEST|NODE_OPTIONS$|NODE_ENV$|TEST$)/.test(name),
-  );
-  return {
-    ...Object.fromEntries(inherited),
-    SVC_DATA_DIR: dataDir,
-    SVC_LISTEN: `${listenEverywhere ? '0.0.0.0' : 'localhost'}:${control}`,
-    SVC_RUNTIME_LISTEN: `localhost:${runtime}`,
-    SVC_POOL: 'standard=1',
-    SVC_LIMIT_OTP_PER_EMAIL_PER_HOUR: '100000',
-    SVC_LIMIT_OTP_PER_IP_PER_HOUR: '100000',
-    ...env,
-  };
 }

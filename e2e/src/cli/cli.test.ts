@@ -1,0 +1,102 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Access } from '../support/access.ts';
+import { DetachedService } from '../support/detached-service.ts';
+
+let service: DetachedService;
+let files: string;
+
+beforeAll(async () => {
+  files = await mkdtemp(join(tmpdir(), 'svc-e2e-files-'));
+  service = await DetachedService.start();
+});
+afterAll(async () => {
+  await service?.[Symbol.asyncDispose]();
+  await rm(files, { recursive: true, force: true });
+});
+
+const svc = async (...args: string[]) => service.svc(...args);
+/** What a command printed that has to succeed. */
+const ok = async (...args: string[]) => {
+  const { exitCode, output } = await svc(...args);
+  expect(exitCode, `svc ${args.join(' ')}\n${output}`).toBe(0);
+  return output.trim();
+};
+
+test('a detached start shows a sandbox at work and returns', () => {
+  expect(service.startOutput).toContain('uname -sr → Linux');
+  expect(service.startOutput).toContain('6 * 7 = 42');
+  expect(service.startOutput).toContain('base_url');
+  expect(service.startOutput).toContain('is ready');
+});
+
+test('the status is all that a client needs', async () => {
+  const status = JSON.parse(await ok('status', '--json')) as Record<string, unknown>;
+  expect(status).toMatchObject({
+    state: 'ready',
+    data_dir: service.dataDir,
+    base_url: expect.stringMatching(/^https:\/\/localhost:\d+$/),
+    ca_file: expect.any(String),
+    version: expect.any(String),
+  });
+  expect(status.workers).toHaveLength(1);
+  expect(status.images).toContainEqual(
+    expect.objectContaining({ template: 'standard', ready: true }),
+  );
+  const access = new Access({
+    baseUrl: String(status.base_url),
+    caFile: String(status.ca_file),
+    dataDir: service.dataDir,
+  });
+  expect((await access.raw({ target: '/readyz' })).status).toBe(200);
+});
+
+test('a second start on the same data directory says so', async () => {
+  const { exitCode, output } = await svc('up', '--detach');
+  expect(exitCode).not.toBe(0);
+  expect(output).toMatch(/already/);
+});
+
+test('a sandbox is created, used and removed by commands', async () => {
+  const id = await ok('sandbox', 'create', '--idle-timeout', '15m', '--env', 'NAME=cli');
+  expect(id).toMatch(/^vm_[0-9a-f]{32}$/);
+  expect(await ok('sandbox', 'exec', id, '--', 'sh', '-c', 'echo "hello $NAME"')).toBe('hello cli');
+  const failing = await svc('sandbox', 'exec', id, 'echo out; echo err >&2; exit 7');
+  expect(failing.exitCode).toBe(7);
+  expect(failing.output).toContain('out');
+  expect(failing.output).toContain('err');
+
+  const [up, down] = [join(files, 'up'), join(files, 'down')];
+  await writeFile(up, 'carried');
+  await ok('sandbox', 'cp', up, `${id}:/tmp/`);
+  await ok('sandbox', 'cp', `${id}:/tmp/up`, down);
+  expect(await readFile(down, 'utf8')).toBe('carried');
+
+  expect(await ok('sandbox', 'list')).toContain(id);
+  await ok('sandbox', 'pause', id);
+  expect(JSON.parse(await ok('sandbox', 'get', id))).toMatchObject({ state: 'paused' });
+  await ok('sandbox', 'resume', id);
+  await ok('sandbox', 'rm', id);
+  expect(JSON.parse(await ok('sandbox', 'get', id))).toMatchObject({ state: 'destroyed' });
+});
+
+test('what goes wrong is named with its code, and the exit code tells', async () => {
+  const { exitCode, output } = await svc(
+    'sandbox',
+    'exec',
+    'vm_01a1fe515af17b63b66c37e535320d10',
+    'true',
+  );
+  expect(exitCode).not.toBe(0);
+  expect(output).toContain('sandbox_not_found');
+});
+
+test('down ends everything, and is content when nothing runs', async () => {
+  await ok('down');
+  const { exitCode, output } = await svc('status', '--json');
+  expect(exitCode).toBe(3);
+  expect(JSON.parse(output)).toMatchObject({ state: 'stopped', base_url: null });
+  await ok('down');
+});
