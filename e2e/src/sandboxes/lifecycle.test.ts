@@ -127,3 +127,27 @@ test('what needs a running sandbox answers 409 on one that has ended', async () 
     await expect(call(), name).rejects.toMatchObject({ code: 'sandbox_not_running', status: 409 });
   }
 });
+
+test('a create without a key whose caller leaves at any moment leaves no sandbox behind', async () => {
+  const { client, apiKey } = await shared.signUp();
+  for (const leaveAfterMs of [1, 20, 60, 150, 400]) {
+    const create = {
+      method: 'POST',
+      target: '/v1/sandboxes',
+      apiKey,
+      body: { template: 'standard', idle_timeout_seconds: 3600 },
+      signal: AbortSignal.timeout(leaveAfterMs),
+    };
+    const created = await shared.raw(create).then(
+      (answer) => answer.json<CreateSandboxResponse>().vm_id,
+      () => undefined,
+    );
+    // Fast enough to be done before: then it is the caller's.
+    if (created !== undefined) await client.sandboxes.delete(created);
+  }
+  await until('nothing is left', async () => {
+    const { sandboxes } = await client.sandboxes.list();
+    return sandboxes.every(({ state }) => state === 'destroyed');
+  });
+  await client.close();
+});

@@ -15,6 +15,8 @@ export interface RawRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** Anything but a string or bytes is sent as JSON. */
   readonly body?: unknown;
+  /** Closes the connection when it fires. */
+  readonly signal?: AbortSignal;
 }
 
 export interface RawAnswer {
@@ -38,7 +40,10 @@ export async function sendRaw(access: Access, raw: RawRequest): Promise<RawAnswe
       ...(raw.apiKey === undefined ? {} : { authorization: `Bearer ${raw.apiKey}` }),
       ...headers,
     },
-    signal: AbortSignal.timeout(DEADLINE_MS),
+    signal: AbortSignal.any([
+      AbortSignal.timeout(DEADLINE_MS),
+      ...(raw.signal === undefined ? [] : [raw.signal]),
+    ]),
   });
   const answered = once(request, 'response') as Promise<[IncomingMessage]>;
   request.end(body);
