@@ -83,6 +83,7 @@ async function bootAndFreeze(
       signal,
     );
     try {
+      await confinement.limit(vm.identity.pid);
       await warmUp(slot.host, sshKey, image.warmUp, onProgress, signal);
       onProgress('freezing it');
       await vm.freeze(signal);

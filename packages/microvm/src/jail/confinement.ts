@@ -12,6 +12,9 @@ export interface Confinement {
   readonly socketDirectory: string;
   /** The words that run a program confined: own user, network, root directory, no privileges. */
   command(program: string, args: readonly string[]): [string, string[]];
-  /** Puts a started process under the VM's resource limits. */
+  /**
+   * Puts a started VM process under its resource limits. Whoever starts it does so before the guest serves
+   * anybody; on older kernels, starting programs stands still meanwhile.
+   */
   limit(pid: number): Promise<void>;
 }

@@ -89,9 +89,8 @@ export class Jail {
   #command(slot: NetworkSlot, program: string, args: readonly string[]): [string, string[]] {
     const words = [
       `--net=/run/netns/${slot.netns}`,
+      `--root=${this.#root}`,
       '--',
-      'chroot',
-      this.#root,
       '/usr/bin/setpriv',
       `--reuid=${slot.uid}`,
       `--regid=${slot.uid}`,

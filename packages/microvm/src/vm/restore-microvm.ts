@@ -36,11 +36,14 @@ export async function restoreMicrovm(
     const rootfs = jail.imagePath(image.rootfsPath);
     const process = await vmm.restore({ ...shape, confinement, rootfs, snapshot }, signal);
     undo.push(() => process.kill());
+    // Until it has its identity the guest runs nothing but its own daemon, which waits for that.
+    const limited = confinement.limit(process.identity.pid);
+    undo.push(() => limited.catch(() => undefined));
     const identity = createIdentity(
       request.hostname ?? request.id.replaceAll('_', '-').slice(0, 63),
     );
     const channel = new GuestChannel({ host: slot.host, port: GUEST_LINK.guestPorts[1] });
-    await channel.identify(identity, sshKey.publicKey, signal);
+    await Promise.all([limited, channel.identify(identity, sshKey.publicKey, signal)]);
     if (diskMib > image.diskMib) {
       await process.growDisk(diskMib * MIB, signal);
       await channel.growRoot(signal);

@@ -21,8 +21,7 @@ export interface StartQemuOptions {
 }
 
 /**
- * Starts a confined QEMU in a session of its own, so that it outlives us, under its limits, and
- * connects to it.
+ * Starts a confined QEMU in a session of its own, so that it outlives us, and connects to it.
  *
  * @throws MicrovmError `boot_failed` with QEMU's own words when it ends at once
  */
@@ -53,10 +52,8 @@ export async function startQemu(
   const pid = child.pid ?? 0;
   try {
     const either = AbortSignal.any([signal, ended.signal]);
-    // It starts meanwhile; its guest does not run before all of this is done.
     const [qmp] = await Promise.all([
       Qmp.open(join(confinement.socketDirectory, 'qmp'), either),
-      confinement.limit(pid),
       writeFile(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE)),
     ]);
     const identity = await identityOf(pid);
