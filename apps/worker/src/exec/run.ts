@@ -37,7 +37,7 @@ export async function runCommand(
     const timeout = timeoutSignal(request.timeout_seconds);
     const stop = AbortSignal.any([caller, sandbox.signal, timeout]);
     const finished = vm.exec({ ...commandOf(request, onOutput), mergeOutput }, stop);
-    const exitCode = await settle(finished, stop);
+    const exitCode = await settle(finished, stop, sandbox.signal);
     const duration_ms = Math.round(performance.now() - start);
     if (exitCode !== undefined) return { exit_code: exitCode, duration_ms };
     caller.throwIfAborted();
@@ -56,6 +56,7 @@ export async function runCommand(
 async function settle(
   finished: Promise<{ exitCode: number }>,
   stop: AbortSignal,
+  ended: AbortSignal,
 ): Promise<number | undefined> {
   const stopped = Promise.withResolvers<undefined>();
   const onStop = () => stopped.resolve(undefined);
@@ -64,7 +65,8 @@ async function settle(
   try {
     const first = await Promise.race([finished, stopped.promise]);
     if (first !== undefined) return first.exitCode;
-    await settledWithin(finished, KILL_CONFIRM_MS);
+    // With its machine gone, nothing is left of the command that could be confirmed.
+    if (!ended.aborted) await settledWithin(finished, KILL_CONFIRM_MS);
     return undefined;
   } catch (error) {
     if (stop.aborted) return undefined;
