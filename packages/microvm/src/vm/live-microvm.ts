@@ -49,7 +49,8 @@ export class LiveMicrovm implements Microvm {
   readonly #oneAtATime = pLimit(1);
   #record: VmRecord;
   #destroying: Promise<void> | undefined;
-  #exited = false;
+  /** Aborts when the VM process is gone: nothing answers any more. */
+  readonly #gone = new AbortController();
   #ended = false;
   readonly #markReleased: () => void;
 
@@ -69,7 +70,7 @@ export class LiveMicrovm implements Microvm {
     this.released = promise;
     this.#markReleased = resolve;
     this.exited = options.process.exited.then(() => {
-      this.#exited = true;
+      this.#gone.abort(new MicrovmError('vm_gone', 'the sandbox has ended'));
       this.#closeChannels();
       return { reason: this.#destroying === undefined ? 'the VM process ended' : 'destroyed' };
     });
@@ -158,13 +159,13 @@ export class LiveMicrovm implements Microvm {
       this.#assertLives();
       if (!this.paused) return;
       await wrap('resume_failed', () => this.#options.process.resume(signal));
-      // Its clock stood still meanwhile. A guest that cannot even set it stays paused.
-      await wrap('resume_failed', () =>
-        this.#channel.setClock(AbortSignal.timeout(UPDATE_MS)),
-      ).catch(async (error: unknown) => {
+      try {
+        await wrap('resume_failed', () => this.#catchUp(signal));
+      } catch (error) {
+        if (this.#gone.signal.aborted) throw error;
         await this.#options.process.pause(AbortSignal.timeout(UPDATE_MS));
         throw error;
-      });
+      }
       this.paused = false;
     });
   }
@@ -224,13 +225,19 @@ export class LiveMicrovm implements Microvm {
     }
   }
 
+  /** Sets the guest's clock, which stood still. A guest that cannot even do that has not been resumed. */
+  async #catchUp(signal: AbortSignal): Promise<void> {
+    const ends = [signal, this.#gone.signal, AbortSignal.timeout(UPDATE_MS)];
+    await this.#channel.setClock(AbortSignal.any(ends));
+  }
+
   #assertMoves(): void {
     this.#assertLives();
     if (this.#options.process.stalled) throw hostDiskFull();
   }
 
   #assertLives(): void {
-    if (this.#exited || this.#ended || this.#destroying !== undefined) {
+    if (this.#gone.signal.aborted || this.#ended || this.#destroying !== undefined) {
       throw new MicrovmError('vm_gone', 'the sandbox has ended');
     }
   }
