@@ -1,10 +1,14 @@
 import { createHttpServer, type HttpServer, type HttpServerOptions } from '@svc/service-kit';
 import { describeRoutes } from './openapi/document.ts';
+import { apiKeyRoutes } from './routes/api-keys/index.ts';
+import { auditRoutes } from './routes/audit/index.ts';
+import { authRoutes } from './routes/auth/index.ts';
 import { internalRoutes } from './routes/internal/index.ts';
 import { operationRoutes } from './routes/operations/index.ts';
 import { sandboxRoutes } from './routes/sandboxes/index.ts';
+import { tenantKeyRoutes } from './routes/tenant-keys/index.ts';
 import { tenantRoutes } from './routes/tenants/index.ts';
-import type { Services } from './services.ts';
+import type { Route, Services } from './services.ts';
 
 /** What the server is besides its routes. */
 export interface AppOptions extends HttpServerOptions {
@@ -14,6 +18,17 @@ export interface AppOptions extends HttpServerOptions {
   readonly prepare?: (app: HttpServer) => void;
 }
 
+/** Every route that customers may call. */
+export const publicRoutes: readonly Route[] = [
+  ...authRoutes,
+  ...tenantRoutes,
+  ...tenantKeyRoutes,
+  ...apiKeyRoutes,
+  ...auditRoutes,
+  ...sandboxRoutes,
+  ...operationRoutes,
+];
+
 /** The control plane's HTTP server, with every route, not yet listening. */
 export async function createApp(options: AppOptions, services: Services): Promise<HttpServer> {
   const app = createHttpServer(options);
@@ -21,7 +36,7 @@ export async function createApp(options: AppOptions, services: Services): Promis
   app.decorateRequest('workerId', undefined);
   options.prepare?.(app);
   await describeRoutes(app, options);
-  for (const route of [...tenantRoutes, ...sandboxRoutes, ...operationRoutes, ...internalRoutes]) {
+  for (const route of [...publicRoutes, ...internalRoutes]) {
     route(app, services);
   }
   return app;

@@ -1,6 +1,8 @@
 import type { HttpServer } from '@svc/service-kit';
+import type { AuditTrail } from './audit/audit-trail.ts';
 import type { Authenticators } from './auth/authenticators.ts';
 import type { WorkerAuthenticator } from './auth/worker-authenticator.ts';
+import type { ApiKeys } from './keys/api-keys.ts';
 import type { Reconciler } from './reconcile/reconciler.ts';
 import type { SandboxCreator } from './sandboxes/create.ts';
 import type { SandboxDeleter } from './sandboxes/delete.ts';
@@ -14,6 +16,8 @@ export interface Services {
   readonly auth: Authenticators;
   readonly workerAuth: WorkerAuthenticator;
   readonly tenants: Tenants;
+  readonly apiKeys: ApiKeys;
+  readonly audit: AuditTrail;
   readonly creator: SandboxCreator;
   readonly reader: SandboxReader;
   readonly lister: SandboxLister;

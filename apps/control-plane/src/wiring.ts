@@ -10,10 +10,13 @@ import {
 } from '@svc/service-kit';
 import type { Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
+import { AuditTrail } from './audit/audit-trail.ts';
 import { AccountTokens } from './auth/account-tokens.ts';
 import { createAuthenticators } from './auth/authenticators.ts';
+import { SigningKeys } from './auth/signing-keys.ts';
 import { createWorkerAuthenticator } from './auth/worker-authenticator.ts';
 import { EgressPolicy } from './egress/egress-policy.ts';
+import { ApiKeys } from './keys/api-keys.ts';
 import { Reconciler } from './reconcile/reconciler.ts';
 import { SandboxCreator } from './sandboxes/create.ts';
 import { SandboxDeleter } from './sandboxes/delete.ts';
@@ -43,7 +46,10 @@ export interface Parts {
 /** Puts the services together. */
 export async function createServices(parts: Parts): Promise<Services> {
   const { config, clusterSecret, logger, store } = parts;
-  const accountTokens = await AccountTokens.open(join(config.dataDir, 'keys', 'account-jwt.json'));
+  const sealingKey = deriveKey(clusterSecret, 'svc account signing keys v1');
+  const tokens = new AccountTokens(new SigningKeys(store.signingKeys, sealingKey));
+  const audit = new AuditTrail(store.audit, logger);
+  const apiKeys = new ApiKeys(store, audit);
   const mint = createTokenMinter(clusterSecret, CONTROL_PLANE_NAME);
   const client = new WorkerClient(parts.connections, mint);
   const fleet = new Fleet((workerId) => store.workers.find(workerId), client);
@@ -56,9 +62,11 @@ export async function createServices(parts: Parts): Promise<Services> {
   });
   const egress = new EgressPolicy(config.egressAllowHosts);
   return {
-    auth: createAuthenticators(store, accountTokens),
+    auth: createAuthenticators(store, tokens),
     workerAuth: createWorkerAuthenticator(createTokenVerifier(clusterSecret, CONTROL_PLANE_NAME)),
-    tenants: new Tenants(store, codes, accountTokens),
+    tenants: new Tenants({ tenants: store.tenants, codes, tokens, keys: apiKeys, audit }),
+    apiKeys,
+    audit,
     creator: new SandboxCreator(store, new SandboxStarter(store, fleet), egress),
     reader: new SandboxReader(store),
     lister: new SandboxLister(store, fleet),

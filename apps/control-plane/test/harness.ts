@@ -26,6 +26,8 @@ export interface Call {
   readonly raw?: NonNullable<RequestInit['body']>;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
+  /** Which control plane to call; by default the harness's own. */
+  readonly plane?: ControlPlane;
 }
 
 /** A control plane on a database of its own, for the tests of one file. Every answer is checked against its document. */
@@ -34,6 +36,8 @@ export class Harness implements AsyncDisposable {
   readonly dataDir: string;
   readonly sql: pg.Client;
   plane: ControlPlane;
+  /** Every line of the log, as JSON. */
+  readonly logLines: string[];
   readonly workers: WorkerDouble[] = [];
   readonly #environment: Record<string, string>;
   #check: OpenapiCheck | undefined;
@@ -45,7 +49,9 @@ export class Harness implements AsyncDisposable {
     sql: pg.Client,
     plane: ControlPlane,
     environment: Record<string, string>,
+    logLines: string[],
   ) {
+    this.logLines = logLines;
     this.postgres = postgres;
     this.dataDir = dataDir;
     this.sql = sql;
@@ -60,13 +66,20 @@ export class Harness implements AsyncDisposable {
     sql.on('error', () => undefined);
     await sql.connect();
     const all = { SVC_LIMIT_OTP_PER_IP_PER_HOUR: '1000', ...environment };
-    const plane = await startPlane(postgres, dataDir, all);
-    return new Harness(postgres, dataDir, sql, plane, all);
+    const logLines: string[] = [];
+    const plane = await startPlane(postgres, dataDir, all, logLines);
+    return new Harness(postgres, dataDir, sql, plane, all, logLines);
   }
 
   async restart(): Promise<void> {
     await this.plane.close();
-    this.plane = await startPlane(this.postgres, this.dataDir, this.#environment);
+    this.plane = await this.startAnother();
+  }
+
+  /** One more control plane on the same database; the caller closes it. */
+  async startAnother(environment: Record<string, string> = {}): Promise<ControlPlane> {
+    const all = { ...this.#environment, ...environment };
+    return startPlane(this.postgres, this.dataDir, all, this.logLines);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -96,7 +109,7 @@ export class Harness implements AsyncDisposable {
   }
 
   async call(method: string, path: string, call: Call = {}): Promise<Answer> {
-    const response = await fetch(this.plane.url + path, {
+    const response = await fetch((call.plane ?? this.plane).url + path, {
       method,
       headers: {
         ...(call.key === undefined ? {} : { authorization: `Bearer ${call.key}` }),
@@ -153,6 +166,21 @@ export class Harness implements AsyncDisposable {
     throw new Error(`no mail to ${email}`);
   }
 
+  /** Every value of every text and binary column of the database, as one string. */
+  async dump(): Promise<string> {
+    const tables = await this.sql.query<{ name: string }>(
+      "select quote_ident(table_name) as name from information_schema.tables where table_schema = 'public'",
+    );
+    const parts: string[] = [];
+    for (const { name } of tables.rows) {
+      const { rows } = await this.sql.query<Record<string, unknown>>(`select * from ${name}`);
+      for (const value of rows.flatMap(Object.values)) {
+        parts.push(Buffer.isBuffer(value) ? value.toString('latin1') : JSON.stringify(value));
+      }
+    }
+    return parts.join('\n');
+  }
+
   async create(key: string, json: object = {}): Promise<string> {
     const answer = await this.call('POST', '/v1/sandboxes', {
       key,
@@ -167,6 +195,7 @@ async function startPlane(
   postgres: TestPostgres,
   dataDir: string,
   environment: Record<string, string>,
+  logLines: string[],
 ): Promise<ControlPlane> {
   return startControlPlane({
     config: loadConfig({
@@ -175,7 +204,11 @@ async function startPlane(
       SVC_LISTEN: '127.0.0.1:0',
       ...environment,
     }),
-    logger: createLogger({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }),
+    logger: createLogger({
+      level: process.env.TEST_LOG_LEVEL ?? 'debug',
+      pretty: false,
+      destination: { write: (line) => void logLines.push(line) },
+    }),
     clusterSecret: CLUSTER_SECRET,
     database: { url: postgres.url, close: async () => undefined },
   });

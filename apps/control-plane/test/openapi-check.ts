@@ -37,6 +37,7 @@ export class OpenapiCheck {
       return status === 405 ? undefined : `${method} ${path} is not documented`;
     const response = (operation.responses as Json)[status] as Json | undefined;
     if (response === undefined) return `${method} ${path}: status ${status} is not documented`;
+    if (response.content === undefined && body === '' && type === '') return undefined;
     const mediaType = type.split(';')[0] ?? '';
     const media = (response.content as Json | undefined)?.[mediaType];
     if (media === undefined) return `${method} ${path}: ${status} ${mediaType} is not documented`;

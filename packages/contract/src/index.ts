@@ -3,7 +3,7 @@
  * Imports nothing of the service, runs in Node and in a browser.
  *
  * - `errors/`     the one catalogue of error codes, the problem body, {@link ServiceError}
- * - `sandboxes/`, `accounts/`  public routes, one file a resource or operation
+ * - `sandboxes/`, `accounts/`, `secrets/`, `catalogue/`  public routes, one file a resource or operation
  * - `internal/`   between control plane and workers
  * - `limits`, `states`, `ids`, `paths`, `templates`, `agents`, `reserved-keys`  rules that several pieces share
  *
@@ -13,6 +13,7 @@
 export type { Static } from 'typebox';
 export * from './accounts/index.ts';
 export * from './agents.ts';
+export * from './catalogue/index.ts';
 export * from './errors/catalogue.ts';
 export * from './errors/problem.ts';
 export * from './errors/service-error.ts';
@@ -23,5 +24,6 @@ export * from './paths.ts';
 export * from './reserved-keys.ts';
 export * from './sandboxes/index.ts';
 export * from './schema.ts';
+export * from './secrets/index.ts';
 export * from './states.ts';
 export * from './templates.ts';

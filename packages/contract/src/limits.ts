@@ -55,6 +55,11 @@ export const LIMITS = {
   /** Of UTF-8, for each value. */
   secretValueBytes: 65_536,
 
+  apiKeyNameChars: 64,
+
+  pageDefault: 20,
+  pageMax: 100,
+
   emailChars: 254,
   otpDigits: 6,
   otpSeconds: 600,

@@ -7,9 +7,10 @@ export {
   type EmbeddedPostgresOptions,
 } from './embedded/embedded-postgres.ts';
 export type { ApiKeyOwner } from './repositories/api-keys.ts';
-export type { AuditRecord } from './repositories/audit.ts';
+export type { AuditPage, AuditRecord } from './repositories/audit.ts';
 export type { IdempotencyClaim, IdempotencyId } from './repositories/idempotency.ts';
 export type { OtpRequest } from './repositories/otp.ts';
+export type { BudgetRequest, BudgetState } from './repositories/request-budgets.ts';
 export type {
   Ending,
   LedgerEntry,
@@ -18,5 +19,15 @@ export type {
   PlacementRequest,
   PlacementRules,
 } from './repositories/sandboxes/index.ts';
-export type { IdempotentResponse, SandboxRow, TenantRow, WorkerRow } from './schema.ts';
+export type { NewBundle, SealedBundle, WrappedKeyRow } from './repositories/secret-bundles.ts';
+export type {
+  ApiKeyRow,
+  AuditRow,
+  IdempotentResponse,
+  SandboxRow,
+  SecretBundleRow,
+  SigningKeyRow,
+  TenantRow,
+  WorkerRow,
+} from './schema.ts';
 export { openStore, type Store, type StoreOptions } from './store.ts';

@@ -1,4 +1,4 @@
-import type { EndReason, SandboxState, WorkerTemplate } from '@svc/contract';
+import type { AuditEvent, EndReason, SandboxState, WorkerTemplate } from '@svc/contract';
 import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely';
 
 /** The tables of the ledger, as the migrations make them. */
@@ -11,6 +11,10 @@ export interface Schema {
   readonly sandboxes: SandboxesTable;
   readonly idempotency_keys: IdempotencyKeysTable;
   readonly audit_records: AuditRecordsTable;
+  readonly signing_keys: SigningKeysTable;
+  readonly master_keys: MasterKeysTable;
+  readonly secret_bundles: SecretBundlesTable;
+  readonly request_budgets: RequestBudgetsTable;
 }
 
 type CreatedAt = ColumnType<Date, Date | undefined, never>;
@@ -30,6 +34,9 @@ interface ApiKeysTable {
   /** SHA-256 of the whole key. */
   secret_hash: Buffer;
   prefix: string;
+  name: string | null;
+  /** Up to a minute behind. */
+  last_used_at: Date | null;
   revoked_at: Date | null;
   created_at: CreatedAt;
 }
@@ -121,14 +128,50 @@ export interface IdempotentResponse {
 
 interface AuditRecordsTable {
   id: Generated<string>;
-  event: string;
+  event: AuditEvent;
   tenant_id: string | null;
   details: JSONColumnType<Record<string, unknown>, string, never>;
   created_at: CreatedAt;
 }
 
+interface SigningKeysTable {
+  kid: string;
+  sealed: Buffer;
+  created_at: CreatedAt;
+}
+
+interface MasterKeysTable {
+  key_id: string;
+  current: boolean;
+  created_at: CreatedAt;
+}
+
+interface SecretBundlesTable {
+  tenant_id: string;
+  name: string;
+  key_names: string[];
+  sealed_values: Buffer;
+  /** The data key of the values, wrapped by the master key. */
+  wrapped_key: Buffer;
+  master_key_id: string;
+  /** Rises with every rotation. */
+  version: Generated<number>;
+  created_at: CreatedAt;
+  last_rotated_at: Date | null;
+}
+
+interface RequestBudgetsTable {
+  budget: string;
+  tenant_id: string;
+  used: number;
+  window_ends_at: Date;
+}
+
 export type TenantRow = Selectable<TenantsTable>;
 export type ApiKeyRow = Selectable<ApiKeysTable>;
+export type AuditRow = Selectable<AuditRecordsTable>;
+export type SigningKeyRow = Selectable<SigningKeysTable>;
+export type SecretBundleRow = Selectable<SecretBundlesTable>;
 export type WorkerRow = Selectable<WorkersTable>;
 export type SandboxRow = Selectable<SandboxesTable>;
 export type NewApiKey = Insertable<ApiKeysTable>;

@@ -4,8 +4,12 @@ import { type Deadlines, MIGRATION_DEADLINES, openPool, REQUEST_DEADLINES } from
 import { ApiKeyRepository } from './repositories/api-keys.ts';
 import { AuditRepository } from './repositories/audit.ts';
 import { IdempotencyRepository } from './repositories/idempotency.ts';
+import { MasterKeyRepository } from './repositories/master-keys.ts';
 import { OtpRepository } from './repositories/otp.ts';
+import { RequestBudgetRepository } from './repositories/request-budgets.ts';
 import { type PlacementRules, SandboxRepository } from './repositories/sandboxes/index.ts';
+import { SecretBundleRepository } from './repositories/secret-bundles.ts';
+import { SigningKeyRepository } from './repositories/signing-keys.ts';
 import { TenantRepository } from './repositories/tenants.ts';
 import { WorkerRepository } from './repositories/workers.ts';
 import type { Schema } from './schema.ts';
@@ -28,6 +32,10 @@ export interface Store {
   readonly workers: WorkerRepository;
   readonly idempotency: IdempotencyRepository;
   readonly audit: AuditRepository;
+  readonly signingKeys: SigningKeyRepository;
+  readonly masterKeys: MasterKeyRepository;
+  readonly secretBundles: SecretBundleRepository;
+  readonly requestBudgets: RequestBudgetRepository;
   /** Settles when the database answers. @throws ServiceError `database_unavailable` */
   ping(): Promise<void>;
   /** Closes every connection. */
@@ -49,6 +57,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     workers: new WorkerRepository(db),
     idempotency: new IdempotencyRepository(db),
     audit: new AuditRepository(db),
+    signingKeys: new SigningKeyRepository(db),
+    masterKeys: new MasterKeyRepository(db),
+    secretBundles: new SecretBundleRepository(db),
+    requestBudgets: new RequestBudgetRepository(db),
     ping: async () => {
       await sql`select 1`.execute(db);
     },

@@ -13,6 +13,7 @@ type RequestHook = (request: FastifyRequest) => Promise<void>;
  */
 export interface Authenticators {
   readonly apiKey: RequestHook;
+  readonly account: RequestHook;
   readonly apiKeyOrAccount: RequestHook;
 }
 
@@ -22,14 +23,20 @@ export function createAuthenticators(store: Store, accounts: AccountTokens): Aut
       ? await store.apiKeys.findOwner(credential)
       : undefined;
     if (owner === undefined) throw new ServiceError('unauthorized');
-    return { tenantId: owner.tenantId };
+    return owner;
   };
-  const byEither = async (credential: string): Promise<Caller> =>
-    looksLikeApiKey(credential)
-      ? byApiKey(credential)
-      : { tenantId: await accounts.verify(credential) };
+  const byAccount = async (credential: string): Promise<Caller> => {
+    if (looksLikeApiKey(credential)) throw new ServiceError('unauthorized');
+    return { tenantId: await accounts.verify(credential) };
+  };
+  const byEither = (credential: string): Promise<Caller> =>
+    looksLikeApiKey(credential) ? byApiKey(credential) : byAccount(credential);
 
-  return { apiKey: setCaller(byApiKey), apiKeyOrAccount: setCaller(byEither) };
+  return {
+    apiKey: setCaller(byApiKey),
+    account: setCaller(byAccount),
+    apiKeyOrAccount: setCaller(byEither),
+  };
 }
 
 function setCaller(authenticate: (credential: string) => Promise<Caller>): RequestHook {

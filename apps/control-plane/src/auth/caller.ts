@@ -4,6 +4,8 @@ import type { FastifyRequest } from 'fastify';
 /** Who a request comes from, once its credential was found good. */
 export interface Caller {
   readonly tenantId: string;
+  /** The API key that the request carries; undefined when it carries an account token. */
+  readonly keyId?: string;
 }
 
 declare module 'fastify' {

@@ -6,6 +6,8 @@ import { SECURITY_SCHEMES } from './security.ts';
 const DESCRIPTION =
   'Computers for AI agents: isolated micro-VM sandboxes behind a small API. Errors are RFC 9457 problem details; match on `code`.';
 
+const TAGS = ['Tenants', 'Sign-in', 'API keys', 'Audit', 'Sandboxes', 'Files', 'Operations'];
+
 /** Collects the routes added after this into one OpenAPI 3.1 document, `app.swagger()`. */
 export async function describeRoutes(
   app: HttpServer,
@@ -16,7 +18,7 @@ export async function describeRoutes(
       openapi: '3.1.0',
       info: { title: 'svc', version: options.version, description: DESCRIPTION },
       servers: [{ url: options.baseUrl }],
-      tags: ['Tenants', 'Sandboxes', 'Files', 'Operations'].map((name) => ({ name })),
+      tags: TAGS.map((name) => ({ name })),
       components: { securitySchemes: { ...SECURITY_SCHEMES } },
     },
     transformObject: (document) =>

@@ -5,6 +5,14 @@ const EVERYWHERE = ['shutting_down', 'internal_error'] as const satisfies ErrorC
 /** Codes of every route that needs a credential: looking it up takes the database. */
 const AUTHENTICATED = ['unauthorized', 'database_unavailable'] as const satisfies ErrorCode[];
 
+/** Codes of every route that takes a JSON body. */
+export const BODY_PROBLEMS = [
+  'invalid_json',
+  'validation_failed',
+  'payload_too_large',
+  'unsupported_media_type',
+] as const satisfies ErrorCode[];
+
 interface ProblemResponse {
   readonly description: string;
   readonly content: Readonly<
@@ -32,3 +40,6 @@ function problemResponse(codes: readonly ErrorCode[]): ProblemResponse {
     content: { [PROBLEM_MEDIA_TYPE]: { schema: Problem } },
   };
 }
+
+/** Response schema of a success that has no body. */
+export const NO_CONTENT = { description: 'Done.', type: 'null' } as const;

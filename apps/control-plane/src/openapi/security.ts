@@ -10,6 +10,7 @@ export const SECURITY_SCHEMES = {
 } as const;
 
 export const BY_API_KEY: { [scheme: string]: readonly string[] }[] = [{ apiKey: [] }];
+export const BY_ACCOUNT: { [scheme: string]: readonly string[] }[] = [{ accountToken: [] }];
 export const BY_API_KEY_OR_ACCOUNT: { [scheme: string]: readonly string[] }[] = [
   { apiKey: [] },
   { accountToken: [] },

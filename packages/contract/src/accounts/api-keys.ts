@@ -2,43 +2,74 @@
 
 import { type Static, Type } from 'typebox';
 import { KeyId } from '../ids.ts';
-import { Timestamp } from '../schema.ts';
+import { LIMITS } from '../limits.ts';
+import { OPTIONAL_BODY_KEYWORD, Timestamp } from '../schema.ts';
 
 const PlanTier = Type.String({ examples: ['free'] });
 const Prefix = Type.String({ description: 'Leading characters of the key.' });
+/** Printable, so that a listing shows what is there. */
+const KeyName = Type.String({
+  minLength: 1,
+  maxLength: LIMITS.apiKeyNameChars,
+  pattern: '^[^\\p{C}]+$',
+  description: 'What the key is for, in the words of whoever made it.',
+  examples: ['ci'],
+});
 
 export const ApiKeyRecord = Type.Object(
   {
     key_id: KeyId,
+    name: Type.Optional(KeyName),
     prefix: Prefix,
     plan_tier: PlanTier,
     revoked: Type.Boolean(),
     created_at: Timestamp,
+    last_used_at: Type.Optional({
+      ...Timestamp,
+      description: 'Last use, up to a minute late; absent before the first.',
+    }),
   },
   { title: 'ApiKey' },
 );
 export type ApiKeyRecord = Static<typeof ApiKeyRecord>;
 
+/** Both creating routes take this body, or none. */
+export const CreateApiKeyRequest = Type.Object(
+  { name: Type.Optional(KeyName) },
+  { [OPTIONAL_BODY_KEYWORD]: true },
+);
+export type CreateApiKeyRequest = Static<typeof CreateApiKeyRequest>;
+
+/** Any text: an id that names no key of the caller is 404, whatever its form. */
+export const ApiKeyParams = Type.Object({ key_id: KeyId });
+/** The same where the route calls it `id`. */
+export const ApiKeyIdParams = Type.Object({ id: KeyId });
+
 /** A new key of the tenant routes: `svc_` and 64 hex digits. */
 export const tenantKeyFields = {
   key_id: KeyId,
+  name: Type.Optional(KeyName),
   prefix: Prefix,
   api_key: Type.String({ description: 'The full secret. Returned here and never again.' }),
   plan_tier: PlanTier,
   created_at: Timestamp,
 };
-export const CreateTenantKeyResponse = Type.Object(tenantKeyFields);
+export const CreateTenantKeyResponse = Type.Object(tenantKeyFields, { title: 'NewTenantKey' });
 export type CreateTenantKeyResponse = Static<typeof CreateTenantKeyResponse>;
 
 export const ListTenantKeysResponse = Type.Object({ keys: Type.Array(ApiKeyRecord) });
 export type ListTenantKeysResponse = Static<typeof ListTenantKeysResponse>;
 
 /** A new key of `/v1/api-keys`: `svc_live_` and 43 base62 characters. */
-export const CreateApiKeyResponse = Type.Object({
-  key_id: KeyId,
-  key: Type.String({ description: 'The full secret. Returned here and never again.' }),
-  prefix: Prefix,
-});
+export const CreateApiKeyResponse = Type.Object(
+  {
+    key_id: KeyId,
+    key: Type.String({ description: 'The full secret. Returned here and never again.' }),
+    prefix: Prefix,
+    name: Type.Optional(KeyName),
+  },
+  { title: 'NewApiKey' },
+);
 export type CreateApiKeyResponse = Static<typeof CreateApiKeyResponse>;
 
 export const ListApiKeysResponse = Type.Object({ api_keys: Type.Array(ApiKeyRecord) });

@@ -13,6 +13,7 @@ interface OwnerRow {
   secret_hash: Buffer;
   key_id: string;
   tenant_id: string;
+  stale: boolean;
 }
 
 /** API keys. Only the SHA-256 of a key is kept: 256 random bits need no slow hash. */
@@ -35,6 +36,7 @@ export class ApiKeyRepository {
     tenantId: string;
     secret: string;
     prefix: string;
+    name?: string | undefined;
   }): Promise<ApiKeyRow> {
     return this.#db
       .insertInto('api_keys')
@@ -43,16 +45,47 @@ export class ApiKeyRepository {
         tenant_id: key.tenantId,
         secret_hash: hashSecret(key.secret),
         prefix: key.prefix,
+        name: key.name ?? null,
       })
       .returningAll()
       .executeTakeFirstOrThrow();
   }
 
+  /** Every key of a tenant, revoked ones too, newest first. */
+  async list(tenantId: string): Promise<ApiKeyRow[]> {
+    return this.#db
+      .selectFrom('api_keys')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .orderBy('created_at', 'desc')
+      .orderBy('key_id', 'desc')
+      .execute();
+  }
+
+  /** Ends a key for good. Answers whether it ended now, had ended before, or is none of this tenant's. */
+  async revoke(tenantId: string, keyId: string): Promise<'revoked' | 'was_revoked' | 'unknown'> {
+    const { rows } = await sql<{ now: boolean }>`
+      with found as (
+        select key_id, revoked_at from api_keys
+        where tenant_id = ${tenantId} and key_id = ${keyId} for update
+      ), ended as (
+        update api_keys set revoked_at = now()
+        where key_id in (select key_id from found where revoked_at is null)
+      )
+      select revoked_at is null as now from found`.execute(this.#db);
+    const [found] = rows;
+    if (found === undefined) return 'unknown';
+    return found.now ? 'revoked' : 'was_revoked';
+  }
+
   async #loadOwners(hashes: readonly string[]): Promise<(ApiKeyOwner | undefined)[]> {
     const wanted = hashes.map((hash) => Buffer.from(hash, 'hex'));
     const { rows } = await sql<OwnerRow>`
-      select secret_hash, key_id, tenant_id from api_keys
+      select secret_hash, key_id, tenant_id,
+        last_used_at is null or last_used_at < now() - interval '1 minute' as stale
+      from api_keys
       where secret_hash = any(${wanted}::bytea[]) and revoked_at is null`.execute(this.#db);
+    await this.#noteUse(rows.filter((row) => row.stale).map((row) => row.key_id));
     const owners = new Map(
       rows.map((row) => [
         row.secret_hash.toString('hex'),
@@ -60,6 +93,16 @@ export class ApiKeyRepository {
       ]),
     );
     return hashes.map((hash) => owners.get(hash));
+  }
+
+  /** Once a minute for each key; a row that another control plane holds is being noted there. */
+  async #noteUse(keyIds: readonly string[]): Promise<void> {
+    if (keyIds.length === 0) return;
+    await sql`
+      update api_keys set last_used_at = now() where key_id in
+        (select key_id from api_keys where key_id = any(${keyIds}::text[]) for update skip locked)`.execute(
+      this.#db,
+    );
   }
 }
 

@@ -1,15 +1,21 @@
+import type { AuditEvent } from '@svc/contract';
 import type { Kysely } from 'kysely';
-import type { Schema } from '../schema.ts';
+import type { AuditRow, Schema } from '../schema.ts';
 
 /** Something that happened and must stay on record. */
 export interface AuditRecord {
   readonly event: AuditEvent;
-  readonly tenantId?: string;
+  readonly tenantId?: string | undefined;
   /** Facts worth keeping; never a secret. */
-  readonly details?: Record<string, unknown>;
+  readonly details?: Readonly<Record<string, unknown>>;
 }
 
-export type AuditEvent = 'login_succeeded' | 'login_failed' | 'api_key_created';
+/** A page of a tenant's records. */
+export interface AuditPage {
+  readonly limit: number;
+  /** Only records older than this one. */
+  readonly before?: string | undefined;
+}
 
 /** The audit trail. It only grows. */
 export class AuditRepository {
@@ -28,5 +34,17 @@ export class AuditRepository {
         details: JSON.stringify(record.details ?? {}),
       })
       .execute();
+  }
+
+  /** Records of one tenant, newest first. */
+  async list(tenantId: string, { limit, before }: AuditPage): Promise<AuditRow[]> {
+    let query = this.#db
+      .selectFrom('audit_records')
+      .selectAll()
+      .where('tenant_id', '=', tenantId)
+      .orderBy('id', 'desc')
+      .limit(limit);
+    if (before !== undefined) query = query.where('id', '<', before);
+    return query.execute();
   }
 }

@@ -23,6 +23,11 @@ export class TenantRepository {
       .executeTakeFirstOrThrow();
   }
 
+  /** The tenant of this address, if it has one. */
+  async findByEmail(email: string): Promise<TenantRow | undefined> {
+    return this.#db.selectFrom('tenants').selectAll().where('email', '=', email).executeTakeFirst();
+  }
+
   async find(tenantId: string): Promise<TenantRow | undefined> {
     return this.#db
       .selectFrom('tenants')

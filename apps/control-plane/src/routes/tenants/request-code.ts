@@ -1,6 +1,7 @@
 import { MessageResponse, RequestCodeRequest } from '@svc/contract';
 import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
+import { CODE_ON_ITS_WAY, CODE_REQUEST_PROBLEMS } from '../auth/problems.ts';
 
 /** `POST /v1/tenants`: sends a one-time code; the answer never tells whether the account exists. */
 export const requestCode: Route = (app, { tenants }) => {
@@ -14,23 +15,13 @@ export const requestCode: Route = (app, { tenants }) => {
         body: RequestCodeRequest,
         response: {
           200: MessageResponse,
-          ...problems(
-            'invalid_json',
-            'validation_failed',
-            'email_invalid',
-            'payload_too_large',
-            'unsupported_media_type',
-            'otp_rate_limited',
-            'ip_rate_limited',
-            'email_send_failed',
-            'database_unavailable',
-          ),
+          ...problems(...CODE_REQUEST_PROBLEMS),
         },
       },
     },
     async (request) => {
       await tenants.requestCode(request.body.email, request.ip);
-      return { message: 'If the address can receive mail, a code is on its way.' };
+      return { message: CODE_ON_ITS_WAY };
     },
   );
 };

@@ -1,6 +1,7 @@
 import { VerifyCodeRequest, VerifyTenantResponse } from '@svc/contract';
 import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
+import { VERIFY_PROBLEMS } from '../auth/problems.ts';
 
 /** `POST /v1/tenants/verify`: turns a code into an account, an API key and an account token. */
 export const verifyTenant: Route = (app, { tenants }) => {
@@ -14,15 +15,7 @@ export const verifyTenant: Route = (app, { tenants }) => {
         body: VerifyCodeRequest,
         response: {
           200: VerifyTenantResponse,
-          ...problems(
-            'invalid_json',
-            'validation_failed',
-            'email_invalid',
-            'otp_invalid',
-            'payload_too_large',
-            'unsupported_media_type',
-            'database_unavailable',
-          ),
+          ...problems(...VERIFY_PROBLEMS),
         },
       },
     },

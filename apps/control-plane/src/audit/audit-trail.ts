@@ -1,0 +1,53 @@
+import type { AuditEntry, AuditQuery, ListAuditResponse } from '@svc/contract';
+import { LIMITS } from '@svc/contract';
+import type { AuditRecord, AuditRow, Store } from '@svc/store';
+import type { FastifyBaseLogger } from 'fastify';
+import type { Caller } from '../auth/caller.ts';
+
+/** What must stay on record: into the ledger, for its tenant to read, and into the log. */
+export class AuditTrail {
+  readonly #store: Store['audit'];
+  readonly #logger: FastifyBaseLogger;
+
+  constructor(store: Store['audit'], logger: FastifyBaseLogger) {
+    this.#store = store;
+    this.#logger = logger;
+  }
+
+  /** Settles when the record is in the ledger. */
+  async append(record: AuditRecord): Promise<void> {
+    const { event, tenantId, details = {} } = record;
+    await this.#store.append(record);
+    this.#logger.info({ audit: event, tenant_id: tenantId, details }, `audit: ${event}`);
+  }
+
+  /** The same for something that a caller did; says with which credential. */
+  async note(
+    caller: Caller,
+    event: AuditRecord['event'],
+    details: Readonly<Record<string, unknown>>,
+  ): Promise<void> {
+    const { tenantId, keyId } = caller;
+    await this.append({ event, tenantId, details: { ...details, by: keyId ?? 'account' } });
+  }
+
+  /** A page of the tenant's own records, newest first. */
+  async list(tenantId: string, query: AuditQuery): Promise<ListAuditResponse> {
+    const limit = query.limit ?? LIMITS.pageDefault;
+    // One more than asked for tells whether there is a next page.
+    const rows = await this.#store.list(tenantId, { limit: limit + 1, before: query.cursor });
+    const page = rows.slice(0, limit);
+    const last = page.at(-1);
+    const more = rows.length > limit && last !== undefined;
+    return { entries: page.map(entryOf), ...(more ? { next_cursor: last.id } : {}) };
+  }
+}
+
+function entryOf(row: AuditRow): AuditEntry {
+  return {
+    id: row.id,
+    event: row.event,
+    created_at: row.created_at.toISOString(),
+    details: row.details,
+  };
+}

@@ -1,0 +1,108 @@
+import { randomBytes, randomInt } from 'node:crypto';
+import {
+  type ApiKeyRecord,
+  apiKeyPrefix,
+  type CreateApiKeyResponse,
+  type CreateTenantKeyResponse,
+  makeId,
+  ServiceError,
+} from '@svc/contract';
+import type { ApiKeyRow, Store } from '@svc/store';
+import { uuidv7 } from 'uuidv7';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../auth/caller.ts';
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
+/** 62^43 is more than 2^256. */
+const LIVE_CHARS = 43;
+
+/** The API keys of a tenant, of both kinds. */
+export class ApiKeys {
+  readonly #store: Pick<Store, 'apiKeys' | 'tenants'>;
+  readonly #audit: AuditTrail;
+
+  constructor(store: Pick<Store, 'apiKeys' | 'tenants'>, audit: AuditTrail) {
+    this.#store = store;
+    this.#audit = audit;
+  }
+
+  /** A key of the tenant routes. */
+  async createTenantKey(caller: Caller, name?: string): Promise<CreateTenantKeyResponse> {
+    const secret = `svc_${randomBytes(32).toString('hex')}`;
+    const { row, plan } = await this.#create(caller, secret, name);
+    return {
+      key_id: row.key_id,
+      ...nameOf(row),
+      prefix: row.prefix,
+      api_key: secret,
+      plan_tier: plan,
+      created_at: row.created_at.toISOString(),
+    };
+  }
+
+  /** A key of the account routes. */
+  async createLiveKey(caller: Caller, name?: string): Promise<CreateApiKeyResponse> {
+    const secret = `svc_live_${base62(LIVE_CHARS)}`;
+    const { row } = await this.#create(caller, secret, name);
+    return { key_id: row.key_id, key: secret, prefix: row.prefix, ...nameOf(row) };
+  }
+
+  /** Every key of the tenant, revoked ones too, newest first. */
+  async list(tenantId: string): Promise<ApiKeyRecord[]> {
+    const [plan, rows] = await Promise.all([
+      this.#planOf(tenantId),
+      this.#store.apiKeys.list(tenantId),
+    ]);
+    return rows.map((row) => recordOf(row, plan));
+  }
+
+  /** Ends a key for good, on every control plane at once. @throws ServiceError `api_key_not_found` */
+  async revoke(caller: Caller, keyId: string): Promise<void> {
+    // A NUL cannot be stored, so no id holds one; PostgreSQL would refuse the whole statement.
+    const outcome = keyId.includes('\0')
+      ? 'unknown'
+      : await this.#store.apiKeys.revoke(caller.tenantId, keyId);
+    if (outcome === 'unknown') throw new ServiceError('api_key_not_found');
+    if (outcome === 'revoked') await this.#audit.note(caller, 'api_key_revoked', { key_id: keyId });
+  }
+
+  async #create(caller: Caller, secret: string, name: string | undefined) {
+    const plan = await this.#planOf(caller.tenantId);
+    const row = await this.#store.apiKeys.insert({
+      keyId: makeId('key', uuidv7()),
+      tenantId: caller.tenantId,
+      secret,
+      prefix: apiKeyPrefix(secret),
+      name,
+    });
+    await this.#audit.note(caller, 'api_key_created', { key_id: row.key_id });
+    return { row, plan };
+  }
+
+  async #planOf(tenantId: string): Promise<string> {
+    const tenant = await this.#store.tenants.find(tenantId);
+    // A token may outlive its account.
+    if (tenant === undefined) throw new ServiceError('unauthorized');
+    return tenant.plan;
+  }
+}
+
+function recordOf(row: ApiKeyRow, plan: string): ApiKeyRecord {
+  return {
+    key_id: row.key_id,
+    ...nameOf(row),
+    prefix: row.prefix,
+    plan_tier: plan,
+    revoked: row.revoked_at !== null,
+    created_at: row.created_at.toISOString(),
+    ...(row.last_used_at === null ? {} : { last_used_at: row.last_used_at.toISOString() }),
+  };
+}
+
+function nameOf(row: ApiKeyRow): { name?: string } {
+  return row.name === null ? {} : { name: row.name };
+}
+
+function base62(length: number): string {
+  return Array.from({ length }, () => BASE62[randomInt(BASE62.length)]).join('');
+}

@@ -1,0 +1,23 @@
+import { ListApiKeysResponse } from '@svc/contract';
+import { callerOf } from '../../auth/caller.ts';
+import { authenticatedProblems } from '../../openapi/problems.ts';
+import { BY_ACCOUNT } from '../../openapi/security.ts';
+import type { Route } from '../../services.ts';
+
+/** `GET /v1/api-keys`: every key of the account, revoked ones too. */
+export const listApiKeys: Route = (app, { auth, apiKeys }) => {
+  app.get(
+    '/v1/api-keys',
+    {
+      onRequest: auth.account,
+      schema: {
+        operationId: 'listApiKeys',
+        tags: ['API keys'],
+        summary: "List the account's API keys",
+        security: BY_ACCOUNT,
+        response: { 200: ListApiKeysResponse, ...authenticatedProblems() },
+      },
+    },
+    async (request) => ({ api_keys: await apiKeys.list(callerOf(request).tenantId) }),
+  );
+};

@@ -1,0 +1,23 @@
+import type { ErrorCode } from '@svc/contract';
+import { BODY_PROBLEMS } from '../../openapi/problems.ts';
+
+/** What a route that sends a one-time code may be refused for. */
+export const CODE_REQUEST_PROBLEMS = [
+  ...BODY_PROBLEMS,
+  'email_invalid',
+  'otp_rate_limited',
+  'ip_rate_limited',
+  'email_send_failed',
+  'database_unavailable',
+] as const satisfies ErrorCode[];
+
+/** What a route that redeems a one-time code may be refused for. */
+export const VERIFY_PROBLEMS = [
+  ...BODY_PROBLEMS,
+  'email_invalid',
+  'otp_invalid',
+  'database_unavailable',
+] as const satisfies ErrorCode[];
+
+/** The same whether or not the account exists. */
+export const CODE_ON_ITS_WAY = 'If the address can receive mail, a code is on its way.';

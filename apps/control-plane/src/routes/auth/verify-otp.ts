@@ -1,0 +1,21 @@
+import { VerifyCodeRequest, VerifyOtpResponse } from '@svc/contract';
+import { problems } from '../../openapi/problems.ts';
+import type { Route } from '../../services.ts';
+import { VERIFY_PROBLEMS } from './problems.ts';
+
+/** `POST /v1/auth/verify-otp`: turns a code into an account and an account token. */
+export const verifyOtp: Route = (app, { tenants }) => {
+  app.post(
+    '/v1/auth/verify-otp',
+    {
+      schema: {
+        operationId: 'verifyOtp',
+        tags: ['Sign-in'],
+        summary: 'Redeem a one-time code for an account token',
+        body: VerifyCodeRequest,
+        response: { 200: VerifyOtpResponse, ...problems(...VERIFY_PROBLEMS) },
+      },
+    },
+    (request) => tenants.signIn(request.body.email, request.body.code),
+  );
+};

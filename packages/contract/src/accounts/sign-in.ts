@@ -1,0 +1,14 @@
+/** `/v1/auth`: sign-in of the older onboarding path. Its requests are those of `/v1/tenants`. */
+
+import { type Static, Type } from 'typebox';
+import { TenantId } from '../ids.ts';
+
+export const VerifyOtpResponse = Type.Object(
+  {
+    token: Type.String({ description: 'Short-lived account JWT.' }),
+    user_id: TenantId,
+    email: Type.String({ format: 'email' }),
+  },
+  { title: 'SignedIn' },
+);
+export type VerifyOtpResponse = Static<typeof VerifyOtpResponse>;

@@ -1,0 +1,2 @@
+export * from './bundles.ts';
+export * from './rules.ts';

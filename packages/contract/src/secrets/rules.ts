@@ -1,0 +1,60 @@
+import type { ErrorCode } from '../errors/catalogue.ts';
+import { LIMITS } from '../limits.ts';
+import { reservedKeysIn } from '../reserved-keys.ts';
+
+/** Names that a shell takes for an environment variable. */
+const KEY_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
+
+/** The key of a bundle that holds a customer's own model endpoint. */
+export const LLM_BASE_URL_KEY = 'LLM_BASE_URL';
+/** The key that every bundle used for a model must have. */
+export const LLM_API_KEY_KEY = 'LLM_API_KEY';
+
+/** What is wrong with the values of a bundle. */
+export interface BundleProblem {
+  readonly code: ErrorCode;
+  /** JSON pointer into the request. */
+  readonly path: string;
+  readonly message: string;
+}
+
+/**
+ * The first rule that the values of a bundle break, or undefined. Never says anything of a value
+ * but its size. Where `LLM_BASE_URL` may point to is not decided here.
+ */
+export function bundleProblem(values: Readonly<Record<string, string>>): BundleProblem | undefined {
+  const names = Object.keys(values);
+  if (names.length > LIMITS.secretKeysPerBundle) {
+    const message = `has ${names.length} keys; ${LIMITS.secretKeysPerBundle} are allowed`;
+    return { code: 'too_many_secret_keys', path: '/values', message };
+  }
+  const misnamed = names.find((name) => !KEY_NAME.test(name));
+  if (misnamed !== undefined) {
+    const message = 'every key must match [A-Za-z_][A-Za-z0-9_]* and have at most 128 characters';
+    return { code: 'secret_key_invalid', path: '/values', message };
+  }
+  const [reserved] = reservedKeysIn(values);
+  if (reserved !== undefined) {
+    return { code: 'reserved_secret_key', path: `/values/${reserved}`, message: 'is reserved' };
+  }
+  for (const [name, value] of Object.entries(values)) {
+    const problem = valueProblem(value);
+    if (problem !== undefined) return { ...problem, path: `/values/${name}` };
+  }
+  return undefined;
+}
+
+function valueProblem(value: string): Omit<BundleProblem, 'path'> | undefined {
+  if (utf8Bytes(value) > LIMITS.secretValueBytes) {
+    const message = `is larger than ${LIMITS.secretValueBytes} bytes of UTF-8`;
+    return { code: 'secret_value_too_large', message };
+  }
+  // No environment variable can hold it.
+  if (value.includes('\0')) return { code: 'validation_failed', message: 'must not contain NUL' };
+  if (!value.isWellFormed()) return { code: 'validation_failed', message: 'must be valid Unicode' };
+  return undefined;
+}
+
+function utf8Bytes(text: string): number {
+  return new TextEncoder().encode(text).length;
+}

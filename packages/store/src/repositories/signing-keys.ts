@@ -1,0 +1,36 @@
+import { type Kysely, sql } from 'kysely';
+import type { Schema, SigningKeyRow } from '../schema.ts';
+
+/** The keys that sign account tokens, sealed; the same ones for every control plane. */
+export class SigningKeyRepository {
+  readonly #db: Kysely<Schema>;
+
+  constructor(db: Kysely<Schema>) {
+    this.#db = db;
+  }
+
+  /** The newest keys, newest first. */
+  async newest(count: number): Promise<SigningKeyRow[]> {
+    return this.#db
+      .selectFrom('signing_keys')
+      .selectAll()
+      .orderBy('created_at', 'desc')
+      .orderBy('kid')
+      .limit(count)
+      .execute();
+  }
+
+  /**
+   * Adds a key in the place of `replaces` as the newest (undefined: of none). False when another
+   * control plane was first.
+   */
+  async add(key: { kid: string; sealed: Buffer }, replaces: string | undefined): Promise<boolean> {
+    return this.#db.transaction().execute(async (transaction) => {
+      await sql`lock table signing_keys in exclusive mode`.execute(transaction);
+      const newest = await new SigningKeyRepository(transaction).newest(1);
+      if (newest[0]?.kid !== replaces) return false;
+      await transaction.insertInto('signing_keys').values(key).execute();
+      return true;
+    });
+  }
+}
