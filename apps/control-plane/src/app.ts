@@ -6,6 +6,7 @@ import { authRoutes } from './routes/auth/index.ts';
 import { internalRoutes } from './routes/internal/index.ts';
 import { operationRoutes } from './routes/operations/index.ts';
 import { sandboxRoutes } from './routes/sandboxes/index.ts';
+import { secretRoutes } from './routes/secrets/index.ts';
 import { tenantKeyRoutes } from './routes/tenant-keys/index.ts';
 import { tenantRoutes } from './routes/tenants/index.ts';
 import type { Route, Services } from './services.ts';
@@ -24,6 +25,7 @@ export const publicRoutes: readonly Route[] = [
   ...tenantRoutes,
   ...tenantKeyRoutes,
   ...apiKeyRoutes,
+  ...secretRoutes,
   ...auditRoutes,
   ...sandboxRoutes,
   ...operationRoutes,

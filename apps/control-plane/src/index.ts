@@ -5,3 +5,9 @@ export {
   startControlPlane,
 } from './control-plane.ts';
 export type { Database } from './database.ts';
+export { MasterKeyring } from './secrets/master-keyring.ts';
+export {
+  type Rotation,
+  type RotationProgress,
+  rotateMasterKey,
+} from './secrets/rotate-master-key.ts';

@@ -9,6 +9,7 @@ import type { SandboxDeleter } from './sandboxes/delete.ts';
 import type { SandboxLister } from './sandboxes/list.ts';
 import type { SandboxReader } from './sandboxes/read.ts';
 import type { SandboxUse } from './sandboxes/use.ts';
+import type { SecretBundles } from './secrets/secret-bundles.ts';
 import type { Tenants } from './tenants/tenants.ts';
 
 /** Everything that routes call. */
@@ -18,6 +19,7 @@ export interface Services {
   readonly tenants: Tenants;
   readonly apiKeys: ApiKeys;
   readonly audit: AuditTrail;
+  readonly secretBundles: SecretBundles;
   readonly creator: SandboxCreator;
   readonly reader: SandboxReader;
   readonly lister: SandboxLister;

@@ -24,6 +24,8 @@ import { SandboxLister } from './sandboxes/list.ts';
 import { SandboxReader } from './sandboxes/read.ts';
 import { SandboxStarter } from './sandboxes/start.ts';
 import { SandboxUse } from './sandboxes/use.ts';
+import { openMasterKeys } from './secrets/open-master-keys.ts';
+import { SecretBundles } from './secrets/secret-bundles.ts';
 import type { Services } from './services.ts';
 import { createOutboxMailer, createSmtpMailer, type Mailer, splitMail } from './tenants/mail.ts';
 import { OneTimeCodes } from './tenants/one-time-codes.ts';
@@ -60,6 +62,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     hashKey: deriveKey(clusterSecret, 'svc one-time codes v1'),
     limits: config.limits,
   });
+  const keyring = await openMasterKeys(config, store.masterKeys);
   const egress = new EgressPolicy(config.egressAllowHosts);
   return {
     auth: createAuthenticators(store, tokens),
@@ -67,6 +70,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     tenants: new Tenants({ tenants: store.tenants, codes, tokens, keys: apiKeys, audit }),
     apiKeys,
     audit,
+    secretBundles: new SecretBundles({ store, keyring, egress, audit }),
     creator: new SandboxCreator(store, new SandboxStarter(store, fleet), egress),
     reader: new SandboxReader(store),
     lister: new SandboxLister(store, fleet),

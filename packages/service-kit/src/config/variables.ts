@@ -108,6 +108,11 @@ export const VARIABLES = {
     ...variable('SVC_MASTER_KEY', kinds.secretKey, 'Key that wraps the keys of stored secrets.'),
     documentedDefault: 'a file made at the first start',
   },
+  masterKeyPrevious: variable(
+    'SVC_MASTER_KEY_PREVIOUS',
+    kinds.secretKey,
+    'The master key before `SVC_MASTER_KEY`, while `svc secrets rotate-master-key` has not ended.',
+  ),
   clusterSecret: {
     ...variable(
       'SVC_CLUSTER_SECRET',

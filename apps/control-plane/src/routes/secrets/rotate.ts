@@ -1,0 +1,29 @@
+import { BundleParams, LIMITS, RotateBundleRequest, RotateBundleResponse } from '@svc/contract';
+import { callerOf } from '../../auth/caller.ts';
+import { authenticatedProblems, BODY_PROBLEMS } from '../../openapi/problems.ts';
+import { BY_API_KEY } from '../../openapi/security.ts';
+import type { Route } from '../../services.ts';
+import { VALUE_PROBLEMS } from './problems.ts';
+/** `PUT /v1/tenants/me/secrets/{name}`: replaces all values. */
+export const rotateSecretBundle: Route = (app, { auth, secretBundles }) => {
+  app.put(
+    '/v1/tenants/me/secrets/:name',
+    {
+      onRequest: auth.apiKey,
+      bodyLimit: LIMITS.secretBodyBytes,
+      schema: {
+        operationId: 'rotateSecretBundle',
+        tags: ['Secrets'],
+        summary: 'Replace all values of a secret bundle',
+        security: BY_API_KEY,
+        params: BundleParams,
+        body: RotateBundleRequest,
+        response: {
+          200: RotateBundleResponse,
+          ...authenticatedProblems(...BODY_PROBLEMS, ...VALUE_PROBLEMS, 'bundle_not_found'),
+        },
+      },
+    },
+    (request) => secretBundles.rotate(callerOf(request), request.params.name, request.body.values),
+  );
+};

@@ -1,0 +1,28 @@
+import { ConfigError } from '@svc/service-kit';
+import type { Store } from '@svc/store';
+import { MasterKeyring, type MasterKeySettings } from './master-keyring.ts';
+
+/**
+ * The master keys, with the one that the ledger's secrets are wrapped with among them. On a ledger
+ * that has none yet, a key is made unless the environment gives one.
+ * @throws ConfigError when the ledger's key is missing: what it wraps could not be read
+ */
+export async function openMasterKeys(
+  settings: MasterKeySettings,
+  store: Store['masterKeys'],
+): Promise<MasterKeyring> {
+  const ring = await MasterKeyring.open(settings);
+  let current = await store.current();
+  if (current === undefined) {
+    const first = ring.newest ?? (await ring.create());
+    current = await store.adopt(first.id);
+  }
+  if (ring.find(current) === undefined) throw missingKey(current, ring);
+  return ring;
+}
+
+function missingKey(id: string, ring: MasterKeyring): ConfigError {
+  return new ConfigError([
+    `the stored secrets are wrapped with master key ${id}, which is neither SVC_MASTER_KEY, nor SVC_MASTER_KEY_PREVIOUS, nor in ${ring.file}; control planes of one database need the same key`,
+  ]);
+}

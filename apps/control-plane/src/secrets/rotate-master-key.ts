@@ -1,0 +1,68 @@
+import type { Store, WrappedKeyRow } from '@svc/store';
+import { rewrapBundle } from './envelope.ts';
+import type { MasterKey, MasterKeyring } from './master-keyring.ts';
+
+const BATCH = 50;
+
+/** How far a rotation is. */
+export interface RotationProgress {
+  readonly done: number;
+  readonly total: number;
+}
+
+/** What a rotation did. */
+export interface Rotation {
+  /** Id of the key that wraps everything now. */
+  readonly keyId: string;
+  readonly rewrapped: number;
+  /** False when the configured key was in use already and nothing was left to do. */
+  readonly changed: boolean;
+}
+
+/**
+ * Makes another master key the current one and wraps every data key with it; the values stay as they
+ * are. A rotation that was cut short is finished by the next one. Control planes go on serving.
+ */
+export async function rotateMasterKey(
+  store: Pick<Store, 'masterKeys' | 'secretBundles'>,
+  ring: MasterKeyring,
+  onProgress: (progress: RotationProgress) => void = () => undefined,
+): Promise<Rotation> {
+  const before = await store.masterKeys.current();
+  const target = await chooseKey(store, ring, before);
+  // From here on nobody wraps with the old key any more, so the rest only gets less.
+  if (target.id !== before) await store.masterKeys.makeCurrent(target.id);
+  const { others } = await store.secretBundles.countWrapped(target.id);
+  let done = 0;
+  onProgress({ done, total: others });
+  for (;;) {
+    const count = await store.secretBundles.rewrap(target.id, BATCH, (row) =>
+      rewrapBundle(row, oldKeyOf(row, ring), target),
+    );
+    if (count === 0) break;
+    done += count;
+    onProgress({ done, total: Math.max(others, done) });
+  }
+  await ring.keepOnly(target.id);
+  return { keyId: target.id, rewrapped: done, changed: target.id !== before || done > 0 };
+}
+
+async function chooseKey(
+  store: Pick<Store, 'secretBundles'>,
+  ring: MasterKeyring,
+  current: string | undefined,
+): Promise<MasterKey> {
+  const { newest } = ring;
+  if (newest === undefined) return ring.create();
+  if (ring.isConfigured || newest.id !== current) return newest;
+  const { others } = await store.secretBundles.countWrapped(newest.id);
+  return others > 0 ? newest : ring.create();
+}
+
+function oldKeyOf(row: WrappedKeyRow, ring: MasterKeyring): MasterKey {
+  const key = ring.find(row.master_key_id);
+  if (key !== undefined) return key;
+  throw new Error(
+    `The secrets of ${row.tenant_id}/${row.name} are wrapped with master key ${row.master_key_id}, which is missing; set SVC_MASTER_KEY_PREVIOUS to it.`,
+  );
+}
