@@ -3,6 +3,7 @@ import { describeRoutes } from './openapi/document.ts';
 import { apiKeyRoutes } from './routes/api-keys/index.ts';
 import { auditRoutes } from './routes/audit/index.ts';
 import { authRoutes } from './routes/auth/index.ts';
+import { catalogueRoutes } from './routes/catalogue/index.ts';
 import { internalRoutes } from './routes/internal/index.ts';
 import { operationRoutes } from './routes/operations/index.ts';
 import { sandboxRoutes } from './routes/sandboxes/index.ts';
@@ -26,6 +27,7 @@ export const publicRoutes: readonly Route[] = [
   ...tenantKeyRoutes,
   ...apiKeyRoutes,
   ...secretRoutes,
+  ...catalogueRoutes,
   ...auditRoutes,
   ...sandboxRoutes,
   ...operationRoutes,

@@ -2,7 +2,9 @@ import type { HttpServer } from '@svc/service-kit';
 import type { AuditTrail } from './audit/audit-trail.ts';
 import type { Authenticators } from './auth/authenticators.ts';
 import type { WorkerAuthenticator } from './auth/worker-authenticator.ts';
+import type { Catalogue } from './catalogue/catalogue.ts';
 import type { ApiKeys } from './keys/api-keys.ts';
+import type { RateLimitHook } from './rate-limits/rate-limiter.ts';
 import type { Reconciler } from './reconcile/reconciler.ts';
 import type { SandboxCreator } from './sandboxes/create.ts';
 import type { SandboxDeleter } from './sandboxes/delete.ts';
@@ -19,6 +21,9 @@ export interface Services {
   readonly tenants: Tenants;
   readonly apiKeys: ApiKeys;
   readonly audit: AuditTrail;
+  readonly catalogue: Catalogue;
+  /** Limits what a tenant asks of the catalogue. */
+  readonly templateRate: RateLimitHook;
   readonly secretBundles: SecretBundles;
   readonly creator: SandboxCreator;
   readonly reader: SandboxReader;

@@ -15,8 +15,10 @@ import { AccountTokens } from './auth/account-tokens.ts';
 import { createAuthenticators } from './auth/authenticators.ts';
 import { SigningKeys } from './auth/signing-keys.ts';
 import { createWorkerAuthenticator } from './auth/worker-authenticator.ts';
+import { Catalogue, readCatalogue } from './catalogue/catalogue.ts';
 import { EgressPolicy } from './egress/egress-policy.ts';
 import { ApiKeys } from './keys/api-keys.ts';
+import { limitRate } from './rate-limits/rate-limiter.ts';
 import { Reconciler } from './reconcile/reconciler.ts';
 import { SandboxCreator } from './sandboxes/create.ts';
 import { SandboxDeleter } from './sandboxes/delete.ts';
@@ -70,6 +72,12 @@ export async function createServices(parts: Parts): Promise<Services> {
     tenants: new Tenants({ tenants: store.tenants, codes, tokens, keys: apiKeys, audit }),
     apiKeys,
     audit,
+    catalogue: new Catalogue(await readCatalogue(), audit),
+    templateRate: limitRate(store.requestBudgets, {
+      name: 'templates',
+      most: config.limits.templatesPerMinute,
+      windowSeconds: 60,
+    }),
     secretBundles: new SecretBundles({ store, keyring, egress, audit }),
     creator: new SandboxCreator(store, new SandboxStarter(store, fleet), egress),
     reader: new SandboxReader(store),

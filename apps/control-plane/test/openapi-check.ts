@@ -30,6 +30,8 @@ export class OpenapiCheck {
     type: string,
     body: string,
   ): string | undefined {
+    // A URL that cannot be decoded belongs to no route.
+    if (status === 400 && body.includes('"code":"invalid_url"')) return undefined;
     const template = this.#templateOf(path);
     if (template === undefined) return status === 404 ? undefined : `${path} is not documented`;
     const operation = (this.#paths()[template] as Json)[method.toLowerCase()] as Json | undefined;

@@ -27,6 +27,7 @@ export async function sweep(
       if (now() - listeningSince >= WORKER_TIMES.lostMs) await giveUp(lost, store, logger);
       if (Date.now() - cleanedAt > CLEANING_INTERVAL_MS) {
         await store.otp.removeExpired();
+        await store.requestBudgets.removeExpired();
         await store.idempotency.removeExpired(LIMITS.idempotencySeconds);
         cleanedAt = Date.now();
       }

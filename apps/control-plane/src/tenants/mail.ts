@@ -4,11 +4,12 @@ import { join } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
 import { createTransport } from 'nodemailer';
 
-/** A plain-text message to one address. */
+/** A message to one address, in both forms. */
 export interface Message {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
+  readonly html: string;
 }
 
 /** Sends mail; rejects when the message was not handed over. */
@@ -24,13 +25,25 @@ const SMTP_DEADLINES = {
   dnsTimeout: 10_000,
 };
 
-/** Sends through an SMTP server. */
-export function createSmtpMailer(url: string, from: string): Mailer {
+/** However slowly the server goes on talking, a message is sent or given up by then. */
+const SEND_DEADLINE_MS = 30_000;
+
+/** Sends through an SMTP server; a server that takes longer than `deadlineMs` counts as failed. */
+export function createSmtpMailer(url: string, from: string, deadlineMs = SEND_DEADLINE_MS): Mailer {
   // Options in the URL's query win over these.
   const transport = createTransport({ url, ...SMTP_DEADLINES }, { from });
   return {
     send: async (message) => {
-      await transport.sendMail(message);
+      const late = Promise.withResolvers<never>();
+      const timer = setTimeout(
+        () => late.reject(new Error('The mail server takes too long.')),
+        deadlineMs,
+      );
+      try {
+        await Promise.race([transport.sendMail(message), late.promise]);
+      } finally {
+        clearTimeout(timer);
+      }
     },
     close: () => transport.close(),
   };

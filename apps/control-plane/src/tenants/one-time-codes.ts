@@ -4,6 +4,8 @@ import { LIMITS, looksLikeCode, ServiceError } from '@svc/contract';
 import type { OtpRequest, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import ipaddr from 'ipaddr.js';
+import { rateLimitHeaders } from '../rate-limits/headers.ts';
+import { codeMessage } from './code-message.ts';
 import type { Mailer } from './mail.ts';
 
 export interface OneTimeCodeOptions {
@@ -59,16 +61,17 @@ export class OneTimeCodes {
   async #count(code: 'ip_rate_limited' | 'otp_rate_limited', request: OtpRequest): Promise<void> {
     const waitSeconds = await this.#options.otp.countRequest(request);
     if (waitSeconds === 0) return;
-    throw new ServiceError(code, undefined, { headers: { 'retry-after': String(waitSeconds) } });
+    const quota = { name: `otp-${request.kind}`, most: request.mostPerHour, windowSeconds: 3600 };
+    // Told to whoever is refused only: otherwise it would tell what others asked for this address.
+    const headers = rateLimitHeaders(quota, { remaining: 0, resetSeconds: waitSeconds });
+    throw new ServiceError(code, undefined, {
+      headers: { ...headers, 'retry-after': String(waitSeconds) },
+    });
   }
 
   async #mail(email: string, code: string): Promise<void> {
     try {
-      await this.#options.mailer.send({
-        to: email,
-        subject: `${code} is your sign-in code`,
-        text: `Your sign-in code is ${code}. It is valid for ${LIMITS.otpSeconds / 60} minutes and for one use.\n\nIf you did not ask for it, ignore this message.\n`,
-      });
+      await this.#options.mailer.send(codeMessage(email, code));
     } catch (cause) {
       this.#options.logger.error({ err: cause }, 'mail could not be sent');
       await this.#options.otp.discard(email);

@@ -33,6 +33,8 @@ describe('the document', () => {
         'GET /v1/tenants/me/secrets/{name}',
         'PUT /v1/tenants/me/secrets/{name}',
         'DELETE /v1/tenants/me/secrets/{name}',
+        'GET /v1/templates',
+        'GET /v1/templates/{app_id}',
         'GET /v1/audit',
         'POST /v1/tenants/me/api-keys',
         'GET /v1/tenants/me/api-keys',

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Harness } from '../../test/harness.ts';
+import type { ControlPlane } from '../index.ts';
+
+let harness: Harness;
+let second: ControlPlane;
+
+beforeAll(async () => {
+  harness = await Harness.start({ SVC_LIMIT_OTP_PER_IP_PER_HOUR: '8' });
+  second = await harness.startAnother();
+});
+afterAll(async () => {
+  await second?.close();
+  await harness?.[Symbol.asyncDispose]();
+});
+
+const planes = () => [harness.plane, second] as const;
+const ask = (email: string, plane: ControlPlane) =>
+  harness.call('POST', '/v1/auth/login', { json: { email }, plane });
+const verify = (email: string, code: string, plane: ControlPlane) =>
+  harness.call('POST', '/v1/auth/verify-otp', { json: { email, code }, plane });
+const forgetNetwork = () => harness.sql.query("delete from otp_requests where kind = 'ip'");
+const countOf = (answers: readonly { status: number }[], status: number) =>
+  answers.filter((answer) => answer.status === status).length;
+
+test('an address has three codes an hour over both, before and after a restart', async () => {
+  await forgetNetwork();
+  const email = 'a@example.com';
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, (_, index) => ask(email, planes()[index % 2 === 0 ? 0 : 1])),
+  );
+  expect(countOf(answers, 200)).toBe(3);
+  expect(countOf(answers, 429)).toBe(3);
+  await harness.restart();
+  const refused = await ask(email, harness.plane);
+  expect(refused).toMatchObject({ status: 429, body: { code: 'otp_rate_limited' } });
+  expect(refused.headers.get('ratelimit-policy')).toBe('"otp-email";q=3;w=3600');
+});
+
+test('a network has its codes an hour over both, before and after a restart', async () => {
+  await forgetNetwork();
+  const answers = await Promise.all(
+    Array.from({ length: 14 }, (_, index) =>
+      ask(`n${index}@example.com`, planes()[index % 2 === 0 ? 0 : 1]),
+    ),
+  );
+  expect(countOf(answers, 200)).toBe(8);
+  await harness.restart();
+  expect((await ask('n99@example.com', harness.plane)).body.code).toBe('ip_rate_limited');
+});
+
+test('200 wrong guesses at once on both leave the code with no try, and the right one 401', async () => {
+  await forgetNetwork();
+  const email = 'guess@example.com';
+  await ask(email, harness.plane);
+  const code = await harness.lastCode(email);
+  const wrong = Array.from({ length: 200 }, (_, index) =>
+    String((Number(code) + 1 + index) % 1_000_000).padStart(6, '0'),
+  );
+  const answers = await Promise.all(
+    wrong.map((guess, index) => verify(email, guess, planes()[index % 2 === 0 ? 0 : 1])),
+  );
+  expect(countOf(answers, 401)).toBe(200);
+  const { rows } = await harness.sql.query('select attempts from otp_codes where email = $1', [
+    email,
+  ]);
+  expect(rows).toEqual([{ attempts: 5 }]);
+  expect((await verify(email, code, second)).status).toBe(401);
+  await harness.restart();
+  expect((await verify(email, code, harness.plane)).status).toBe(401);
+});
+
+test('four wrong tries on one and the right code on the other: accepted once', async () => {
+  await forgetNetwork();
+  const email = 'ok@example.com';
+  await ask(email, second);
+  const code = await harness.lastCode(email);
+  const wrong = code === '000000' ? '000001' : '000000';
+  for (let tries = 0; tries < 4; tries += 1) await verify(email, wrong, harness.plane);
+  const answers = await Promise.all(planes().map((plane) => verify(email, code, plane)));
+  expect(answers.map((answer) => answer.status).sort()).toEqual([200, 401]);
+});
+
+test('a token of one is good on the other', async () => {
+  await forgetNetwork();
+  const email = 'token@example.com';
+  await ask(email, second);
+  const { body } = await verify(email, await harness.lastCode(email), second);
+  for (const plane of planes()) {
+    const me = await harness.call('GET', '/v1/tenants/me', { key: String(body.token), plane });
+    expect(me.body).toMatchObject({ email });
+  }
+});
