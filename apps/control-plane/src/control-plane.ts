@@ -65,6 +65,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         logger,
         tls: options.tls,
         trustProxy: [...config.trustProxy],
+        browsers: { origins: config.corsOrigins, secure: isPublicHttps(config.baseUrl) },
         baseUrl: config.baseUrl ?? '/',
         version: API_VERSION,
         prepare: (server) => {
@@ -105,4 +106,11 @@ function handleOf(
   const [address] = app.addresses();
   const port = typeof address === 'object' ? address.port : config.listen.port;
   return { url: publicUrl(undefined, 'https', config, port), refuse: () => gate.shut(), close };
+}
+
+/** A browser that was told so of `localhost` would refuse plain HTTP from every other program there. */
+function isPublicHttps(baseUrl: string | undefined): boolean {
+  if (baseUrl === undefined) return false;
+  const { protocol, hostname } = new URL(baseUrl);
+  return protocol === 'https:' && !/(^|\.)localhost$/.test(hostname);
 }

@@ -145,6 +145,13 @@ export const allowedHosts: Kind<readonly AllowedHost[]> = {
   convert: (text) => everyItem(text, parseAllowedHost),
 };
 
+/** Comma-separated origins, as browsers send them. */
+export const originList: Kind<readonly string[]> = {
+  expects: 'a comma-separated list of origins, as in https://app.example.com',
+  schema: Type.Array(Type.String()),
+  convert: (text) => everyItem(text, origin('https:', 'http:').convert),
+};
+
 /** Comma-separated words without spaces: addresses or networks. */
 export const addressList: Kind<readonly string[]> = {
   expects: 'a comma-separated list of addresses or networks',

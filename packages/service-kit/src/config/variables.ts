@@ -69,6 +69,12 @@ export const VARIABLES = {
     '',
     'Addresses or networks of proxies whose X-Forwarded-For is believed.',
   ),
+  corsOrigins: withDefault(
+    'SVC_CORS_ORIGINS',
+    kinds.originList,
+    '',
+    'Origins whose pages may call the API from a browser.',
+  ),
   logLevel: withDefault(
     'SVC_LOG_LEVEL',
     kinds.oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'),

@@ -12,6 +12,7 @@ import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import { LIMITS, ServiceError } from '@svc/contract';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { acceptJsonOnly } from './body-parsers.ts';
+import { applyBrowserRules, type BrowserRules } from './browsers.ts';
 import { answerClientError } from './client-error.ts';
 import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
@@ -32,6 +33,8 @@ export interface HttpServerOptions {
   readonly requestTimeoutMs?: number;
   /** Take the client's address from X-Forwarded-For: which proxies to believe. Default none. */
   readonly trustProxy?: boolean | readonly string[];
+  /** What it tells browsers; a server that none calls needs none. */
+  readonly browsers?: BrowserRules;
 }
 
 /** A Fastify instance whose routes are typed by their TypeBox schemas. */
@@ -71,6 +74,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   app.setErrorHandler(sendProblem);
   app.setValidatorCompiler(compileValidator);
   acceptJsonOnly(app);
+  if (options.browsers !== undefined) applyBrowserRules(app, options.browsers);
   guardRequests(app);
   return app;
 }
