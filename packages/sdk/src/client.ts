@@ -1,6 +1,10 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
+import { Account } from './resources/account.ts';
+import { Keys } from './resources/keys.ts';
 import { Sandboxes } from './resources/sandboxes.ts';
+import { Secrets } from './resources/secrets.ts';
+import { Templates } from './resources/templates.ts';
 import { Tenants } from './resources/tenants.ts';
 import { type ClosableFetch, defaultFetch, type FetchLike } from './transport/fetch.ts';
 import { Transport } from './transport/request.ts';
@@ -24,6 +28,10 @@ export interface SvcClientOptions {
 export class SvcClient {
   readonly sandboxes: Sandboxes;
   readonly tenants: Tenants;
+  readonly account: Account;
+  readonly keys: Keys;
+  readonly secrets: Secrets;
+  readonly templates: Templates;
   readonly #http: ClosableFetch;
 
   constructor(options: SvcClientOptions) {
@@ -38,6 +46,10 @@ export class SvcClient {
     });
     this.sandboxes = new Sandboxes(transport);
     this.tenants = new Tenants(transport);
+    this.account = new Account(transport);
+    this.keys = new Keys(transport);
+    this.secrets = new Secrets(transport);
+    this.templates = new Templates(transport);
   }
 
   /** Closes the connections once the calls that are under way have ended. */

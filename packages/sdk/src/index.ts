@@ -4,32 +4,52 @@
  * - `client.sandboxes`        create, list, get, delete, exec, execStream, pause, resume, cancel, logs
  * - `client.sandboxes.files`  write, read, readStream
  * - `client.tenants`          sign-up by email and one-time code, the own account
+ * - `client.keys`             API keys, managed with an API key
+ * - `client.secrets`          secret bundles: create, rotate, list, get, delete
+ * - `client.templates`        the apps that sessions can be made with
+ * - `client.account`          what an account token opens: sign-in, API keys, audit records
  *
  * Every failure that the service answers is a {@link SvcError} with a stable `code`.
  */
 
 export type {
+  ApiKeyRecord,
+  AuditEntry,
+  AuditQuery,
+  BundleRecord,
   CancelReason,
   CancelResponse,
+  CatalogueEntry,
+  CreateApiKeyRequest,
+  CreateApiKeyResponse,
+  CreateBundleResponse,
   CreateSandboxRequest,
   CreateSandboxResponse,
+  CreateTenantKeyResponse,
   DeleteSandboxResponse,
   ErrorCode,
   ExecRequest,
   ExecResponse,
   FieldError,
+  ListAuditResponse,
   LogsQuery,
   LogsResponse,
+  RotateBundleResponse,
   SandboxRecord,
   SandboxState,
   TenantRecord,
+  VerifyOtpResponse,
   VerifyTenantResponse,
 } from '@svc/contract';
 export { SvcClient, type SvcClientOptions } from './client.ts';
 export { SvcError, type SvcErrorCode } from './errors.ts';
+export type { Account } from './resources/account.ts';
 export type { ExecStreamEvent } from './resources/exec-stream.ts';
 export type { FileDownload, Files, UploadSource } from './resources/files.ts';
+export type { Keys } from './resources/keys.ts';
 export type { CreateOptions, Sandboxes, SandboxList } from './resources/sandboxes.ts';
+export type { Secrets, SecretValues } from './resources/secrets.ts';
+export type { Templates } from './resources/templates.ts';
 export type { Tenants } from './resources/tenants.ts';
 export type { FetchLike } from './transport/fetch.ts';
 export type { CallOptions } from './transport/request.ts';

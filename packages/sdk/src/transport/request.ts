@@ -20,13 +20,13 @@ export type RequestBody =
 
 /** One call, before it becomes HTTP. */
 export interface ApiRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
   readonly query?: Readonly<Record<string, string | number | undefined>>;
   readonly headers?: Readonly<Record<string, string>>;
   readonly json?: unknown;
   readonly body?: RequestBody;
-  /** Whether repeating the call does no harm. Default: GET and DELETE. */
+  /** Whether repeating the call does no harm. Default: GET, PUT and DELETE. */
   readonly repeatable?: boolean;
   /** Deadline where neither the call nor the client names one, in milliseconds. */
   readonly defaultTimeoutMs?: number;
@@ -75,6 +75,13 @@ export class Transport {
           cause,
         });
       }
+    });
+  }
+
+  /** Sends a call whose answer has no body. */
+  async empty(request: ApiRequest): Promise<void> {
+    await this.#run(request, async (response) => {
+      await response.body?.cancel();
     });
   }
 
