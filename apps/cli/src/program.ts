@@ -3,8 +3,10 @@ import { controlPlaneCommand } from './commands/control-plane.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { downCommand } from './commands/down.ts';
 import { imageCommand } from './commands/image/index.ts';
+import { keysCommand } from './commands/keys/index.ts';
 import { loginCommand } from './commands/login.ts';
 import { sandboxCommand } from './commands/sandbox/index.ts';
+import { secretsCommand } from './commands/secrets/index.ts';
 import { statusCommand } from './commands/status.ts';
 import { upCommand } from './commands/up.ts';
 import { workerCommand } from './commands/worker.ts';
@@ -23,6 +25,8 @@ export function program(): Command {
     .addCommand(doctorCommand())
     .addCommand(sandboxCommand())
     .addCommand(loginCommand())
+    .addCommand(keysCommand())
+    .addCommand(secretsCommand())
     .addCommand(imageCommand())
     .addCommand(controlPlaneCommand())
     .addCommand(workerCommand());

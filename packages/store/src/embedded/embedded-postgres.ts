@@ -74,6 +74,14 @@ export class EmbeddedPostgres {
     return server;
   }
 
+  /** Connection string of the server that runs on this data directory, whoever started it; undefined when none does. */
+  static async runningUrl(dataDirectory: string): Promise<string | undefined> {
+    const real = await realpath(dataDirectory).catch(() => undefined);
+    if (real === undefined) return undefined;
+    const pid = await findPostmaster(join(real, 'postgres'));
+    return pid === undefined ? undefined : socketUrl(socketDirectoryOf(real).directory);
+  }
+
   /** Stops the server in order: clients are disconnected, everything committed is on disk. */
   async close(): Promise<void> {
     this.#closing.abort();
@@ -146,14 +154,18 @@ export class EmbeddedPostgres {
 }
 
 /** Socket paths are limited to about 100 bytes, so the directory's name is a digest of the data directory's. */
+function socketDirectoryOf(dataDirectory: string) {
+  const root = process.getuid?.() === 0 ? '/run/svc' : userRuntimeDirectory();
+  const digest = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12);
+  const instance = join(root, digest);
+  return { root, instance, directory: join(instance, 'postgres') };
+}
+
 async function makeSocketDirectory(
   dataDirectory: string,
   account: { uid: number; gid: number },
 ): Promise<string> {
-  const root = process.getuid?.() === 0 ? '/run/svc' : userRuntimeDirectory();
-  const digest = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12);
-  const instance = join(root, digest);
-  const directory = join(instance, 'postgres');
+  const { root, instance, directory } = socketDirectoryOf(dataDirectory);
   for (const parent of [root, instance]) {
     await mkdir(parent, { recursive: true });
     // The server's account must pass through; what lies inside keeps its own permissions.
