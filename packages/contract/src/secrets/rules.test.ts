@@ -1,0 +1,139 @@
+import * as fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { apiKeyPrefix, looksLikeApiKey } from '../accounts/api-keys.ts';
+import { normaliseEmail } from '../accounts/email.ts';
+import { LIMITS } from '../limits.ts';
+import { RESERVED_KEYS } from '../reserved-keys.ts';
+import { isBundleName } from './bundles.ts';
+import { bundleProblem } from './rules.ts';
+
+const text = fc.string({ unit: 'binary' });
+const chars = (set: string, min: number, max: number) =>
+  fc.string({ unit: fc.constantFrom(...set), minLength: min, maxLength: max });
+const UPPER = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
+const LOWER = UPPER.toLowerCase();
+const DIGITS = '0123456789';
+
+const keyName = fc
+  .tuple(chars(`${UPPER}${LOWER}_`, 1, 1), chars(`${UPPER}${LOWER}${DIGITS}_`, 0, 127))
+  .map((parts) => parts.join(''))
+  .filter((name) => !(RESERVED_KEYS as readonly string[]).includes(name));
+const goodValue = text.map((value) => value.replaceAll('\0', ''));
+
+describe('bundle names', () => {
+  const good = fc
+    .tuple(chars(LOWER + DIGITS, 1, 1), chars(`${LOWER}${DIGITS}-`, 0, 62))
+    .map((parts) => parts.join(''));
+
+  test('of the documented form are names', () => {
+    fc.assert(fc.property(good, (name) => isBundleName(name)));
+  });
+
+  test('are at most 63 of a few characters, whatever is tried', () => {
+    fc.assert(
+      fc.property(
+        fc.oneof(
+          text,
+          good.map((name) => `${name}\n`),
+        ),
+        (name) => {
+          const expected =
+            name.length >= 1 &&
+            name.length <= 63 &&
+            [...name].every((char) => `${LOWER}${DIGITS}-`.includes(char)) &&
+            !name.startsWith('-');
+          expect(isBundleName(name)).toBe(expected);
+        },
+      ),
+    );
+  });
+});
+
+describe('bundle values', () => {
+  test('with good names, of any text, have no problem', () => {
+    fc.assert(
+      fc.property(fc.dictionary(keyName, goodValue, { maxKeys: 50 }), (values) => {
+        expect(bundleProblem(values)).toBeUndefined();
+      }),
+    );
+  });
+
+  test('are measured in bytes of UTF-8, exactly', () => {
+    const unit = fc.constantFrom('a', 'é', '€', '😀');
+    fc.assert(
+      fc.property(unit, fc.integer({ min: -3, max: 3 }), (char, over) => {
+        const total = LIMITS.secretValueBytes + over;
+        const count = Math.floor(total / Buffer.byteLength(char));
+        const rest = total - count * Buffer.byteLength(char);
+        const value = char.repeat(count) + 'x'.repeat(rest);
+        expect(bundleProblem({ A: value })?.code).toBe(
+          over > 0 ? 'secret_value_too_large' : undefined,
+        );
+      }),
+      { numRuns: 30 },
+    );
+  });
+
+  test('a problem never shows a value', () => {
+    const secret = 'canary-canary';
+    fc.assert(
+      fc.property(fc.dictionary(fc.oneof(keyName, text), fc.constant(secret)), (values) => {
+        expect(JSON.stringify(bundleProblem(values) ?? {})).not.toContain(secret);
+      }),
+    );
+  });
+
+  test('one reserved name among good ones is found', () => {
+    fc.assert(
+      fc.property(
+        fc.dictionary(keyName, goodValue, { maxKeys: 40 }),
+        fc.constantFrom(...RESERVED_KEYS),
+        (values, reserved) => {
+          expect(bundleProblem({ ...values, [reserved]: '' })).toMatchObject({
+            code: 'reserved_secret_key',
+            path: `/values/${reserved}`,
+          });
+        },
+      ),
+    );
+  });
+});
+
+describe('addresses', () => {
+  test('that are taken stay the same when normalised again, and cannot break a header', () => {
+    fc.assert(
+      fc.property(fc.oneof(text, fc.emailAddress()), (given) => {
+        const email = normaliseEmail(given);
+        if (email === undefined) return;
+        expect(normaliseEmail(email)).toBe(email);
+        expect(email).not.toMatch(/[\r\n\0\s<>,;]/);
+        expect(email.length).toBeLessThanOrEqual(LIMITS.emailChars);
+      }),
+    );
+  });
+
+  test('differ in nothing but case and the space around them', () => {
+    fc.assert(
+      fc.property(fc.emailAddress(), (email) => {
+        expect(normaliseEmail(`  ${email.toUpperCase()} `)).toBe(normaliseEmail(email));
+      }),
+    );
+  });
+});
+
+describe('API keys', () => {
+  const live = chars(UPPER + LOWER + DIGITS, 43, 43).map((rest) => `svc_live_${rest}`);
+  const tenant = chars('0123456789abcdef', 64, 64).map((rest) => `svc_${rest}`);
+
+  test('are known by their form, and by nothing near it', () => {
+    fc.assert(
+      fc.property(fc.oneof(live, tenant), (key) => {
+        expect(looksLikeApiKey(key)).toBe(true);
+        for (const other of [`${key}\n`, ` ${key}`, key.slice(0, -1), `${key}0`, key.toUpperCase()])
+          expect(looksLikeApiKey(other)).toBe(false);
+        expect(key.startsWith(apiKeyPrefix(key))).toBe(true);
+        expect(apiKeyPrefix(key).length).toBeLessThan(17);
+      }),
+    );
+  });
+});
