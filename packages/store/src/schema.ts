@@ -72,7 +72,7 @@ interface WorkersTable {
   /** Memory promised to sandboxes that are not destroyed. */
   reserved_memory_mib: Generated<number>;
   templates: JSONColumnType<WorkerTemplate[], string, string>;
-  registered_at: CreatedAt;
+  registered_at: Generated<Date>;
   heartbeat_at: Generated<Date>;
 }
 

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import { compare } from './compare.ts';
 
 const GRACE_MS = 1000;
+const RESTART_GRACE_MS = 100;
 
 function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
@@ -13,6 +14,7 @@ function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
     state: 'running',
     delete_requested_at: null,
     age_ms: 60_000,
+    placed_before_registration: false,
     ...changes,
   };
 }
@@ -39,7 +41,13 @@ function report(changes: Partial<WorkerSandbox> = {}): WorkerSandbox {
 }
 
 const differences = (ledger: LedgerEntry[], reports: WorkerSandbox[]) =>
-  compare({ workerId: 'w1', ledger, reports, graceMs: GRACE_MS });
+  compare({
+    workerId: 'w1',
+    ledger,
+    reports,
+    graceMs: GRACE_MS,
+    restartGraceMs: RESTART_GRACE_MS,
+  });
 const order = { vm_id: 'vm_1', generation: 1, reason: 'deleted' };
 
 test('nothing differs when both agree', () => {
@@ -75,6 +83,14 @@ test('what a worker does not hold any more is lost', () => {
 
 test('what was placed a moment ago may not be reported yet', () => {
   expect(differences([entry({ age_ms: GRACE_MS - 1 })], []).ended).toEqual([]);
+});
+
+test('what was under way when the worker started again has ended with its earlier process', () => {
+  const before = { state: 'creating', placed_before_registration: true } as const;
+  const lost = entry({ ...before, age_ms: RESTART_GRACE_MS + 1 });
+  expect(differences([lost], []).ended).toMatchObject([{ reason: 'boot_failed' }]);
+  const lately = entry({ ...before, age_ms: RESTART_GRACE_MS - 1 });
+  expect(differences([lately], []).ended).toEqual([]);
 });
 
 test('an older generation on the worker does not stand for the one it should hold', () => {

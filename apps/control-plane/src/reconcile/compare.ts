@@ -27,13 +27,16 @@ export interface Comparison {
    * was made before its creation reached the worker.
    */
   readonly graceMs: number;
+  /** The same for one placed before the worker registered last; it may be shorter. */
+  readonly restartGraceMs: number;
 }
 
 /**
  * Compares what should be with what is. The worker is the truth about what lives; the ledger about
  * what should. Pure: the same input gives the same answer, however often it is asked.
  */
-export function compare({ workerId, ledger, reports, graceMs }: Comparison): Differences {
+export function compare(comparison: Comparison): Differences {
+  const { workerId, ledger, reports } = comparison;
   const entries = new Map(ledger.map((entry) => [entry.vm_id, entry]));
   const held = new Map(
     reports
@@ -45,15 +48,20 @@ export function compare({ workerId, ledger, reports, graceMs }: Comparison): Dif
     .flatMap((report) => orderFor(report, workerId, entries.get(report.vm_id)));
   const ended = ledger
     .filter((entry) => entry.worker_id === workerId && entry.state !== 'destroyed')
-    .flatMap((entry) => endOf(entry, held.get(entry.vm_id), graceMs));
+    .flatMap((entry) => endOf(entry, held.get(entry.vm_id), comparison));
   return { destroy, ended };
 }
 
-function endOf(entry: LedgerEntry, report: WorkerSandbox | undefined, graceMs: number): Ended[] {
+function endOf(
+  entry: LedgerEntry,
+  report: WorkerSandbox | undefined,
+  { graceMs, restartGraceMs }: Comparison,
+): Ended[] {
   if (report?.state === 'destroyed') {
     return [{ entry, reason: report.end_reason ?? reasonOfLoss(entry), report }];
   }
-  const missing = report === undefined && entry.age_ms > graceMs;
+  const grace = entry.placed_before_registration ? restartGraceMs : graceMs;
+  const missing = report === undefined && entry.age_ms > grace;
   return missing ? [{ entry, reason: reasonOfLoss(entry) }] : [];
 }
 

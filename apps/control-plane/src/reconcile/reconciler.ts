@@ -60,7 +60,13 @@ export class Reconciler {
     await this.#store.sandboxes.applyReports(workerId, reports);
     const ids = reports.map((report) => report.vm_id);
     const ledger = await this.#store.sandboxes.entriesFor(workerId, ids);
-    const { destroy, ended } = compare({ workerId, ledger, reports, graceMs });
+    const { destroy, ended } = compare({
+      workerId,
+      ledger,
+      reports,
+      graceMs,
+      restartGraceMs: REGISTER_GRACE_MS,
+    });
     for (const difference of ended) await this.#end(workerId, difference);
     return { destroy };
   }

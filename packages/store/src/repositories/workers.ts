@@ -39,9 +39,12 @@ export class WorkerRepository {
       .insertInto('workers')
       .values({ worker_id: worker.worker_id, ...facts })
       .onConflict((conflict) =>
-        conflict
-          .column('worker_id')
-          .doUpdateSet({ ...facts, free_memory_mib: null, heartbeat_at: sql`now()` }),
+        conflict.column('worker_id').doUpdateSet({
+          ...facts,
+          free_memory_mib: null,
+          registered_at: sql`now()`,
+          heartbeat_at: sql`now()`,
+        }),
       )
       .execute();
   }

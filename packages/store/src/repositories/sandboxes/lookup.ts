@@ -48,6 +48,8 @@ export type LedgerEntry = Pick<
 > & {
   /** Milliseconds since it was placed on its worker, by the database's clock. */
   readonly age_ms: number;
+  /** Placed before its worker registered last: a creation then under way has ended with that process. */
+  readonly placed_before_registration: boolean;
 };
 
 /** Every entry that is active on this worker, and any of `vmIds` wherever it is and was. */
@@ -58,8 +60,9 @@ export async function entriesFor(
 ): Promise<LedgerEntry[]> {
   const { rows } = await sql<LedgerEntry>`
     select vm_id, worker_id, generation, state, delete_requested_at,
-      extract(epoch from now() - placed_at)::float8 * 1000 as age_ms
-    from sandboxes
+      extract(epoch from now() - placed_at)::float8 * 1000 as age_ms,
+      placed_at < registered_at as placed_before_registration
+    from sandboxes join workers using (worker_id)
     where (worker_id = ${workerId} and state <> 'destroyed') or vm_id = any(${[...vmIds]}::text[])`.execute(
     db,
   );
