@@ -108,7 +108,9 @@ describe('from inside a sandbox', () => {
       'ip -6 neigh replace fe80::1 lladdr 02:00:00:00:00:01 dev eth0 nud permanent',
       'ip -6 route replace default via fe80::1 dev eth0 onlink',
     ].join('; ');
-    expect(await outer.machine.connect(OUTER.public6, OUTER.tcpPort)).toBe('connected');
+    if (outer.network.hasIpv6) {
+      expect(await outer.machine.connect(OUTER.public6, OUTER.tcpPort)).toBe('connected');
+    }
     const targets = [...IPV6, OUTER.machine6].flatMap((host) => [
       { host, port: OUTER.tcpPort },
       { host, port: OUTER.machinePort },

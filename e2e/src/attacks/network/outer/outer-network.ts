@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { Resolver } from 'node:dns';
+import { existsSync } from 'node:fs';
 import { promisify } from 'node:util';
 import { OUTER } from './addresses.ts';
 import type { Zone } from './dns-message.ts';
@@ -16,6 +17,8 @@ const run = promisify(execFile);
 export class OuterNetwork implements AsyncDisposable {
   readonly machine: string;
   readonly world: string;
+  /** Whether this kernel speaks IPv6 at all. */
+  readonly hasIpv6 = existsSync('/proc/sys/net/ipv6');
   readonly #names: readonly string[];
   readonly #peers: PeerProcess[] = [];
 
@@ -71,31 +74,22 @@ export class OuterNetwork implements AsyncDisposable {
     for (const name of this.#names) await ip('netns', 'add', name);
     const inMachine = (...args: string[]) => ip('-n', this.machine, ...args);
     const inWorld = (...args: string[]) => ip('-n', this.world, ...args);
-    await inMachine('link', 'set', 'lo', 'up');
-    await inWorld('link', 'set', 'lo', 'up');
-    await inMachine(
-      'link',
-      'add',
-      'eth0',
-      'type',
-      'veth',
-      'peer',
-      'name',
-      'eth0',
-      'netns',
-      this.world,
-    );
+    const veth = ['eth0', 'type', 'veth', 'peer', 'name', 'eth0', 'netns', this.world];
+    await inMachine('link', 'add', ...veth);
+    for (const run of [inMachine, inWorld]) {
+      await run('link', 'set', 'lo', 'up');
+      await run('link', 'set', 'eth0', 'up');
+    }
     await inMachine('addr', 'add', `${OUTER.machine}/24`, 'dev', 'eth0');
-    await inMachine('-6', 'addr', 'add', `${OUTER.machine6}/64`, 'dev', 'eth0', 'nodad');
     await inWorld('addr', 'add', `${OUTER.world}/24`, 'dev', 'eth0');
-    await inWorld('-6', 'addr', 'add', `${OUTER.world6}/64`, 'dev', 'eth0', 'nodad');
-    await inMachine('link', 'set', 'eth0', 'up');
-    await inWorld('link', 'set', 'eth0', 'up');
     // A machine that would hand everything on, and a world that takes everything: what does not arrive was stopped.
     await inMachine('route', 'add', 'default', 'via', OUTER.world);
-    await inMachine('-6', 'route', 'add', 'default', 'via', OUTER.world6);
     await inWorld('route', 'add', `${OUTER.machine}/32`, 'dev', 'eth0', 'table', 'local');
     await inWorld('route', 'add', 'local', 'default', 'dev', 'lo', 'table', 'local');
+    if (!this.hasIpv6) return;
+    await inMachine('-6', 'addr', 'add', `${OUTER.machine6}/64`, 'dev', 'eth0', 'nodad');
+    await inWorld('-6', 'addr', 'add', `${OUTER.world6}/64`, 'dev', 'eth0', 'nodad');
+    await inMachine('-6', 'route', 'add', 'default', 'via', OUTER.world6);
     await inWorld('-6', 'route', 'add', `${OUTER.machine6}/128`, 'dev', 'eth0', 'table', 'local');
     await inWorld('-6', 'route', 'add', 'local', 'default', 'dev', 'lo', 'table', 'local');
   }
