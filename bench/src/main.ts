@@ -5,16 +5,29 @@ import { readArguments } from './arguments.ts';
 import { BareMachine } from './bare/bare-machine.ts';
 import { snapshotOf } from './bare/snapshot.ts';
 import type { Row, RowResult } from './measure/row.ts';
+import { describeMachine } from './report/machine.ts';
 import { writeResults } from './report/results-file.ts';
 import { resultTable } from './report/table.ts';
 import { ROWS } from './rows/index.ts';
 import { BenchService } from './service/bench-service.ts';
 
+/** Share of the cores that may be at work before a bench. */
+const BUSY_SHARE = 0.5;
+const INTERRUPTED = 130;
+
 const { runs, only } = readArguments(
   process.argv.slice(2),
   ROWS.map(({ name }) => name),
 );
+const stop = new AbortController();
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
 const startedAt = new Date();
+const machine = await describeMachine();
+if (machine.load > BUSY_SHARE * machine.cores) {
+  console.log(
+    `this machine is busy (load ${machine.load.toFixed(1)}): the figures will not tell much`,
+  );
+}
 const scratch = await mkdtemp(join(tmpdir(), 'svc-bench-'));
 const results: RowResult[] = [];
 try {
@@ -22,13 +35,20 @@ try {
     if (rows.length > 0) results.push(...(await runRows(pool, rows)));
   }
 } catch (error) {
-  console.error(`the services' logs are kept below ${scratch}`);
-  throw error;
+  if (!stop.signal.aborted) {
+    console.error(`the services' logs are kept below ${scratch}`);
+    throw error;
+  }
 }
 await rm(scratch, { recursive: true, force: true });
-console.log(`\n${resultTable(results)}`);
-console.log(`as JSON: ${await writeResults(startedAt, runs, results)}`);
-process.exitCode = results.every(({ ok }) => ok) ? 0 : 1;
+if (stop.signal.aborted) {
+  console.error('interrupted');
+  process.exitCode = INTERRUPTED;
+} else {
+  console.log(`\n${resultTable(results)}`);
+  console.log(`as JSON: ${await writeResults(startedAt, machine, runs, results)}`);
+  process.exitCode = results.every(({ ok }) => ok) ? 0 : 1;
+}
 
 /** The chosen rows, those of one pool size together. */
 function byPool(all: readonly Row[]): Map<number, Row[]> {
@@ -39,7 +59,7 @@ function byPool(all: readonly Row[]): Map<number, Row[]> {
 async function runRows(pool: number, rows: readonly Row[]): Promise<RowResult[]> {
   const directory = await mkdtemp(join(scratch, `pool-${pool}-`));
   console.log(`starting a service with a pool of ${pool} …`);
-  const service = await BenchService.start(join(directory, 'data'), pool);
+  const service = await BenchService.start(join(directory, 'data'), pool, stop.signal);
   let bare: Promise<BareMachine> | undefined;
   const bareMachine = () => {
     bare ??= snapshotOf(service).then((snapshot) => BareMachine.open(snapshot, directory));

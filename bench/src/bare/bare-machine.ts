@@ -63,7 +63,7 @@ export class BareMachine {
   }
 
   async close(): Promise<void> {
-    if (this.#child.exitCode === null) {
+    if (this.#child.exitCode === null && this.#child.signalCode === null) {
       const exited = once(this.#child, 'exit');
       this.#child.disconnect();
       await exited;

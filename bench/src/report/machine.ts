@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { availableParallelism, cpus, release, totalmem } from 'node:os';
+import { availableParallelism, cpus, loadavg, release, totalmem } from 'node:os';
 import { promisify } from 'node:util';
 
 const run = promisify(execFile);
@@ -10,6 +10,8 @@ export interface MachineDescription {
   readonly cpu: string | undefined;
   readonly cores: number;
   readonly memory_mib: number;
+  /** Processes that wanted to run in the last minute, on average. */
+  readonly load: number;
   readonly kernel: string;
   readonly node: string;
   readonly qemu: string | undefined;
@@ -21,6 +23,7 @@ export async function describeMachine(): Promise<MachineDescription> {
     cpu: cpus()[0]?.model,
     cores: availableParallelism(),
     memory_mib: Math.round(totalmem() / MIB),
+    load: loadavg()[0] ?? 0,
     kernel: release(),
     node: process.version,
     qemu: /version (\S+)/.exec(stdout)?.[1],

@@ -2,13 +2,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RowResult } from '../measure/row.ts';
-import { describeMachine } from './machine.ts';
+import type { MachineDescription } from './machine.ts';
 
 const FILE = fileURLToPath(new URL('../../results/latest.json', import.meta.url));
 
 /** Writes the results of a whole run as JSON and returns the file's path. */
 export async function writeResults(
   startedAt: Date,
+  machine: MachineDescription,
   runs: number,
   rows: readonly RowResult[],
 ): Promise<string> {
@@ -16,7 +17,7 @@ export async function writeResults(
     started_at: startedAt.toISOString(),
     ended_at: new Date().toISOString(),
     runs,
-    machine: await describeMachine(),
+    machine,
     rows,
   };
   await mkdir(dirname(FILE), { recursive: true });

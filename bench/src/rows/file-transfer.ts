@@ -12,7 +12,7 @@ import { OpenSsh } from '../ssh/open-ssh.ts';
 
 const BYTES = 64 * 1024 * 1024;
 const TIMES_FASTER = 3;
-/** What the service's memory may grow by during a transfer: less than half of what goes through it. */
+/** What the service's memory may grow by during a transfer: half of what goes through it. */
 const FLAT_MIB = 32;
 const INSIDE = '/root/transfer';
 

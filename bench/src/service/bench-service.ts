@@ -53,8 +53,12 @@ export class BenchService {
     this.#pool = pool;
   }
 
-  /** Starts it with `pool` idle sandboxes, everything else as in a normal install, and waits until it is ready. */
-  static async start(dataDir: string, pool: number): Promise<BenchService> {
+  /**
+   * Starts it with `pool` idle sandboxes, everything else as in a normal install, and waits until it is
+   * ready. It ends when `signal` aborts.
+   */
+  static async start(dataDir: string, pool: number, signal: AbortSignal): Promise<BenchService> {
+    signal.throwIfAborted();
     await mkdir(dataDir, { recursive: true });
     const imageDir = process.env.SVC_IMAGE_DIR ?? join(cacheDirectory(), 'svc/images');
     const output = await open(join(dataDir, 'bench.log'), 'w');
@@ -71,6 +75,8 @@ export class BenchService {
       },
     });
     await output.close();
+    // Whatever is under way fails then, and what was set up is taken down.
+    signal.addEventListener('abort', () => child.kill('SIGTERM'), { once: true });
     await ready(child, dataDir);
     const credentials = JSON.parse(
       await readFile(join(dataDir, 'credentials.json'), 'utf8'),
@@ -101,6 +107,7 @@ export class BenchService {
   /** Waits until the pool is full and the service does nothing, so that a measurement meets no work of before. */
   async settled(): Promise<void> {
     await until('the pool is full', async () => {
+      if (this.#hasEnded()) throw new Error('the service has ended');
       const machines = await this.machines();
       return machines.filter(({ role }) => role === 'pool').length >= this.#pool;
     });
@@ -114,10 +121,14 @@ export class BenchService {
   /** Ends it in order, its sandboxes too. */
   async stop(): Promise<void> {
     await this.client.close();
-    if (this.#child.exitCode !== null) return;
+    if (this.#hasEnded()) return;
     const exited = once(this.#child, 'exit', { signal: AbortSignal.timeout(STOP_MS) });
     this.#child.kill('SIGTERM');
     await exited;
+  }
+
+  #hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null;
   }
 }
 
