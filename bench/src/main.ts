@@ -20,7 +20,7 @@ const { runs, only } = readArguments(
   ROWS.map(({ name }) => name),
 );
 const stop = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => stop.abort());
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => stop.abort());
 const startedAt = new Date();
 const machine = await describeMachine();
 if (machine.load > BUSY_SHARE * machine.cores) {
