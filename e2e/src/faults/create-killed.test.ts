@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { ledgerAgrees, returnsToIdle } from '../machine/consistency.ts';
 import { queryLedger } from '../machine/database.ts';
-import { processesOf } from '../machine/processes.ts';
 import { vmsOf } from '../machine/vms.ts';
 import { until } from '../support/until.ts';
 import { LASTING, type OwnService, ownService } from './own-service.ts';
@@ -20,13 +19,8 @@ const beginsToRun: Sign = async ({ dataDir }) =>
 
 /** In the order of a create without a pool. */
 const MOMENTS: readonly (readonly [string, Sign])[] = [
-  ['the request is on its way', async () => true],
   ['the ledger has its row', ledgerHas(`state <> 'destroyed'`)],
   ['its directory is there', async ({ dataDir }) => (await vmsOf(dataDir)).length > 0],
-  [
-    'its process is there',
-    async ({ instance }) => (await processesOf(instance)).some(({ kind }) => kind === 'vm'),
-  ],
   [
     'its record is there',
     async ({ dataDir }) => (await vmsOf(dataDir)).some(({ pid }) => pid !== undefined),

@@ -10,7 +10,6 @@ type Sign = (own: OwnService, vmId: string) => Promise<boolean>;
 
 /** In the order of a delete. */
 const MOMENTS: readonly (readonly [string, Sign])[] = [
-  ['the request is on its way', async () => true],
   [
     'the wish is in the ledger',
     async ({ dataDir }, vmId) => {
@@ -26,10 +25,6 @@ const MOMENTS: readonly (readonly [string, Sign])[] = [
   [
     'its process is gone',
     async ({ instance }) => (await processesOf(instance)).filter(isVm).length < 2,
-  ],
-  [
-    'its directory is gone',
-    async ({ dataDir }, vmId) => (await vmsOf(dataDir)).every((vm) => vm.vmId !== vmId),
   ],
 ];
 

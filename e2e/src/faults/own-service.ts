@@ -55,6 +55,12 @@ export class OwnService {
     await this.service.startAgain();
   }
 
+  /** Starts the service again after `svc down`, which gave back its place on the machine. */
+  async startAgain(): Promise<void> {
+    await this.service.startAgain();
+    this.#parts = { ...this.#started, instance: await instanceOf(this.service.dataDir) };
+  }
+
   async end(): Promise<void> {
     if (this.#parts === undefined) return;
     await this.account.client.close();

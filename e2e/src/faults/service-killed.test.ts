@@ -82,6 +82,6 @@ test('a service that crashed and is not started again leaves nothing after `svc 
   expect(exitCode).toBe(0);
   expect(await leftoversOf(instance)).toEqual([]);
   // The ledger learns of their end at the next start.
-  await service.startAgain();
+  await own.startAgain();
   await returnsToIdle(own.instance, own.idle);
 });

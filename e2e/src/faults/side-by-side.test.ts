@@ -68,15 +68,14 @@ test('`svc down --keep-sandboxes` leaves them to the next start, `svc down` leav
   const down = await service.svc('down');
   expect(down.exitCode).toBe(0);
   expect(await leftoversOf(instance)).toEqual([]);
-  await service.startAgain();
+  await own.startAgain();
   for (const id of [running, paused]) {
     expect(await sandboxes.get(id)).toMatchObject({ state: 'destroyed', end_reason: 'drained' });
   }
 });
 
 test('a start that fails leaves the sandboxes of before alive', async () => {
-  const { service, dataDir } = own;
-  const instance = await instanceOf(dataDir);
+  const { service, instance } = own;
   const id = await own.create();
   await own.sandboxes.files.write(id, '/root/kept', 'kept');
   await service.kill9();
