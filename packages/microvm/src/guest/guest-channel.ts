@@ -165,7 +165,9 @@ export class GuestChannel {
   }
 
   #send(socket: Socket, request: Readonly<Record<string, unknown>>): void {
-    socket.write(`${JSON.stringify({ ...request, token: this.#token })}\n`);
+    // Told when it is sent, not when the connection began: a busy guest takes long to accept one.
+    const now = 'time' in request ? { time: Date.now() / 1000 } : {};
+    socket.write(`${JSON.stringify({ ...request, ...now, token: this.#token })}\n`);
   }
 }
 
