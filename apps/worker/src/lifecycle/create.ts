@@ -6,6 +6,7 @@ import {
   type WorkerSandbox,
 } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
+import { withDeadline } from '@svc/service-kit/process';
 import type { Clock } from '../clock.ts';
 import { untilAborted } from '../concurrency/abort.ts';
 import type { Foreground } from '../pool/foreground.ts';
@@ -167,7 +168,7 @@ export class SandboxCreator {
 
   /** creating → configuring → booting → running. */
   async #walk(sandbox: Sandbox, wish: AcquireRequest): Promise<void> {
-    const signal = AbortSignal.any([sandbox.signal, AbortSignal.timeout(CREATE_MS)]);
+    const signal = withDeadline(sandbox.signal, CREATE_MS);
     await sandbox.transition('configuring');
     await sandbox.provision(async () => {
       const made = await acquire(sandbox, wish, this.#deps, signal);

@@ -1,5 +1,6 @@
 import { ServiceError } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
+import { withDeadline } from '@svc/service-kit/process';
 import { untilAborted } from '../concurrency/abort.ts';
 import { Mutex } from '../concurrency/mutex.ts';
 import { SingleFlight } from '../concurrency/single-flight.ts';
@@ -72,6 +73,6 @@ export class Power {
   }
 
   #deadline(ms: number): AbortSignal {
-    return AbortSignal.any([this.#sandbox.signal, AbortSignal.timeout(ms)]);
+    return withDeadline(this.#sandbox.signal, ms);
   }
 }

@@ -1,6 +1,7 @@
 import { isServiceError } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
 import { backoffMs } from '@svc/service-kit';
+import { withDeadline } from '@svc/service-kit/process';
 import type { Capacity } from '../capacity/capacity.ts';
 import { sleep } from '../concurrency/sleep.ts';
 import { Wakeable } from '../concurrency/wakeable.ts';
@@ -88,7 +89,7 @@ export class PoolKeeper {
 
   async #fill(image: ImageInfo, signal: AbortSignal): Promise<void> {
     const { pool, maker } = this.#options;
-    const deadline = AbortSignal.any([signal, AbortSignal.timeout(RESTORE_MS)]);
+    const deadline = withDeadline(signal, RESTORE_MS);
     deadline.throwIfAborted();
     const made = await maker.make(
       { template: image.template, size: sizeOf({}, image), imageSize: true },

@@ -1,5 +1,6 @@
 import { readFile, statfs } from 'node:fs/promises';
 import type { Readable } from 'node:stream';
+import { withDeadline } from '@svc/service-kit/process';
 import pLimit from 'p-limit';
 import {
   type Microvm,
@@ -227,8 +228,8 @@ export class LiveMicrovm implements Microvm {
 
   /** Sets the guest's clock, which stood still. A guest that cannot even do that has not been resumed. */
   async #catchUp(signal: AbortSignal): Promise<void> {
-    const ends = [signal, this.#gone.signal, AbortSignal.timeout(UPDATE_MS)];
-    await this.#channel.setClock(AbortSignal.any(ends));
+    const alive = AbortSignal.any([signal, this.#gone.signal]);
+    await this.#channel.setClock(withDeadline(alive, UPDATE_MS));
   }
 
   #assertMoves(): void {
