@@ -141,13 +141,6 @@ export function isEnded(error: unknown): boolean {
   );
 }
 
-/** Whether the service did not answer, or had lost sight of its worker. */
-export function isUnanswered(error: unknown): boolean {
-  return (
-    error instanceof SvcError && ['timeout', 'no_workers', 'connection_failed'].includes(error.code)
-  );
-}
-
 function digest(content: Uint8Array): string {
   return createHash('sha256').update(content).digest('hex');
 }

@@ -1,4 +1,4 @@
-import { isEnded, isUnanswered } from './actor.ts';
+import { isEnded } from './actor.ts';
 
 const SHOWN_FAILURES = 20;
 
@@ -7,12 +7,6 @@ export class Tally {
   readonly done = new Map<string, number>();
   /** Refused, because the sandbox had been killed. */
   readonly refused = new Map<string, number>();
-  /**
-   * Calls that the service left without an answer for a minute, or refused for want of its worker. Known to
-   * happen now and then after VMs were killed, cause not yet found; shown in the output, and nothing may be
-   * left over by them either.
-   */
-  readonly unanswered = new Map<string, number>();
   /** What nothing explains. */
   readonly failures: string[] = [];
 
@@ -27,7 +21,6 @@ export class Tally {
       add(this.done, name);
     } catch (error) {
       if (mayBeRefused() && isEnded(error)) add(this.refused, name);
-      else if (isUnanswered(error)) add(this.unanswered, name);
       else if (this.failures.length < SHOWN_FAILURES)
         this.failures.push(`${name}: ${words(error)}`);
     }
@@ -36,7 +29,7 @@ export class Tally {
   toString(): string {
     const list = (counts: ReadonlyMap<string, number>) =>
       [...counts].map(([name, count]) => `${name} ${count}`).join(', ') || 'none';
-    return `done: ${list(this.done)}\nrefused after a kill: ${list(this.refused)}\nunanswered: ${list(this.unanswered)}\nfailures: ${this.failures.length}`;
+    return `done: ${list(this.done)}\nrefused after a kill: ${list(this.refused)}\nfailures: ${this.failures.length}`;
   }
 }
 

@@ -18,10 +18,15 @@ export async function openUpload(request: IncomingMessage, limit: number): Promi
   const length = declared === undefined ? undefined : Number(declared);
   if (length === 0) throw new ServiceError('missing_body');
   if (length !== undefined && length > limit) throw new ServiceError('payload_too_large');
-  if (length !== undefined) return { source: request, length };
-  return { source: await nonEmpty(limited(request, limit)), length: undefined };
+  const source = limited(request, limit);
+  if (length === undefined) await nonEmpty(source);
+  return { source, length };
 }
 
+/**
+ * The body as a stream of its own: whoever gives up reading destroys it, and must not cut the connection on
+ * which the caller awaits the answer.
+ */
 function limited(source: Readable, limit: number): Readable {
   let total = 0;
   const counter = new Transform({
@@ -36,11 +41,10 @@ function limited(source: Readable, limit: number): Readable {
 }
 
 /** Waits for the first byte: an empty body is a mistake, which nothing behind this should see. */
-async function nonEmpty(source: Readable): Promise<Readable> {
+async function nonEmpty(source: Readable): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   source.once('readable', resolve);
   source.once('error', reject);
   await promise;
   if (source.readableLength === 0 && source.read() === null) throw new ServiceError('missing_body');
-  return source;
 }

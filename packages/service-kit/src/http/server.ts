@@ -21,6 +21,7 @@ import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
 import { RequestLog } from './request-log.ts';
 import { RoutesTable } from './routes-table.ts';
 import { sendProblem } from './send-problem.ts';
+import { discardUnreadBodies } from './unread-body.ts';
 import { compileValidator } from './validation.ts';
 
 export interface HttpServerOptions {
@@ -31,6 +32,8 @@ export interface HttpServerOptions {
   readonly bodyLimit?: number;
   /** How long a client may take to send a whole request, in ms. Default one hour: uploads are long. */
   readonly requestTimeoutMs?: number;
+  /** How long the rest of a body may take whose request is answered already, in ms. Default 10 seconds. */
+  readonly unreadBodyMs?: number;
   /** Take the client's address from X-Forwarded-For: which proxies to believe. Default none. */
   readonly trustProxy?: boolean | readonly string[];
   /** What it tells browsers; a server that none calls needs none. */
@@ -49,6 +52,7 @@ export type HttpServer = FastifyInstance<
 const HEADERS_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_MS = 72_000;
 const REQUEST_TIMEOUT_MS = 3_600_000;
+const UNREAD_BODY_MS = 10_000;
 const MAX_PARAM_CHARS = 4096;
 
 /**
@@ -76,6 +80,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   acceptJsonOnly(app);
   if (options.browsers !== undefined) applyBrowserRules(app, options.browsers);
   guardRequests(app);
+  discardUnreadBodies(app, options.unreadBodyMs ?? UNREAD_BODY_MS);
   return app;
 }
 
