@@ -89,6 +89,7 @@ async function sshAnswers(): Promise<void> {
     error.level === 'client-authentication' ? resolve() : reject(error),
   );
   client.on('ready', () => reject(new Error('the guest lets in whoever asks')));
+  client.on('close', () => reject(new Error('the guest closed the connection')));
   client.connect({
     sock: socket,
     username: 'root',

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { SingleFlight, withDeadline } from '@svc/service-kit/process';
 import { Client } from 'ssh2';
 import { MicrovmError } from '../facade.ts';
@@ -21,14 +22,20 @@ export class SshChannel {
   readonly #connecting = new SingleFlight<'connect', Client>();
   readonly #closing = new AbortController();
   #client: Client | undefined;
+  #onHandshake: () => void = () => undefined;
 
   constructor(options: SshChannelOptions) {
     this.#options = options;
   }
 
-  /** Connects unless connected. Throws `guest_unreachable` when the guest does not answer in time. */
+  /**
+   * Connects unless connected, and settles once the guest has proved its host key: authentication goes on, and
+   * the first command waits for it. Throws `guest_unreachable` when the guest does not answer in time.
+   */
   async connect(signal: AbortSignal): Promise<void> {
-    await this.#ready(signal);
+    const answered = Promise.withResolvers<void>();
+    this.#onHandshake = answered.resolve;
+    await Promise.race([this.#ready(signal), answered.promise]);
   }
 
   /**
@@ -68,7 +75,11 @@ export class SshChannel {
     for (;;) {
       try {
         const timeoutMs = deadline - performance.now();
-        const client = await connectOnce(this.#options, timeoutMs, this.#closing.signal);
+        const client = await connectOnce(
+          { ...this.#options, onHandshake: () => this.#onHandshake() },
+          timeoutMs,
+          this.#closing.signal,
+        );
         this.#client = client;
         client.once('close', () => {
           if (this.#client === client) this.#client = undefined;
@@ -78,14 +89,17 @@ export class SshChannel {
         if (this.#closing.signal.aborted || performance.now() + RETRY_PAUSE_MS > deadline) {
           throw cannot('connect to the guest', error);
         }
-        await new Promise((resolve) => setTimeout(resolve, RETRY_PAUSE_MS));
+        // Cut short by closing, of which the next attempt tells.
+        await sleep(RETRY_PAUSE_MS, undefined, { signal: this.#closing.signal }).catch(
+          () => undefined,
+        );
       }
     }
   }
 }
 
 async function connectOnce(
-  options: SshChannelOptions,
+  options: SshChannelOptions & { readonly onHandshake: () => void },
   readyTimeout: number,
   closing: AbortSignal,
 ): Promise<Client> {
@@ -98,6 +112,7 @@ async function connectOnce(
     reject(closing.reason);
   };
   closing.addEventListener('abort', abort, { once: true });
+  client.once('handshake', options.onHandshake);
   client.once('ready', () => resolve(client));
   // Small packets follow each other here: none is to wait until the one before is acknowledged.
   client.once('connect', () => client.setNoDelay(true));

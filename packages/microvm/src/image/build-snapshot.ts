@@ -159,8 +159,8 @@ async function warmUp(
 /** Undoes the identity; the daemon, started anew without one, waits for the next. */
 const FORGET = `
 set -e
-rm -f /etc/dropbear/*_host_key /root/.ssh/authorized_keys /run/svc/token /root/.bash_history
-: >/etc/machine-id
+find /run/svc -type f -delete
+rm -f /root/.bash_history
 rm -rf /tmp/* /var/tmp/*
 sync
 # Written so that it does not match the shell that runs it.
