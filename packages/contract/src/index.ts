@@ -3,9 +3,10 @@
  * Imports nothing of the service, runs in Node and in a browser.
  *
  * - `errors/`     the one catalogue of error codes, the problem body, {@link ServiceError}
- * - `sandboxes/`, `accounts/`, `secrets/`, `catalogue/`  public routes, one file a resource or operation
- * - `internal/`   between control plane and workers
- * - `limits`, `states`, `ids`, `paths`, `templates`, `agents`, `reserved-keys`  rules that several pieces share
+ * - `sandboxes/`, `sessions/`, `accounts/`, `secrets/`, `catalogue/`  public routes, one file a resource or operation
+ * - `internal/`   between control plane, runtime hosts and workers
+ * - `guest/`      between a worker and the agent runtime in a guest
+ * - `limits`, `states`, `ids`, `paths`, `templates`, `agents`, `vendors`, `reserved-keys`  rules that several pieces share
  *
  * Request schemas check form. Where a failure has its own code, the schema names it (`failsWith`) and the HTTP layer answers it.
  */
@@ -17,6 +18,7 @@ export * from './catalogue/index.ts';
 export * from './errors/catalogue.ts';
 export * from './errors/problem.ts';
 export * from './errors/service-error.ts';
+export * from './guest/index.ts';
 export * from './ids.ts';
 export * from './internal/index.ts';
 export * from './limits.ts';
@@ -25,5 +27,7 @@ export * from './reserved-keys.ts';
 export * from './sandboxes/index.ts';
 export * from './schema.ts';
 export * from './secrets/index.ts';
+export * from './sessions/index.ts';
 export * from './states.ts';
 export * from './templates.ts';
+export * from './vendors.ts';

@@ -55,6 +55,20 @@ export const LIMITS = {
   /** Of UTF-8, for each value. */
   secretValueBytes: 65_536,
 
+  sessionTtlSecondsDefault: 3600,
+  /** Longer times are clamped to this. */
+  sessionTtlSecondsCap: 7200,
+  bundlesPerSession: 10,
+  /** A larger frame of a client is answered by an error. */
+  clientFrameBytes: MIB,
+  /** Tasks that wait behind the running one. */
+  queuedTasks: 8,
+  keepaliveIntervalMs: 30_000,
+  /** The agent's working files beyond this are not kept for a resume. */
+  sessionFilesBytes: 256 * MIB,
+  /** Frames kept for `after_seq`; older ones go first. */
+  sessionHistoryBytes: 16 * MIB,
+
   apiKeyNameChars: 64,
 
   pageDefault: 20,

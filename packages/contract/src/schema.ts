@@ -1,6 +1,6 @@
 /** Small schema builders shared by the resources. */
 
-import { type TSchemaOptions, type TUnsafe, Type } from 'typebox';
+import { type TSchema, type TSchemaOptions, type TUnsafe, Type } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
 
 /** Schema keyword: the error code answered when a value under this schema is missing or invalid. */
@@ -25,7 +25,7 @@ export const Timestamp = Type.String({
  * `additionalProperties` rather than `Type.Record`, whose key pattern skips keys that hold a newline.
  */
 export function mapOf<T>(
-  value: TSchemaOptions,
+  value: TSchema | TSchemaOptions,
   options: TSchemaOptions = {},
 ): TUnsafe<Record<string, T>> {
   return Type.Unsafe<Record<string, T>>({

@@ -238,6 +238,55 @@ const ACCOUNTS = {
   template_not_found: entry(404, 'No such template', 'Check the app_id; see GET /v1/templates.'),
 } as const;
 
+const SESSIONS = {
+  session_agent_unknown: entry(
+    400,
+    'Unknown agent',
+    'Set `agent.kind` to deictic, claude-code or codex.',
+  ),
+  session_template_unknown: entry(
+    400,
+    'Unknown template',
+    'Set `template` to standard, browser or cua.',
+  ),
+  llm_model_invalid: entry(
+    400,
+    'Invalid model',
+    'Send `llm.model` as a model name of letters, digits and `._:/@-`, at most 128 characters.',
+  ),
+  llm_api_key_missing: entry(
+    400,
+    'LLM key missing',
+    'Name secret bundles in `secrets` that together hold `LLM_API_KEY`.',
+  ),
+  secret_key_collision: entry(
+    400,
+    'Secret key collision',
+    'Two of the named bundles hold the same key; name bundles that do not overlap.',
+  ),
+  capability_set_unknown: entry(
+    400,
+    'Unknown capability set',
+    'Set `app.set_id` to a set that `app.capability_sets` or the catalogue has.',
+  ),
+  session_not_found: entry(404, 'No such session', 'Check the id; see GET /v1/sessions.'),
+  session_of_another_tenant: entry(
+    403,
+    'Session of another account',
+    'Use an API key of the account that created the session.',
+  ),
+  session_starting: entry(
+    409,
+    'Session is starting',
+    'Another request resumes this session right now; wait for it, then attach or resume again.',
+  ),
+  secret_bundle_not_found_at_resume: entry(
+    502,
+    'Secret bundle is gone',
+    'A secret bundle of this session was deleted; create it again under its name, then resume.',
+  ),
+} as const;
+
 /** Codes of the internal API, between control plane and workers; clients never see them. */
 const INTERNAL = {
   worker_not_registered: entry(404, 'Worker not registered', 'Register this worker again.'),
@@ -252,6 +301,7 @@ export const ERRORS = {
   ...SANDBOX,
   ...FILES,
   ...ACCOUNTS,
+  ...SESSIONS,
   ...INTERNAL,
 } as const satisfies Record<string, ErrorEntry>;
 

@@ -1,3 +1,5 @@
+export * from './agent.ts';
 export * from './control-plane-api.ts';
 export * from './sandbox.ts';
+export * from './session.ts';
 export * from './worker-api.ts';

@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import { EnvVars } from '../sandboxes/env.ts';
 import { Timestamp } from '../schema.ts';
 import { END_REASONS } from '../states.ts';
+import { PlacedAgent } from './agent.ts';
 
 export const INTERNAL_PREFIX = '/internal/v1';
 
@@ -20,6 +21,7 @@ export const PlaceSandboxRequest = Type.Object({
   max_lifetime_seconds: Type.Integer({ minimum: 1 }),
   created_at: Timestamp,
   env_vars: EnvVars,
+  agent: Type.Optional(PlacedAgent),
 });
 export type PlaceSandboxRequest = Static<typeof PlaceSandboxRequest>;
 

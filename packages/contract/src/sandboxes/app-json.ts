@@ -3,7 +3,8 @@ import { failsWith } from '../schema.ts';
 
 const Name = Type.String({ minLength: 1, maxLength: 256 });
 
-const AppAgent = Type.Object({
+/** One of the agents of an app, chosen by its capability, limited to its tools (all of them when it names none). */
+export const AppAgent = Type.Object({
   name: Name,
   capability_name: Type.Optional(Type.String({ maxLength: 256 })),
   capability_description: Type.Optional(Type.String({ maxLength: 16_384 })),

@@ -1,0 +1,77 @@
+/** Sessions between runtime host, control plane and worker, below {@link INTERNAL_PREFIX}. */
+
+import { type Static, Type } from 'typebox';
+import { SESSION_STATUSES } from '../sessions/record.ts';
+
+/** Name of runtime hosts in internal tokens. */
+export const RUNTIME_NAME = 'svc-runtime';
+
+/**
+ * `GET /internal/v1/sessions/{chat_session_id}` of the control plane, for runtime hosts: whose it is and where it
+ * runs. 404 `session_not_found` when unknown.
+ */
+export const SessionRoute = Type.Object({
+  chat_session_id: Type.String(),
+  tenant_id: Type.String(),
+  user_id: Type.String(),
+  app_id: Type.String(),
+  set_id: Type.String(),
+  cua_enabled: Type.Boolean(),
+  status: Type.Enum([...SESSION_STATUSES]),
+  expires_at: Type.String(),
+  /** Absent when it has no sandbox that lives. */
+  worker: Type.Optional(
+    Type.Object({
+      worker_id: Type.String(),
+      url: Type.String(),
+      certificate: Type.String(),
+      vm_id: Type.String(),
+    }),
+  ),
+});
+export type SessionRoute = Static<typeof SessionRoute>;
+
+/** `GET /internal/v1/sessions/{chat_session_id}/ws?after_seq=N` of a worker: the upgrade, with a hop token. */
+export const SessionSocketQuery = Type.Object({
+  after_seq: Type.Optional(Type.Integer({ minimum: 0 })),
+});
+export type SessionSocketQuery = Static<typeof SessionSocketQuery>;
+
+/**
+ * `POST /internal/v1/sessions/{chat_session_id}/turns` of the control plane: what a finished turn (or the end of
+ * the sandbox) left behind, committed as one. Refused with 409 `stale_generation` when a newer start of the
+ * session exists. `frames` are the kept frames since the last commit, one JSON object a line.
+ */
+export const CommitTurnRequest = Type.Object({
+  generation: Type.Integer({ minimum: 1 }),
+  vm_id: Type.String(),
+  first_seq: Type.Integer({ minimum: 1 }),
+  /** Highest seq handed out so far; `first_seq - 1` when there are no frames. */
+  last_seq: Type.Integer({ minimum: 0 }),
+  frames: Type.String(),
+  /** The agent's own record of the conversation, opaque; absent: as it was. */
+  conversation: Type.Optional(Type.String()),
+  /** Id of working files uploaded before; absent: as they were. */
+  files_id: Type.Optional(Type.String()),
+});
+export type CommitTurnRequest = Static<typeof CommitTurnRequest>;
+
+/**
+ * `PUT /internal/v1/sessions/{chat_session_id}/files/{files_id}?generation=N` of the control plane: a tar of the
+ * agent's home directory as `application/octet-stream`, kept when a turn names it. `GET` on the same gives it back.
+ */
+export const SessionFilesParams = Type.Object({ id: Type.String(), files_id: Type.String() });
+export type SessionFilesParams = Static<typeof SessionFilesParams>;
+
+/** `GET /internal/v1/sessions/{chat_session_id}/state` of the control plane: where a resumed session goes on from. */
+export const SessionState = Type.Object({
+  generation: Type.Integer(),
+  last_seq: Type.Integer({ minimum: 0 }),
+  conversation: Type.Optional(Type.String()),
+  files_id: Type.Optional(Type.String()),
+  /** The latest kept frames, one JSON object a line, for clients that come back with `after_seq`. */
+  frames: Type.String(),
+  /** First seq in `frames`; what came before can no longer be replayed. */
+  first_seq: Type.Integer({ minimum: 1 }),
+});
+export type SessionState = Static<typeof SessionState>;

@@ -1,0 +1,33 @@
+import { type Static, Type } from 'typebox';
+import { AppAgent } from '../sandboxes/app-json.ts';
+import { failsWith, mapOf } from '../schema.ts';
+
+const Name = Type.String({ minLength: 1, maxLength: 256 });
+
+/** One capability set: agents that share the work, or just the tools of a single one. */
+const SessionCapabilitySet = Type.Object({
+  set_id: Type.Optional(Name),
+  name: Type.Optional(Name),
+  tools: Type.Optional(Type.Array(Type.String({ maxLength: 256 }), { maxItems: 256 })),
+  agents: Type.Optional(Type.Array(AppAgent, { minItems: 1, maxItems: 64 })),
+});
+export type SessionCapabilitySet = Static<typeof SessionCapabilitySet>;
+
+/** By set id, or as the list that the catalogue and `app_json` have. */
+export const SessionCapabilitySets = Type.Union(
+  [
+    mapOf<SessionCapabilitySet>(SessionCapabilitySet, { minProperties: 1, maxProperties: 64 }),
+    Type.Array(SessionCapabilitySet, { minItems: 1, maxItems: 64 }),
+  ],
+  { ...failsWith('app_json_invalid') },
+);
+export type SessionCapabilitySets = Static<typeof SessionCapabilitySets>;
+
+/** The set of this id (or, in a list, of this name), or undefined when there is none. */
+export function findCapabilitySet(
+  sets: SessionCapabilitySets,
+  setId: string,
+): SessionCapabilitySet | undefined {
+  if (!Array.isArray(sets)) return Object.hasOwn(sets, setId) ? sets[setId] : undefined;
+  return sets.find((set) => set.set_id === setId) ?? sets.find((set) => set.name === setId);
+}

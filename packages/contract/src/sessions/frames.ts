@@ -1,0 +1,112 @@
+/** The frames of a session's WebSocket, protocol `svc.v2`: one JSON object per text message. */
+
+import { type Static, type TSchema, Type } from 'typebox';
+import { LIMITS } from '../limits.ts';
+import { mapOf } from '../schema.ts';
+import { CANCEL_REASONS } from '../states.ts';
+
+export const SESSION_PROTOCOL = 'svc.v2';
+
+/** A client's own name for what it asks; echoed where the answer belongs to it. */
+const Id = Type.Optional(Type.String({ minLength: 1, maxLength: 128 }));
+/** Which of several agents speaks; absent under wire version 1. */
+const Agent = Type.Optional(Type.String());
+
+const frame = <const T extends string, P extends Record<string, TSchema>>(type: T, fields: P) =>
+  Type.Object({ type: Type.Literal(type), ...fields });
+
+export const ClientFrame = Type.Union([
+  frame('task', { prompt: Type.String({ minLength: 1 }), id: Id }),
+  frame('exec', { command: Type.String({ minLength: 1, maxLength: LIMITS.commandChars }), id: Id }),
+  frame('interrupt', { id: Id }),
+  frame('tool_call', { id: Id, name: Type.String(), arguments: mapOf<unknown>({}) }),
+  frame('ping', {}),
+]);
+export type ClientFrame = Static<typeof ClientFrame>;
+export const CLIENT_FRAME_TYPES = ['task', 'exec', 'interrupt', 'tool_call', 'ping'] as const;
+
+export const TASK_STATUSES = ['completed', 'failed', 'interrupted'] as const;
+
+/** What an agent says. The worker checks it, and adds `seq` and `ts`. */
+export const AgentFrame = Type.Union([
+  frame('task_started', { id: Id, agent: Agent }),
+  frame('text_delta', { data: Type.String(), agent: Agent }),
+  frame('message', {
+    role: Type.Enum(['assistant', 'user']),
+    content: Type.String(),
+    agent: Agent,
+  }),
+  frame('tool_call', {
+    id: Type.String(),
+    name: Type.String(),
+    arguments: Type.Unknown(),
+    agent: Agent,
+  }),
+  frame('tool_result', {
+    id: Type.String(),
+    content: Type.String(),
+    is_error: Type.Boolean(),
+    agent: Agent,
+  }),
+  frame('task_completed', {
+    id: Id,
+    status: Type.Enum([...TASK_STATUSES]),
+    result: Type.String(),
+    agent: Agent,
+  }),
+  frame('stdout', { data: Type.String(), id: Id }),
+  frame('stderr', { data: Type.String(), id: Id }),
+  frame('exit', { exit_code: Type.Integer(), id: Id }),
+  frame('error', {
+    code: Type.String({ maxLength: 128 }),
+    message: Type.String(),
+    id: Id,
+    agent: Agent,
+  }),
+]);
+export type AgentFrame = Static<typeof AgentFrame>;
+
+/** Frames that only the service itself makes: no guest can. */
+export const ServiceFrame = Type.Union([
+  frame('ready', { agent: Type.String(), model: Type.String(), resumed: Type.Boolean() }),
+  frame('usage', {
+    input_tokens: Type.Integer(),
+    output_tokens: Type.Integer(),
+    cached_input_tokens: Type.Optional(Type.Integer()),
+    model: Type.Optional(Type.String()),
+  }),
+  frame('system', { event: Type.Literal('cancel'), reason: Type.Enum([...CANCEL_REASONS]) }),
+  frame('system', { event: Type.Literal('config_update'), keys: Type.Array(Type.String()) }),
+  frame('pong', {}),
+]);
+export type ServiceFrame = Static<typeof ServiceFrame>;
+
+/**
+ * A frame as clients get it. `seq` rises by one per session, across reconnects and resumes; `ready`, `pong` and
+ * errors about a client's own frame concern one connection, are not kept, and have none.
+ */
+export type ServerFrame = (AgentFrame | ServiceFrame) & {
+  readonly seq?: number;
+  readonly ts: string;
+};
+
+/** Codes of `error` frames. */
+export const FRAME_ERRORS = {
+  frame_invalid: 'The frame is no JSON object with a known type and its fields.',
+  frame_too_large: 'The frame is larger than 1 MiB.',
+  frame_binary: 'Only text frames are taken.',
+  frame_rate: 'Too many frames; they were dropped.',
+  busy: 'Eight tasks wait already.',
+  tool_not_available: 'This session has no desktop to control.',
+  agent_failed: 'The agent has failed.',
+  llm_unauthorized: 'The model vendor refused the key.',
+  llm_rate_limited: 'The model vendor limits the rate; retries are used up.',
+  llm_overloaded: 'The model vendor is overloaded; retries are used up.',
+  llm_unavailable: 'The model endpoint does not answer.',
+  llm_bad_response: 'The model endpoint sent what nobody can read.',
+  llm_refused: 'The model endpoint refused the request.',
+  turn_limit: 'The task used up its turns.',
+  token_limit: 'The task used up its tokens.',
+  state_not_saved: 'The state of the session could not be saved.',
+} as const;
+export type FrameErrorCode = keyof typeof FRAME_ERRORS;

@@ -1,0 +1,5 @@
+export * from './app.ts';
+export * from './create.ts';
+export * from './frames.ts';
+export * from './record.ts';
+export * from './token.ts';

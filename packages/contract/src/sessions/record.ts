@@ -1,0 +1,81 @@
+/** Sessions as the API shows them. */
+
+import { type Static, Type } from 'typebox';
+import { AGENTS } from '../agents.ts';
+import { SandboxId } from '../ids.ts';
+import { Timestamp } from '../schema.ts';
+
+/** `completed`: its sandbox ended in order; `expired`: its time was over. Each of the last three can be resumed. */
+export const SESSION_STATUSES = ['active', 'completed', 'failed', 'expired'] as const;
+export type SessionStatus = (typeof SESSION_STATUSES)[number];
+
+export const SessionId = Type.String({
+  description: 'Session identifier, a UUID.',
+  examples: ['019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b'],
+});
+
+/** What a client needs to attach: the answer of create. */
+export const SessionAccess = Type.Object(
+  {
+    chat_session_id: SessionId,
+    jwt: Type.String({ description: 'Opens the WebSocket. Lives about as long as the session.' }),
+    connect_url: Type.String({ format: 'uri', description: 'WSS URL of the session.' }),
+    expires_at: Timestamp,
+  },
+  { title: 'SessionAccess' },
+);
+export type SessionAccess = Static<typeof SessionAccess>;
+
+export const ResumedSession = Type.Object(
+  {
+    ...SessionAccess.properties,
+    resumed_from: Type.Object({
+      previous_status: Type.Enum([...SESSION_STATUSES, 'unknown']),
+    }),
+  },
+  { title: 'ResumedSession' },
+);
+export type ResumedSession = Static<typeof ResumedSession>;
+
+export const SessionRecord = Type.Object(
+  {
+    chat_session_id: SessionId,
+    status: Type.Enum([...SESSION_STATUSES]),
+    vm_id: Type.Optional(SandboxId),
+    agent: Type.Object({
+      kind: Type.Enum([...AGENTS]),
+      version: Type.Optional(Type.String()),
+    }),
+    app: Type.Object({ id: Type.String(), set_id: Type.String() }),
+    template: Type.String(),
+    llm: Type.Object({ vendor: Type.String(), model: Type.Optional(Type.String()) }),
+    user_id: Type.String(),
+    created_at: Timestamp,
+    expires_at: Timestamp,
+    ended_at: Type.Optional(Timestamp),
+  },
+  { title: 'Session' },
+);
+export type SessionRecord = Static<typeof SessionRecord>;
+
+export const ListSessionsQuery = Type.Object({
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 20 })),
+  offset: Type.Optional(Type.Integer({ minimum: 0, default: 0 })),
+});
+export type ListSessionsQuery = Static<typeof ListSessionsQuery>;
+
+export const ListSessionsResponse = Type.Object({
+  sessions: Type.Array(SessionRecord),
+  total: Type.Integer(),
+});
+export type ListSessionsResponse = Static<typeof ListSessionsResponse>;
+
+export const DeleteSessionResponse = Type.Object({
+  chat_session_id: SessionId,
+  status: Type.Enum([...SESSION_STATUSES]),
+});
+export type DeleteSessionResponse = Static<typeof DeleteSessionResponse>;
+
+/** Path parameters below `/v1/sessions/{id}`. An id of any form is looked up: 404, never 400. */
+export const SessionParams = Type.Object({ id: SessionId });
+export type SessionParams = Static<typeof SessionParams>;
