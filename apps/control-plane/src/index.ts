@@ -1,4 +1,5 @@
 /** The control plane: every route of the base URL, the ledger, placement, and what keeps both right. */
+export { createApiKeyHook } from './auth/authenticators.ts';
 export {
   type ControlPlane,
   type ControlPlaneOptions,

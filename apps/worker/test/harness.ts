@@ -121,6 +121,18 @@ export class Harness implements AsyncDisposable {
     return { status: response.statusCode, body: (await response.body.json()) as T };
   }
 
+  /** Creates a sandbox and gives its id. */
+  async create(changes: Partial<PlaceSandboxRequest> = {}): Promise<string> {
+    const request = placement(changes);
+    const { status } = await this.json('POST', '/sandboxes', request);
+    if (status !== 201) throw new Error(`the create answered ${status}`);
+    return request.vm_id;
+  }
+
+  async exec(id: string, body: unknown) {
+    return this.json<{ output: string; code: string }>('POST', `/sandboxes/${id}/exec`, body);
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.worker.close({ keepSandboxes: false });
     await this.controlPlane.stop();

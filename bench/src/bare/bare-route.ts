@@ -2,18 +2,12 @@
 import { readFile } from 'node:fs/promises';
 import Fastify from 'fastify';
 import pg from 'pg';
-
-/** What the program is told by its only argument, as JSON. */
-export interface BareRouteOptions {
-  readonly databaseUrl: string;
-  readonly certificateFile: string;
-  readonly keyFile: string;
-}
+import type { ForkedServerOptions } from './forked-server.ts';
 
 /** As many connections as the service itself may use. */
 const CONNECTIONS = 16;
 
-const options = JSON.parse(process.argv[2] ?? '') as BareRouteOptions;
+const options = JSON.parse(process.argv[2] ?? '') as ForkedServerOptions;
 const pool = new pg.Pool({ connectionString: options.databaseUrl, max: CONNECTIONS });
 const app = Fastify({
   https: { cert: await readFile(options.certificateFile), key: await readFile(options.keyFile) },

@@ -1,11 +1,13 @@
 import type { Row } from '../measure/row.ts';
+import { authenticatedRequest } from './authenticated-request.ts';
 import { createBurst } from './create-burst.ts';
-import { createEmptyPool } from './create-empty-pool.ts';
-import { createFromPool } from './create-from-pool.ts';
+import { createEmptyPool, createFromPool } from './create-one.ts';
 import { execWarm } from './exec-warm.ts';
 import { fileTransfer } from './file-transfer.ts';
 import { manySandboxes } from './many-sandboxes.ts';
+import { readBundle } from './read-bundle.ts';
 import { readSandbox } from './read-sandbox.ts';
+import { wrongCodes } from './wrong-codes.ts';
 
 /** Everything the bench measures, in the order of the table. */
 export const ROWS: readonly Row[] = [
@@ -14,6 +16,9 @@ export const ROWS: readonly Row[] = [
   execWarm,
   fileTransfer,
   readSandbox,
+  authenticatedRequest,
+  readBundle,
+  wrongCodes,
   createBurst,
   manySandboxes,
 ];

@@ -1,13 +1,16 @@
-import autocannon from 'autocannon';
-import { startBareRoute } from '../bare/route-server.ts';
+import { fileURLToPath } from 'node:url';
+import { forkServer } from '../bare/forked-server.ts';
 import { inTurns } from '../measure/in-turns.ts';
+import {
+  CONNECTIONS,
+  ROUND_SECONDS,
+  requestsPerSecond,
+  WARM_UP_ROUNDS,
+} from '../measure/request-rate.ts';
 import { type Row, ratioResult } from '../measure/row.ts';
 
-const CONNECTIONS = 50;
-const ROUND_SECONDS = 2;
+const BARE_ROUTE = fileURLToPath(new URL('../bare/bare-route.ts', import.meta.url));
 const AT_LEAST = 0.6;
-/** The first rounds run code that is not optimised yet, on both sides. */
-const WARM_UPS = 2;
 
 /** Reading one sandbox, authenticated, against a bare route that does one SELECT. */
 export const readSandbox: Row = {
@@ -15,12 +18,12 @@ export const readSandbox: Row = {
   pool: 2,
   async run({ service, runs, progress }) {
     const { id } = await service.createSandbox();
-    const bare = await startBareRoute(service.dataDir);
+    const bare = await forkServer(BARE_ROUTE, service.dataDir);
     try {
       await service.settled();
       const samples = await inTurns({
         runs,
-        warmUps: WARM_UPS,
+        warmUps: WARM_UP_ROUNDS,
         ours: () => requestsPerSecond(`${service.baseUrl}/v1/sandboxes/${id}`, service),
         comparison: () => requestsPerSecond(`${bare.baseUrl}/sandboxes/${id}`, service),
         onTurn: (done) => progress(`${done}/${runs}`),
@@ -42,20 +45,3 @@ export const readSandbox: Row = {
     }
   },
 };
-
-async function requestsPerSecond(
-  url: string,
-  { apiKey, ca }: { readonly apiKey: string; readonly ca: string },
-): Promise<number> {
-  const result = await autocannon({
-    url,
-    connections: CONNECTIONS,
-    duration: ROUND_SECONDS,
-    headers: { authorization: `Bearer ${apiKey}` },
-    tlsOptions: { ca },
-  });
-  if (result.non2xx > 0 || result.errors > 0) {
-    throw new Error(`${result.non2xx} failures and ${result.errors} errors from ${url}`);
-  }
-  return result['2xx'] / result.duration;
-}

@@ -18,13 +18,7 @@ export interface Authenticators {
 }
 
 export function createAuthenticators(store: Store, accounts: AccountTokens): Authenticators {
-  const byApiKey = async (credential: string): Promise<Caller> => {
-    const owner = looksLikeApiKey(credential)
-      ? await store.apiKeys.findOwner(credential)
-      : undefined;
-    if (owner === undefined) throw new ServiceError('unauthorized');
-    return owner;
-  };
+  const byApiKey = apiKeyOwner(store);
   const byAccount = async (credential: string): Promise<Caller> => {
     if (looksLikeApiKey(credential)) throw new ServiceError('unauthorized');
     return { tenantId: await accounts.verify(credential) };
@@ -36,6 +30,21 @@ export function createAuthenticators(store: Store, accounts: AccountTokens): Aut
     apiKey: setCaller(byApiKey),
     account: setCaller(byAccount),
     apiKeyOrAccount: setCaller(byEither),
+  };
+}
+
+/** The hook for API keys alone, for servers that know no accounts. */
+export function createApiKeyHook(store: Pick<Store, 'apiKeys'>): RequestHook {
+  return setCaller(apiKeyOwner(store));
+}
+
+function apiKeyOwner(store: Pick<Store, 'apiKeys'>): (credential: string) => Promise<Caller> {
+  return async (credential) => {
+    const owner = looksLikeApiKey(credential)
+      ? await store.apiKeys.findOwner(credential)
+      : undefined;
+    if (owner === undefined) throw new ServiceError('unauthorized');
+    return owner;
   };
 }
 

@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Shutdown, type ShutdownPhase } from './shutdown.ts';
 
 const logger = pino({ level: 'silent' });
@@ -42,35 +42,5 @@ describe('shutdown', () => {
     add('close', 'pool');
     expect((await shutdown.run('test')).toSorted()).toEqual(['failing', 'hanging']);
     expect(order).toContain('pool');
-  });
-
-  it('follows a signal, and a second one ends at once unless it is its echo', async () => {
-    const { shutdown, add } = recording();
-    let finish = (): void => undefined;
-    add(
-      'flush',
-      'slow',
-      () =>
-        new Promise((resolve) => {
-          finish = resolve;
-        }),
-    );
-    const codes: number[] = [];
-    vi.useFakeTimers({ toFake: ['Date'] });
-    const uninstall = shutdown.installSignalHandlers((code) => codes.push(code));
-    process.emit('SIGTERM');
-    expect(shutdown.signal.aborted).toBe(true);
-    expect(codes).toEqual([]);
-    process.emit('SIGINT');
-    expect(codes).toEqual([]);
-    vi.setSystemTime(Date.now() + 1500);
-    process.emit('SIGINT');
-    expect(codes).toEqual([1]);
-    await vi.waitFor(() => {
-      finish();
-      expect(codes).toEqual([1, 0]);
-    });
-    uninstall();
-    vi.useRealTimers();
   });
 });

@@ -25,10 +25,6 @@ export interface ShutdownTask {
   run(signal: AbortSignal): Promise<void> | void;
 }
 
-const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const;
-/** Ctrl-C under npm arrives twice, from the terminal and from npm: so soon, a second one is the same one. */
-const ECHO_MS = 1000;
-
 export class Shutdown {
   readonly #logger: Logger;
   readonly #tasks: ShutdownTask[] = [];
@@ -52,28 +48,6 @@ export class Shutdown {
   run(reason: string): Promise<readonly string[]> {
     this.#ending ??= this.#runAll(reason);
     return this.#ending;
-  }
-
-  /**
-   * Ends the process on SIGTERM, Ctrl-C and hang-up; a second signal ends it at once.
-   * The exit code is 0 after an orderly end, 1 when a task failed.
-   */
-  installSignalHandlers(exit: (code: number) => void = (code) => process.exit(code)): () => void {
-    let firstAt = 0;
-    const handle = (signal: NodeJS.Signals): void => {
-      if (this.#ending !== undefined) {
-        if (Date.now() - firstAt < ECHO_MS) return;
-        this.#logger.warn({ signal }, 'second signal: ending at once');
-        exit(1);
-        return;
-      }
-      firstAt = Date.now();
-      void this.run(signal).then((failed) => exit(failed.length === 0 ? 0 : 1));
-    };
-    for (const signal of SIGNALS) process.on(signal, handle);
-    return () => {
-      for (const signal of SIGNALS) process.off(signal, handle);
-    };
   }
 
   async #runAll(reason: string): Promise<readonly string[]> {

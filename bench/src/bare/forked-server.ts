@@ -1,26 +1,31 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { databaseUrl } from '../service/database.ts';
-import type { BareRouteOptions } from './bare-route.ts';
 
-const PROGRAM = fileURLToPath(new URL('bare-route.ts', import.meta.url));
 const START_MS = 30_000;
 
-/** A process that serves the bare route, on the service's database and with the service's certificate. */
-export interface RouteServer {
+/** What a forked server is told by its only argument, as JSON. */
+export interface ForkedServerOptions {
+  readonly databaseUrl: string;
+  readonly certificateFile: string;
+  readonly keyFile: string;
+}
+
+/** A server in a process of its own, on the service's database and with the service's certificate. */
+export interface ForkedServer {
   readonly baseUrl: string;
   close(): Promise<void>;
 }
 
-export async function startBareRoute(dataDir: string): Promise<RouteServer> {
-  const options: BareRouteOptions = {
+/** Starts a program that sends its port once it listens, and ends when it is disconnected. */
+export async function forkServer(program: string, dataDir: string): Promise<ForkedServer> {
+  const options: ForkedServerOptions = {
     databaseUrl: await databaseUrl(dataDir),
     certificateFile: join(dataDir, 'tls/server.pem'),
     keyFile: join(dataDir, 'tls/server-key.pem'),
   };
-  const child = fork(PROGRAM, [JSON.stringify(options)]);
+  const child = fork(program, [JSON.stringify(options)]);
   const [port] = await once(child, 'message', { signal: AbortSignal.timeout(START_MS) });
   return {
     baseUrl: `https://localhost:${port}`,

@@ -1,0 +1,96 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Harness } from '../../../test/harness.ts';
+
+let harness: Harness;
+
+beforeAll(async () => {
+  harness = await Harness.start({ uploadBytes: 1000 });
+});
+
+afterAll(() => harness[Symbol.asyncDispose]());
+
+describe('files', () => {
+  const OCTETS = { 'content-type': 'application/octet-stream' };
+  const files = (id: string, path: string) =>
+    `/sandboxes/${id}/files?path=${encodeURIComponent(path)}`;
+  const put = async (id: string, path: string, body: Buffer | null, headers = OCTETS) => {
+    const response = await harness.call('POST', files(id, path), { body, headers });
+    return { status: response.statusCode, body: await response.body.json() };
+  };
+
+  it('brings bytes in and out again', async () => {
+    const id = await harness.create();
+    const bytes = Buffer.from([0, 255, 10, 128]);
+    expect(await put(id, '/tmp/x', bytes)).toEqual({ status: 200, body: { status: 'uploaded' } });
+    const response = await harness.call('GET', files(id, '/tmp/x'));
+    expect(response.headers).toMatchObject({
+      'content-length': '4',
+      'content-type': 'application/octet-stream',
+    });
+    expect(Buffer.from(await response.body.arrayBuffer())).toEqual(bytes);
+  });
+
+  it.each([
+    ['/missing/x', 400, 'parent_not_found'],
+    ['/full', 507, 'disk_full'],
+    ['/a/../b', 400, 'path_traversal'],
+    ['a', 400, 'path_not_absolute'],
+    ['', 400, 'path_required'],
+  ])('answers an upload to %j with %i %s', async (path, status, code) => {
+    const id = await harness.create();
+    expect(await put(id, path, Buffer.from('x'))).toMatchObject({ status, body: { code } });
+  });
+
+  it.each([
+    ['/none', 404, 'file_not_found'],
+    ['/', 400, 'is_directory'],
+  ])('answers a download of %j with %i %s', async (path, status, code) => {
+    const id = await harness.create();
+    const response = await harness.call('GET', files(id, path));
+    expect(response.statusCode).toBe(status);
+    expect(await response.body.json()).toMatchObject({ code });
+  });
+
+  it('refuses an empty body, another media type and a body that is too large', async () => {
+    const id = await harness.create();
+    expect(await put(id, '/x', null)).toMatchObject({ body: { code: 'missing_body' } });
+    expect(await put(id, '/x', Buffer.alloc(0))).toMatchObject({ body: { code: 'missing_body' } });
+    const text = { 'content-type': 'text/plain' };
+    expect(await put(id, '/x', Buffer.from('x'), text)).toMatchObject({ status: 415 });
+    expect(await put(id, '/x', Buffer.alloc(1001))).toMatchObject({ status: 413 });
+    expect(harness.host.vmOf(id).files.has('/x')).toBe(false);
+  });
+
+  it('counts a body of unannounced length', async () => {
+    const id = await harness.create();
+    async function* body() {
+      for (let part = 0; part < 20; part += 1) yield Buffer.alloc(100);
+    }
+    const { Readable } = await import('node:stream');
+    const response = await harness.call('POST', files(id, '/x'), {
+      body: Readable.from(body()),
+      headers: OCTETS,
+    });
+    expect(response.statusCode).toBe(413);
+    await response.body.dump();
+    expect(harness.host.vmOf(id).files.has('/x')).toBe(false);
+  });
+
+  it('leaves nothing of an upload whose sender breaks off', async () => {
+    const id = await harness.create();
+    const sender = new AbortController();
+    const { Readable } = await import('node:stream');
+    const body = new Readable({ read() {} });
+    body.push('half');
+    body.on('error', () => undefined);
+    const call = harness.call('POST', files(id, '/half'), {
+      body,
+      headers: OCTETS,
+      signal: sender.signal,
+    });
+    sender.abort();
+    await expect(call).rejects.toThrow();
+    expect(harness.host.vmOf(id).files.has('/half')).toBe(false);
+    expect(await harness.exec(id, { command: 'true' })).toMatchObject({ status: 200 });
+  });
+});
