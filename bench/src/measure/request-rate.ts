@@ -1,4 +1,6 @@
 import autocannon from 'autocannon';
+import { inTurns, type TurnSamples } from './in-turns.ts';
+import type { RowContext } from './row.ts';
 
 /** Kept connections that a measurement of requests uses. */
 export const CONNECTIONS = 50;
@@ -23,4 +25,18 @@ export async function requestsPerSecond(
     throw new Error(`${result.non2xx} failures and ${result.errors} errors from ${url}`);
   }
   return result['2xx'] / result.duration;
+}
+
+/** Measures two URLs in turns, with the key of the service. */
+export function ratesInTurns(
+  { service, runs, progress }: Pick<RowContext, 'service' | 'runs' | 'progress'>,
+  urls: { readonly ours: string; readonly comparison: string },
+): Promise<TurnSamples> {
+  return inTurns({
+    runs,
+    warmUps: WARM_UP_ROUNDS,
+    ours: () => requestsPerSecond(urls.ours, service),
+    comparison: () => requestsPerSecond(urls.comparison, service),
+    onTurn: (done) => progress(`${done}/${runs}`),
+  });
 }

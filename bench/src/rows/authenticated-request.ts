@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { forkServer } from '../bare/forked-server.ts';
-import { inTurns } from '../measure/in-turns.ts';
-import { requestsPerSecond, WARM_UP_ROUNDS } from '../measure/request-rate.ts';
+import { ratesInTurns } from '../measure/request-rate.ts';
 import { type Row, ratioResult } from '../measure/row.ts';
 
 const NO_OP_ROUTE = fileURLToPath(new URL('../bare/no-op-route.ts', import.meta.url));
@@ -11,16 +10,14 @@ const AT_LEAST = 0.7;
 export const authenticatedRequest: Row = {
   name: 'authenticated-request',
   pool: 2,
-  async run({ service, runs, progress }) {
+  async run(context) {
+    const { service } = context;
     const server = await forkServer(NO_OP_ROUTE, service.dataDir);
     try {
       await service.settled();
-      const samples = await inTurns({
-        runs,
-        warmUps: WARM_UP_ROUNDS,
-        ours: () => requestsPerSecond(`${server.baseUrl}/authenticated`, service),
-        comparison: () => requestsPerSecond(`${server.baseUrl}/open`, service),
-        onTurn: (done) => progress(`${done}/${runs}`),
+      const samples = await ratesInTurns(context, {
+        ours: `${server.baseUrl}/authenticated`,
+        comparison: `${server.baseUrl}/open`,
       });
       return [
         ratioResult({

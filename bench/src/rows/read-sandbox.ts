@@ -1,12 +1,6 @@
 import { fileURLToPath } from 'node:url';
 import { forkServer } from '../bare/forked-server.ts';
-import { inTurns } from '../measure/in-turns.ts';
-import {
-  CONNECTIONS,
-  ROUND_SECONDS,
-  requestsPerSecond,
-  WARM_UP_ROUNDS,
-} from '../measure/request-rate.ts';
+import { CONNECTIONS, ROUND_SECONDS, ratesInTurns } from '../measure/request-rate.ts';
 import { type Row, ratioResult } from '../measure/row.ts';
 
 const BARE_ROUTE = fileURLToPath(new URL('../bare/bare-route.ts', import.meta.url));
@@ -16,17 +10,15 @@ const AT_LEAST = 0.6;
 export const readSandbox: Row = {
   name: 'read-sandbox',
   pool: 2,
-  async run({ service, runs, progress }) {
+  async run(context) {
+    const { service } = context;
     const { id } = await service.createSandbox();
     const bare = await forkServer(BARE_ROUTE, service.dataDir);
     try {
       await service.settled();
-      const samples = await inTurns({
-        runs,
-        warmUps: WARM_UP_ROUNDS,
-        ours: () => requestsPerSecond(`${service.baseUrl}/v1/sandboxes/${id}`, service),
-        comparison: () => requestsPerSecond(`${bare.baseUrl}/sandboxes/${id}`, service),
-        onTurn: (done) => progress(`${done}/${runs}`),
+      const samples = await ratesInTurns(context, {
+        ours: `${service.baseUrl}/v1/sandboxes/${id}`,
+        comparison: `${bare.baseUrl}/sandboxes/${id}`,
       });
       return [
         ratioResult({

@@ -22,7 +22,6 @@ export class SshChannel {
   readonly #connecting = new SingleFlight<'connect', Client>();
   readonly #closing = new AbortController();
   #client: Client | undefined;
-  #onHandshake: () => void = () => undefined;
 
   constructor(options: SshChannelOptions) {
     this.#options = options;
@@ -34,8 +33,7 @@ export class SshChannel {
    */
   async connect(signal: AbortSignal): Promise<void> {
     const answered = Promise.withResolvers<void>();
-    this.#onHandshake = answered.resolve;
-    await Promise.race([this.#ready(signal), answered.promise]);
+    await Promise.race([this.#ready(signal, answered.resolve), answered.promise]);
   }
 
   /**
@@ -58,25 +56,26 @@ export class SshChannel {
     this.#client = undefined;
   }
 
-  async #ready(signal: AbortSignal): Promise<Client> {
+  /** `onHandshake` is called when this call is the one that connects. */
+  async #ready(signal: AbortSignal, onHandshake?: () => void): Promise<Client> {
     this.#closing.signal.throwIfAborted();
     if (this.#client !== undefined) return this.#client;
     // Before the attempt begins: one that nobody waits for would fail unseen.
     signal.throwIfAborted();
     return abortable(
-      this.#connecting.run('connect', () => this.#open()),
+      this.#connecting.run('connect', () => this.#open(onHandshake)),
       signal,
     );
   }
 
   /** Several may wait for it, so it has a deadline of its own and no caller's signal. */
-  async #open(): Promise<Client> {
+  async #open(onHandshake: () => void = () => undefined): Promise<Client> {
     const deadline = performance.now() + CONNECT_MS;
     for (;;) {
       try {
         const timeoutMs = deadline - performance.now();
         const client = await connectOnce(
-          { ...this.#options, onHandshake: () => this.#onHandshake() },
+          { ...this.#options, onHandshake },
           timeoutMs,
           this.#closing.signal,
         );
