@@ -7,7 +7,7 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: [
-            '{apps,packages,bench}/*/src/**/*.test.ts',
+            '{apps,packages,tools}/*/src/**/*.test.ts',
             'bench/src/**/*.test.ts',
             'scripts/*.test.ts',
           ],

@@ -5,7 +5,7 @@
  * - `logging/`  pino with redaction; short lines on a terminal
  * - `http/`     `createHttpServer`: problem+json, strict validation, request ids, HTTPS
  * - `tls/`      the local CA, server certificates, self-signed worker certificates
- * - `tokens/`   short-lived tokens between control plane and workers
+ * - `tokens/`   short-lived tokens between the pieces, and those of sessions
  * - `process/`  orderly shutdown, file locks, process identity, atomic writes, retries
  * - `metrics/`  Prometheus registry, process and HTTP metrics
  * - `secret`    a value that cannot be shown by accident

@@ -4,3 +4,8 @@ export {
   type TokenMinter,
   type TokenVerifier,
 } from './internal-tokens.ts';
+export {
+  type SessionIdentity,
+  type SessionTokenAudience,
+  SessionTokens,
+} from './session-tokens.ts';

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { Secret } from '../secret.ts';
+import { SessionTokens } from './session-tokens.ts';
+
+const secret = new Secret('a cluster secret of thirty-two bytes');
+const identity = {
+  user_id: 'usr_1',
+  app_id: 'svc-sandbox',
+  set_id: 'default',
+  chat_session_id: '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b',
+  cua_enabled: false,
+};
+const refused = expect.objectContaining({ code: 'unauthorized' });
+
+test('a token carries its claims to the audience it was made for', async () => {
+  const runtime = new SessionTokens(secret, 'runtime');
+  const expiresAt = new Date(Math.ceil(Date.now() / 1000) * 1000 + 60_000);
+  const token = await runtime.mint(identity, expiresAt);
+  expect(await runtime.verify(token)).toMatchObject({
+    ...identity,
+    exp: expiresAt.getTime() / 1000,
+  });
+  await expect(new SessionTokens(secret, 'worker').verify(token)).rejects.toEqual(refused);
+});
+
+test('an expired, foreign, absent or garbled token is refused', async () => {
+  const tokens = new SessionTokens(secret, 'worker');
+  const old = await tokens.mint(identity, new Date(Date.now() - 60_000));
+  const other = new SessionTokens(new Secret('another secret of thirty-two bytes..'), 'worker');
+  for (const token of [old, await other.mint(identity), undefined, '', 'a.b.c']) {
+    await expect(tokens.verify(token)).rejects.toEqual(refused);
+  }
+});
+
+test('a hop token lives for a minute', async () => {
+  const tokens = new SessionTokens(secret, 'worker');
+  const { exp } = await tokens.verify(await tokens.mint(identity));
+  expect(exp - Date.now() / 1000).toBeGreaterThan(55);
+  expect(exp - Date.now() / 1000).toBeLessThan(65);
+});
