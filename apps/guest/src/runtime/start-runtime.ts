@@ -1,0 +1,35 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { AgentLink } from '../link/index.ts';
+import { GuestSession } from './guest-session.ts';
+import type { RuntimeOptions } from './options.ts';
+
+/** A runtime that waits for the worker, and then runs one session. */
+export interface Runtime {
+  readonly port: number;
+  /** Ends the session and the link. */
+  close(): Promise<void>;
+}
+
+/** Starts the runtime. It listens when this settles. */
+export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
+  for (const path of [options.logPath, options.restoreArchive, options.savedArchive]) {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  }
+  let session: GuestSession | undefined;
+  const link = await AgentLink.listen(options.listen, {
+    configure: (setup) => {
+      session = new GuestSession(options, setup, link);
+    },
+    client: (frame) => session?.client(frame),
+    env: (values) => session?.setEnv(values),
+    save: () => void session?.save(),
+  });
+  return {
+    port: link.port,
+    close: async () => {
+      await session?.close();
+      await link.close();
+    },
+  };
+}
