@@ -1,4 +1,5 @@
 import { open, rename, rm } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '@svc/contract';
 import { ownerOf } from '../agents/processes/process-owner.ts';
 import { runTool } from './run-tool.ts';
@@ -28,19 +29,14 @@ export class FilesError extends Error {
  */
 export class SessionFiles {
   readonly #options: SessionFilesOptions;
-  /** Milliseconds since the epoch: what changed later has not been saved. */
+  /** Milliseconds since the epoch: what changed later has not been saved. At first, what the image has is. */
   #savedAt = Date.now();
 
   constructor(options: SessionFilesOptions) {
     this.#options = options;
   }
 
-  /** Nothing that is there now counts as changed. */
-  markSaved(): void {
-    this.#savedAt = Date.now();
-  }
-
-  /** Unpacks the archive into the home directory, and removes it. Throws {@link FilesError}. */
+  /** Unpacks the archive into the home directory, and removes it. What it brought counts as saved. Throws {@link FilesError}. */
   async restore(signal: AbortSignal): Promise<void> {
     const { home, restoreArchive } = this.#options;
     const archive = await open(restoreArchive, 'r');
@@ -61,6 +57,8 @@ export class SessionFiles {
       await archive.close();
       await rm(restoreArchive, { force: true });
     }
+    await sleep(2 * TICK_MS, undefined, { signal });
+    this.#savedAt = Date.now();
   }
 
   /** Makes the archive if something has changed since the last one; false if nothing has. Throws {@link FilesError}. */

@@ -1,8 +1,5 @@
-import { chown, mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { AgentFrame, AgentSetup, ClientFrame } from '@svc/contract';
 import type { AgentContext, AgentTask, TaskOutcome } from '../agents/agent.ts';
-import { ownerOf } from '../agents/processes/process-owner.ts';
 import { FilesError, SessionFiles } from '../files/index.ts';
 import type { AgentLink } from '../link/index.ts';
 import { AgentHolder } from './agent-holder.ts';
@@ -12,9 +9,8 @@ import type { RuntimeOptions } from './options.ts';
 import { runTask } from './run-task.ts';
 import { ShellCommands } from './shell-commands.ts';
 import { TaskQueue } from './task-queue.ts';
+import { makeWorkingDirectory, workingDirectoryOf } from './working-directory.ts';
 
-/** Where tools and commands run, below the home directory. */
-const WORKING_DIRECTORY = 'work';
 /** Longest `result` of a task, in characters. */
 const MAX_RESULT = 1024 * 1024;
 
@@ -42,7 +38,7 @@ export class GuestSession {
     this.#setup = setup;
     this.#line = line;
     this.#home = options.home;
-    this.#workingDirectory = join(options.home, WORKING_DIRECTORY);
+    this.#workingDirectory = workingDirectoryOf(options.home);
     this.#env = setup.env;
     this.#log = new AgentLog(options.logPath);
     this.#files = new SessionFiles({
@@ -121,14 +117,11 @@ export class GuestSession {
   async #prepare(): Promise<void> {
     try {
       if (this.#setup.restoreFiles) await this.#files.restore(this.#ending.signal);
-      await mkdir(this.#workingDirectory, { recursive: true });
-      const { uid, gid } = await ownerOf(this.#home);
-      if (uid !== undefined && gid !== undefined) await chown(this.#workingDirectory, uid, gid);
+      await makeWorkingDirectory(this.#home);
     } catch (error) {
       const message = error instanceof FilesError ? error.message : 'The files cannot be prepared.';
       this.#failed(message, error);
     }
-    this.#files.markSaved();
   }
 
   /** Starts the agent, and a one-shot agent's only task. */

@@ -3,6 +3,7 @@ import { dirname } from 'node:path';
 import { AgentLink } from '../link/index.ts';
 import { GuestSession } from './guest-session.ts';
 import type { RuntimeOptions } from './options.ts';
+import { makeWorkingDirectory } from './working-directory.ts';
 
 /** A runtime that waits for the worker, and then runs one session. */
 export interface Runtime {
@@ -16,6 +17,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   for (const path of [options.logPath, options.restoreArchive, options.savedArchive]) {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   }
+  // Now rather than when a session begins, whose change it would be.
+  await makeWorkingDirectory(options.home);
   let session: GuestSession | undefined;
   const link = await AgentLink.listen(options.listen, {
     configure: (setup) => {
