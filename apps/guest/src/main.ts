@@ -1,6 +1,6 @@
 /**
- * The agent runtime of a sandbox. It is running, with the usual agent loaded, when the image is frozen, and waits
- * for the worker to say which session it is.
+ * The agent runtime of a sandbox. It is running, with the usual agent warm, when the image is frozen, and waits for
+ * the worker to say which session it is.
  */
 
 import {
@@ -10,6 +10,7 @@ import {
   RESTORE_ARCHIVE,
   SAVED_ARCHIVE,
 } from '@svc/contract';
+import { warmDeictic } from './agents/deictic/index.ts';
 import { loadAgent } from './agents/registry.ts';
 import { startRuntime } from './runtime/index.ts';
 
@@ -17,7 +18,7 @@ import { startRuntime } from './runtime/index.ts';
 const WORKER_ADDRESS = '172.30.0.1';
 
 async function main(): Promise<void> {
-  await loadAgent('deictic');
+  await warmDeictic();
   const runtime = await startRuntime({
     listen: { host: '0.0.0.0', port: AGENT_LINK_PORT, workerAddress: WORKER_ADDRESS },
     home: AGENT_HOME,

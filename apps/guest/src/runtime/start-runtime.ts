@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { freshenMathRandom } from '../fresh-randomness.ts';
 import { AgentLink } from '../link/index.ts';
 import { GuestSession } from './guest-session.ts';
 import type { RuntimeOptions } from './options.ts';
@@ -22,6 +23,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   let session: GuestSession | undefined;
   const link = await AgentLink.listen(options.listen, {
     configure: (setup) => {
+      // No earlier: what was drawn before a snapshot would be drawn in every clone.
+      freshenMathRandom();
       session = new GuestSession(options, setup, link);
     },
     client: (frame) => session?.client(frame),
