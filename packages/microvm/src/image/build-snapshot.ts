@@ -6,6 +6,7 @@ import { GuestChannel } from '../guest/guest-channel.ts';
 import { createIdentity } from '../guest/identity.ts';
 import { runCommand } from '../guest/run-command.ts';
 import { SshChannel } from '../guest/ssh-channel.ts';
+import { giveWay } from '../jail/give-way.ts';
 import { GUEST_LINK } from '../network/index.ts';
 import { openEnvironment } from '../open-environment.ts';
 import { resourceLimits } from '../vm/resource-limits.ts';
@@ -21,6 +22,11 @@ const WARM_UP_MS = 120_000;
 const KEPT_OUTPUT = 2000;
 const silentLogger = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
+export interface BuildSnapshotOptions extends Omit<BuildImageOptions, 'template'> {
+  /** Gives way to everything else on the machine. Default false. */
+  readonly background?: boolean;
+}
+
 /**
  * Boots the image once in the given shape, warms it up, and freezes it, unless that has been done on
  * this machine. It runs in an instance of its own, as confined as any sandbox.
@@ -28,7 +34,7 @@ const silentLogger = { info: () => undefined, warn: () => undefined, error: () =
 export async function buildSnapshot(
   image: Image,
   shape: VmShape,
-  options: Omit<BuildImageOptions, 'template'>,
+  options: BuildSnapshotOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const { imageDir } = options;
@@ -47,7 +53,7 @@ export async function buildSnapshot(
         const { snapshotKey } = environment.vmm;
         if (await snapshotExists(image, snapshotKey, shape)) return;
         options.onProgress('booting it once, to freeze it');
-        const frozen = await bootAndFreeze(environment, image, shape, options.onProgress, signal);
+        const frozen = await bootAndFreeze(environment, image, shape, options, signal);
         const target = snapshotDirectory(image, snapshotKey, shape);
         await mkdir(dirname(target), { recursive: true });
         await rename(frozen, target);
@@ -65,7 +71,7 @@ async function bootAndFreeze(
   { slots, jail, vmm, sshKey }: Environment,
   image: Image,
   shape: VmShape,
-  onProgress: (line: string) => void,
+  { onProgress, background = false }: BuildSnapshotOptions,
   signal: AbortSignal,
 ): Promise<string> {
   const id = 'm_build';
@@ -85,6 +91,7 @@ async function bootAndFreeze(
     );
     try {
       await confinement.limit(vm.identity.pid);
+      if (background) await giveWay(vm.identity.pid);
       await warmUp(slot.host, sshKey, image.warmUp, onProgress, signal);
       onProgress('freezing it');
       await vm.freeze(signal);
