@@ -7,6 +7,12 @@ import { fileTransfer } from './file-transfer.ts';
 import { manySandboxes } from './many-sandboxes.ts';
 import { readBundle } from './read-bundle.ts';
 import { readSandbox } from './read-sandbox.ts';
+import { firstDelta } from './first-delta.ts';
+import { gatewayStream } from './gateway-stream.ts';
+import { idleSessions } from './idle-sessions.ts';
+import { sessionFrames } from './session-frames.ts';
+import { sessionReady } from './session-ready.ts';
+import { sessionResume } from './session-resume.ts';
 import { wrongCodes } from './wrong-codes.ts';
 
 /** Everything the bench measures, in the order of the table. */
@@ -19,6 +25,12 @@ export const ROWS: readonly Row[] = [
   authenticatedRequest,
   readBundle,
   wrongCodes,
+  sessionReady,
+  sessionResume,
+  firstDelta,
+  sessionFrames,
+  gatewayStream,
+  idleSessions,
   createBurst,
   manySandboxes,
 ];
