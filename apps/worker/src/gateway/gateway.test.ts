@@ -1,13 +1,15 @@
 import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { connect } from 'node:net';
+import type { RequestListener } from 'node:http';
+import { createServer } from 'node:https';
+import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dialectOf, type LlmVendor } from '@svc/contract';
 import { createEgress, type Egress } from '@svc/egress';
 import { type ModelServer, type Reply, startModelServer } from '@svc/model-server';
 import { Secret } from '@svc/service-kit';
-import { createCa, issueCertificate } from '@svc/service-kit/tls';
+import { type CertificatePair, createCa, issueCertificate } from '@svc/service-kit/tls';
 import { pino } from 'pino';
 import { Registry } from 'prom-client';
 import { Agent, type Dispatcher, request } from 'undici';
@@ -21,6 +23,7 @@ const NO_RULES = { rules: [] };
 
 let directory: string;
 let caFile: string;
+let tls: CertificatePair;
 let model: ModelServer;
 let egress: Egress;
 let vendorBaseUrls: Record<LlmVendor, string>;
@@ -33,7 +36,7 @@ beforeAll(async () => {
   caFile = join(directory, 'ca.pem');
   const ca = await createCa('test CA', 1);
   await writeFile(caFile, ca.cert);
-  const tls = await issueCertificate(ca, { commonName: 'model', names: [HOST], days: 1 });
+  tls = await issueCertificate(ca, { commonName: 'model', names: [HOST], days: 1 });
   model = await startModelServer({ script: NO_RULES, tls });
   egress = createEgress({
     allowHosts: [{ host: HOST, port: Number(new URL(model.url).port) }],
@@ -507,6 +510,74 @@ describe('an endpoint', () => {
     expect(statusCode).toBe(502);
     expect(await answer.text()).toContain('certificate');
     expect(model.requests.length).toBe(before);
+  });
+});
+
+describe('an endpoint of another kind', () => {
+  /** A sandbox whose endpoint is a server of one's own. */
+  async function startAt(listener: RequestListener): Promise<Sandbox> {
+    const server = createServer(tls, listener).listen(0, HOST);
+    await once(server, 'listening');
+    const way = createEgress({ allowHosts: [{ host: HOST, port: undefined }], caFile });
+    open.push(
+      () => server.closeAllConnections(),
+      () => server.close(),
+      () => way.close(),
+    );
+    const { port } = server.address() as AddressInfo;
+    return start('anthropic', { baseUrl: `https://${HOST}:${port}` }, { egress: way });
+  }
+  const path = '/anthropic/v1/messages';
+
+  test('that redirects is not followed', async () => {
+    const { ask } = await startAt((_request, response) =>
+      response.writeHead(302, { location: model.url }).end(),
+    );
+    const before = model.requests.length;
+    const { statusCode, headers, body } = await ask(path, { body: { messages } });
+    expect({ statusCode, location: headers.location }).toEqual({ statusCode: 502 });
+    expect(await body.text()).toContain('redirects');
+    expect(model.requests.length).toBe(before);
+  });
+
+  test('that compresses against its word is not passed on', async () => {
+    const { ask } = await startAt((_request, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end('x'),
+    );
+    const { statusCode, body } = await ask(path, { body: { messages } });
+    expect(statusCode).toBe(502);
+    expect(await body.text()).toContain('compresses');
+  });
+
+  test('tells the sandbox nothing of whose account it is', async () => {
+    const { ask } = await startAt((_request, response) =>
+      response
+        .writeHead(200, {
+          'set-cookie': 'a=b',
+          'anthropic-organization-id': 'org',
+          'request-id': `req-${KEY}`,
+          'anthropic-ratelimit-requests-remaining': '9',
+        })
+        .end('{}'),
+    );
+    const { headers, body } = await ask(path, { body: { messages } });
+    await body.dump();
+    expect(headers).not.toHaveProperty('set-cookie');
+    expect(headers).not.toHaveProperty('anthropic-organization-id');
+    expect(headers).toHaveProperty('anthropic-ratelimit-requests-remaining', '9');
+    expect(headers['request-id']).toMatch(/^req-\*+$/);
+  });
+
+  test('that answers before it has the whole request is passed on, and a sandbox that then leaves does no harm', async () => {
+    const { port } = await startAt((_request, response) => response.writeHead(401).end('no'));
+    const socket = connect({ host: HOST, port }).on('error', () => undefined);
+    const answered = once(socket, 'data');
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 9000000\r\n\r\n${'x'.repeat(1_000_000)}`,
+    );
+    expect(String((await answered)[0])).toContain('401');
+    socket.destroy();
+    await once(socket, 'close');
   });
 });
 
