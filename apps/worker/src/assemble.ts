@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type { WorkerSandbox } from '@svc/contract';
+import { createEgress } from '@svc/egress';
 import {
   type CertificatePair,
   createMetrics,
@@ -10,6 +11,7 @@ import { Capacity, type CapacityLimits } from './capacity/capacity.ts';
 import { restoreConcurrency } from './capacity/machine-limits.ts';
 import { systemClock } from './clock.ts';
 import { ExecSlots } from './exec/slots.ts';
+import { LlmGateway, UPSTREAM_CONNECT_MS } from './gateway/index.ts';
 import { createWorkerServer } from './http/server.ts';
 import { cachedImages } from './images.ts';
 import { SandboxCreator } from './lifecycle/create.ts';
@@ -66,6 +68,13 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     execSlots,
   });
 
+  const egress = createEgress({
+    allowHosts: config.egressAllowHosts,
+    caFile: config.egressCaFile,
+    connectMs: UPSTREAM_CONNECT_MS,
+  });
+  const gateway = new LlmGateway({ egress, metrics, logger });
+
   const creator = new SandboxCreator({
     registry,
     pool,
@@ -118,6 +127,8 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     adoption: { microvms, registry, pool, capacity, images, clock, logger, onChange, onFault },
     app,
     client,
+    egress,
+    gateway,
     keeper,
     link,
     onFault,

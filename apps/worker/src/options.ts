@@ -5,7 +5,10 @@ import type { Clock } from './clock.ts';
 import type { WorkerLogger } from './logger.ts';
 
 export interface WorkerOptions {
-  readonly config: Pick<Config, 'pool' | 'workerUrl' | 'dataDir' | 'limits'>;
+  readonly config: Pick<
+    Config,
+    'pool' | 'workerUrl' | 'dataDir' | 'limits' | 'egressAllowHosts' | 'egressCaFile'
+  >;
   /** Shared with the control plane; the keys of the internal tokens come from it. */
   readonly clusterSecret: Secret;
   readonly logger: WorkerLogger;
@@ -16,6 +19,8 @@ export interface WorkerOptions {
   readonly workerId: string;
   /** Port 0 takes any free one. */
   readonly listen: { readonly host: string; readonly port: number };
+  /** Where sandboxes reach the LLM gateway; default: its port on the address of this machine that serves them. */
+  readonly llmGateway?: { readonly host: string; readonly port: number };
   /** Gives up the start; a worker that has started is ended with `close`. */
   readonly signal: AbortSignal;
   /** What to hand out of this machine; default: all of it, overcommitted. */

@@ -1,6 +1,8 @@
+import type { Egress } from '@svc/egress';
 import type { HttpServer } from '@svc/service-kit';
 import pLimit from 'p-limit';
 import { settledWithin } from './concurrency/abort.ts';
+import type { LlmGateway } from './gateway/index.ts';
 import type { SandboxRegistry } from './lifecycle/registry.ts';
 import type { Sandbox } from './lifecycle/sandbox.ts';
 import { discard, type Pool } from './pool/pool.ts';
@@ -13,6 +15,8 @@ const CLOSE_MS = 1_000;
 
 export interface ShutdownParts {
   readonly app: HttpServer;
+  readonly gateway: LlmGateway;
+  readonly egress: Egress;
   readonly registry: SandboxRegistry;
   readonly pool: Pool;
   readonly link: ControlPlaneLink;
@@ -32,7 +36,7 @@ export async function shutDown(
   parts: ShutdownParts,
   { keepSandboxes }: { readonly keepSandboxes: boolean },
 ): Promise<void> {
-  const { app, registry, pool, link, client, loops, stop, onFault } = parts;
+  const { app, registry, pool, link, client, gateway, egress, loops, stop, onFault } = parts;
   stop();
   const live = registry.live();
   for (const sandbox of live) sandbox.connections.closeAll(1001, 'server shutting down');
@@ -49,6 +53,8 @@ export async function shutDown(
     ),
     ...loops,
   ]);
+  await gateway.close();
+  await egress.close();
   await link.flush(FLUSH_MS);
   await client.close();
   await closeServer(app);

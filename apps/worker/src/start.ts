@@ -1,4 +1,4 @@
-import { ServiceError } from '@svc/contract';
+import { LLM_GATEWAY_PORT, ServiceError } from '@svc/contract';
 import { createSelfSigned, withDeadline } from '@svc/service-kit';
 import { certificateNames, reachableUrl } from './address.ts';
 import { adoptVms } from './adoption/adopt.ts';
@@ -33,6 +33,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const stop = () => ending.abort(new ServiceError('shutting_down'));
   try {
     await adoptVms(parts.adoption, withDeadline(signal, ADOPT_MS));
+    const { serviceAddress: host } = microvms;
+    await parts.gateway.listen(options.llmGateway ?? { host, port: LLM_GATEWAY_PORT });
     await parts.app.listen(options.listen);
     url = reachableUrl(options, parts.app.server.address());
     signal.throwIfAborted();

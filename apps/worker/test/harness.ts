@@ -6,7 +6,7 @@ import { createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
 import { pino } from 'pino';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { CapacityLimits } from '../src/capacity/capacity.ts';
-import { type RunningWorker, startWorker } from '../src/index.ts';
+import { type RunningWorker, startWorker, type WorkerOptions } from '../src/index.ts';
 import { ControlPlaneDouble } from './control-plane-double.ts';
 import { MemoryHost } from './memory-host.ts';
 
@@ -24,6 +24,8 @@ export interface HarnessOptions {
   readonly pool?: Record<string, number>;
   readonly capacity?: CapacityLimits;
   readonly uploadBytes?: number;
+  readonly egressAllowHosts?: WorkerOptions['config']['egressAllowHosts'];
+  readonly egressCaFile?: string;
   /** Leaves the control plane unreachable until the test starts it. */
   readonly withoutControlPlane?: boolean;
 }
@@ -63,6 +65,8 @@ export class Harness implements AsyncDisposable {
       config: {
         pool: options.pool ?? {},
         workerUrl: undefined,
+        egressAllowHosts: options.egressAllowHosts ?? [],
+        egressCaFile: options.egressCaFile,
         dataDir,
         limits: {
           otpPerEmailPerHour: 1,
@@ -78,6 +82,7 @@ export class Harness implements AsyncDisposable {
       controlPlane: { url: controlPlane.url, ca: controlPlane.ca },
       workerId: 'worker-1',
       listen: { host: '127.0.0.1', port: 0 },
+      llmGateway: { host: '127.0.0.1', port: 0 },
       signal: new AbortController().signal,
       capacity: options.capacity ?? LIMITS,
     });
