@@ -58,7 +58,6 @@ export async function work(
       agent.conversation.settle({ ...INTERRUPTED, words: words.join('\n\n') });
       throw error;
     }
-    const failure = asTaskFailure(error, agent.name);
     if (error instanceof ModelFailure && error.code === 'llm_refused') {
       // What was refused once would be refused with every later task.
       agent.conversation.replace([
@@ -69,16 +68,16 @@ export async function work(
     } else {
       agent.conversation.settle(BROKEN_OFF);
     }
-    throw failure;
+    throw asTaskFailure(error, agent.name);
   }
 }
 
-function asTaskFailure(error: unknown, agent: string | undefined): TaskFailure {
+/** A failure that says whose it is; what is no failure of a task is given back as it is. */
+function asTaskFailure(error: unknown, agent: string | undefined): unknown {
   if (error instanceof TaskFailure) {
     return new TaskFailure(error.code, error.message, error.agent ?? agent);
   }
-  if (error instanceof ModelFailure) return new TaskFailure(error.code, error.message, agent);
-  throw error;
+  return error instanceof ModelFailure ? new TaskFailure(error.code, error.message, agent) : error;
 }
 
 class Shift {

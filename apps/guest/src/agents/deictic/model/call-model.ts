@@ -5,10 +5,11 @@ import {
   type ModelMessage,
   type SystemModelMessage,
   streamText,
+  type TextStreamPart,
   type ToolSet,
 } from 'ai';
 import type { CallableModel } from './create-model.ts';
-import { ModelFailure } from './model-failure.ts';
+import { describeFailure, ModelFailure } from './model-failure.ts';
 
 /** A tool that the model wants to run. */
 export interface ToolRequest {
@@ -47,7 +48,7 @@ const MAX_ANSWER_CHARS = 1024 * 1024;
 
 /**
  * Asks the model once and reads its answer to the end.
- * @throws a ModelFailure or an error of the SDK's when no whole answer comes, the reason of `signal` when that aborts
+ * @throws a ModelFailure when no whole answer comes, the reason of `signal` when that aborts
  */
 export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   const result = streamText({
@@ -66,7 +67,7 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   let chars = 0;
   let end: { finish: FinishReason; raw: string | undefined; usage: LanguageModelUsage } | undefined;
   const requests: ToolRequest[] = [];
-  for await (const part of result.stream) {
+  for await (const part of readParts(result.stream, call.signal)) {
     switch (part.type) {
       case 'text-delta':
         text += part.text;
@@ -85,11 +86,7 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
       case 'finish-step':
         end = { finish: part.finishReason, raw: part.rawFinishReason, usage: part.usage };
         break;
-      case 'error':
-        call.signal.throwIfAborted();
-        throw part.error;
     }
-    call.signal.throwIfAborted();
     if (chars > MAX_ANSWER_CHARS) throw new ModelFailure('llm_bad_response', 'It is too long.');
   }
   call.signal.throwIfAborted();
@@ -111,6 +108,23 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
     inputTokens: end.usage.inputTokens ?? 0,
     outputTokens: end.usage.outputTokens ?? 0,
   };
+}
+
+/** The stream without its errors, which are thrown; nor does an aborted one just end. */
+async function* readParts(
+  stream: AsyncIterable<TextStreamPart<ToolSet>>,
+  signal: AbortSignal,
+): AsyncIterable<TextStreamPart<ToolSet>> {
+  try {
+    for await (const part of stream) {
+      if (part.type === 'error') throw part.error;
+      yield part;
+      signal.throwIfAborted();
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw describeFailure(error);
+  }
 }
 
 /** Every vendor says why its answer ends; where none was said, the stream ended before. */
