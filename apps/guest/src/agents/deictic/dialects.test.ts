@@ -1,6 +1,7 @@
 import { AgentFrame, type LlmDialect, PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import { Value } from 'typebox/value';
 import { describe, expect, test } from 'vitest';
+import { bodies, texts } from './testing/anthropic-body.ts';
 import { openSession } from './testing/open-session.ts';
 
 const DIALECTS: readonly [LlmDialect, model: string, path: string][] = [
@@ -49,6 +50,31 @@ describe.each(DIALECTS)('%s with %s', (dialect, model, path) => {
     expect(JSON.stringify(session.server.requests[0]?.headers)).toContain(PLACEHOLDER_LLM_KEY);
     expect(JSON.stringify(session.server.requests[0]?.body)).toContain(session.directory);
   });
+});
+
+test('the beginning of a conversation is kept by the endpoint, where that must be asked for', async () => {
+  await using session = await openSession([
+    {
+      when: { user: 'go' },
+      reply: { tool_calls: [{ name: 'shell', arguments: { command: 'echo tea' } }] },
+    },
+    { when: { tool: 'tea' }, reply: { text: 'done' } },
+  ]);
+  await session.run('go');
+  for (const { system, messages } of bodies(session.server)) {
+    const last = messages.at(-1)?.content.at(-1);
+    for (const part of [(system as unknown[]).at(-1), last]) {
+      expect(part).toMatchObject({ cache_control: { type: 'ephemeral' } });
+    }
+  }
+});
+
+test('blank text is not said to the model again', async () => {
+  await using session = await openSession([{ when: { user: 'go' }, reply: { text: ' \n' } }]);
+  expect((await session.run('go')).status).toBe('completed');
+  await session.run('and?');
+  const [, last] = bodies(session.server);
+  expect(last && texts(last)).toEqual(['go', '[No answer.]', 'and?']);
 });
 
 test('several tools of one answer run in order, and all their results go back', async () => {

@@ -102,7 +102,7 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   const messages = await result.responseMessages;
   return {
     text,
-    message: messages.find((message) => message.role === 'assistant'),
+    message: meaningful(messages.find((message) => message.role === 'assistant')),
     requests,
     finish: end.finish,
     inputTokens: end.usage.inputTokens ?? 0,
@@ -132,6 +132,21 @@ function isCutOff(finish: FinishReason, raw: string | undefined): boolean {
   return (
     finish === 'interrupted' || finish === 'error' || (finish === 'other' && raw === undefined)
   );
+}
+
+/**
+ * What of an answer goes into the conversation: not the bookkeeping of the SDK, nor blank text, which models say now
+ * and then and some refuse to read again. Undefined when it says nothing and asks for nothing.
+ */
+function meaningful(message: AssistantModelMessage | undefined): AssistantModelMessage | undefined {
+  if (message === undefined || typeof message.content === 'string') return message;
+  const content = message.content.filter(
+    (part) =>
+      part.type === 'reasoning' ||
+      part.type === 'tool-call' ||
+      (part.type === 'text' && part.text.trim() !== ''),
+  );
+  return content.every(({ type }) => type === 'reasoning') ? undefined : { ...message, content };
 }
 
 function requestOf(part: {
