@@ -6,6 +6,7 @@ import type { AgentSession } from '../agent.ts';
 import { type AgentWorld, createAgentWorld } from '../vendor-cli/testing/agent-world.ts';
 import { type ForwardProxy, startForwardProxy } from '../vendor-cli/testing/forward-proxy.ts';
 import { INSTALL_MS, installClis } from '../vendor-cli/testing/install-clis.ts';
+import { isRunning, killAll } from '../vendor-cli/testing/running.ts';
 import { openClaudeCode } from './index.ts';
 
 const NEVER = new AbortController().signal;
@@ -65,10 +66,6 @@ describe('Claude Code', { timeout: TURN_MS }, () => {
       'Bearer svc-llm-gateway',
     ]);
     expect(asked.map((request) => request.headers['x-api-key'])).toEqual([undefined, undefined]);
-    expect(asked.map(({ body }) => (body as { model: string }).model)).toEqual([
-      'claude-sonnet-4-5',
-      'claude-sonnet-4-5',
-    ]);
   });
 
   test('runs a command of the model with the values of bundles', async () => {
@@ -101,7 +98,7 @@ describe('Claude Code', { timeout: TURN_MS }, () => {
   });
 
   test('is interrupted in the middle of a command, which ends', async () => {
-    const command = 'touch started; sleep 987654';
+    const command = 'touch started; sleep 87654';
     script(
       { when: { tool: '' }, reply: { text: 'not reached' } },
       { reply: { tool_calls: [{ name: 'Bash', arguments: { command } }] } },
@@ -110,11 +107,14 @@ describe('Claude Code', { timeout: TURN_MS }, () => {
     const running = session.runTask({ prompt: 'sleep' }, abort.signal);
     const started = join(world.home, 'work/started');
     await expect.poll(() => existsSync(started), { timeout: TURN_MS }).toBe(true);
+    const types = () => world.frames.map((frame) => frame.type);
+    await expect.poll(types, { timeout: TURN_MS }).toContain('tool_call');
     abort.abort();
     expect(await running).toMatchObject({ status: 'interrupted' });
     expect(world.frames.filter((frame) => frame.type === 'tool_result')).toMatchObject([
       { is_error: true },
     ]);
+    await expect.poll(() => isRunning('sleep 87654'), { timeout: TURN_MS }).toBe(false);
   });
 
   test.for([
@@ -146,6 +146,36 @@ describe('Claude Code', { timeout: TURN_MS }, () => {
     await session.runTask({ prompt: 'which value?' }, NEVER);
     expect(world.texts('tool_result')).toEqual(['second']);
     expect(JSON.stringify(server.requests.at(-1)?.body)).toContain('and again');
+  });
+
+  test('is another process after it was killed, which remembers', async () => {
+    script();
+    await session.runTask({ prompt: 'before the crash' }, NEVER);
+    script({ reply: { fault: 'hang' } });
+    const asked = server.requests.length;
+    const running = session.runTask({ prompt: 'crash' }, NEVER);
+    await expect.poll(() => server.requests.length, { timeout: TURN_MS }).toBeGreaterThan(asked);
+    await killAll(binary, world.home);
+    expect(await running).toMatchObject({ status: 'failed' });
+    expect(world.frames.at(-1)).toMatchObject({ type: 'error', code: 'agent_failed' });
+    script();
+    const next = await session.runTask({ prompt: 'after the crash' }, NEVER);
+    expect(next).toMatchObject({ status: 'completed' });
+    expect(JSON.stringify(server.requests.at(-1)?.body)).toContain('before the crash');
+  });
+
+  test('leaves no process behind', async () => {
+    const command = 'setsid sleep 76543 >/dev/null 2>&1 & echo started';
+    script(
+      { when: { tool: '' }, reply: { text: 'done' } },
+      { reply: { tool_calls: [{ name: 'Bash', arguments: { command } }] } },
+    );
+    await session.runTask({ prompt: 'leave something' }, NEVER);
+    expect(await isRunning('sleep 76543')).toBe(true);
+    const conversation = session.conversation();
+    await session.close();
+    expect(await isRunning('sleep 76543')).toBe(false);
+    session = await open({ conversation });
   });
 
   test('goes on with a conversation in another session, and without its transcript in none', async () => {
@@ -181,5 +211,7 @@ describe('Claude Code', { timeout: TURN_MS }, () => {
     );
     await session.runTask({ prompt: 'fetch' }, NEVER);
     expect([...new Set(proxy.wanted)]).toEqual(['page.invalid:443']);
+    const models = server.requests.map(({ body }) => (body as { model?: string })?.model);
+    expect([...new Set(models)]).toEqual(['claude-sonnet-4-5']);
   });
 });
