@@ -5,6 +5,7 @@ import { downCommand } from './commands/down.ts';
 import { imageCommand } from './commands/image/index.ts';
 import { keysCommand } from './commands/keys/index.ts';
 import { loginCommand } from './commands/login.ts';
+import { runtimeCommand } from './commands/runtime.ts';
 import { sandboxCommand } from './commands/sandbox/index.ts';
 import { secretsCommand } from './commands/secrets/index.ts';
 import { statusCommand } from './commands/status.ts';
@@ -29,5 +30,6 @@ export function program(): Command {
     .addCommand(secretsCommand())
     .addCommand(imageCommand())
     .addCommand(controlPlaneCommand())
+    .addCommand(runtimeCommand())
     .addCommand(workerCommand());
 }

@@ -275,6 +275,16 @@ const SESSIONS = {
     'Session of another account',
     'Use an API key of the account that created the session.',
   ),
+  session_token_mismatch: entry(
+    403,
+    'Token of another session',
+    'Use the `connect_url` and the `jwt` of the same session record.',
+  ),
+  control_plane_unreachable: entry(
+    503,
+    'Sessions cannot be looked up',
+    'The control plane does not answer this runtime host; try again in a moment.',
+  ),
   session_starting: entry(
     409,
     'Session is starting',

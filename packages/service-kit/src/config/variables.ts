@@ -42,12 +42,10 @@ export const VARIABLES = {
     ),
     documentedDefault: '`https://localhost:` and the port of `SVC_LISTEN`',
   },
-  runtimeListen: withDefault(
-    'SVC_RUNTIME_LISTEN',
-    kinds.listenAddress,
-    'localhost:8444',
-    'Where the runtime host listens.',
-  ),
+  runtimeListen: {
+    ...variable('SVC_RUNTIME_LISTEN', kinds.listenAddress, 'Where the runtime host listens.'),
+    documentedDefault: 'the port after the one of `SVC_LISTEN`: `localhost:8444`',
+  },
   runtimeUrl: {
     ...variable('SVC_RUNTIME_URL', kinds.origin('wss:', 'ws:'), 'Public URL of the runtime host.'),
     documentedDefault: '`wss://localhost:` and the port of `SVC_RUNTIME_LISTEN`',
