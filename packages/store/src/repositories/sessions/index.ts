@@ -194,11 +194,12 @@ export class SessionRepository {
   /** Undoes a {@link restart} that no sandbox came of: the session is as ended as it was before. */
   async revert(
     { session_id: sessionId, generation }: Pick<SessionRow, 'session_id' | 'generation'>,
-    before: Pick<SessionRow, 'ended_at' | 'expires_at'> & { readonly status: SessionStatus },
+    before: Pick<SessionRow, 'status' | 'vm_id' | 'model' | 'ended_at' | 'expires_at'>,
   ): Promise<void> {
+    const { status, vm_id, model, ended_at, expires_at } = before;
     await this.#db
       .updateTable('sessions')
-      .set({ status: before.status, ended_at: before.ended_at, expires_at: before.expires_at })
+      .set({ status, vm_id, model, ended_at, expires_at })
       .where('session_id', '=', sessionId)
       .where('generation', '=', generation)
       .where('status', '=', 'active')

@@ -61,7 +61,7 @@ export async function findHeld(
       : sql`session_generation = ${sandbox.generation}
           and sandboxes.vm_id = coalesce(${sandbox.vmId ?? null}, sandboxes.vm_id)`;
   const { rows } = await sql<HeldSession>`
-    select sessions.session_id, generation, files_id, session_generation as held_generation
+    select sessions.session_id, sessions.generation, files_id, session_generation as held_generation
     from sessions join sandboxes using (session_id)
     where sessions.session_id = ${sessionId} and worker_id = ${workerId} and ${which}
     limit 1`.execute(db);
