@@ -113,11 +113,6 @@ const SANDBOX_CREATE = {
     'No workers',
     'No worker is registered or reachable; try again once one is.',
   ),
-  agent_not_available: entry(
-    501,
-    'Agent not available',
-    'This installation runs no agents yet; create the sandbox without `agent`.',
-  ),
   template_not_available: entry(
     501,
     'Template not available',
@@ -301,7 +296,11 @@ const SESSIONS = {
 const INTERNAL = {
   worker_not_registered: entry(404, 'Worker not registered', 'Register this worker again.'),
   worker_id_mismatch: entry(403, 'Worker id mismatch', 'Use the token of the worker in the path.'),
-  stale_generation: entry(409, 'Stale generation', 'A newer generation of this sandbox exists.'),
+  stale_generation: entry(
+    409,
+    'Stale generation',
+    'A newer generation of this sandbox or session exists.',
+  ),
 } as const;
 
 export const ERRORS = {

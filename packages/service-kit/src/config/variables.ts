@@ -202,6 +202,30 @@ export const VARIABLES = {
     'standard=2',
     'Idle sandboxes kept ready per template, as in `standard=2,browser=0`.',
   ),
+  modelAnthropic: withDefault(
+    'SVC_MODEL_ANTHROPIC',
+    kinds.modelName,
+    'claude-sonnet-5-5',
+    'Model of sessions and agents that name the vendor Anthropic and no model.',
+  ),
+  modelOpenai: withDefault(
+    'SVC_MODEL_OPENAI',
+    kinds.modelName,
+    'gpt-5.5',
+    'The same for OpenAI; codex takes it too.',
+  ),
+  modelGoogle: withDefault(
+    'SVC_MODEL_GOOGLE',
+    kinds.modelName,
+    'gemini-pro-latest',
+    'The same for Google.',
+  ),
+  modelDeepseek: withDefault(
+    'SVC_MODEL_DEEPSEEK',
+    kinds.modelName,
+    'deepseek-v4-pro',
+    'The same for DeepSeek.',
+  ),
   billingEnforce: withDefault(
     'SVC_BILLING_ENFORCE',
     kinds.onOff,
