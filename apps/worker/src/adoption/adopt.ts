@@ -24,6 +24,8 @@ export interface AdoptDeps {
   readonly logger: WorkerLogger;
   readonly onChange: (record: WorkerSandbox) => void;
   readonly onFault: (error: unknown, what: string) => void;
+  /** Goes on with the agent of a sandbox that was taken up, in the background. */
+  readonly adoptAgent: (sandbox: Sandbox) => void;
 }
 
 /**
@@ -59,6 +61,8 @@ function adoptVm(
   const sandbox = rebuild(vm, verdict.labels, verdict.state, reason, deps);
   endSuperseded(sandbox, deps);
   deps.registry.add(sandbox);
+  // Also where it ends at once: what the agent left behind is still to be brought home.
+  if (sandbox.hasRun) deps.adoptAgent(sandbox);
   const ending = reason ?? (isOver(sandbox, deps.clock) ? 'max_lifetime' : undefined);
   if (ending === undefined) return 'keep';
   sandbox.end(ending).catch((error) => deps.onFault(error, 'end a left-over sandbox'));
@@ -82,6 +86,7 @@ function rebuild(
       idleTimeoutSeconds: labels.idle_timeout_seconds,
       maxLifetimeSeconds: labels.max_lifetime_seconds,
       lifetimeEndsAt: labels.lifetime_ends_at,
+      agent: labels.agent,
     },
     facts: factsOf(vm),
     clock: deps.clock,
@@ -92,6 +97,7 @@ function rebuild(
       revision: labels.revision + UNSEEN_REVISIONS,
       runningAt: labels.running_at,
       endReason,
+      agentExitCode: labels.agent?.exit_code,
     },
   });
   sandbox.attach(vm, deps.capacity.adopt(sizeOfVm(vm)));

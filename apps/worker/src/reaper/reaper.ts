@@ -1,7 +1,6 @@
 import { LIMITS } from '@svc/contract';
 import type { Clock } from '../clock.ts';
 import { sleep } from '../concurrency/sleep.ts';
-import { cancelFrame } from '../connections/cancel-frame.ts';
 import type { SandboxRegistry } from '../lifecycle/registry.ts';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
 import { decide, type ReaperView } from './decide.ts';
@@ -48,7 +47,9 @@ export class Reaper {
     const { warn, end } = decide(viewOf(sandbox), now);
     if (warn) {
       sandbox.warned = true;
-      sandbox.connections.broadcast(cancelFrame('timeout'));
+      const warned = sandbox.cancel('timeout');
+      // The end of the lifetime waits for no warning.
+      warned.catch((error) => this.#options.onFault(error, `warn the clients of ${sandbox.id}`));
     }
     if (end !== undefined) await sandbox.end(end);
   }
