@@ -1,1 +1,9 @@
-export {};
+/**
+ * A server that speaks the wire formats of the models' vendors, and says what a script tells it.
+ * For development, for tests and for the demo; see README.md.
+ */
+
+export type { DialectName } from './dialects/index.ts';
+export type { RecordedRequest } from './requests.ts';
+export { parseScript, type Reply, type Rule, type Script, type When } from './script.ts';
+export { type ModelServer, type ModelServerOptions, startModelServer } from './server.ts';

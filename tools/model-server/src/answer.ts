@@ -1,0 +1,36 @@
+import type { Answer, Conversation } from './dialects/index.ts';
+import type { Reply } from './script.ts';
+
+/** What a reply comes to: chunks, calls with ids of their own, and what it is said to have cost. */
+export function answerOf(
+  reply: Reply,
+  { model }: Conversation,
+  id: string,
+  requestBytes: number,
+): Answer {
+  const { text, tool_calls = [], usage } = reply;
+  const chunks = typeof text === 'string' ? [text] : (text ?? []);
+  const calls = tool_calls.map((call, index) => ({
+    id: `${id}_${index}`,
+    name: call.name,
+    arguments: call.arguments ?? {},
+  }));
+  const written =
+    chunks.join('').length + JSON.stringify(calls.map((call) => call.arguments)).length;
+  return {
+    id,
+    model,
+    chunks,
+    calls,
+    usage: {
+      input: usage?.input_tokens ?? tokensIn(requestBytes),
+      output: usage?.output_tokens ?? tokensIn(written),
+      cached: usage?.cached_input_tokens ?? 0,
+    },
+  };
+}
+
+/** A rough count of the tokens in so many characters. */
+export function tokensIn(characters: number): number {
+  return Math.max(1, Math.ceil(characters / 4));
+}

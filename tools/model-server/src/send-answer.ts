@@ -1,0 +1,110 @@
+import type { ServerResponse } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Answer, Dialect, StreamPart } from './dialects/index.ts';
+import type { Reply } from './script.ts';
+
+const GARBAGE = 'event: ???\ndata: {"choices":[{"delta": <html>\u0000 502 \n\n]]]';
+
+/** All that an answer is made of. */
+export interface Outgoing {
+  readonly dialect: Dialect;
+  readonly reply: Reply;
+  readonly answer: Answer;
+  readonly body: unknown;
+  readonly url: URL;
+  readonly stream: boolean;
+}
+
+/** Sends an answer as its reply says, faults and delays too. Rejects when `signal` aborts: nobody listens any more. */
+export async function sendAnswer(
+  response: ServerResponse,
+  outgoing: Outgoing,
+  signal: AbortSignal,
+): Promise<void> {
+  const { reply, dialect, answer, body, url, stream } = outgoing;
+  await pause(reply.first_byte_delay_ms, signal);
+  // The client or the end of the server ends what hangs.
+  if (reply.fault === 'hang') return;
+  if (reply.fault === 'close') {
+    response.socket?.resetAndDestroy();
+    return;
+  }
+  const status = reply.status ?? 200;
+  if (status >= 400 || reply.body !== undefined) {
+    const failure = dialect.failure(status, `The script answers ${status}.`);
+    if (reply.retry_after !== undefined) response.setHeader('retry-after', reply.retry_after);
+    sendJson(response, status, reply.body ?? failure);
+    return;
+  }
+  response.setHeader('content-type', stream ? streamType(url) : 'application/json');
+  if (reply.fault === 'garbage') {
+    response.end(GARBAGE);
+    return;
+  }
+  const parts = stream
+    ? dialect.stream(answer, body, url)
+    : [{ wire: JSON.stringify(dialect.whole(answer, body)), isChunk: false }];
+  if (reply.fault === 'cut') await sendHalf(response, parts, reply, signal);
+  else {
+    await sendParts(response, parts, reply, signal);
+    response.end();
+  }
+}
+
+/** Sends a JSON body; anything but a string is written as JSON. */
+export function sendJson(response: ServerResponse, status: number, body: unknown): void {
+  const text = typeof body === 'string' ? body : JSON.stringify(body);
+  response.writeHead(status, { 'content-type': 'application/json' }).end(text);
+}
+
+/** Google streams a JSON list to who does not ask for events. */
+function streamType({ pathname, searchParams }: URL): string {
+  const isList = pathname.endsWith(':streamGenerateContent') && searchParams.get('alt') !== 'sse';
+  return isList ? 'application/json' : 'text/event-stream; charset=utf-8';
+}
+
+async function sendParts(
+  response: ServerResponse,
+  parts: readonly StreamPart[],
+  { chunk_delay_ms }: Reply,
+  signal: AbortSignal,
+): Promise<void> {
+  let hasChunk = false;
+  for (const { wire, isChunk } of parts) {
+    if (isChunk && hasChunk) await pause(chunk_delay_ms, signal);
+    hasChunk ||= isChunk;
+    if (!response.write(wire)) await drained(response, signal);
+  }
+}
+
+/** Sends up to the middle of the answer, lets that arrive, and breaks the connection. */
+async function sendHalf(
+  response: ServerResponse,
+  parts: readonly StreamPart[],
+  reply: Reply,
+  signal: AbortSignal,
+): Promise<void> {
+  const half = parts.slice(0, Math.ceil(parts.length / 2));
+  const [only] = parts.length === 1 ? parts : [];
+  const cut =
+    only === undefined ? half : [{ ...only, wire: only.wire.slice(0, only.wire.length / 2) }];
+  await sendParts(response, cut, reply, signal);
+  await new Promise<void>((resolve) => response.write('\n', () => resolve()));
+  response.socket?.destroySoon();
+}
+
+function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    response.once('drain', () => {
+      signal.removeEventListener('abort', abort);
+      resolve();
+    });
+  });
+}
+
+async function pause(ms: number | undefined, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  if (ms !== undefined && ms > 0) await sleep(ms, undefined, { signal });
+}
