@@ -3,6 +3,7 @@ import type { Config, Secret } from '@svc/service-kit';
 import type { CapacityLimits } from './capacity/capacity.ts';
 import type { Clock } from './clock.ts';
 import type { WorkerLogger } from './logger.ts';
+import type { SessionTimes } from './sessions/times.ts';
 
 export interface WorkerOptions {
   readonly config: Pick<Config, 'pool' | 'workerUrl' | 'dataDir' | 'limits'>;
@@ -21,6 +22,8 @@ export interface WorkerOptions {
   /** What to hand out of this machine; default: all of it, overcommitted. */
   readonly capacity?: CapacityLimits;
   readonly clock?: Clock;
+  /** Default: {@link SESSION_TIMES}. */
+  readonly sessionTimes?: Partial<SessionTimes>;
 }
 
 export interface RunningWorker {

@@ -141,6 +141,14 @@ export class Sandbox {
     return this.#vm;
   }
 
+  /** @throws ServiceError `sandbox_not_running` when it has no VM (any more) or is about to end. */
+  assignedVm(): Microvm {
+    if (this.#vm === undefined || this.#endReason !== undefined) {
+      throw new ServiceError('sandbox_not_running');
+    }
+    return this.#vm;
+  }
+
   /** Attaches a client, which keeps the sandbox from being idle; the returned function detaches it. */
   connect(connection: Connection): () => void {
     const endActivity = this.activity.begin();
