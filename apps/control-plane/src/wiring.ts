@@ -1,6 +1,7 @@
 import { hkdfSync } from 'node:crypto';
 import { join } from 'node:path';
 import { CONTROL_PLANE_NAME } from '@svc/contract';
+import { EgressPolicy } from '@svc/egress';
 import {
   type Config,
   createTokenMinter,
@@ -16,7 +17,6 @@ import { createAuthenticators } from './auth/authenticators.ts';
 import { SigningKeys } from './auth/signing-keys.ts';
 import { createWorkerAuthenticator } from './auth/worker-authenticator.ts';
 import { Catalogue, readCatalogue } from './catalogue/catalogue.ts';
-import { EgressPolicy } from './egress/egress-policy.ts';
 import { ApiKeys } from './keys/api-keys.ts';
 import { limitRate } from './rate-limits/rate-limiter.ts';
 import { Reconciler } from './reconcile/reconciler.ts';

@@ -21,6 +21,7 @@ export const STANDARD: ImageInfo = {
 /** A host of VMs without a machine, for tests. The VMs outlive it: hand `vms` to another one to play a restart. */
 export class MemoryHost implements MicrovmHost {
   readonly accelerator = 'tcg';
+  readonly serviceAddress = '127.0.0.1';
   readonly vms: Set<MemoryMicrovm>;
   readonly requests: RestoreRequest[] = [];
   currentImages: ImageInfo[] = [STANDARD];

@@ -131,6 +131,8 @@ export interface Microvm {
 /** The micro-VMs of one worker process on one machine. */
 export interface MicrovmHost {
   readonly accelerator: 'kvm' | 'tcg';
+  /** Address of this machine that serves the guests: what listens there on a gateway port is reached by each of them. */
+  readonly serviceAddress: string;
   images(): Promise<ImageInfo[]>;
   /** Restores, identifies and connects a VM that nobody owns yet. Rolls everything back when `signal` aborts. */
   restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm>;

@@ -27,23 +27,29 @@ export interface OpenMicrovmHostOptions {
   readonly dataDir: string;
   readonly imageDir: string;
   readonly logger: MicrovmLogger;
+  /** TCP ports of the guests' gateway that lead to the same port of `serviceAddress`; none by default. */
+  readonly gatewayPorts?: readonly number[];
 }
 
 /** Opens the micro-VMs of one data directory. One at a time on each; needs root. */
 export async function openMicrovmHost(
-  { dataDir, imageDir, logger }: OpenMicrovmHostOptions,
+  { dataDir, imageDir, logger, gatewayPorts = [] }: OpenMicrovmHostOptions,
   signal: AbortSignal,
 ): Promise<MicrovmHost> {
   const vmsDir = join(dataDir, 'vms');
   await mkdir(vmsDir, { recursive: true, mode: 0o711 });
   const living = await livingRecords(vmsDir);
   const keepSlots = living.map(({ slot }) => slot);
-  const environment = await openEnvironment({ dataDir, imageDir, logger, keepSlots }, signal);
+  const environment = await openEnvironment(
+    { dataDir, imageDir, logger, keepSlots, gatewayPorts },
+    signal,
+  );
   return new LocalMicrovmHost(environment, dataDir, living);
 }
 
 class LocalMicrovmHost implements MicrovmHost {
   readonly accelerator: 'kvm' | 'tcg';
+  readonly serviceAddress: string;
   readonly #environment: OpenEnvironment;
   readonly #dataDir: string;
   /** VMs of an earlier process that nobody has taken over yet. */
@@ -57,6 +63,7 @@ class LocalMicrovmHost implements MicrovmHost {
     this.#dataDir = dataDir;
     this.#unadopted = living;
     this.accelerator = environment.vmm.accelerator;
+    this.serviceAddress = environment.serviceAddress;
   }
 
   async images(): Promise<ImageInfo[]> {

@@ -4,10 +4,10 @@ import {
   makeId,
   type WorkerSandbox,
 } from '@svc/contract';
+import type { EgressPolicy } from '@svc/egress';
 import type { SandboxRow, Store } from '@svc/store';
 import { uuidv7 } from 'uuidv7';
 import type { Caller } from '../auth/caller.ts';
-import type { EgressPolicy } from '../egress/egress-policy.ts';
 import { IdempotentCreate } from './idempotent-create.ts';
 import { checkCreateRules } from './rules.ts';
 import type { SandboxStarter } from './start.ts';

@@ -8,7 +8,7 @@ import {
   reservedKeysIn,
   ServiceError,
 } from '@svc/contract';
-import type { EgressPolicy } from '../egress/egress-policy.ts';
+import type { EgressPolicy } from '@svc/egress';
 
 /**
  * The rules of a request whose form is right, in their order: unknown names, then what the fields

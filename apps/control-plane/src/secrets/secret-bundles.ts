@@ -10,11 +10,11 @@ import {
   type RotateBundleResponse,
   ServiceError,
 } from '@svc/contract';
+import type { EgressPolicy } from '@svc/egress';
 import { Secret } from '@svc/service-kit';
 import type { NewBundle, Store } from '@svc/store';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../auth/caller.ts';
-import type { EgressPolicy } from '../egress/egress-policy.ts';
 import { type BundleId, openBundle, sealBundle } from './envelope.ts';
 import type { MasterKeyring } from './master-keyring.ts';
 
