@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 
 /** Every way in which an operation of a micro-VM can fail; stable, safe to branch on. */
@@ -118,6 +119,11 @@ export interface Microvm {
   upload(path: string, source: Readable, signal: AbortSignal): Promise<void>;
   /** Streams a file out. Errors: file_not_found, is_directory. */
   download(path: string, signal: AbortSignal): Promise<MicrovmDownload>;
+  /**
+   * Connects to the agent runtime in the guest, within 5 s; the connection is the caller's, and is cut when the
+   * VM ends or is let go. Errors: guest_unreachable, vm_gone.
+   */
+  dialAgent(signal: AbortSignal): Promise<Socket>;
   /** Stops the vCPUs and keeps memory and disk. Atomic: a failure leaves the VM running. */
   pause(signal: AbortSignal): Promise<void>;
   /** Lets a paused VM go on. Atomic: a failure leaves the VM paused. */

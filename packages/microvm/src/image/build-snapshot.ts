@@ -12,6 +12,7 @@ import { resourceLimits } from '../vm/resource-limits.ts';
 import type { VmShape } from '../vmm/vmm.ts';
 import { withBuildLock } from './build-lock.ts';
 import type { BuildImageOptions } from './build-options.ts';
+import { EPOCH } from './build-rootfs.ts';
 import type { Image } from './image.ts';
 import { snapshotDirectory, snapshotExists } from './snapshot-directory.ts';
 
@@ -156,16 +157,30 @@ async function warmUp(
   }
 }
 
-/** Undoes the identity; the daemon, started anew without one, waits for the next. */
+/** It answers once its agent is loaded and warm. */
+const PING_RUNTIME = `
+import socket
+line = socket.create_connection(("127.0.0.1", 7100), 1)
+line.settimeout(5)
+line.sendall(b"{\\"type\\":\\"ping\\"}\\n")
+assert b"pong" in line.recv(100)
+`;
+
+/** Undoes the identity; the daemons, started anew without one, wait for the next. */
 const FORGET = `
 set -e
 find /run/svc -type f -delete
 rm -f /root/.bash_history
 rm -rf /tmp/* /var/tmp/*
+# Random numbers that a process draws for itself would be every clone's. OpenSSL draws a new seed when its last
+# one is hours old, or from the future: what starts now finds that out when a clone is told the time.
+date -s @${EPOCH} >/dev/null
 sync
-# Written so that it does not match the shell that runs it.
+# Written so that they do not match the shell that runs them.
 pkill -KILL -f 'svc/[g]uestd'
+pkill -KILL -f 'svc/[a]gent-runtime' || true
 until python3 -c 'import socket; socket.create_connection(("127.0.0.1", 7000), 1)'; do sleep 0.2; done
+until ! [ -e /usr/lib/svc/agent-runtime.cjs ] || python3 -c '${PING_RUNTIME}'; do sleep 0.2; done
 sync
 `;
 

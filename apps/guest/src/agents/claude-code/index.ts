@@ -1,0 +1,88 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
+import { cliEnvironment } from '../vendor-cli/environment.ts';
+import { DEADLINES, type Deadlines, type VendorCli, VendorSession } from '../vendor-cli/index.ts';
+import { ClaudeCodeDialogue } from './claude-dialogue.ts';
+import {
+  CLAUDE_CODE_OPTIONS,
+  type ClaudeCodeOptions,
+  claudeCodeArgs,
+  claudeCodeEnvironment,
+} from './command.ts';
+import { conversationOf, hasTranscript, sessionIn } from './transcripts.ts';
+
+/** Anthropic's Claude Code, from the image. */
+export const startClaudeCode: StartAgent = (context) => openClaudeCode(context);
+
+/** Like {@link startClaudeCode}, with another program or other deadlines. */
+export async function openClaudeCode(
+  context: AgentContext,
+  options: Partial<ClaudeCodeOptions> = {},
+  deadlines: Partial<Deadlines> = {},
+): Promise<AgentSession> {
+  const configDirectory = join(context.home, '.claude');
+  const cli = await ClaudeCode.create(context, configDirectory, {
+    ...CLAUDE_CODE_OPTIONS,
+    ...options,
+  });
+  return new VendorSession(context, cli, { ...DEADLINES, ...deadlines });
+}
+
+class ClaudeCode implements VendorCli {
+  readonly name = 'Claude Code';
+  readonly mark = randomUUID();
+  readonly #context: AgentContext;
+  readonly #configDirectory: string;
+  readonly #options: ClaudeCodeOptions;
+  readonly #session: string;
+
+  private constructor(
+    context: AgentContext,
+    configDirectory: string,
+    options: ClaudeCodeOptions,
+    session: string,
+  ) {
+    this.#context = context;
+    this.#configDirectory = configDirectory;
+    this.#options = options;
+    this.#session = session;
+  }
+
+  static async create(
+    context: AgentContext,
+    configDirectory: string,
+    options: ClaudeCodeOptions,
+  ): Promise<ClaudeCode> {
+    const earlier = sessionIn(context.setup.conversation);
+    const goesOn = earlier !== undefined && (await hasTranscript(configDirectory, earlier));
+    if (context.setup.conversation !== undefined && !goesOn) {
+      context.log('The transcript of the earlier conversation is not there: it starts anew.\n');
+    }
+    const session = goesOn ? earlier : randomUUID();
+    return new ClaudeCode(context, configDirectory, options, session);
+  }
+
+  environment(): Record<string, string> {
+    const settings = claudeCodeEnvironment(this.#context, this.#configDirectory, this.#options);
+    return cliEnvironment(this.#context, settings, this.mark);
+  }
+
+  async open(env: Record<string, string>): Promise<ClaudeCodeDialogue> {
+    const { home, workingDirectory, signal, setup } = this.#context;
+    const exists = await hasTranscript(this.#configDirectory, this.#session);
+    return ClaudeCodeDialogue.start(
+      { home, workingDirectory, signal, env: () => env },
+      {
+        binary: this.#options.binary,
+        args: claudeCodeArgs(setup.model, { id: this.#session, exists }),
+        log: (text) => this.#context.log(text),
+        drained: () => this.#context.drained(),
+      },
+    );
+  }
+
+  conversation(): string {
+    return conversationOf(this.#session);
+  }
+}

@@ -1,0 +1,45 @@
+import { at, type JsonObject, objectsAt, stringAt } from '../vendor-cli/json.ts';
+import type { TurnFrames } from '../vendor-cli/turn-frames.ts';
+
+/**
+ * Frames of what Claude Code says in a turn. What its sub-agents do is part of the tool call that started them, and
+ * what it says of a failed request comes with the turn's result.
+ */
+export function framesOfMessage(message: JsonObject, frames: TurnFrames): void {
+  if (typeof message.parent_tool_use_id === 'string') return;
+  if (message.type === 'stream_event') {
+    if (stringAt(message, 'event', 'delta', 'type') === 'text_delta') {
+      frames.textDelta(stringAt(message, 'event', 'delta', 'text') ?? '');
+    }
+  } else if (message.type === 'assistant') {
+    if (message.is_api_error_message !== true) framesOfAnswer(message, frames);
+  } else if (message.type === 'user') {
+    framesOfResults(message, frames);
+  }
+}
+
+function framesOfAnswer(message: JsonObject, frames: TurnFrames): void {
+  for (const block of objectsAt(message, 'message', 'content')) {
+    if (block.type === 'text') frames.message(stringAt(block, 'text') ?? '');
+    if (block.type === 'tool_use') {
+      frames.toolCall(stringAt(block, 'id') ?? '', stringAt(block, 'name') ?? '', block.input);
+    }
+  }
+}
+
+function framesOfResults(message: JsonObject, frames: TurnFrames): void {
+  for (const block of objectsAt(message, 'message', 'content')) {
+    if (block.type !== 'tool_result') continue;
+    const id = stringAt(block, 'tool_use_id') ?? '';
+    frames.toolResult(id, textOf(block), block.is_error === true);
+  }
+}
+
+/** Of a tool result: text, or a list of texts and pictures. */
+function textOf(block: JsonObject): string {
+  const content = at(block, 'content');
+  if (typeof content === 'string') return content;
+  return objectsAt(block, 'content')
+    .map((part) => stringAt(part, 'text') ?? `[${stringAt(part, 'type') ?? 'nothing'}]`)
+    .join('\n');
+}

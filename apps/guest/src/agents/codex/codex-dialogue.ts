@@ -1,0 +1,119 @@
+import type { ProcessContext, ProcessExit, ProcessRequest } from '../processes/index.ts';
+import type { Dialogue, TurnEnd } from '../vendor-cli/dialogue.ts';
+import { AgentFailure } from '../vendor-cli/failure.ts';
+import { at, isObject, stringAt } from '../vendor-cli/json.ts';
+import type { TurnFrames } from '../vendor-cli/turn-frames.ts';
+import { AppServer, type AppServerHandlers } from './app-server.ts';
+import { framesOfEnd, framesOfStart } from './items.ts';
+import type { ThreadMemory } from './thread-memory.ts';
+import { endOf } from './turn-end.ts';
+
+const CLIENT = { name: 'svc', title: null, version: '1' };
+
+interface Turn {
+  readonly frames: TurnFrames;
+  readonly end: (end: TurnEnd) => void;
+  id?: string;
+}
+
+/** A process of codex as an app server. https://developers.openai.com/codex/app-server */
+export class CodexDialogue implements Dialogue {
+  readonly ready: Promise<void>;
+  readonly #server: AppServer;
+  readonly #memory: ThreadMemory;
+  #turn: Turn | undefined;
+
+  private constructor(server: AppServer, memory: ThreadMemory, cwd: string) {
+    this.#server = server;
+    this.#memory = memory;
+    this.ready = this.#begin(cwd);
+  }
+
+  /** Goes on with the thread that `memory` names, or begins one and keeps its name there. */
+  static async start(
+    context: ProcessContext,
+    request: ProcessRequest,
+    memory: ThreadMemory,
+    handlers: Omit<AppServerHandlers, 'onNotification'>,
+  ): Promise<CodexDialogue> {
+    let dialogue: CodexDialogue | undefined;
+    const server = await AppServer.start(context, request, {
+      ...handlers,
+      onNotification: (method, params) => dialogue?.hear(method, params),
+    });
+    dialogue = new CodexDialogue(server, memory, context.workingDirectory);
+    return dialogue;
+  }
+
+  get ended(): Promise<ProcessExit> {
+    return this.#server.ended;
+  }
+
+  get silentMs(): number {
+    return this.#server.silentMs;
+  }
+
+  async runTurn(prompt: string, frames: TurnFrames): Promise<TurnEnd> {
+    const threadId = this.#memory.thread;
+    const input = [{ type: 'text', text: prompt, text_elements: [] }];
+    const { promise: ended, resolve: end } = Promise.withResolvers<TurnEnd>();
+    const turn: Turn = { frames, end };
+    this.#turn = turn;
+    const started = await this.#server.request('turn/start', { threadId, input });
+    turn.id ??= stringAt(started, 'turn', 'id') ?? '';
+    return ended;
+  }
+
+  interrupt(): void {
+    const turn = this.#turn;
+    if (turn === undefined) return;
+    // Before it is told the name of the turn it cannot name it.
+    if (turn.id === undefined) return void setTimeout(() => this.interrupt(), 50).unref();
+    const params = { threadId: this.#memory.thread, turnId: turn.id };
+    // The turn may have ended meanwhile.
+    this.#server.request('turn/interrupt', params).catch(() => undefined);
+  }
+
+  stop(): Promise<void> {
+    return this.#server.stop();
+  }
+
+  async #begin(cwd: string): Promise<void> {
+    const capabilities = { experimentalApi: false, requestAttestation: false };
+    await this.#server.request('initialize', { clientInfo: CLIENT, capabilities });
+    this.#server.notify('initialized');
+    const resumed = await this.#resume(cwd);
+    const started = resumed ?? (await this.#server.request('thread/start', { cwd }));
+    const thread = stringAt(started, 'thread', 'id');
+    if (thread === undefined) throw new AgentFailure('agent_failed', 'codex began no thread.');
+    this.#memory.thread = thread;
+  }
+
+  /** Undefined when there is no thread to go on with. */
+  async #resume(cwd: string): Promise<unknown> {
+    const threadId = this.#memory.thread;
+    if (threadId === undefined) return undefined;
+    try {
+      return await this.#server.request('thread/resume', { threadId, cwd, excludeTurns: true });
+    } catch (error) {
+      this.#memory.lost(error);
+      return undefined;
+    }
+  }
+
+  /** Takes what the process tells. Threads of its own sub-agents are part of the call that started them. */
+  hear(method: string, params: unknown): void {
+    const turn = this.#turn;
+    if (turn === undefined || stringAt(params, 'threadId') !== this.#memory.thread) return;
+    const item = at(params, 'item');
+    if (method === 'turn/started') turn.id = stringAt(params, 'turn', 'id') ?? '';
+    else if (method === 'item/agentMessage/delta') {
+      turn.frames.textDelta(stringAt(params, 'delta') ?? '');
+    } else if (method === 'item/started' && isObject(item)) framesOfStart(item, turn.frames);
+    else if (method === 'item/completed' && isObject(item)) framesOfEnd(item, turn.frames);
+    else if (method === 'turn/completed') {
+      this.#turn = undefined;
+      turn.end(endOf(at(params, 'turn'), turn.frames.lastMessage));
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
+import type { AgentContext } from '../agent.ts';
+import type { CliEnvironment } from '../vendor-cli/environment.ts';
+
+/** What is said to codex when it starts. https://developers.openai.com/codex/config-reference */
+export interface CodexOptions {
+  readonly binary: string;
+  /** Of a request that failed, and of an answer that broke off: each, with growing pauses. */
+  readonly maxRetries: number;
+  /** Longest silence within an answer of the model, in milliseconds. */
+  readonly streamIdleMs: number;
+}
+
+export const CODEX_OPTIONS: CodexOptions = {
+  binary: '/usr/local/bin/codex',
+  maxRetries: 2,
+  streamIdleMs: 300_000,
+};
+
+const PROVIDER = 'svc';
+const KEY_VARIABLE = 'SVC_LLM_PLACEHOLDER';
+
+/**
+ * Features that call home (plugins are fetched from GitHub), start turns of their own (goals), or try for ever.
+ */
+const FEATURES_OFF = [
+  'plugins',
+  'remote_plugin',
+  'plugin_sharing',
+  'apps',
+  'tool_suggest',
+  'api_key_model_discovery',
+  'daemon_auto_start',
+  'in_app_updates',
+  'goals',
+  'unbounded_connection_retries',
+];
+
+/** Settings on the command line, which outrank a config.toml in the agent's home. */
+export function codexArgs(
+  { setup }: Pick<AgentContext, 'setup'>,
+  { maxRetries, streamIdleMs }: CodexOptions,
+): string[] {
+  const provider = {
+    name: PROVIDER,
+    base_url: setup.gateway,
+    env_key: KEY_VARIABLE,
+    wire_api: 'responses',
+    request_max_retries: maxRetries,
+    stream_max_retries: maxRetries,
+    stream_idle_timeout_ms: streamIdleMs,
+  };
+  const settings = {
+    model: setup.model,
+    model_provider: PROVIDER,
+    ...prefixed(`model_providers.${PROVIDER}`, provider),
+    // The micro-VM is the sandbox.
+    approval_policy: 'never',
+    sandbox_mode: 'danger-full-access',
+    check_for_update_on_startup: false,
+    'analytics.enabled': false,
+    'feedback.enabled': false,
+    // Commands get what bundles hold, whatever its name looks like.
+    'shell_environment_policy.ignore_default_excludes': true,
+    ...prefixed('features', Object.fromEntries(FEATURES_OFF.map((name) => [name, false]))),
+  };
+  // A JSON string, number or boolean is one of TOML too.
+  const options = Object.entries(settings).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
+  return ['app-server', ...options.flatMap((option) => ['-c', option])];
+}
+
+/** `databases` is a directory for what codex can always make again from its transcripts. */
+export function codexEnvironment(home: string, databases: string): CliEnvironment {
+  return {
+    reserved: ['CODEX_'],
+    set: {
+      CODEX_HOME: home,
+      CODEX_SQLITE_HOME: databases,
+      [KEY_VARIABLE]: PLACEHOLDER_LLM_KEY,
+      RUST_LOG: 'error',
+    },
+  };
+}
+
+function prefixed(prefix: string, values: Readonly<Record<string, unknown>>) {
+  return Object.fromEntries(
+    Object.entries(values).map(([name, value]) => [`${prefix}.${name}`, value]),
+  );
+}

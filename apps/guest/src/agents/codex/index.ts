@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { chown, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
+import { cliEnvironment } from '../vendor-cli/environment.ts';
+import { DEADLINES, type Deadlines, type VendorCli, VendorSession } from '../vendor-cli/index.ts';
+import { CodexDialogue } from './codex-dialogue.ts';
+import { CODEX_OPTIONS, type CodexOptions, codexArgs, codexEnvironment } from './command.ts';
+import { ThreadMemory, threadIn } from './thread-memory.ts';
+
+/** OpenAI's codex, from the image. */
+export const startCodex: StartAgent = (context) => openCodex(context);
+
+/** Like {@link startCodex}, with another program or other deadlines. */
+export async function openCodex(
+  context: AgentContext,
+  options: Partial<CodexOptions> = {},
+  deadlines: Partial<Deadlines> = {},
+): Promise<AgentSession> {
+  const home = join(context.home, '.codex');
+  const databases = await mkdtemp(join(tmpdir(), 'svc-codex-'));
+  await mkdir(home, { recursive: true });
+  await giveTo(context.home, [home, databases]);
+  const cli = new Codex(context, home, databases, { ...CODEX_OPTIONS, ...options });
+  const session = new VendorSession(context, cli, { ...DEADLINES, ...deadlines });
+  return {
+    runTask: (task, signal) => session.runTask(task, signal),
+    conversation: () => session.conversation(),
+    close: async () => {
+      await session.close();
+      await rm(databases, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Only root can give away; everybody else runs codex as themselves. */
+async function giveTo(ownersFile: string, files: readonly string[]): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = await stat(ownersFile);
+  for (const file of files) await chown(file, uid, gid);
+}
+
+class Codex implements VendorCli {
+  readonly name = 'codex';
+  readonly mark = randomUUID();
+  readonly #context: AgentContext;
+  readonly #home: string;
+  readonly #databases: string;
+  readonly #options: CodexOptions;
+  readonly #memory: ThreadMemory;
+
+  constructor(context: AgentContext, home: string, databases: string, options: CodexOptions) {
+    this.#context = context;
+    this.#home = home;
+    this.#databases = databases;
+    this.#options = options;
+    const { conversation, resumeId } = context.setup;
+    this.#memory = new ThreadMemory(threadIn(conversation) ?? resumeId, context.log.bind(context));
+  }
+
+  environment(): Record<string, string> {
+    const settings = codexEnvironment(this.#home, this.#databases);
+    return cliEnvironment(this.#context, settings, this.mark);
+  }
+
+  open(env: Record<string, string>): Promise<CodexDialogue> {
+    const { home, workingDirectory, signal } = this.#context;
+    return CodexDialogue.start(
+      { home, workingDirectory, signal, env: () => env },
+      { command: this.#options.binary, args: codexArgs(this.#context, this.#options) },
+      this.#memory,
+      {
+        log: (text) => this.#context.log(text),
+        drained: () => this.#context.drained(),
+      },
+    );
+  }
+
+  conversation(): string {
+    return this.#memory.conversation();
+  }
+}

@@ -1,0 +1,60 @@
+import { at, type JsonObject, numberAt, stringAt } from '../vendor-cli/json.ts';
+import type { TurnFrames } from '../vendor-cli/turn-frames.ts';
+
+/** A thread item that is a call of a tool. */
+interface Call {
+  readonly name: string;
+  readonly args: unknown;
+}
+
+/** Frames of an item that has begun. */
+export function framesOfStart(item: JsonObject, frames: TurnFrames): void {
+  const call = callOf(item);
+  if (call !== undefined) frames.toolCall(stringAt(item, 'id') ?? '', call.name, call.args);
+}
+
+/** Frames of an item that is complete. */
+export function framesOfEnd(item: JsonObject, frames: TurnFrames): void {
+  if (item.type === 'agentMessage') frames.message(stringAt(item, 'text') ?? '');
+  if (callOf(item) === undefined) return;
+  // Some items are told only when they are complete.
+  framesOfStart(item, frames);
+  frames.toolResult(stringAt(item, 'id') ?? '', resultOf(item), isError(item));
+}
+
+function callOf(item: JsonObject): Call | undefined {
+  switch (item.type) {
+    case 'commandExecution':
+      return { name: 'shell', args: { command: item.command, cwd: item.cwd } };
+    case 'fileChange':
+      return { name: 'apply_patch', args: { changes: item.changes } };
+    case 'mcpToolCall':
+      return { name: `${item.server}.${item.tool}`, args: item.arguments };
+    case 'dynamicToolCall':
+      return { name: String(item.tool), args: item.arguments };
+    case 'collabAgentToolCall':
+      return { name: String(item.tool), args: { prompt: item.prompt } };
+    case 'webSearch':
+      return { name: 'web_search', args: { query: item.query } };
+    case 'imageView':
+      return { name: 'view_image', args: { path: item.path } };
+    default:
+      return undefined;
+  }
+}
+
+function resultOf(item: JsonObject): string {
+  if (item.type === 'commandExecution') return stringAt(item, 'aggregatedOutput') ?? '';
+  const error = stringAt(item, 'error', 'message');
+  if (error !== undefined) return error;
+  const content = at(item, 'result', 'content') ?? item.contentItems;
+  if (content !== undefined && content !== null) return JSON.stringify(content);
+  return stringAt(item, 'status') ?? '';
+}
+
+function isError(item: JsonObject): boolean {
+  const exitCode = numberAt(item, 'exitCode');
+  if (exitCode !== undefined) return exitCode !== 0;
+  const status = stringAt(item, 'status');
+  return status !== undefined && !['completed', 'inProgress'].includes(status);
+}

@@ -1,0 +1,31 @@
+import type { AgentContext } from '../agent.ts';
+
+/** What a vendor's CLI is told by its environment. */
+export interface CliEnvironment {
+  /** Names with these beginnings are the CLI's own settings, which are the service's and not a bundle's. */
+  readonly reserved: readonly string[];
+  readonly set: Readonly<Record<string, string>>;
+}
+
+/** Marks every process of one agent, whatever it does to its process group. */
+export const MARK = 'SVC_AGENT_MARK';
+
+/**
+ * The environment of a CLI and of the commands that it runs: the agent's, without what would lead the CLI away
+ * from the gateway.
+ */
+export function cliEnvironment(
+  context: Pick<AgentContext, 'env' | 'setup' | 'home'>,
+  { reserved, set }: CliEnvironment,
+  mark: string,
+): Record<string, string> {
+  const env = Object.fromEntries(
+    Object.entries(context.env()).filter(
+      ([name]) => !reserved.some((prefix) => name.startsWith(prefix)),
+    ),
+  );
+  const direct = [env.NO_PROXY ?? env.no_proxy, new URL(context.setup.gateway).hostname]
+    .filter(Boolean)
+    .join(',');
+  return { ...env, NO_PROXY: direct, no_proxy: direct, HOME: context.home, ...set, [MARK]: mark };
+}

@@ -1,0 +1,35 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { MARK } from './environment.ts';
+
+/** A process may start another while the list is read. */
+const ROUNDS = 5;
+
+/** Kills every process that carries this mark in its environment: what a CLI's commands left in the background. */
+export async function killMarked(mark: string): Promise<void> {
+  for (let round = 0; round < ROUNDS; round += 1) {
+    const pids = await marked(`${MARK}=${mark}`);
+    if (pids.length === 0) return;
+    for (const pid of pids) kill(pid);
+  }
+}
+
+async function marked(entry: string): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const found = await Promise.all(pids.map((pid) => carries(pid, entry)));
+  return pids.filter((pid, index) => found[index] && pid !== process.pid);
+}
+
+async function carries(pid: number, entry: string): Promise<boolean> {
+  // Those of other users cannot be read, and are not the agent's.
+  const environ = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+  return environ.split('\0').includes(entry);
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    // It has ended meanwhile, or never was the agent's to begin with.
+    if (!['ESRCH', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
+  }
+}

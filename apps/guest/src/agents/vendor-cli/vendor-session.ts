@@ -1,0 +1,158 @@
+import type { AgentContext, AgentSession, AgentTask, TaskOutcome } from '../agent.ts';
+import type { Dialogue, TurnEnd, VendorCli } from './dialogue.ts';
+import { AgentFailure } from './failure.ts';
+import { killMarked } from './kill-marked.ts';
+import { TurnFrames } from './turn-frames.ts';
+import { aborted, failAfter, failAtEnd, failInSilence, failWhenAborted } from './waits.ts';
+
+/** In milliseconds. */
+export interface Deadlines {
+  /** From the start of the process until it takes a prompt. A cold one reads hundreds of MiB. */
+  readonly start: number;
+  /** From an interrupt until the turn is over; then the process is ended. */
+  readonly interrupt: number;
+  /** Longest silence of a CLI in a turn; above what its tools and the model may take. */
+  readonly silence: number;
+}
+
+export const DEADLINES: Deadlines = { start: 120_000, interrupt: 10_000, silence: 30 * 60_000 };
+
+interface Opened {
+  readonly env: string;
+  readonly dialogue: Promise<Dialogue>;
+  /** Ends the wait for a process that is about to start. */
+  readonly giveUp: AbortController;
+}
+
+/** A conversation with a vendor's CLI: one process for many turns, another when it has ended or must. */
+export class VendorSession implements AgentSession {
+  readonly #context: AgentContext;
+  readonly #cli: VendorCli;
+  readonly #deadlines: Deadlines;
+  #opened: Opened | undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(context: AgentContext, cli: VendorCli, deadlines: Deadlines) {
+    this.#context = context;
+    this.#cli = cli;
+    this.#deadlines = deadlines;
+    // Warm for the first task. A failure is told by the task that meets it, or starts another process.
+    this.#ready().catch((error: unknown) => context.log(`${String(error)}\n`));
+  }
+
+  async runTask(task: AgentTask, signal: AbortSignal): Promise<TaskOutcome> {
+    const frames = new TurnFrames(this.#context);
+    const end = await this.#run(task.prompt, frames, signal).catch(
+      (error: unknown): TurnEnd => ({ status: 'failed', failure: failureOf(error) }),
+    );
+    if (end.status === 'completed') {
+      frames.closeCalls('It goes on in the background.', false);
+      return { status: 'completed', result: end.result || frames.lastMessage };
+    }
+    if (end.status === 'interrupted' || signal.aborted) {
+      frames.closeCalls('Interrupted.', true);
+      return { status: 'interrupted', result: frames.lastMessage };
+    }
+    frames.closeCalls('The turn ended before the tool did.', true);
+    const { code, message } = end.failure;
+    const id = task.id === undefined ? {} : { id: task.id };
+    this.#context.emit({ type: 'error', code, message, ...id });
+    return { status: 'failed', result: message };
+  }
+
+  conversation(): string {
+    return this.#cli.conversation();
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#end().then(() => killMarked(this.#cli.mark));
+    return this.#closing;
+  }
+
+  async #run(prompt: string, frames: TurnFrames, signal: AbortSignal): Promise<TurnEnd> {
+    const interrupted = aborted(signal);
+    const dialogue = await Promise.race([interrupted, this.#ready()]);
+    if (dialogue === undefined) return { status: 'interrupted' };
+    const over = new AbortController();
+    const { name } = this.#cli;
+    try {
+      return await Promise.race([
+        dialogue.runTurn(prompt, frames),
+        failAtEnd(name, dialogue),
+        failInSilence(name, dialogue, this.#deadlines.silence, over.signal),
+        interrupted.then(() => this.#interrupt(dialogue, over.signal)),
+      ]);
+    } catch (error) {
+      // It is in a state that nobody knows.
+      await this.#end();
+      throw error;
+    } finally {
+      over.abort();
+    }
+  }
+
+  /** The turn ends by itself once the CLI has understood; rejects when it does not. */
+  async #interrupt(dialogue: Dialogue, over: AbortSignal): Promise<never> {
+    if (!over.aborted) dialogue.interrupt();
+    const detail = `${this.#cli.name} did not heed an interrupt.`;
+    return failAfter(this.#deadlines.interrupt, detail, over);
+  }
+
+  /** A process that takes a prompt: another one where there is none, or where the environment has changed. */
+  async #ready(): Promise<Dialogue> {
+    const values = this.#cli.environment();
+    const env = JSON.stringify(Object.entries(values).sort());
+    if (this.#opened !== undefined && this.#opened.env !== env) await this.#end();
+    if (this.#closing !== undefined) throw new AgentFailure('agent_failed', 'It was closed.');
+    if (this.#opened === undefined) {
+      const giveUp = new AbortController();
+      this.#opened = { env, giveUp, dialogue: this.#open(values, giveUp.signal) };
+    }
+    return this.#opened.dialogue;
+  }
+
+  async #open(env: Record<string, string>, giveUp: AbortSignal): Promise<Dialogue> {
+    const over = new AbortController();
+    const { start } = this.#deadlines;
+    const { name } = this.#cli;
+    let dialogue: Dialogue | undefined;
+    try {
+      dialogue = await this.#cli.open(env);
+      const late = `${name} was not ready after ${start / 1000} seconds.`;
+      await Promise.race([
+        dialogue.ready,
+        failAtEnd(name, dialogue),
+        failAfter(start, late, over.signal),
+        failWhenAborted(giveUp, `${name} was ended.`),
+      ]);
+      void this.#forgetAtEnd(dialogue);
+      return dialogue;
+    } catch (error) {
+      this.#opened = undefined;
+      await dialogue?.stop();
+      throw error;
+    } finally {
+      over.abort();
+    }
+  }
+
+  async #forgetAtEnd(dialogue: Dialogue): Promise<void> {
+    const opened = this.#opened;
+    await dialogue.ended;
+    if (this.#opened === opened) this.#opened = undefined;
+  }
+
+  async #end(): Promise<void> {
+    const opened = this.#opened;
+    if (opened === undefined) return;
+    opened.giveUp.abort();
+    const dialogue = await opened.dialogue.catch(() => undefined);
+    await dialogue?.stop();
+    if (this.#opened === opened) this.#opened = undefined;
+  }
+}
+
+function failureOf(error: unknown): AgentFailure {
+  if (error instanceof AgentFailure) return error;
+  return new AgentFailure('agent_failed', error instanceof Error ? error.message : String(error));
+}
