@@ -6,7 +6,7 @@ import type { WorkerLogger } from './logger.ts';
 import type { SessionTimes } from './sessions/times.ts';
 
 export interface WorkerOptions {
-  readonly config: Pick<Config, 'pool' | 'workerUrl' | 'dataDir' | 'limits'>;
+  readonly config: Pick<Config, 'pool' | 'workerUrl' | 'dataDir' | 'limits' | 'egressAllowHosts' | 'egressCaFile'>;
   /** Shared with the control plane; the keys of the internal tokens come from it. */
   readonly clusterSecret: Secret;
   readonly logger: WorkerLogger;
@@ -22,6 +22,8 @@ export interface WorkerOptions {
   /** What to hand out of this machine; default: all of it, overcommitted. */
   readonly capacity?: CapacityLimits;
   readonly clock?: Clock;
+  /** Where the LLM gateway listens on the host's service address; default: where guests look for it. */
+  readonly gatewayPort?: number;
   /** Default: {@link SESSION_TIMES}. */
   readonly sessionTimes?: Partial<SessionTimes>;
 }

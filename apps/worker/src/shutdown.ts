@@ -1,6 +1,8 @@
+import type { Egress } from '@svc/egress';
 import type { HttpServer } from '@svc/service-kit';
 import pLimit from 'p-limit';
 import { settledWithin } from './concurrency/abort.ts';
+import type { LlmGateway } from './gateway/index.ts';
 import type { SandboxRegistry } from './lifecycle/registry.ts';
 import type { Sandbox } from './lifecycle/sandbox.ts';
 import { discard, type Pool } from './pool/pool.ts';
@@ -17,6 +19,8 @@ export interface ShutdownParts {
   readonly pool: Pool;
   readonly link: ControlPlaneLink;
   readonly transport: ControlPlaneTransport;
+  readonly gateway: LlmGateway;
+  readonly egress: Egress;
   /** The background loops; they end when told to. */
   readonly loops: readonly Promise<void>[];
   /** Ends the loops and gives up everything that callers wait for. */
@@ -32,7 +36,7 @@ export async function shutDown(
   parts: ShutdownParts,
   { keepSandboxes }: { readonly keepSandboxes: boolean },
 ): Promise<void> {
-  const { app, registry, pool, link, transport, loops, stop, onFault } = parts;
+  const { app, registry, pool, link, transport, gateway, egress, loops, stop, onFault } = parts;
   stop();
   const live = registry.live();
   for (const sandbox of live) sandbox.connections.closeAll(1001, 'server shutting down');
@@ -56,6 +60,8 @@ export async function shutDown(
   ]);
   await link.flush(FLUSH_MS);
   await transport.close();
+  await gateway.close();
+  await egress.close();
   await closeServer(app);
 }
 

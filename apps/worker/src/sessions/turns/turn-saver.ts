@@ -26,6 +26,8 @@ export class TurnSaver {
   #trailing: Promise<void> | undefined;
   #onSaved: () => void = () => undefined;
   #stale = false;
+  /** The guest tells of its files once for each time they change, also when they could not be fetched then. */
+  #owesFiles = false;
 
   constructor(options: TurnSaverOptions) {
     this.#options = options;
@@ -42,10 +44,15 @@ export class TurnSaver {
    */
   async endTurn(state: Extract<NumberedMessage, { type: 'state' }>): Promise<void> {
     const { commits, vm, services, owner, closed, onNotSaved } = this.#options;
-    const files = (signal: AbortSignal) => saveFiles(vm, services.api, owner, signal);
+    this.#owesFiles ||= state.files;
+    const files = async (signal: AbortSignal) => {
+      const id = await saveFiles(vm, services.api, owner, signal);
+      this.#owesFiles = false;
+      return id;
+    };
     try {
       await commits.commit(
-        { conversation: state.conversation, saveFiles: state.files ? files : undefined },
+        { conversation: state.conversation, saveFiles: this.#owesFiles ? files : undefined },
         closed,
       );
     } catch (error) {
