@@ -64,7 +64,7 @@ export class EgressPolicy {
     if (problem !== undefined) throw new EgressError(problem);
     const addresses = isIP(host) === 0 ? await withDeadline(this.#resolve(host)) : [host];
     if (addresses === undefined || addresses.length === 0) {
-      throw new EgressError('has a host that does not resolve');
+      throw new EgressError('has a host that does not resolve', 'egress_unresolved');
     }
     if (!this.#isException(host, port) && !addresses.every(isPublicAddress)) {
       throw new EgressError('has a host that is not public');

@@ -43,7 +43,7 @@ function answering(addresses: readonly string[]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_hostname, { all }, callback) => {
     const [first] = found;
-    if (first === undefined) callback(new EgressError('has a host that does not resolve'), '');
+    if (first === undefined) callback(new EgressError('has no address'), '');
     else if (all === true) callback(null, found);
     else callback(null, first.address, first.family);
   };

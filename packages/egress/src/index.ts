@@ -12,6 +12,6 @@ export {
   type EgressRequest,
   type EgressResponse,
 } from './egress.ts';
-export { EgressError } from './egress-error.ts';
+export { EgressError, type EgressErrorCode } from './egress-error.ts';
 export { type AllowedHost, EgressPolicy, type Resolve } from './egress-policy.ts';
 export { isPublicAddress } from './public-addresses.ts';
