@@ -6,7 +6,10 @@ import type { WorkerLogger } from './logger.ts';
 import type { SessionTimes } from './sessions/times.ts';
 
 export interface WorkerOptions {
-  readonly config: Pick<Config, 'pool' | 'workerUrl' | 'dataDir' | 'limits' | 'egressAllowHosts' | 'egressCaFile'>;
+  readonly config: Pick<
+    Config,
+    'pool' | 'workerUrl' | 'dataDir' | 'limits' | 'egressAllowHosts' | 'egressCaFile'
+  >;
   /** Shared with the control plane; the keys of the internal tokens come from it. */
   readonly clusterSecret: Secret;
   readonly logger: WorkerLogger;

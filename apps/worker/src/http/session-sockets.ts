@@ -5,8 +5,8 @@ import {
   LIMITS,
   makeProblem,
   PROBLEM_MEDIA_TYPE,
-  ServiceError,
   SESSION_PROTOCOL,
+  ServiceError,
 } from '@svc/contract';
 import type { HttpServer, SessionTokens } from '@svc/service-kit';
 import { toServiceError, withDeadline } from '@svc/service-kit';
@@ -105,9 +105,7 @@ function shuttingDown(): ServiceError {
 function refuse(socket: Duplex, error: unknown, logger: WorkerLogger): void {
   const failure = toServiceError(error);
   if (failure.status >= 500) logger.warn({ err: error }, 'cannot open the socket of a session');
-  const body = JSON.stringify(
-    makeProblem(failure.code, uuidv7(), failure.message, failure.errors),
-  );
+  const body = JSON.stringify(makeProblem(failure.code, uuidv7(), failure.message, failure.errors));
   const challenge = failure.status === 401 ? 'WWW-Authenticate: Bearer\r\n' : '';
   socket.end(
     `HTTP/1.1 ${failure.status} Refused\r\nConnection: close\r\n${challenge}` +

@@ -169,16 +169,10 @@ export class SandboxCreator {
   }
 
   /** creating → configuring → booting → running. */
-  async #walk(
-    sandbox: Sandbox,
-    wish: AcquireRequest,
-    request: PlaceSandboxRequest,
-  ): Promise<void> {
+  async #walk(sandbox: Sandbox, wish: AcquireRequest, request: PlaceSandboxRequest): Promise<void> {
     const signal = withDeadline(sandbox.signal, CREATE_MS);
     const agent =
-      request.agent === undefined
-        ? undefined
-        : this.#deps.agents.prepare(sandbox, request, signal);
+      request.agent === undefined ? undefined : this.#deps.agents.prepare(sandbox, request, signal);
     await sandbox.transition('configuring');
     await sandbox.provision(async () => {
       const made = await acquire(sandbox, wish, this.#deps, signal);

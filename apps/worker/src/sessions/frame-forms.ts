@@ -16,7 +16,7 @@ export function frameReader<T>(union: {
   const forms = new Map<unknown, Form>();
   for (const member of union.anyOf) {
     const { properties } = member as TObject;
-    const type = (properties.type as TSchema & { const?: unknown } | undefined)?.const;
+    const type = (properties.type as (TSchema & { const?: unknown }) | undefined)?.const;
     const compiled = Compile(member);
     forms.set(type, { keys: Object.keys(properties), Check: (value) => compiled.Check(value) });
   }

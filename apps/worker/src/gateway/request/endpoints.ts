@@ -21,7 +21,9 @@ const ENDPOINTS: Readonly<Record<LlmDialect, Endpoints>> = {
   openai: OPENAI,
   deepseek: OPENAI,
   google: {
-    POST: new RegExp(`^/models/${GOOGLE_MODEL}:(generateContent|streamGenerateContent|countTokens)$`),
+    POST: new RegExp(
+      `^/models/${GOOGLE_MODEL}:(generateContent|streamGenerateContent|countTokens)$`,
+    ),
     GET: new RegExp(`^/models(/${GOOGLE_MODEL})?$`),
   },
 };

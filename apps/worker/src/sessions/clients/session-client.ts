@@ -31,8 +31,8 @@ export interface SessionClientOptions {
   readonly journal: Journal;
   readonly clock: Clock;
   readonly slowConsumerMs: number;
-  /** Shows what came after this number first; undefined: only what comes from now on. */
-  readonly afterSeq: number | undefined;
+  /** Shows what came after this number first; without it only what comes from now on. */
+  readonly afterSeq?: number;
   /** Passes a frame on to the agent; false when too many wait. */
   readonly forward: (frame: ForwardedFrame) => Promise<boolean>;
   readonly onFault: (error: unknown, what: string) => void;

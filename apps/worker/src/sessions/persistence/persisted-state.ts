@@ -91,7 +91,12 @@ export class PersistedState {
     const { signal } = this.#closed;
     while (this.#newest !== undefined && !signal.aborted) {
       try {
-        await retry(() => this.#put(signal), { ...BACKOFF, attempts: ATTEMPTS, signal, isTransient });
+        await retry(() => this.#put(signal), {
+          ...BACKOFF,
+          attempts: ATTEMPTS,
+          signal,
+          isTransient,
+        });
       } catch (error) {
         this.#newest = undefined;
         if (!signal.aborted) this.#options.onFault(error, 'send a state to its persistence URL');

@@ -92,10 +92,7 @@ export class TurnSaver {
     if (this.#stale) return;
     const end = performance.now() + ms;
     const gone = vm.exited.then(() => undefined);
-    await settledWithin(
-      Promise.race([gone, this.#save()]),
-      Math.min(services.times.saveMs, ms),
-    );
+    await settledWithin(Promise.race([gone, this.#save()]), Math.min(services.times.saveMs, ms));
     if (!commits.isDirty || this.#stale) return;
     await settledWithin(commits.commit(undefined, closed), end - performance.now());
   }
