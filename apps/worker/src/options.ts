@@ -3,6 +3,7 @@ import type { Config, Secret } from '@svc/service-kit';
 import type { CapacityLimits } from './capacity/capacity.ts';
 import type { Clock } from './clock.ts';
 import type { WorkerLogger } from './logger.ts';
+import type { SessionTimes } from './sessions/times.ts';
 
 export interface WorkerOptions {
   readonly config: Pick<
@@ -19,13 +20,15 @@ export interface WorkerOptions {
   readonly workerId: string;
   /** Port 0 takes any free one. */
   readonly listen: { readonly host: string; readonly port: number };
-  /** Where sandboxes reach the LLM gateway; default: its port on the address of this machine that serves them. */
-  readonly llmGateway?: { readonly host: string; readonly port: number };
   /** Gives up the start; a worker that has started is ended with `close`. */
   readonly signal: AbortSignal;
   /** What to hand out of this machine; default: all of it, overcommitted. */
   readonly capacity?: CapacityLimits;
   readonly clock?: Clock;
+  /** Where the LLM gateway listens on the host's service address; default: where guests look for it. */
+  readonly gatewayPort?: number;
+  /** Default: {@link SESSION_TIMES}. */
+  readonly sessionTimes?: Partial<SessionTimes>;
 }
 
 export interface RunningWorker {

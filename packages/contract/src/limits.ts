@@ -63,6 +63,8 @@ export const LIMITS = {
   bundlesPerSession: 10,
   /** A larger frame of a client is answered by an error. */
   clientFrameBytes: MIB,
+  /** WebSockets attached to one session at once. */
+  clientsPerSession: 64,
   /** Tasks that wait behind the running one. */
   queuedTasks: 8,
   keepaliveIntervalMs: 30_000,

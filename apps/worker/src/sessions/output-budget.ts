@@ -1,0 +1,50 @@
+import { type AgentFrame, FRAME_ERRORS } from '@svc/contract';
+import { RateLimit } from './clients/rate-limit.ts';
+import type { NumberedMessage } from './line/guest-messages.ts';
+
+const MIB = 1024 * 1024;
+/** What an agent may say until a client asks it something new, in bytes. */
+const TURN_BYTES = 64 * MIB;
+/** Beyond that, what closes a turn is still taken up to here. */
+const CLOSING_BYTES = TURN_BYTES + 16 * MIB;
+const CLOSING: readonly AgentFrame['type'][] = ['task_started', 'task_completed', 'exit', 'error'];
+/** How fast a guest is read. */
+const RATE = { perSecond: 32 * MIB, burst: 32 * MIB };
+
+/** Bounds what a guest can make its worker write and send. */
+export class OutputBudget {
+  readonly #rate = new RateLimit(RATE);
+  #bytes = 0;
+  #complained = false;
+
+  /** A client has asked for something: there is room for the answer again. */
+  refill(): void {
+    this.#bytes = 0;
+    this.#complained = false;
+  }
+
+  /** The frame to keep for this message: its own, the error that the rest is dropped, or none. */
+  admit(
+    { frame, bytes }: Extract<NumberedMessage, { type: 'frame' }>,
+    wireVersion: 1 | 2,
+  ): AgentFrame | undefined {
+    if (frame === undefined) return undefined;
+    this.#bytes += bytes;
+    const limit = CLOSING.includes(frame.type) ? CLOSING_BYTES : TURN_BYTES;
+    if (this.#bytes <= limit) return wireVersion === 1 ? withoutAgent(frame) : frame;
+    if (this.#complained) return undefined;
+    this.#complained = true;
+    return { type: 'error', code: 'frame_rate', message: FRAME_ERRORS.frame_rate };
+  }
+
+  /** For how many ms nothing more is to be read after so many bytes. */
+  pauseAfter(bytes: number): number {
+    return this.#rate.spend(bytes);
+  }
+}
+
+function withoutAgent(frame: AgentFrame): AgentFrame {
+  if (!('agent' in frame)) return frame;
+  const { agent: _agent, ...rest } = frame;
+  return rest as AgentFrame;
+}
