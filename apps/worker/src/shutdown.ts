@@ -15,8 +15,6 @@ const CLOSE_MS = 1_000;
 
 export interface ShutdownParts {
   readonly app: HttpServer;
-  readonly gateway: LlmGateway;
-  readonly egress: Egress;
   readonly registry: SandboxRegistry;
   readonly pool: Pool;
   readonly link: ControlPlaneLink;

@@ -1,4 +1,4 @@
-import { Agent, request } from 'undici';
+import { type Agent, request } from 'undici';
 import { summarise } from '../measure/statistics.ts';
 
 /** What `timed-upstream.ts` is told by its only argument, as JSON. */

@@ -3,8 +3,8 @@ import { LIMITS } from '@svc/contract';
 import type { Row } from '../measure/row.ts';
 import { summarise } from '../measure/statistics.ts';
 import { residentMib } from '../service/process-figures.ts';
-import { attachIdle } from '../sessions/idle-client.ts';
 import { BenchSessions } from '../sessions/bench-sessions.ts';
+import { attachIdle } from '../sessions/idle-client.ts';
 import { startRuntimeHost } from '../sessions/runtime-host.ts';
 
 const CLIENTS = 100;

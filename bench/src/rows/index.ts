@@ -4,13 +4,11 @@ import { createBurst } from './create-burst.ts';
 import { createEmptyPool, createFromPool } from './create-one.ts';
 import { execWarm } from './exec-warm.ts';
 import { fileTransfer } from './file-transfer.ts';
+import { firstDelta } from './first-delta.ts';
+import { idleSessions } from './idle-sessions.ts';
 import { manySandboxes } from './many-sandboxes.ts';
 import { readBundle } from './read-bundle.ts';
 import { readSandbox } from './read-sandbox.ts';
-import { firstDelta } from './first-delta.ts';
-import { gatewayStream } from './gateway-stream.ts';
-import { idleSessions } from './idle-sessions.ts';
-import { sessionFrames } from './session-frames.ts';
 import { sessionReady } from './session-ready.ts';
 import { sessionResume } from './session-resume.ts';
 import { wrongCodes } from './wrong-codes.ts';
@@ -28,8 +26,6 @@ export const ROWS: readonly Row[] = [
   sessionReady,
   sessionResume,
   firstDelta,
-  sessionFrames,
-  gatewayStream,
   idleSessions,
   createBurst,
   manySandboxes,

@@ -1,7 +1,7 @@
 import { inTurns } from '../measure/in-turns.ts';
 import { type Row, ratioResult } from '../measure/row.ts';
-import { BenchSessions } from '../sessions/bench-sessions.ts';
 import { PROMPTS } from '../sessions/bench-models.ts';
+import { BenchSessions } from '../sessions/bench-sessions.ts';
 
 const AT_MOST = 1.5;
 

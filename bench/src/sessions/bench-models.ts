@@ -7,7 +7,11 @@ const HOST = '127.0.0.78';
 const CHUNK = 'x'.repeat(120);
 
 /** Prompts that the scripted model knows. */
-export const PROMPTS = { short: 'Say hello.', long: 'Say very much.', slow: 'Say it slowly.' } as const;
+export const PROMPTS = {
+  short: 'Say hello.',
+  long: 'Say very much.',
+  slow: 'Say it slowly.',
+} as const;
 /** Chunks of the answers to {@link PROMPTS}. */
 export const LONG_CHUNKS = 3_000;
 export const SLOW_CHUNKS = 100;
@@ -37,7 +41,10 @@ export async function startBenchModels(directory: string): Promise<BenchModels> 
         },
         {
           when: { user: PROMPTS.slow },
-          reply: { text: Array.from({ length: SLOW_CHUNKS }, () => CHUNK), chunk_delay_ms: SLOW_MS },
+          reply: {
+            text: Array.from({ length: SLOW_CHUNKS }, () => CHUNK),
+            chunk_delay_ms: SLOW_MS,
+          },
         },
       ],
     },

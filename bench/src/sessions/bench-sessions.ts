@@ -1,5 +1,5 @@
 import type { CreateSessionRequest, ServerFrame, SessionAccess } from '@svc/contract';
-import type { SessionConnection } from '@svc/sdk';
+import type { SessionConnection, SessionFrame } from '@svc/sdk';
 import type { BenchService } from '../service/bench-service.ts';
 
 const BUNDLE = 'bench';
@@ -24,7 +24,7 @@ export class BenchSessions {
   /** Stores the bundle that names the scripted model, once for a service. */
   static async open(service: BenchService, modelUrl: string): Promise<BenchSessions> {
     const { secrets } = service.client;
-    const { bundles } = await secrets.list();
+    const bundles = await secrets.list();
     if (!bundles.some(({ name }) => name === BUNDLE)) {
       await secrets.create(BUNDLE, { LLM_API_KEY: 'sk-bench', LLM_BASE_URL: modelUrl });
     }
@@ -55,7 +55,7 @@ export class BenchSessions {
 /** A client of a session that reads frame by frame. */
 export class BenchTalk {
   readonly #connection: SessionConnection;
-  readonly #frames: AsyncIterator<ServerFrame>;
+  readonly #frames: AsyncIterator<SessionFrame>;
 
   constructor(connection: SessionConnection) {
     this.#connection = connection;

@@ -48,7 +48,9 @@ describe.each([...AGENTS])('%s', (agent) => {
     talk.connection.exec('sleep 3600');
     await talk.task('Say hello again', 'again');
     expect(models.requests.length).toBeGreaterThan(before);
-    expect(models.requests.every((request) => JSON.stringify(request.headers).includes(key))).toBe(true);
+    expect(models.requests.every((request) => JSON.stringify(request.headers).includes(key))).toBe(
+      true,
+    );
 
     const vmId = await world().sandboxOf(session);
     // The search finds what is there: the other value of the bundles is in the environment of processes.

@@ -1,6 +1,6 @@
+import type { SessionAccess } from '@svc/contract';
 import { LIMITS } from '@svc/contract';
 import { beforeAll, describe, expect, test } from 'vitest';
-import type { SessionAccess } from '@svc/contract';
 import { shared } from '../support/shared-service.ts';
 import { RawSocket, refusedUpgrade } from './raw-socket.ts';
 import { textOf } from './talk.ts';
@@ -47,7 +47,11 @@ describe('what a hostile client sends', () => {
     ['a frame that only the service makes', '{"type":"usage","input_tokens":1}', 'frame_invalid'],
     ['a task without a prompt', '{"type":"task"}', 'frame_invalid'],
     ['deep nesting', `{"type":"task","prompt":${'['.repeat(100_000)}`, 'frame_invalid'],
-    ['one byte over the limit', JSON.stringify('x'.repeat(LIMITS.clientFrameBytes - 1)), 'frame_too_large'],
+    [
+      'one byte over the limit',
+      JSON.stringify('x'.repeat(LIMITS.clientFrameBytes - 1)),
+      'frame_too_large',
+    ],
   ])('%s is answered with an error; the connection lives', async (_what, frame, code) => {
     await using socket = await RawSocket.open(shared, session);
     socket.send(frame);

@@ -14,7 +14,7 @@ const USAGE = { input_tokens: 1200, output_tokens: 34 };
 const world = useSessionWorld({
   rules: [
     ...AGENTS.map((agent) => ({
-      when: { user: `with ${agent} write (\\S+) into a file`, },
+      when: { user: `with ${agent} write (\\S+) into a file` },
       reply: {
         tool_calls: [
           {
@@ -27,7 +27,10 @@ const world = useSessionWorld({
     })),
     { when: { tool: '(written-\\w+)' }, reply: { text: ['The file says ', '$1.'], usage: USAGE } },
     { when: { user: 'remember (\\w+)' }, reply: { text: ['Noted: ', '$1', '.'], usage: USAGE } },
-    { when: { user: 'what did I ask' }, reply: { text: 'You asked me to remember.', usage: USAGE } },
+    {
+      when: { user: 'what did I ask' },
+      reply: { text: 'You asked me to remember.', usage: USAGE },
+    },
   ],
 });
 

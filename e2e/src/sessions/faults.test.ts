@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { expect, test } from 'vitest';
-import { vmProcessOf } from '../machine/vms.ts';
 import { ownService } from '../faults/own-service.ts';
+import { vmProcessOf } from '../machine/vms.ts';
 import { spawnRuntimeHost } from './runtime-host.ts';
 import { framesOf, textOf } from './talk.ts';
 import { SessionWorld } from './world.ts';
@@ -16,7 +16,9 @@ const SCRIPT = {
 
 const own = ownService(1);
 
-test('a service killed in mid-turn: VM and turn go on, clients get the rest', { timeout: 600_000 }, async () => {
+test('a service killed in mid-turn: VM and turn go on, clients get the rest', {
+  timeout: 600_000,
+}, async () => {
   const world = await SessionWorld.start(SCRIPT, own.service);
   const session = await world.create('deictic');
   const talk = await world.attach(session);
@@ -35,7 +37,9 @@ test('a service killed in mid-turn: VM and turn go on, clients get the rest', { 
   await world.end();
 });
 
-test('a VM killed in mid-turn: the session has failed, and resumes from its last turn', { timeout: 600_000 }, async () => {
+test('a VM killed in mid-turn: the session has failed, and resumes from its last turn', {
+  timeout: 600_000,
+}, async () => {
   const world = await SessionWorld.start(SCRIPT, own.service);
   const session = await world.create('deictic');
   const talk = await world.attach(session);
@@ -45,7 +49,9 @@ test('a VM killed in mid-turn: the session has failed, and resumes from its last
   await talk.until('text_delta', () => true, started);
   process.kill(await vmProcessOf(own.service.dataDir, await world.sandboxOf(session)), 'SIGKILL');
   await expect
-    .poll(async () => (await world.sessions.get(session.chat_session_id)).status, { timeout: 60_000 })
+    .poll(async () => (await world.sessions.get(session.chat_session_id)).status, {
+      timeout: 60_000,
+    })
     .toBe('failed');
 
   const resumed = await world.sessions.resume({ chat_session_id: session.chat_session_id });
@@ -59,7 +65,9 @@ test('a VM killed in mid-turn: the session has failed, and resumes from its last
   await world.end();
 });
 
-test('a runtime host killed and restarted: its clients reconnect and lose nothing', { timeout: 600_000 }, async () => {
+test('a runtime host killed and restarted: its clients reconnect and lose nothing', {
+  timeout: 600_000,
+}, async () => {
   const world = await SessionWorld.start(SCRIPT, own.service);
   const session = await world.create('deictic');
   const host = await spawnRuntimeHost(own.service);

@@ -64,7 +64,9 @@ except OSError as error:
     print('line', type(error).__name__)
 PYTHON`;
 
-test('a guest that lies hurts only its own session, and falsifies no metering', { timeout: 600_000 }, async () => {
+test('a guest that lies hurts only its own session, and falsifies no metering', {
+  timeout: 600_000,
+}, async () => {
   const victim = await world().create('deictic');
   const neighbour = await world().attach(await world().create('deictic'));
   const talk = await world().attach(victim);
@@ -79,7 +81,9 @@ test('a guest that lies hurts only its own session, and falsifies no metering', 
   expect(output).toMatch(/unknown path 40\d/);
   expect(textOf(await neighbour.task('Say hello', 'm'))).toBe('Hello to you.');
 
-  const usage = talk.frames.flatMap((frame) => (frame.type === 'usage' ? [frame.input_tokens] : []));
+  const usage = talk.frames.flatMap((frame) =>
+    frame.type === 'usage' ? [frame.input_tokens] : [],
+  );
   expect(usage).toEqual([USAGE.input_tokens]);
   expect(talk.frames.filter(({ type }) => type === 'ready')).toHaveLength(1);
   expect(talk.frames.filter(({ type }) => type === 'system')).toEqual([]);

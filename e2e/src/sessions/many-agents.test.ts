@@ -27,7 +27,10 @@ const world = useSessionWorld({
       when: { user: 'have the probe run' },
       reply: {
         tool_calls: [
-          { name: 'delegate', arguments: { capability: 'running', task: 'run the probe yourself' } },
+          {
+            name: 'delegate',
+            arguments: { capability: 'running', task: 'run the probe yourself' },
+          },
         ],
       },
     },

@@ -36,7 +36,11 @@ async function runOnce(agent: (typeof AGENTS)[number], task: string) {
 describe.each([...AGENTS])('%s', (agent) => {
   test('runs its task and exits', { timeout: 400_000 }, async () => {
     const { vmId, record } = await runOnce(agent, 'Please greet Ada');
-    expect(record).toMatchObject({ agent_status: 'completed', agent_exit_code: 0, state: 'running' });
+    expect(record).toMatchObject({
+      agent_status: 'completed',
+      agent_exit_code: 0,
+      state: 'running',
+    });
     const { account, models, key } = world();
     const asked = models.requests.filter(({ body }) => JSON.stringify(body).includes('greet Ada'));
     expect(asked.length).toBeGreaterThan(0);
@@ -53,7 +57,10 @@ describe('the log of an agent', () => {
     const { sandboxes } = world().account.client;
     const whole = await sandboxes.logs(vmId, { bytes: 1_048_576 });
     expect(whole.content).toMatch(/refused|401|unauthor/i);
-    expect(whole).toMatchObject({ truncated: false, total_bytes: Buffer.byteLength(whole.content) });
+    expect(whole).toMatchObject({
+      truncated: false,
+      total_bytes: Buffer.byteLength(whole.content),
+    });
     expect(whole.content).not.toContain(world().key);
     const line = await sandboxes.logs(vmId, { lines: 1 });
     expect(whole.content.endsWith(line.content)).toBe(true);

@@ -21,7 +21,10 @@ export class RawSocket implements AsyncDisposable {
   private constructor(socket: WebSocket) {
     this.#socket = socket;
     socket.on('message', (data) => this.frames.push(JSON.parse(String(data))));
-    this.closed = once(socket, 'close').then(([code, reason]) => ({ code, reason: String(reason) }));
+    this.closed = once(socket, 'close').then(([code, reason]) => ({
+      code,
+      reason: String(reason),
+    }));
   }
 
   /** Attaches to a session with its token in the header. */

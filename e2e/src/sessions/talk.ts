@@ -73,7 +73,7 @@ export class Talk {
   async #read(): Promise<void> {
     try {
       for await (const frame of this.#connection) {
-        this.frames.push(frame);
+        if (frame.type !== 'screenshot') this.frames.push(frame);
         this.#signal();
       }
     } finally {

@@ -8,7 +8,12 @@ const FAILURES = [
   ['an overload that stays', 'overloaded', { status: 529 }, 'llm_overloaded'],
   ['a request that the vendor refuses', 'bad', { status: 400 }, 'llm_refused'],
   ['garbage', 'garbled', { fault: 'garbage' }, 'llm_bad_response'],
-  ['a stream that ends early', 'cut', { text: ['Once ', 'upon'], fault: 'cut' }, 'llm_bad_response'],
+  [
+    'a stream that ends early',
+    'cut',
+    { text: ['Once ', 'upon'], fault: 'cut' },
+    'llm_bad_response',
+  ],
 ] as const;
 
 const world = useSessionWorld({
@@ -21,12 +26,19 @@ const world = useSessionWorld({
 });
 
 describe('an upstream that fails', () => {
-  test('ends the task with an error that says what it was; the session lives', { timeout: 600_000 }, async () => {
+  test('ends the task with an error that says what it was; the session lives', {
+    timeout: 600_000,
+  }, async () => {
     const talk = await world().attach(await world().create('deictic'));
     for (const [what, word, , code] of FAILURES) {
       const turn = await talk.task(`Now be ${word}`, word);
-      expect(framesOf(turn, 'error').map((frame) => frame.code), what).toEqual([code]);
-      expect(framesOf(turn, 'task_completed'), what).toMatchObject([{ id: word, status: 'failed' }]);
+      expect(
+        framesOf(turn, 'error').map((frame) => frame.code),
+        what,
+      ).toEqual([code]);
+      expect(framesOf(turn, 'task_completed'), what).toMatchObject([
+        { id: word, status: 'failed' },
+      ]);
       expect(JSON.stringify(turn)).not.toContain(world().key);
     }
     expect(textOf(await talk.task('Be well again', 'well'))).toBe('All is well.');

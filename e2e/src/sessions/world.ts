@@ -9,12 +9,13 @@ import { shared } from '../support/shared-service.ts';
 import { Talk } from './talk.ts';
 
 /** What each agent is asked to speak with. */
-export const MODELS: Readonly<Record<Agent, { readonly vendor: LlmVendor; readonly model: string }>> =
-  {
-    deictic: { vendor: 'anthropic', model: 'claude-sonnet-4-5' },
-    'claude-code': { vendor: 'anthropic', model: 'claude-sonnet-4-5' },
-    codex: { vendor: 'openai', model: 'gpt-5.1-codex' },
-  };
+export const MODELS: Readonly<
+  Record<Agent, { readonly vendor: LlmVendor; readonly model: string }>
+> = {
+  deictic: { vendor: 'anthropic', model: 'claude-sonnet-4-5' },
+  'claude-code': { vendor: 'anthropic', model: 'claude-sonnet-4-5' },
+  codex: { vendor: 'openai', model: 'gpt-5.1-codex' },
+};
 
 /** A scripted model, and an account whose bundle `llm` names it. */
 export class SessionWorld {

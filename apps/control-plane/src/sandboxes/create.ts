@@ -4,7 +4,6 @@ import {
   makeId,
   type WorkerSandbox,
 } from '@svc/contract';
-import type { EgressPolicy } from '@svc/egress';
 import type { SandboxRow, Store } from '@svc/store';
 import { uuidv7 } from 'uuidv7';
 import { oneShotAgent } from '../agents/one-shot.ts';

@@ -8,7 +8,7 @@ export async function hasTranscript(configDirectory: string, session: string): P
   const projects = join(configDirectory, 'projects');
   const directories = await readdir(projects).catch((): string[] => []);
   for (const directory of directories) {
-    const files = await readdir(join(projects, directory)).catch(() => []);
+    const files = await readdir(join(projects, directory)).catch((): string[] => []);
     if (files.includes(`${session}.jsonl`)) return true;
   }
   return false;
