@@ -18,7 +18,12 @@ import type { Image } from './image.ts';
 import { snapshotDirectory, snapshotExists } from './snapshot-directory.ts';
 
 const BOOT_MS = 180_000;
-const WARM_UP_MS = 120_000;
+const WARM_UP_MS = 300_000;
+/**
+ * The time it is in the guest until a clone is told another. A process that draws random numbers for itself would draw
+ * the same in every clone; OpenSSL takes a new seed when its last is hours old, which then it always is.
+ */
+const LONG_AGO_MS = Number(EPOCH) * 1000;
 const KEPT_OUTPUT = 2000;
 const silentLogger = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
@@ -122,7 +127,7 @@ async function warmUp(
 ): Promise<void> {
   const [sshPort, channelPort] = GUEST_LINK.guestPorts;
   const identity = createIdentity('sandbox');
-  const channel = new GuestChannel({ host, port: channelPort });
+  const channel = new GuestChannel({ host, port: channelPort }, '', () => LONG_AGO_MS);
   await waitForGuest(
     channel,
     identity,
@@ -173,19 +178,15 @@ line.sendall(b"{\\"type\\":\\"ping\\"}\\n")
 assert b"pong" in line.recv(100)
 `;
 
-/** Undoes the identity; the daemons, started anew without one, wait for the next. */
+/** Undoes the identity; the daemon, started anew without one, waits for the next. The agent runtime has been told none. */
 const FORGET = `
 set -e
 find /run/svc -type f -delete
 rm -f /root/.bash_history
 rm -rf /tmp/* /var/tmp/*
-# Random numbers that a process draws for itself would be every clone's. OpenSSL draws a new seed when its last
-# one is hours old, or from the future: what starts now finds that out when a clone is told the time.
-date -s @${EPOCH} >/dev/null
 sync
-# Written so that they do not match the shell that runs them.
+# Written so that it does not match the shell that runs it.
 pkill -KILL -f 'svc/[g]uestd'
-pkill -KILL -f 'svc/[a]gent-runtime' || true
 until python3 -c 'import socket; socket.create_connection(("127.0.0.1", 7000), 1)'; do sleep 0.2; done
 until ! [ -e /usr/lib/svc/agent-runtime.cjs ] || python3 -c '${PING_RUNTIME}'; do sleep 0.2; done
 sync
