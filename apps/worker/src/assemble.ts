@@ -17,9 +17,11 @@ import { SandboxRegistry } from './lifecycle/registry.ts';
 import { VmMaker } from './lifecycle/vm-maker.ts';
 import { createWorkerMetrics } from './metrics/worker-metrics.ts';
 import type { WorkerOptions } from './options.ts';
+import { agentShapes } from './pool/agent-shapes.ts';
 import { Foreground } from './pool/foreground.ts';
 import { PoolKeeper } from './pool/keeper.ts';
 import { Pool } from './pool/pool.ts';
+import { ShapePreparer } from './pool/shape-preparer.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { ControlPlaneClient } from './registration/control-plane-client.ts';
 import { ControlPlaneLink } from './registration/link.ts';
@@ -58,6 +60,15 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const foreground = new Foreground();
   const images = cachedImages(microvms, () => clock.monotonic());
   const keeper = new PoolKeeper({ pool, maker, capacity, foreground, images, logger });
+  const shapes = new ShapePreparer({
+    host: microvms,
+    shapes: agentShapes,
+    images,
+    pool,
+    capacity,
+    foreground,
+    logger,
+  });
   const execSlots = new ExecSlots();
   const metrics = createMetrics();
   const { exec: execMetrics, onCreated } = createWorkerMetrics(metrics, {
@@ -124,5 +135,6 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     pool,
     reaper,
     registry,
+    shapes,
   };
 }

@@ -52,6 +52,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   };
 }
 
-function startLoops({ link, keeper, reaper }: WorkerParts, signal: AbortSignal): Promise<void>[] {
-  return [link.run(signal), keeper.run(signal), reaper.run(signal)];
+function startLoops(
+  { link, keeper, reaper, shapes }: WorkerParts,
+  signal: AbortSignal,
+): Promise<void>[] {
+  return [link.run(signal), keeper.run(signal), reaper.run(signal), shapes.run(signal)];
 }

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 
 /** Every way in which an operation of a micro-VM can fail; stable, safe to branch on. */
@@ -44,6 +45,12 @@ export interface ImageInfo {
   readonly diskMib: number;
   /** False while the image is still being built or is unusable. */
   readonly ready: boolean;
+}
+
+/** How a VM's memory and processors are laid out. A snapshot fits only the shape it was frozen at. */
+export interface VmShape {
+  readonly vcpu: number;
+  readonly memoryMib: number;
 }
 
 /** What to restore. Sizes left out are the image's own; other sizes take a slower way. */
@@ -118,6 +125,11 @@ export interface Microvm {
   upload(path: string, source: Readable, signal: AbortSignal): Promise<void>;
   /** Streams a file out. Errors: file_not_found, is_directory. */
   download(path: string, signal: AbortSignal): Promise<MicrovmDownload>;
+  /**
+   * Connects to the agent runtime in the guest, within 5 s; the connection is the caller's, and is cut when the
+   * VM ends or is let go. Errors: guest_unreachable, vm_gone.
+   */
+  dialAgent(signal: AbortSignal): Promise<Socket>;
   /** Stops the vCPUs and keeps memory and disk. Atomic: a failure leaves the VM running. */
   pause(signal: AbortSignal): Promise<void>;
   /** Lets a paused VM go on. Atomic: a failure leaves the VM paused. */
@@ -131,9 +143,16 @@ export interface Microvm {
 /** The micro-VMs of one worker process on one machine. */
 export interface MicrovmHost {
   readonly accelerator: 'kvm' | 'tcg';
+  /** Address of this machine that serves the guests: what listens there on a gateway port is reached by each of them. */
+  readonly serviceAddress: string;
   images(): Promise<ImageInfo[]>;
   /** Restores, identifies and connects a VM that nobody owns yet. Rolls everything back when `signal` aborts. */
   restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm>;
+  /**
+   * Makes restores in another shape than the image's own quick, by freezing it in advance. Takes as long as a boot and
+   * a warm-up, with lower priority than the VMs; done once on a machine, and does nothing then.
+   */
+  prepareShape(template: string, shape: VmShape, signal: AbortSignal): Promise<void>;
   /** After a restart: the VMs of this run directory that still live; leftovers of dead ones are cleaned up. */
   adopt(signal: AbortSignal): Promise<Microvm[]>;
   memoryAvailableMib(): number;

@@ -17,17 +17,21 @@ export interface EnvironmentOptions {
   readonly slotStock?: number;
   /** Slots of VMs that live. */
   readonly keepSlots?: readonly number[];
+  /** TCP ports of the guests' gateway that lead to this machine. */
+  readonly gatewayPorts?: readonly number[];
 }
 
 /** An environment that is open until it is closed. */
 export interface OpenEnvironment extends Environment {
+  /** Where the guests' gateway ports lead to. */
+  readonly serviceAddress: string;
   /** Takes the machine's side down, but for the slots of VMs that go on. */
   close(options: { readonly keep: readonly number[] }): Promise<void>;
 }
 
 /** Sets up the machine's side of the VMs of one data directory. Needs root and one built image. */
 export async function openEnvironment(
-  { dataDir, imageDir, logger, slotStock, keepSlots = [] }: EnvironmentOptions,
+  { dataDir, imageDir, logger, slotStock, keepSlots = [], gatewayPorts = [] }: EnvironmentOptions,
   signal: AbortSignal,
 ): Promise<OpenEnvironment> {
   const [image] = await readImages(imageDir);
@@ -55,6 +59,7 @@ export async function openEnvironment(
     const slots = await NetworkSlots.open({
       instance,
       keep: keepSlots,
+      gatewayPorts,
       ...(slotStock === undefined ? {} : { stock: slotStock }),
       onBackgroundError: (error) => logger.warn({ err: error }, 'cannot prepare a network slot'),
     });
@@ -72,6 +77,7 @@ export async function openEnvironment(
   return {
     vmsDir,
     imageDir,
+    serviceAddress: instance.serviceAddress,
     slots,
     jail,
     vmm,

@@ -25,7 +25,7 @@ export async function buildImage(
   signal: AbortSignal,
 ): Promise<ImageInfo> {
   const deadline = withDeadline(signal, BUILD_MS);
-  const recipe = await readRecipe(options.template);
+  const recipe = await readRecipe(options.template, options.recipes);
   const built = await readImage(options.imageDir, recipe.template, recipe.id);
   const image =
     built ??

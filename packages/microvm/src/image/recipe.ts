@@ -3,18 +3,25 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { MicrovmError } from '../facade.ts';
+import { bundleProgram } from './bundle-program.ts';
 
 /** Where the recipes lie: one folder a template, and what all of them share. */
 const IMAGES = fileURLToPath(new URL('../../../../images/', import.meta.url));
 const SHARED = ['kernel'];
 /** Raise it when the builder makes something else of the same recipe. */
-const BUILDER = 1;
+const BUILDER = 2;
 const ID_LENGTH = 12;
 
 /** The contents of a template's `image.json`. */
 export interface RecipeSettings {
   readonly suite: string;
   readonly packages: readonly string[];
+  /** Files and directories out of the npm packages of the folder `npm`: path in the image → path below node_modules. */
+  readonly npmFiles?: Readonly<Record<string, string>>;
+  /** Links in /usr/local/bin: name → path in the image. */
+  readonly executables?: Readonly<Record<string, string>>;
+  /** Programs of this repository, each bundled into one file for Node: name → entry point. See `programPath`. */
+  readonly programs?: Readonly<Record<string, string>>;
   readonly vcpu: number;
   readonly memoryMib: number;
   readonly diskMib: number;
@@ -27,6 +34,13 @@ export interface Recipe extends RecipeSettings {
   readonly id: string;
   readonly folder: string;
   readonly kernelFolder: string;
+  /** The bundled programs: name → text. */
+  readonly bundles: ReadonlyMap<string, string>;
+}
+
+/** Where a program lies in the image, below the root. */
+export function programPath(name: string): string {
+  return `usr/lib/svc/${name}.cjs`;
 }
 
 /** Reads a template's recipe. Throws `unknown_template`. */
@@ -44,11 +58,18 @@ export async function readRecipe(template: string, images = IMAGES): Promise<Rec
       hash.update(`\0${file}\0${mode & 0o111}\0`).update(await readFile(join(root, file)));
     }
   }
+  const bundles = new Map<string, string>();
+  for (const [name, entry] of Object.entries(settings.programs ?? {})) {
+    const text = await bundleProgram(entry);
+    bundles.set(name, text);
+    hash.update(`\0${name}\0`).update(text);
+  }
   return {
     ...settings,
     template,
     folder,
     kernelFolder,
+    bundles,
     id: hash.digest('hex').slice(0, ID_LENGTH),
   };
 }

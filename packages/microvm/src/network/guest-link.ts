@@ -10,6 +10,6 @@ export const GUEST_LINK = {
   /** Fixed, because a restored guest still holds it in its neighbour table. */
   gatewayMac: '02:00:00:00:00:01',
   tap: 'tap0',
-  /** Ports of the guest that its host reaches: SSH and the guest channel. */
-  guestPorts: [22, 7000],
+  /** Ports of the guest that its host reaches: SSH, the guest channel and the agent runtime. */
+  guestPorts: [22, 7000, 7100],
 } as const;

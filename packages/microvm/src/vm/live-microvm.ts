@@ -1,4 +1,5 @@
 import { readFile, statfs } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { withDeadline } from '@svc/service-kit/process';
 import pLimit from 'p-limit';
@@ -10,6 +11,7 @@ import {
   type MicrovmExecResult,
   type PersonalizeOptions,
 } from '../facade.ts';
+import { AgentLines } from '../guest/agent-lines.ts';
 import { GuestChannel } from '../guest/guest-channel.ts';
 import { runCommand } from '../guest/run-command.ts';
 import { SshChannel } from '../guest/ssh-channel.ts';
@@ -24,7 +26,7 @@ const CLOCK_TICKS_PER_SECOND = 100;
 const UPDATE_MS = 10_000;
 /** What the machine's disk must have left for a file to be taken in, in bytes. */
 const UPLOAD_ROOM = 128 * 1024 * 1024;
-const [SSH_PORT, CHANNEL_PORT] = GUEST_LINK.guestPorts;
+const [SSH_PORT, CHANNEL_PORT, AGENT_PORT] = GUEST_LINK.guestPorts;
 
 export interface LiveMicrovmOptions {
   readonly directory: string;
@@ -37,7 +39,7 @@ export interface LiveMicrovmOptions {
   readonly release: () => Promise<void>;
 }
 
-/** A VM whose process lives, with its two channels. */
+/** A VM whose process lives, with the connections into it. */
 export class LiveMicrovm implements Microvm {
   readonly exited: Promise<{ reason: string }>;
   /** Settles (never rejects) when everything the VM held has been given back. */
@@ -46,6 +48,7 @@ export class LiveMicrovm implements Microvm {
   readonly #options: LiveMicrovmOptions;
   readonly #ssh: SshChannel;
   readonly #channel: GuestChannel;
+  readonly #agentLines: AgentLines;
   /** One change of the record, or of running and paused, at a time. */
   readonly #oneAtATime = pLimit(1);
   #record: VmRecord;
@@ -61,6 +64,7 @@ export class LiveMicrovm implements Microvm {
     this.paused = options.paused;
     const { host } = options.slot;
     this.#channel = new GuestChannel({ host, port: CHANNEL_PORT }, options.record.token);
+    this.#agentLines = new AgentLines({ host, port: AGENT_PORT });
     this.#ssh = new SshChannel({
       host,
       port: SSH_PORT,
@@ -146,6 +150,12 @@ export class LiveMicrovm implements Microvm {
     return this.#whileAlive(() => this.#channel.download(path, signal));
   }
 
+  async dialAgent(signal: AbortSignal): Promise<Socket> {
+    this.#assertLives();
+    const alive = AbortSignal.any([signal, this.#gone.signal]);
+    return this.#whileAlive(() => this.#agentLines.dial(alive));
+  }
+
   async pause(signal: AbortSignal): Promise<void> {
     await this.#oneAtATime(async () => {
       this.#assertLives();
@@ -205,6 +215,7 @@ export class LiveMicrovm implements Microvm {
   #closeChannels(): void {
     this.#ssh.close();
     this.#channel.close();
+    this.#agentLines.close();
   }
 
   async #update(change: Partial<VmRecord>): Promise<void> {

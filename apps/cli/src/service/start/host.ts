@@ -1,3 +1,4 @@
+import { LLM_GATEWAY_PORT } from '@svc/contract';
 import type { MicrovmHost } from '@svc/microvm';
 import type { Progress } from '../../output/progress.ts';
 import { readyImages } from './images.ts';
@@ -23,7 +24,12 @@ export async function openHost({
     'micro-VMs',
     () =>
       openMicrovmHost(
-        { dataDir, imageDir, logger: logger.child({ component: 'microvm' }) },
+        {
+          dataDir,
+          imageDir,
+          logger: logger.child({ component: 'microvm' }),
+          gatewayPorts: [LLM_GATEWAY_PORT],
+        },
         signal,
       ),
     ({ accelerator }) => (accelerator === 'kvm' ? 'KVM' : 'TCG: this machine has no usable KVM'),

@@ -11,7 +11,7 @@ export interface Instance {
   readonly name: string;
   /** Its addresses, CIDR. */
   readonly block: string;
-  /** Where it serves its own guests. */
+  /** Where it serves its own guests: DNS, and what it offers on gateway ports. */
   readonly serviceAddress: string;
 }
 

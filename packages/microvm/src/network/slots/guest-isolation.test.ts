@@ -110,7 +110,7 @@ describe.each([
 
     test('the gateway offers nothing but DNS', async () => {
       const before = guest.frames.length;
-      for (const port of [22, 67, 80, 123, 443, 1053, 7000, 8443]) {
+      for (const port of [22, 67, 80, 123, 443, 1053, 7000, 7100, 8443]) {
         guest.send(datagram(GATEWAY, {}, port));
         const payload = frames.tcpSyn(GATEWAY, 22, port);
         guest.send(frames.ipv4Frame({ destination: GATEWAY, protocol: 6, payload }));

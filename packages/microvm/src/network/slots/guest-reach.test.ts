@@ -38,7 +38,7 @@ describe('a guest', () => {
     expect(await guest.peer.call('tcp', '10.1.2.3', 80)).toBe('ECONNREFUSED');
   });
 
-  test.each([22, 7000])('is reached by its host on port %i', async (port) => {
+  test.each([22, 7000, 7100])('is reached by its host on port %i', async (port) => {
     await guest.peer.call('listenTcp', port);
     expect(await lab.services.call('tcp', slot.host, port)).toBe('connected 172.30.0.1');
   });

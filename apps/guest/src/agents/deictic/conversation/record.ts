@@ -1,0 +1,86 @@
+import type { LlmDialect } from '@svc/contract';
+import { type ModelMessage, modelMessageSchema } from 'ai';
+import { z } from 'zod';
+import { settled } from './settled.ts';
+
+/** The conversations of a session, by agent; the one that clients talk to is `''`. */
+export type Conversations = ReadonlyMap<string, readonly ModelMessage[]>;
+
+interface Speaker {
+  readonly dialect: LlmDialect;
+  readonly model: string;
+}
+
+const VERSION = 1;
+
+const Record = z.object({
+  version: z.literal(VERSION),
+  dialect: z.string(),
+  model: z.string(),
+  conversations: z.record(z.string(), z.array(z.unknown())),
+});
+
+/** Room for it, quoted once more, on one line of the link to the worker. */
+const MAX_RECORD_CHARS = 6 * 1024 * 1024;
+
+/** What a turn that nobody saw the end of leaves. */
+const LOST = {
+  result: 'The result was lost.',
+  words: '[The session ended before this was answered.]',
+};
+
+/** The text that brings the conversations back; the oldest turns are left out where it would be too long. */
+export function writeRecord(conversations: Conversations, { dialect, model }: Speaker): string {
+  const kept = new Map(conversations);
+  for (;;) {
+    const settledOnes = [...kept].map(([agent, messages]) => [agent, settled(messages, LOST)]);
+    const text = JSON.stringify({
+      version: VERSION,
+      dialect,
+      model,
+      conversations: Object.fromEntries(settledOnes),
+    });
+    if (text.length < MAX_RECORD_CHARS / 2 || JSON.stringify(text).length <= MAX_RECORD_CHARS) {
+      return text;
+    }
+    const [longest] = [...kept].sort(([, a], [, b]) => sizeOf(b) - sizeOf(a));
+    if (longest === undefined) return text;
+    kept.set(longest[0], withoutOldestTurns(longest[1]));
+  }
+}
+
+/**
+ * The conversations of a record. What only one model understands (its reasoning, its signatures) is left out when
+ * another one goes on.
+ * @throws an error when it is no record that this version can read
+ */
+export function readRecord(text: string, { dialect, model }: Speaker): Conversations {
+  const record = Record.parse(JSON.parse(text));
+  const same = record.dialect === dialect && record.model === model;
+  return new Map(
+    Object.entries(record.conversations).map(([agent, raw]) => {
+      const messages = z.array(modelMessageSchema).parse(raw);
+      return [agent, settled(same ? messages : messages.flatMap(portable), LOST)];
+    }),
+  );
+}
+
+function portable(message: ModelMessage): ModelMessage[] {
+  const { providerOptions: _, ...rest } = message;
+  if (rest.role !== 'assistant' || typeof rest.content === 'string') return [rest];
+  const content = rest.content
+    .filter((part) => part.type === 'text' || part.type === 'tool-call')
+    .map(({ providerOptions: _, ...part }) => part);
+  return content.length === 0 ? [] : [{ ...rest, content }];
+}
+
+/** Drops about half of it, up to a prompt of the user's. */
+function withoutOldestTurns(messages: readonly ModelMessage[]): readonly ModelMessage[] {
+  const half = Math.ceil(messages.length / 2);
+  const start = messages.findIndex((message, index) => index >= half && message.role === 'user');
+  return start === -1 ? [] : messages.slice(start);
+}
+
+function sizeOf(messages: readonly ModelMessage[]): number {
+  return JSON.stringify(messages).length;
+}

@@ -1,0 +1,36 @@
+import type { ModelMessage } from 'ai';
+import { truncateMiddle } from './truncate.ts';
+
+/** Longest piece of a transcript in characters: a file that was read matters less than what was done with it. */
+const MAX_PIECE_CHARS = 4_000;
+
+/** A conversation as plain text, for whoever summarises it; at most about `maxChars` characters. */
+export function transcript(messages: readonly ModelMessage[], maxChars: number): string {
+  return truncateMiddle(messages.flatMap(pieces).join('\n\n'), maxChars);
+}
+
+function pieces(message: ModelMessage): string[] {
+  const { role, content } = message;
+  if (typeof content === 'string') return [`${role}: ${short(content)}`];
+  return content.flatMap((part) => {
+    switch (part.type) {
+      case 'text':
+        return [`${role}: ${short(part.text)}`];
+      case 'tool-call':
+        return [`${role} calls ${part.toolName}: ${short(JSON.stringify(part.input))}`];
+      case 'tool-result':
+        return [`result of ${part.toolName}: ${short(outputText(part.output))}`];
+      default:
+        return [];
+    }
+  });
+}
+
+function outputText(output: { readonly type: string; readonly value?: unknown }): string {
+  const { value } = output;
+  return typeof value === 'string' ? value : JSON.stringify(value ?? output.type);
+}
+
+function short(text: string): string {
+  return truncateMiddle(text, MAX_PIECE_CHARS);
+}

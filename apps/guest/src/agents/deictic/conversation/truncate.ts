@@ -1,0 +1,40 @@
+/** Text of at most about `maxChars` characters: a longer one loses its middle, and says so. */
+export function truncateMiddle(text: string, maxChars: number): string {
+  if (text.length <= maxChars) return text;
+  const kept = new HeadAndTail(maxChars);
+  kept.add(text);
+  return kept.text();
+}
+
+/** Takes text without end and keeps the beginning and the end of it, together at most `maxChars` characters. */
+export class HeadAndTail {
+  readonly #half: number;
+  #head = '';
+  #tail = '';
+  #dropped = 0;
+
+  constructor(maxChars: number) {
+    this.#half = Math.max(1, Math.floor(maxChars / 2));
+  }
+
+  add(text: string): void {
+    const room = this.#half - this.#head.length;
+    this.#head += text.slice(0, room);
+    this.#tail += room > 0 ? text.slice(room) : text;
+    // Cut seldom: each cut copies what is kept.
+    if (this.#tail.length > 2 * this.#half) this.#cut();
+  }
+
+  text(): string {
+    this.#cut();
+    if (this.#dropped === 0) return this.#head + this.#tail;
+    return `${this.#head.toWellFormed()}\n[… ${this.#dropped} characters left out …]\n${this.#tail.toWellFormed()}`;
+  }
+
+  #cut(): void {
+    const excess = this.#tail.length - this.#half;
+    if (excess <= 0) return;
+    this.#dropped += excess;
+    this.#tail = this.#tail.slice(excess);
+  }
+}

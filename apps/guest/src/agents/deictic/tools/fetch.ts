@@ -1,0 +1,52 @@
+import { z } from 'zod';
+import { truncateMiddle } from '../conversation/truncate.ts';
+import { htmlText } from './html-text.ts';
+import { type AgentTool, defineTool, done, failed } from './tool.ts';
+
+const DEADLINE_MS = 30_000;
+const MAX_BYTES = 1024 * 1024;
+
+export function fetchTool(maxChars: number): AgentTool {
+  return defineTool({
+    name: 'fetch',
+    description:
+      'Gets a page or file from an http or https address, as text. HTML comes as its readable text. A long answer loses its middle; use the shell to download files.',
+    input: z.object({ url: z.url({ protocol: /^https?$/ }).max(8_192) }),
+    async run({ url }, signal) {
+      const deadline = AbortSignal.timeout(DEADLINE_MS);
+      try {
+        const response = await fetch(url, {
+          signal: AbortSignal.any([signal, deadline]),
+          headers: { accept: 'text/html, text/plain, application/json, */*;q=0.5' },
+        });
+        const type = response.headers.get('content-type') ?? '';
+        const raw = await readBounded(response);
+        const text = truncateMiddle(type.includes('html') ? htmlText(raw) : raw, maxChars);
+        if (response.ok) return done(text === '' ? '[an empty answer]' : text);
+        return failed(`The server answered ${response.status}.\n${text}`.trimEnd());
+      } catch (error) {
+        signal.throwIfAborted();
+        if (deadline.aborted) return failed(`No whole answer within ${DEADLINE_MS / 1000} s.`);
+        return failed(`The address cannot be fetched: ${describe(error)}`);
+      }
+    },
+  });
+}
+
+/** The body up to {@link MAX_BYTES}; the rest is not read. */
+async function readBounded(response: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.byteLength;
+    text += decoder.decode(chunk, { stream: true });
+    if (bytes >= MAX_BYTES) return `${text}\n[there is more]`;
+  }
+  return text + decoder.decode();
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message : error.message;
+}

@@ -1,0 +1,46 @@
+import { dirname } from 'node:path';
+import { capture } from './capture.ts';
+import type { ToolContext } from './tool.ts';
+
+/** Largest file that tools read as a whole, in characters. */
+export const MAX_FILE_CHARS = 2 * 1024 * 1024;
+
+/**
+ * The text of a file.
+ * @throws an Error that says why when it cannot be read, is too large or is no text
+ */
+export async function readText(
+  context: ToolContext,
+  path: string,
+  signal: AbortSignal,
+): Promise<string> {
+  const read = await capture(context, ['cat', path], { signal, maxChars: MAX_FILE_CHARS });
+  if (read.overflowed) {
+    throw new Error(
+      `${path} is larger than ${MAX_FILE_CHARS / 1024 / 1024} MiB; look at it with the shell`,
+    );
+  }
+  if (read.exitCode !== 0) throw new Error(read.stderr || `${path} cannot be read`);
+  // What is no UTF-8 was read as U+FFFD; writing that back would spoil the file.
+  if (/[\0\ufffd]/.test(read.stdout)) throw new Error(`${path} is no UTF-8 text`);
+  return read.stdout;
+}
+
+/**
+ * Writes a file and the directories above it.
+ * @throws an Error that says why when that fails
+ */
+export async function writeText(
+  context: ToolContext,
+  path: string,
+  text: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const script = 'mkdir -p -- "$1" && cat > "$2"';
+  const written = await capture(context, ['sh', '-c', script, 'sh', dirname(path), path], {
+    signal,
+    maxChars: 1_000,
+    input: text,
+  });
+  if (written.exitCode !== 0) throw new Error(written.stderr || `${path} cannot be written`);
+}

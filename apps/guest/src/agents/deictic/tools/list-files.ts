@@ -1,0 +1,41 @@
+import { z } from 'zod';
+import { capture } from './capture.ts';
+import { PathInput, resolvePath } from './paths.ts';
+import { type AgentTool, defineTool, done, failed, type ToolContext } from './tool.ts';
+
+const MAX_DEPTH = 8;
+
+export function listFilesTool(context: ToolContext, maxChars: number): AgentTool {
+  return defineTool({
+    name: 'list_files',
+    description:
+      'Lists what is in a directory; names of directories end in a slash. Leaves out .git and node_modules.',
+    input: z.object({
+      path: PathInput.optional(),
+      depth: z.number().int().min(1).max(MAX_DEPTH).optional().describe('Default 1.'),
+    }),
+    async run({ path = '.', depth = 1 }, signal) {
+      const cwd = resolvePath(path, context.workingDirectory);
+      const skipped = ['(', '-name', '.git', '-o', '-name', 'node_modules', ')', '-prune'];
+      const directories = ['-type', 'd', '-exec', 'printf', '%s/\\n', '{}', '+'];
+      // A trailing slash: find follows what is given as a link to a directory, and refuses a file.
+      const place = cwd.endsWith('/') ? cwd : `${cwd}/`;
+      const scope = ['-mindepth', '1', '-maxdepth', String(depth)];
+      const listed = await capture(
+        context,
+        ['find', place, ...scope, ...skipped, '-o', ...directories, '-o', '-print'],
+        { signal, maxChars },
+      );
+      const names = listed.stdout
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => (line.startsWith(place) ? line.slice(place.length) : line))
+        .sort();
+      if (names.length === 0 && listed.exitCode !== 0) {
+        return failed(listed.stderr || `${cwd} cannot be listed`);
+      }
+      if (listed.overflowed) names.push('[there is more]');
+      return done(names.length === 0 ? '[nothing there]' : names.join('\n'));
+    },
+  });
+}

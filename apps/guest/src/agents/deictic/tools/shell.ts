@@ -1,0 +1,39 @@
+import { z } from 'zod';
+import { runProcess } from '../../processes/index.ts';
+import { HeadAndTail } from '../conversation/truncate.ts';
+import { type AgentTool, defineTool, type ToolContext } from './tool.ts';
+
+const DEFAULT_SECONDS = 120;
+const MAX_SECONDS = 1_800;
+
+export function shellTool(context: ToolContext, maxChars: number): AgentTool {
+  return defineTool({
+    name: 'shell',
+    description:
+      'Runs a command with bash, in the working directory, without a terminal. Gives output and errors together; a long output loses its middle. Each command starts afresh: no directory or variable is kept.',
+    input: z.object({
+      command: z.string().min(1).max(65_536),
+      timeout_seconds: z
+        .number()
+        .int()
+        .min(1)
+        .max(MAX_SECONDS)
+        .optional()
+        .describe(`After this the command is killed. Default ${DEFAULT_SECONDS}.`),
+    }),
+    async run({ command, timeout_seconds: seconds = DEFAULT_SECONDS }, signal) {
+      const output = new HeadAndTail(maxChars);
+      const result = await runProcess(
+        context,
+        { command: 'bash', args: ['-lc', command] },
+        { signal, timeoutMs: seconds * 1000, onOutput: (_, text) => output.add(text) },
+      );
+      signal.throwIfAborted();
+      const notes = [];
+      if (result.ended === 'timeout') notes.push(`[killed after ${seconds} s]`);
+      else if (result.exitCode !== 0) notes.push(`[exit code ${result.exitCode}]`);
+      const text = [output.text().trimEnd(), ...notes].filter((part) => part !== '').join('\n');
+      return { text: text === '' ? '[no output]' : text, isError: notes.length > 0 };
+    },
+  });
+}

@@ -1,0 +1,18 @@
+import { z } from 'zod';
+import { MAX_FILE_CHARS, writeText } from './files.ts';
+import { PathInput, resolvePath } from './paths.ts';
+import { type AgentTool, defineTool, done, type ToolContext } from './tool.ts';
+
+export function writeFileTool(context: ToolContext): AgentTool {
+  return defineTool({
+    name: 'write_file',
+    description:
+      'Writes a whole text file, in the place of what was there. Makes missing directories.',
+    input: z.object({ path: PathInput, content: z.string().max(MAX_FILE_CHARS) }),
+    async run({ path, content }, signal) {
+      const file = resolvePath(path, context.workingDirectory);
+      await writeText(context, file, content, signal);
+      return done(`Wrote ${Buffer.byteLength(content)} bytes to ${file}.`);
+    },
+  });
+}

@@ -1,0 +1,16 @@
+import { afterEach, expect, test } from 'vitest';
+import { freshenMathRandom } from './fresh-randomness.ts';
+
+const own = Math.random;
+afterEach(() => {
+  Math.random = own;
+});
+
+test('numbers are from 0 up to 1, spread evenly, and never twice the same', () => {
+  freshenMathRandom();
+  const drawn = Array.from({ length: 10_000 }, () => Math.random());
+  expect(drawn.every((number) => number >= 0 && number < 1)).toBe(true);
+  expect(new Set(drawn).size).toBe(drawn.length);
+  const mean = drawn.reduce((sum, number) => sum + number, 0) / drawn.length;
+  expect(Math.abs(mean - 0.5)).toBeLessThan(0.05);
+});

@@ -1,0 +1,35 @@
+import type { WorkerMessage } from '@svc/contract';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** What each message must hold. The worker is believed; this is against its mistakes, and against strangers. */
+const CHECKS: Readonly<Record<WorkerMessage['type'], (message: Fields) => boolean>> = {
+  configure: ({ token, setup }) => isToken(token) && isObject(setup),
+  attach: ({ token, after }) => isToken(token) && Number.isSafeInteger(after),
+  ack: ({ n }) => Number.isSafeInteger(n),
+  client: ({ c, frame }) => Number.isSafeInteger(c) && isObject(frame),
+  env: ({ env }) => isObject(env),
+  save: () => true,
+  ping: () => true,
+};
+
+/** Reads one line. Throws when it is no message. */
+export function readWorkerMessage(line: string): WorkerMessage {
+  const message: unknown = JSON.parse(line);
+  if (!isObject(message) || !isType(message.type) || !CHECKS[message.type](message)) {
+    throw new Error('this is no message of the link');
+  }
+  return message as WorkerMessage;
+}
+
+function isType(value: unknown): value is WorkerMessage['type'] {
+  return typeof value === 'string' && Object.hasOwn(CHECKS, value);
+}
+
+function isObject(value: unknown): value is Fields {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function isToken(value: unknown): boolean {
+  return typeof value === 'string' && value.length > 0;
+}

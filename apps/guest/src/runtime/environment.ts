@@ -1,0 +1,17 @@
+import { userInfo } from 'node:os';
+import { AGENT_USER } from '@svc/contract';
+
+const DEFAULTS = {
+  PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+  LANG: 'C.UTF-8',
+  SHELL: '/bin/bash',
+};
+
+/** The environment of an agent's processes: the customer's values, and what makes it the agent's. */
+export function agentEnvironment(
+  values: Readonly<Record<string, string>>,
+  home: string,
+): Record<string, string> {
+  const user = process.getuid?.() === 0 ? AGENT_USER : userInfo().username;
+  return { ...DEFAULTS, ...values, HOME: home, USER: user, LOGNAME: user };
+}

@@ -1,0 +1,123 @@
+import { execFileSync } from 'node:child_process';
+import { chown, cp, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { RunningRuntime } from '../testing/running-runtime.ts';
+import type { WorkerLine } from '../testing/worker-line.ts';
+
+const NOBODY = 65534;
+let runtime: RunningRuntime;
+let line: WorkerLine;
+let sent: number;
+
+beforeEach(async () => {
+  runtime = await RunningRuntime.start();
+  sent = 0;
+});
+afterEach(() => runtime[Symbol.asyncDispose]());
+
+/** Runs a task and returns the state that was told for it. */
+async function turn(): Promise<{ files: boolean }> {
+  sent += 1;
+  const before = line.all('state').length;
+  line.say({ type: 'client', c: sent, frame: { type: 'task', prompt: `turn ${sent}` } });
+  await line.hear('state', (state) => line.all('state').indexOf(state) === before);
+  await line.frame('task_completed', { result: `turn ${sent}` });
+  const state = line.all('state')[before];
+  if (state === undefined) throw new Error('no state was told');
+  return state;
+}
+
+function archived(): string[] {
+  const names = execFileSync('tar', ['-tf', runtime.options.savedArchive], { encoding: 'utf8' });
+  return names.trim().split('\n').sort();
+}
+
+test('files are saved after a turn that changed some, and only then', async () => {
+  line = await runtime.configured();
+  await expect.poll(async () => (await turn()).files).toBe(false);
+  await writeFile(join(runtime.home, 'work/note'), 'one');
+  expect((await turn()).files).toBe(true);
+  expect(archived()).toEqual(['./', './work/', './work/note']);
+  await expect.poll(async () => (await turn()).files).toBe(false);
+  execFileSync('rm', [join(runtime.home, 'work/note')]);
+  expect((await turn()).files).toBe(true);
+  expect(archived()).toEqual(['./', './work/']);
+});
+
+test('caches stay behind', async () => {
+  line = await runtime.configured();
+  for (const name of ['.cache', '.npm', '.codex']) {
+    await mkdir(join(runtime.home, name));
+    await writeFile(join(runtime.home, name, 'file'), name);
+  }
+  await turn();
+  expect(archived()).toEqual(['./', './.codex/', './.codex/file', './work/']);
+});
+
+test('what is saved comes back in another runtime, with its permissions', async () => {
+  line = await runtime.configured();
+  await writeFile(join(runtime.home, 'work/run'), '#!/bin/sh', { mode: 0o750 });
+  await symlink('run', join(runtime.home, 'work/link'));
+  await turn();
+  await using other = await RunningRuntime.start();
+  await cp(runtime.options.savedArchive, other.options.restoreArchive);
+  line = await other.configured({ restoreFiles: true });
+  sent = 0;
+  expect((await turn()).files).toBe(false);
+  expect(await readFile(join(other.home, 'work/link'), 'utf8')).toBe('#!/bin/sh');
+  expect((await stat(join(other.home, 'work/run'))).mode & 0o777).toBe(0o750);
+  await expect(stat(other.options.restoreArchive)).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test('an archive that cannot be unpacked is told of, and the session lives', async () => {
+  await writeFile(runtime.options.restoreArchive, 'no archive at all, whatever it says');
+  line = await runtime.configured({ restoreFiles: true });
+  expect(await line.frame('error')).toMatchObject({ code: 'agent_failed' });
+  await turn();
+});
+
+test('an archive that reaches outside the home directory stays inside', async () => {
+  const evil = join(runtime.directory, 'evil');
+  await mkdir(join(evil, 'real'), { recursive: true });
+  await writeFile(join(evil, 'real/file'), 'evil');
+  await symlink(runtime.directory, join(evil, 'out'));
+  const { restoreArchive } = runtime.options;
+  execFileSync('tar', ['-cPf', restoreArchive, '-C', evil, 'out']);
+  const pack = (rename: string) =>
+    execFileSync('tar', ['-rPf', restoreArchive, '-C', evil, `--transform=${rename}`, 'real/file']);
+  pack('s,real/file,out/by-link,');
+  pack(`s,real/file,../by-dots,`);
+  pack(`s,real/file,${runtime.directory}/by-root,`);
+  line = await runtime.configured({ restoreFiles: true });
+  await turn();
+  for (const name of ['by-link', 'by-dots', 'by-root']) {
+    await expect(stat(join(runtime.directory, name))).rejects.toMatchObject({ code: 'ENOENT' });
+  }
+});
+
+test('files beyond the limit are not saved, and that is told', async () => {
+  await using small = await RunningRuntime.start({ filesBytes: 100_000 });
+  line = await small.configured();
+  await writeFile(join(small.home, 'large'), Buffer.alloc(200_000, 1));
+  expect((await turn()).files).toBe(false);
+  expect(await line.frame('error')).toMatchObject({ code: 'state_not_saved' });
+  await expect(stat(small.options.savedArchive)).rejects.toMatchObject({ code: 'ENOENT' });
+});
+
+test('a file that is all hole is no large file', async () => {
+  await using small = await RunningRuntime.start({ filesBytes: 100_000 });
+  line = await small.configured();
+  execFileSync('truncate', ['-s', '1G', join(small.home, 'hole')]);
+  expect((await turn()).files).toBe(true);
+});
+
+test('what the agent may not read is left out, and the rest is saved', async () => {
+  await chown(runtime.home, NOBODY, NOBODY);
+  execFileSync('chmod', ['755', runtime.directory]);
+  line = await runtime.configured();
+  await writeFile(join(runtime.home, 'secret-of-root'), 'x', { mode: 0o600 });
+  await writeFile(join(runtime.home, 'open'), 'x', { mode: 0o644 });
+  expect((await turn()).files).toBe(true);
+  expect(archived()).toEqual(['./', './open', './work/']);
+});

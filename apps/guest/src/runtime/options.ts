@@ -1,0 +1,20 @@
+import type { Agent } from '@svc/contract';
+import type { StartAgent } from '../agents/agent.ts';
+
+/** Where a runtime runs and what it may use. */
+export interface RuntimeOptions {
+  readonly listen: {
+    readonly host: string;
+    readonly port: number;
+    /** The only address that may configure it; undefined: any. */
+    readonly workerAddress?: string;
+  };
+  /** The agent's home directory; its owner is whom the agent's processes run as. */
+  readonly home: string;
+  readonly logPath: string;
+  readonly restoreArchive: string;
+  readonly savedArchive: string;
+  /** Default `LIMITS.sessionFilesBytes`. */
+  readonly filesBytes?: number;
+  readonly loadAgent: (agent: Agent) => Promise<StartAgent>;
+}

@@ -1,0 +1,41 @@
+import { mkdir } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { freshenMathRandom } from '../fresh-randomness.ts';
+import { AgentLink } from '../link/index.ts';
+import { GuestSession } from './guest-session.ts';
+import type { RuntimeOptions } from './options.ts';
+import { makeWorkingDirectory } from './working-directory.ts';
+
+/** A runtime that waits for the worker, and then runs one session. */
+export interface Runtime {
+  readonly port: number;
+  /** Ends the session and the link. */
+  close(): Promise<void>;
+}
+
+/** Starts the runtime. It listens when this settles. */
+export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
+  for (const path of [options.logPath, options.restoreArchive, options.savedArchive]) {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+  }
+  // Now rather than when a session begins, whose change it would be.
+  await makeWorkingDirectory(options.home);
+  let session: GuestSession | undefined;
+  const link = await AgentLink.listen(options.listen, {
+    configure: (setup) => {
+      // No earlier: what was drawn before a snapshot would be drawn in every clone.
+      freshenMathRandom();
+      session = new GuestSession(options, setup, link);
+    },
+    client: (frame) => session?.client(frame),
+    env: (values) => session?.setEnv(values),
+    save: () => void session?.save(),
+  });
+  return {
+    port: link.port,
+    close: async () => {
+      await session?.close();
+      await link.close();
+    },
+  };
+}

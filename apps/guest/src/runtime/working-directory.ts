@@ -1,0 +1,16 @@
+import { chown, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { ownerOf } from '../agents/processes/process-owner.ts';
+
+/** Where an agent's tools and the clients' commands run. */
+export function workingDirectoryOf(home: string): string {
+  return join(home, 'work');
+}
+
+/** Makes it, for the owner of the home directory, unless it is there. */
+export async function makeWorkingDirectory(home: string): Promise<void> {
+  const path = workingDirectoryOf(home);
+  if ((await mkdir(path, { recursive: true })) === undefined) return;
+  const { uid, gid } = await ownerOf(home);
+  if (uid !== undefined && gid !== undefined) await chown(path, uid, gid);
+}
