@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { type ModelServer, type Rule, startModelServer } from '@svc/model-server';
+import { type ModelServer, type Reply, type Rule, startModelServer } from '@svc/model-server';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { AgentSession } from '../agent.ts';
 import { type AgentWorld, createAgentWorld } from '../vendor-cli/testing/agent-world.ts';
@@ -117,7 +117,7 @@ describe('Claude Code', { timeout: TURN_MS }, () => {
     await expect.poll(() => isRunning('sleep 87654'), { timeout: TURN_MS }).toBe(false);
   });
 
-  test.for([
+  test.for<[string, Reply]>([
     ['llm_unauthorized', { status: 401 }],
     ['llm_rate_limited', { status: 429, retry_after: '0' }],
     ['llm_overloaded', { status: 529 }],
@@ -125,7 +125,7 @@ describe('Claude Code', { timeout: TURN_MS }, () => {
     ['llm_bad_response', { fault: 'garbage' }],
     ['llm_unavailable', { fault: 'close' }],
     ['llm_unavailable', { fault: 'cut', text: ['some ', 'text'] }],
-  ] as const)('tells %s, and goes on with the next task: %o', async ([code, reply]) => {
+  ])('tells %s, and goes on with the next task: %o', async ([code, reply]) => {
     script({ reply });
     const failed = await session.runTask({ prompt: 'please', id: 'task-1' }, NEVER);
     expect(failed.status).toBe('failed');

@@ -15,7 +15,9 @@ interface Turn {
   readonly end: (end: TurnEnd) => void;
   /** Commands that run, by the names that codex gives their processes. */
   readonly commands: Map<string, string>;
-  id?: string;
+  id?: string | undefined;
+  /** Whether it was interrupted, maybe before codex named it. */
+  unwanted?: boolean;
 }
 
 /** A process of codex as an app server. https://developers.openai.com/codex/app-server */
@@ -62,18 +64,14 @@ export class CodexDialogue implements Dialogue {
     const turn: Turn = { frames, end, commands: new Map() };
     this.#turn = turn;
     const started = await this.#server.request('turn/start', { threadId, input });
-    turn.id ??= stringAt(started, 'turn', 'id') ?? '';
+    this.#name(turn, stringAt(started, 'turn', 'id'));
     return ended;
   }
 
   interrupt(): void {
-    const turn = this.#turn;
-    if (turn === undefined) return;
-    // Before it is told the name of the turn it cannot name it.
-    if (turn.id === undefined) return void setTimeout(() => this.interrupt(), 50).unref();
-    const params = { threadId: this.#memory.thread, turnId: turn.id };
-    // The turn may have ended meanwhile.
-    this.#server.request('turn/interrupt', params).catch(() => undefined);
+    if (this.#turn === undefined) return;
+    this.#turn.unwanted = true;
+    this.#endUnwanted(this.#turn);
   }
 
   stop(): Promise<void> {
@@ -109,7 +107,7 @@ export class CodexDialogue implements Dialogue {
     const turn = this.#turn;
     if (turn === undefined || stringAt(params, 'threadId') !== this.#memory.thread) return;
     const item = at(params, 'item');
-    if (method === 'turn/started') turn.id = stringAt(params, 'turn', 'id') ?? '';
+    if (method === 'turn/started') this.#name(turn, stringAt(params, 'turn', 'id'));
     else if (method === 'item/agentMessage/delta') {
       turn.frames.textDelta(stringAt(params, 'delta') ?? '');
     } else if (method === 'item/started' && isObject(item)) {
@@ -123,6 +121,19 @@ export class CodexDialogue implements Dialogue {
       this.#turn = undefined;
       void this.#endTurn(turn, endOf(at(params, 'turn'), turn.frames.lastMessage));
     }
+  }
+
+  #name(turn: Turn, id: string | undefined): void {
+    if (turn.id !== undefined) return;
+    turn.id = id;
+    this.#endUnwanted(turn);
+  }
+
+  #endUnwanted({ id: turnId, unwanted }: Turn): void {
+    if (turnId === undefined || unwanted !== true) return;
+    const params = { threadId: this.#memory.thread, turnId };
+    // The turn may have ended meanwhile.
+    this.#server.request('turn/interrupt', params).catch(() => undefined);
   }
 
   /** Codex lets the command of an interrupted turn run on. */

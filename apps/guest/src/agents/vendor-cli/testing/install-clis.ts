@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cp, mkdir, readFile } from 'node:fs/promises';
+import { cp, mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -37,7 +37,8 @@ export async function installClis(): Promise<Clis> {
     cwd: directory,
     timeout: INSTALL_MS,
   });
-  const packages = join(directory, 'node_modules');
+  // As the kernel names the programs of processes.
+  const packages = await realpath(join(directory, 'node_modules'));
   return {
     claude: join(packages, '@anthropic-ai/claude-code-linux-x64/claude'),
     codex: join(packages, '@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex'),
