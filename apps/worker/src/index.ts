@@ -7,6 +7,8 @@
  * - `capacity/`      what the machine may hand out
  * - `exec/`, `files/`, `logs/`  what is done in a sandbox
  * - `connections/`   who is attached to it, and whether it is idle
+ * - `sessions/`      agents in sandboxes: the line to the guest, what is kept of it, and the clients of sessions
+ * - `gateway/`       how agents reach their models
  * - `adoption/`      takes up the VMs of an earlier run
  * - `registration/`  the link to the control plane
  * - `http/`          the internal API
