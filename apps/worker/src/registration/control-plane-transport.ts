@@ -107,6 +107,12 @@ export class ControlPlaneTransport {
   }
 }
 
+/** Whether a call that failed so may succeed when it is made again. */
+export function mayPass(error: unknown): boolean {
+  if (!(error instanceof ControlPlaneError)) return true;
+  return error.status >= 500 || error.status === 408 || error.status === 429;
+}
+
 /** The form of an answer as its schema says. */
 export function answerOf<T>(schema: TSchema): Answer<T> {
   const compiled = Compile(schema);

@@ -3,6 +3,7 @@ import type { Microvm } from '@svc/microvm';
 import { retry, withDeadline } from '@svc/service-kit';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
 import type { AgentStarter, PreparedAgent, SandboxAgent } from '../lifecycle/sandbox-agent.ts';
+import { mayPass } from '../registration/control-plane-transport.ts';
 import { OneShot } from './one-shot.ts';
 import type { AgentServices } from './services.ts';
 import type { Session } from './session.ts';
@@ -58,7 +59,7 @@ export class Agents implements AgentStarter {
     signal: AbortSignal,
   ): Promise<Fetched> {
     const { api } = this.#services;
-    const options = { attempts: FETCH_ATTEMPTS, signal };
+    const options = { attempts: FETCH_ATTEMPTS, signal, isTransient: mayPass };
     const session = agent?.session;
     const [secrets, earlier] = await Promise.all([
       retry(() => api.agentSecrets(sandbox.id, signal), options),

@@ -1,5 +1,4 @@
 import { type AgentFrame, FRAME_ERRORS } from '@svc/contract';
-import { RateLimit } from './clients/rate-limit.ts';
 import type { NumberedMessage } from './line/guest-messages.ts';
 
 const MIB = 1024 * 1024;
@@ -8,12 +7,9 @@ const TURN_BYTES = 64 * MIB;
 /** Beyond that, what closes a turn is still taken up to here. */
 const CLOSING_BYTES = TURN_BYTES + 16 * MIB;
 const CLOSING: readonly AgentFrame['type'][] = ['task_started', 'task_completed', 'exit', 'error'];
-/** How fast a guest is read. */
-const RATE = { perSecond: 32 * MIB, burst: 32 * MIB };
 
 /** Bounds what a guest can make its worker write and send. */
 export class OutputBudget {
-  readonly #rate = new RateLimit(RATE);
   #bytes = 0;
   #complained = false;
 
@@ -35,11 +31,6 @@ export class OutputBudget {
     if (this.#complained) return undefined;
     this.#complained = true;
     return { type: 'error', code: 'frame_rate', message: FRAME_ERRORS.frame_rate };
-  }
-
-  /** For how many ms nothing more is to be read after so many bytes. */
-  pauseAfter(bytes: number): number {
-    return this.#rate.spend(bytes);
   }
 }
 

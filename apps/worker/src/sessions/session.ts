@@ -4,7 +4,6 @@ import type { Microvm } from '@svc/microvm';
 import type { WebSocket } from 'ws';
 import { settledWithin } from '../concurrency/abort.ts';
 import { Mutex } from '../concurrency/mutex.ts';
-import { sleep } from '../concurrency/sleep.ts';
 import type { LlmUsage } from '../gateway/index.ts';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
 import type { SandboxAgent } from '../lifecycle/sandbox-agent.ts';
@@ -216,7 +215,6 @@ export class Session implements SandboxAgent {
     done: (n: number) => void,
   ): Promise<void> {
     let frames: NewFrame[] = [];
-    let bytes = 0;
     const flush = async () => {
       const last = frames.at(-1);
       await this.#frames.keepAtLast(frames);
@@ -225,7 +223,6 @@ export class Session implements SandboxAgent {
     };
     for (const message of messages) {
       if (message.type === 'frame') {
-        bytes += message.bytes;
         const frame = this.#budget.admit(message, this.#options.placed.wire_version);
         if (frame !== undefined) frames.push({ n: message.n, frame });
       } else if (message.type === 'state') {
@@ -236,13 +233,7 @@ export class Session implements SandboxAgent {
     }
     await flush();
     done(messages.at(-1)?.n ?? 0);
-    await this.#pace(bytes);
-  }
-
-  /** Reads no faster from the guest than the worker can bear and clients can read. */
-  async #pace(bytes: number): Promise<void> {
-    const pause = this.#budget.pauseAfter(bytes);
-    if (pause > 0) await sleep(pause, this.#closed.signal);
+    // Nothing more is read from the guest until clients have read what there is.
     await this.#frames.caughtUp();
   }
 

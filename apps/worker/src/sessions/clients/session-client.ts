@@ -7,8 +7,8 @@ import type { Connection } from '../../connections/registry.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { KeptFrame } from '../journal/kept-frame.ts';
 import type { ForwardedFrame } from '../line/outbox.ts';
+import { RateLimit } from '../rate-limit.ts';
 import { errorFrame, readClientFrame } from './client-frames.ts';
-import { RateLimit } from './rate-limit.ts';
 
 /** Beyond this a client that does not read is disconnected at once, in bytes. */
 const MAX_UNSENT = 8 * 1024 * 1024;

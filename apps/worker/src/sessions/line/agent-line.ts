@@ -3,6 +3,7 @@ import type { AgentSetup, WorkerMessage } from '@svc/contract';
 import { backoffMs, withDeadline } from '@svc/service-kit';
 import { sleep } from '../../concurrency/sleep.ts';
 import type { WorkerLogger } from '../../logger.ts';
+import { RateLimit } from '../rate-limit.ts';
 import type { SessionTimes } from '../times.ts';
 import { Conversation } from './conversation.ts';
 import type { NumberedMessage } from './guest-messages.ts';
@@ -31,6 +32,10 @@ export interface AgentLineOptions {
   readonly onLost: () => void;
 }
 
+const MIB = 1024 * 1024;
+/** How fast a guest is read, so that one that never stops leaves room for the others. */
+const READ_RATE = { perSecond: 16 * MIB, burst: 64 * MIB };
+
 /**
  * The line to the agent runtime in a guest, over as many connections as it takes. What the guest sends is
  * handed on once, in order; what clients send arrives once, in order.
@@ -45,6 +50,7 @@ export class AgentLine {
   #progress = false;
   #env: Readonly<Record<string, string>> | undefined;
   #saving = false;
+  readonly #pace = new RateLimit(READ_RATE);
 
   constructor(options: AgentLineOptions) {
     this.#options = options;
@@ -134,9 +140,8 @@ export class AgentLine {
   async #open(signal: AbortSignal): Promise<Conversation> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return new Conversation(
-          await this.#options.dial(withDeadline(signal, this.#options.times.dialMs)),
-        );
+        const { dial, times } = this.#options;
+        return new Conversation(await dial(withDeadline(signal, times.dialMs)), this.#pace);
       } catch (error) {
         if (signal.aborted) throw error;
       }
@@ -148,7 +153,7 @@ export class AgentLine {
   async #reattach(closed: AbortSignal): Promise<Conversation> {
     const { dial, token, outbox, times } = this.#options;
     const signal = withDeadline(closed, times.dialMs);
-    const conversation = new Conversation(await dial(signal));
+    const conversation = new Conversation(await dial(signal), this.#pace);
     try {
       conversation.send({ type: 'attach', token, after: this.#lastN });
       const { c } = await conversation.expect('attached', signal);

@@ -1,11 +1,15 @@
 import type { Socket } from 'node:net';
+import { setTimeout as delay } from 'node:timers/promises';
 import { AGENT_LINK_LINE_BYTES, type WorkerMessage } from '@svc/contract';
 import { untilAborted } from '../../concurrency/abort.ts';
+import type { RateLimit } from '../rate-limit.ts';
 import { type CheckedMessage, readGuestMessage } from './guest-messages.ts';
 import { LineProtocolError, LineSplitter } from './line-splitter.ts';
 
 /** What the guest may leave unread of what the worker sends before it counts as gone, in bytes. */
 const MAX_UNREAD = 64 * 1024 * 1024;
+/** What the handling of a line costs beside its bytes. */
+const LINE_COST = 100;
 /** Lines of one connection that say nothing the protocol knows. */
 const MAX_NONSENSE = 100;
 
@@ -16,11 +20,15 @@ export class Conversation {
   readonly #socket: Socket;
   readonly #splitter = new LineSplitter(AGENT_LINK_LINE_BYTES);
   readonly #chunks: AsyncIterator<Buffer>;
+  readonly #pace: RateLimit;
   #early: CheckedMessage[] = [];
   #nonsense = 0;
+  #pauseMs = 0;
 
-  constructor(socket: Socket) {
+  /** `pace`: how fast the guest is read, in bytes; it outlives the connection. */
+  constructor(socket: Socket, pace: RateLimit) {
     this.#socket = socket;
+    this.#pace = pace;
     socket.setNoDelay(true);
     // Whoever reads learns of it; between two reads nobody does.
     socket.on('error', () => undefined);
@@ -64,10 +72,13 @@ export class Conversation {
   }
 
   async #next(): Promise<CheckedMessage[] | undefined> {
+    if (this.#pauseMs > 0) await delay(this.#pauseMs);
     const { value, done } = await this.#chunks.next();
     if (done === true) return undefined;
+    const lines = this.#splitter.push(value);
+    this.#pauseMs = this.#pace.spend(value.length + lines.length * LINE_COST);
     const messages: CheckedMessage[] = [];
-    for (const line of this.#splitter.push(value)) {
+    for (const line of lines) {
       const message = readGuestMessage(line);
       if (message !== undefined) messages.push(message);
       else if (++this.#nonsense > MAX_NONSENSE) throw new LineProtocolError('nothing but nonsense');

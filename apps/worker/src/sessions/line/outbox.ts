@@ -1,5 +1,6 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import type { ClientFrame } from '@svc/contract';
+import { writeFileAtomic } from '@svc/service-kit';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Mutex } from '../../concurrency/mutex.ts';
@@ -27,15 +28,16 @@ const storedLine = Compile(
  * killed worker loses one, and kept until the guest has them. Numbered from 1.
  */
 export class Outbox {
-  readonly #file: FileHandle;
+  readonly #path: string;
   readonly #turns = new Mutex();
   #waiting: { readonly c: number; readonly frame: ForwardedFrame; readonly bytes: number }[] = [];
   #waitingBytes = 0;
   #fileBytes = 0;
   #lastC = 0;
+  #file: FileHandle | undefined;
 
-  private constructor(file: FileHandle) {
-    this.#file = file;
+  private constructor(path: string) {
+    this.#path = path;
   }
 
   /** Opens the outbox at `path`, with what an earlier process left in it. */
@@ -44,7 +46,7 @@ export class Outbox {
       if (error.code === 'ENOENT') return '';
       throw error;
     });
-    const outbox = new Outbox(await open(path, 'a', 0o600));
+    const outbox = new Outbox(path);
     for (const line of left.split('\n')) outbox.#restore(line);
     await outbox.#rewrite();
     return outbox;
@@ -63,6 +65,7 @@ export class Outbox {
       const bytes = Buffer.byteLength(line);
       if (this.#waiting.length >= MAX_WAITING) return undefined;
       if (this.#waitingBytes + bytes > MAX_WAITING_BYTES) return undefined;
+      if (this.#file === undefined) throw new Error('the outbox is closed');
       await this.#file.appendFile(line);
       this.#fileBytes += bytes;
       this.#lastC = entry.c;
@@ -82,14 +85,21 @@ export class Outbox {
   /** Takes out of the file what has been received, when it is worth it. */
   compact(): Promise<void> {
     return this.#turns.run(async () => {
-      if (this.#fileBytes > COMPACT_BYTES && this.#waitingBytes < this.#fileBytes / 2) {
+      if (
+        this.#file !== undefined &&
+        this.#fileBytes > COMPACT_BYTES &&
+        this.#waitingBytes < this.#fileBytes / 2
+      ) {
         await this.#rewrite();
       }
     });
   }
 
   async close(): Promise<void> {
-    await this.#turns.run(() => this.#file.close());
+    await this.#turns.run(async () => {
+      await this.#file?.close();
+      this.#file = undefined;
+    });
   }
 
   #restore(line: string): void {
@@ -113,8 +123,10 @@ export class Outbox {
     const entries = this.#waiting.map(({ c, frame }) => ({ c, frame }));
     const lines = [{ c: this.#lastC }, ...entries].map((entry) => `${JSON.stringify(entry)}\n`);
     const bytes = Buffer.from(lines.join(''));
-    await this.#file.truncate(0);
-    await this.#file.appendFile(bytes);
+    // Whole or not at all: a number that was given out may not be given out again.
+    await writeFileAtomic(this.#path, bytes, { durable: false });
+    await this.#file?.close();
+    this.#file = await open(this.#path, 'a', 0o600);
     this.#fileBytes = bytes.length;
   }
 }

@@ -2,7 +2,7 @@ import { isServiceError } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
 import { retry, withDeadline } from '@svc/service-kit';
 import { Mutex } from '../../concurrency/mutex.ts';
-import { ControlPlaneError } from '../../registration/control-plane-transport.ts';
+import { ControlPlaneError, mayPass } from '../../registration/control-plane-transport.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { SessionApi } from '../session-api.ts';
 
@@ -39,7 +39,11 @@ export class Commits {
    * plane is away, within the time for a commit. Where only the files cannot be had, the rest is committed.
    * @throws ControlPlaneError (`stale_generation`: the session was started anew); what kept something from being saved
    */
-  commit(state: TurnState | undefined, signal: AbortSignal): Promise<void> {
+  commit(
+    state: TurnState | undefined,
+    signal: AbortSignal,
+    attempts = Number.POSITIVE_INFINITY,
+  ): Promise<void> {
     return this.#turns.run(async () => {
       const bounded = withDeadline(signal, this.#options.commitMs);
       const patient = { baseMs: 100, maxMs: 3_000, signal: bounded, isTransient };
@@ -54,7 +58,6 @@ export class Commits {
         if (isStale(error)) throw error;
         failure = error;
       }
-      const attempts = Number.POSITIVE_INFINITY;
       const commit = () => this.#commit(state?.conversation, filesId, bounded);
       await retry(commit, { ...patient, attempts });
       if (failure !== undefined) throw failure;
@@ -107,15 +110,13 @@ export class Commits {
   }
 }
 
-/** Whether a newer start of the session exists. */
+/** Whether the session is no longer this worker's: a newer start of it exists, or it does not at all. */
 export function isStale(error: unknown): boolean {
-  return error instanceof ControlPlaneError && error.code === 'stale_generation';
+  if (!(error instanceof ControlPlaneError)) return false;
+  return error.code === 'stale_generation' || error.code === 'session_not_found';
 }
 
 function isTransient(error: unknown): boolean {
-  if (error instanceof ControlPlaneError) {
-    return error.status >= 500 || error.status === 408 || error.status === 429;
-  }
   if (error instanceof MicrovmError) return error.code === 'guest_unreachable';
-  return !isServiceError(error, 'payload_too_large');
+  return mayPass(error) && !isServiceError(error, 'payload_too_large');
 }

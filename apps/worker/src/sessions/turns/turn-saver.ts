@@ -1,9 +1,18 @@
 import type { Microvm } from '@svc/microvm';
+import { withDeadline } from '@svc/service-kit';
 import { settledWithin, untilAborted } from '../../concurrency/abort.ts';
+import { sleep } from '../../concurrency/sleep.ts';
 import type { NumberedMessage } from '../line/guest-messages.ts';
+import { RateLimit } from '../rate-limit.ts';
 import type { AgentServices } from '../services.ts';
 import { type Commits, isStale } from './commits.ts';
 import { type FilesOwner, saveFiles } from './saved-files.ts';
+
+/** Turns take longer; who ends more of them waits. */
+const RATE = { perSecond: 2, burst: 60 };
+/** The next turn commits what this could not. */
+const TRAIL_MS = 10_000;
+const TRAIL_ATTEMPTS = 3;
 
 export interface TurnSaverOptions {
   readonly vm: Microvm;
@@ -23,6 +32,7 @@ export interface TurnSaverOptions {
 /** Makes what a session has done the control plane's: at the end of each turn, and at the end of the sandbox. */
 export class TurnSaver {
   readonly #options: TurnSaverOptions;
+  readonly #rate = new RateLimit(RATE);
   #trailing: Promise<void> | undefined;
   #onSaved: () => void = () => undefined;
   #stale = false;
@@ -44,6 +54,7 @@ export class TurnSaver {
    */
   async endTurn(state: Extract<NumberedMessage, { type: 'state' }>): Promise<void> {
     const { commits, vm, services, owner, closed, onNotSaved } = this.#options;
+    await sleep(this.#rate.spend(1), closed);
     this.#owesFiles ||= state.files;
     const files = async (signal: AbortSignal) => {
       const id = await saveFiles(vm, services.api, owner, signal);
@@ -70,8 +81,9 @@ export class TurnSaver {
   /** Hands over in the background what followed the last commit: a lost machine then loses as little as possible. */
   trail(): void {
     const { commits, services, closed } = this.#options;
+    if (!this.#rate.take()) return;
     this.#trailing ??= commits
-      .commit(undefined, closed)
+      .commit(undefined, withDeadline(closed, TRAIL_MS), TRAIL_ATTEMPTS)
       .catch((error) => {
         if (isStale(error)) this.#leave();
         else services.logger.debug({ err: error }, 'cannot commit the end of a turn');
