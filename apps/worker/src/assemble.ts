@@ -1,20 +1,27 @@
 import { join } from 'node:path';
 import type { WorkerSandbox } from '@svc/contract';
+import { createEgress } from '@svc/egress';
+import type { Microvm } from '@svc/microvm';
 import {
   type CertificatePair,
   createMetrics,
   createTokenMinter,
   createTokenVerifier,
+  SessionTokens,
 } from '@svc/service-kit';
 import { Capacity, type CapacityLimits } from './capacity/capacity.ts';
 import { restoreConcurrency } from './capacity/machine-limits.ts';
 import { systemClock } from './clock.ts';
 import { ExecSlots } from './exec/slots.ts';
+import { LlmGateway, UPSTREAM_CONNECT_MS } from './gateway/index.ts';
 import { createWorkerServer } from './http/server.ts';
+import { serveSessionSockets } from './http/session-sockets.ts';
 import { cachedImages } from './images.ts';
 import { SandboxCreator } from './lifecycle/create.ts';
 import { SandboxRegistry } from './lifecycle/registry.ts';
+import type { Sandbox } from './lifecycle/sandbox.ts';
 import { VmMaker } from './lifecycle/vm-maker.ts';
+import { AgentLogs } from './logs/agent-logs.ts';
 import { createWorkerMetrics } from './metrics/worker-metrics.ts';
 import type { WorkerOptions } from './options.ts';
 import { agentShapes } from './pool/agent-shapes.ts';
@@ -24,9 +31,15 @@ import { Pool } from './pool/pool.ts';
 import { ShapePreparer } from './pool/shape-preparer.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { ControlPlaneClient } from './registration/control-plane-client.ts';
+import { ControlPlaneTransport } from './registration/control-plane-transport.ts';
 import { ControlPlaneLink } from './registration/link.ts';
 import { DestroyOrders } from './registration/orders.ts';
 import { Reporter } from './registration/report.ts';
+import { Agents } from './sessions/agents.ts';
+import { LeftJournals } from './sessions/journal/left-journals.ts';
+import { SessionApi } from './sessions/session-api.ts';
+import { SessionRegistry } from './sessions/session-registry.ts';
+import { SESSION_TIMES } from './sessions/times.ts';
 
 const TRANSFER_STALL_MS = 60_000;
 
@@ -77,8 +90,35 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     execSlots,
   });
 
+  const transport = new ControlPlaneTransport({
+    url: options.controlPlane.url,
+    ca: options.controlPlane.ca,
+    mint: createTokenMinter(clusterSecret, workerId),
+  });
+  const egress = createEgress({
+    allowHosts: config.egressAllowHosts,
+    caFile: config.egressCaFile,
+    connectMs: UPSTREAM_CONNECT_MS,
+  });
+  const gateway = new LlmGateway({ egress, metrics, logger });
+  const sessions = new SessionRegistry();
+  const logs = new AgentLogs(join(config.dataDir, 'logs', 'agents'));
+  const services = {
+    api: new SessionApi(transport),
+    accounts: gateway,
+    egress,
+    sessions,
+    logs,
+    clock,
+    logger,
+    times: { ...SESSION_TIMES, ...options.sessionTimes },
+    directory: join(config.dataDir, 'sessions'),
+    onFault,
+  };
+  const agents = new Agents(services);
   const creator = new SandboxCreator({
     registry,
+    agents,
     pool,
     maker,
     foreground,
@@ -88,12 +128,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     onFault,
     onCreated,
   });
-  const client = new ControlPlaneClient({
-    url: options.controlPlane.url,
-    ca: options.controlPlane.ca,
-    workerId,
-    mint: createTokenMinter(clusterSecret, workerId),
-  });
+  const client = new ControlPlaneClient(transport, workerId);
   const orders = new DestroyOrders(registry, onFault);
   const link = new ControlPlaneLink({
     client,
@@ -116,7 +151,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       creator,
       execSlots,
       transfers: { maxUploadBytes: config.limits.uploadBytes, stallMs: TRANSFER_STALL_MS },
-      logDirectory: join(config.dataDir, 'logs', 'agents'),
+      agentLogs: logs,
       verify: createTokenVerifier(clusterSecret, workerId),
       metrics,
       execMetrics,
@@ -124,17 +159,37 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     },
     { logger, tls },
   );
-  const reaper = new Reaper({ registry, clock, onFault });
+  serveSessionSockets(app, {
+    sessions,
+    tokens: new SessionTokens(clusterSecret, 'worker'),
+    logger,
+    ending,
+  });
+  const reaper = new Reaper({ registry, clock, logs, onFault });
   return {
-    adoption: { microvms, registry, pool, capacity, images, clock, logger, onChange, onFault },
+    adoption: {
+      microvms,
+      registry,
+      pool,
+      capacity,
+      images,
+      clock,
+      logger,
+      onChange,
+      onFault,
+      adoptAgent: (sandbox: Sandbox, vm: Microvm) => agents.adopt(sandbox, vm),
+    },
     app,
-    client,
+    egress,
+    gateway,
     keeper,
+    leftJournals: new LeftJournals(services),
     link,
     onFault,
     pool,
     reaper,
     registry,
     shapes,
+    transport,
   };
 }

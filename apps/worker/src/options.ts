@@ -3,9 +3,13 @@ import type { Config, Secret } from '@svc/service-kit';
 import type { CapacityLimits } from './capacity/capacity.ts';
 import type { Clock } from './clock.ts';
 import type { WorkerLogger } from './logger.ts';
+import type { SessionTimes } from './sessions/times.ts';
 
 export interface WorkerOptions {
-  readonly config: Pick<Config, 'pool' | 'workerUrl' | 'dataDir' | 'limits'>;
+  readonly config: Pick<
+    Config,
+    'pool' | 'workerUrl' | 'dataDir' | 'limits' | 'egressAllowHosts' | 'egressCaFile'
+  >;
   /** Shared with the control plane; the keys of the internal tokens come from it. */
   readonly clusterSecret: Secret;
   readonly logger: WorkerLogger;
@@ -21,6 +25,10 @@ export interface WorkerOptions {
   /** What to hand out of this machine; default: all of it, overcommitted. */
   readonly capacity?: CapacityLimits;
   readonly clock?: Clock;
+  /** Where the LLM gateway listens on the host's service address; default: where guests look for it. */
+  readonly gatewayPort?: number;
+  /** Default: {@link SESSION_TIMES}. */
+  readonly sessionTimes?: Partial<SessionTimes>;
 }
 
 export interface RunningWorker {

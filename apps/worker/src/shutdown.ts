@@ -1,10 +1,12 @@
+import type { Egress } from '@svc/egress';
 import type { HttpServer } from '@svc/service-kit';
 import pLimit from 'p-limit';
 import { settledWithin } from './concurrency/abort.ts';
+import type { LlmGateway } from './gateway/index.ts';
 import type { SandboxRegistry } from './lifecycle/registry.ts';
 import type { Sandbox } from './lifecycle/sandbox.ts';
 import { discard, type Pool } from './pool/pool.ts';
-import type { ControlPlaneClient } from './registration/control-plane-client.ts';
+import type { ControlPlaneTransport } from './registration/control-plane-transport.ts';
 import type { ControlPlaneLink } from './registration/link.ts';
 
 const CONCURRENCY = 8;
@@ -16,7 +18,9 @@ export interface ShutdownParts {
   readonly registry: SandboxRegistry;
   readonly pool: Pool;
   readonly link: ControlPlaneLink;
-  readonly client: ControlPlaneClient;
+  readonly transport: ControlPlaneTransport;
+  readonly gateway: LlmGateway;
+  readonly egress: Egress;
   /** The background loops; they end when told to. */
   readonly loops: readonly Promise<void>[];
   /** Ends the loops and gives up everything that callers wait for. */
@@ -32,7 +36,7 @@ export async function shutDown(
   parts: ShutdownParts,
   { keepSandboxes }: { readonly keepSandboxes: boolean },
 ): Promise<void> {
-  const { app, registry, pool, link, client, loops, stop, onFault } = parts;
+  const { app, registry, pool, link, transport, gateway, egress, loops, stop, onFault } = parts;
   stop();
   const live = registry.live();
   for (const sandbox of live) sandbox.connections.closeAll(1001, 'server shutting down');
@@ -40,17 +44,24 @@ export async function shutDown(
   const end = async (sandbox: Sandbox) => {
     await sandbox.end('drained').catch((error) => onFault(error, `end ${sandbox.id}`));
   };
+  const letGo = async (sandbox: Sandbox) => {
+    await sandbox.agent?.release().catch((error) => onFault(error, `let go of ${sandbox.id}`));
+  };
   const leaving = live.filter((sandbox) => !(keepSandboxes && isWhole(sandbox)));
+  const staying = live.filter((sandbox) => !leaving.includes(sandbox));
   const idle = pool.close();
   await Promise.all([
     ...leaving.map((sandbox) => limit(() => end(sandbox))),
+    ...staying.map((sandbox) => limit(() => letGo(sandbox))),
     ...idle.map((pooled) =>
       limit(() => discard(pooled)).catch((error) => onFault(error, 'end an idle VM')),
     ),
     ...loops,
   ]);
   await link.flush(FLUSH_MS);
-  await client.close();
+  await transport.close();
+  await gateway.close();
+  await egress.close();
   await closeServer(app);
 }
 

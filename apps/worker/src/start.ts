@@ -1,4 +1,4 @@
-import { ServiceError } from '@svc/contract';
+import { LLM_GATEWAY_PORT, ServiceError } from '@svc/contract';
 import { createSelfSigned, withDeadline } from '@svc/service-kit';
 import { certificateNames, reachableUrl } from './address.ts';
 import { adoptVms } from './adoption/adopt.ts';
@@ -32,6 +32,11 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   });
   const stop = () => ending.abort(new ServiceError('shutting_down'));
   try {
+    // First: what the agents of adopted sandboxes ask is answered from then on.
+    await parts.gateway.listen({
+      host: microvms.serviceAddress,
+      port: options.gatewayPort ?? LLM_GATEWAY_PORT,
+    });
     await adoptVms(parts.adoption, withDeadline(signal, ADOPT_MS));
     await parts.app.listen(options.listen);
     url = reachableUrl(options, parts.app.server.address());
@@ -52,9 +57,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   };
 }
 
-function startLoops(
-  { link, keeper, reaper, shapes }: WorkerParts,
-  signal: AbortSignal,
-): Promise<void>[] {
-  return [link.run(signal), keeper.run(signal), reaper.run(signal), shapes.run(signal)];
+function startLoops(parts: WorkerParts, signal: AbortSignal): Promise<void>[] {
+  const { link, keeper, reaper, leftJournals, shapes } = parts;
+  return [link, keeper, reaper, leftJournals, shapes].map((loop) => loop.run(signal));
 }

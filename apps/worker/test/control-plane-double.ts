@@ -16,6 +16,7 @@ import {
   type Secret,
 } from '@svc/service-kit';
 import { pino } from 'pino';
+import { SessionStoreDouble } from './session-store-double.ts';
 
 /** What a worker talks to in tests: a real HTTPS server with real tokens that notes what it hears. */
 export class ControlPlaneDouble {
@@ -29,6 +30,7 @@ export class ControlPlaneDouble {
   /** While true, every call fails with 500. */
   broken = false;
   heartbeatMs = 50;
+  readonly sessions = new SessionStoreDouble();
   readonly port: number;
   readonly ca: string;
   readonly #tls: { cert: string; key: string };
@@ -63,6 +65,7 @@ export class ControlPlaneDouble {
       if (this.broken) throw new ServiceError('internal_error');
     });
     this.#routes(app);
+    this.sessions.serve(app);
     this.#app = app;
     await app.listen({ host: '127.0.0.1', port: this.port });
   }

@@ -1,14 +1,23 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, type PlaceSandboxRequest } from '@svc/contract';
-import { createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
+import {
+  CONTROL_PLANE_NAME,
+  INTERNAL_PREFIX,
+  type PlacedAgent,
+  type PlaceSandboxRequest,
+} from '@svc/contract';
+import { type Config, createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
 import { pino } from 'pino';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { CapacityLimits } from '../src/capacity/capacity.ts';
+import type { Clock } from '../src/clock.ts';
 import { type RunningWorker, startWorker } from '../src/index.ts';
+import type { SessionTimes } from '../src/sessions/times.ts';
 import { ControlPlaneDouble } from './control-plane-double.ts';
 import { MemoryHost } from './memory-host.ts';
+import type { ScriptedGuest } from './scripted-guest.ts';
 
 export const LIMITS: CapacityLimits = {
   vcpu: 64,
@@ -24,6 +33,14 @@ export interface HarnessOptions {
   readonly pool?: Record<string, number>;
   readonly capacity?: CapacityLimits;
   readonly uploadBytes?: number;
+  /** The agent runtime of every VM. */
+  readonly guest?: ScriptedGuest;
+  /** Of an earlier worker, for one that comes after it. */
+  readonly dataDir?: string;
+  readonly controlPlane?: ControlPlaneDouble;
+  readonly clock?: Clock;
+  readonly sessionTimes?: Partial<SessionTimes>;
+  readonly egress?: Partial<Pick<Config, 'egressAllowHosts' | 'egressCaFile'>>;
   /** Leaves the control plane unreachable until the test starts it. */
   readonly withoutControlPlane?: boolean;
 }
@@ -55,15 +72,23 @@ export class Harness implements AsyncDisposable {
 
   static async start(options: HarnessOptions = {}): Promise<Harness> {
     const host = options.host ?? new MemoryHost();
+    const { guest } = options;
+    if (guest !== undefined) {
+      host.onRestored = (vm) => {
+        vm.agentPort = guest.port;
+      };
+    }
     const secret = new Secret('a cluster secret that only this test knows');
-    const controlPlane = await ControlPlaneDouble.create(secret);
+    const controlPlane = options.controlPlane ?? (await ControlPlaneDouble.create(secret));
     if (options.withoutControlPlane !== true) await controlPlane.start();
-    const dataDir = await mkdtemp(join(tmpdir(), 'svc-worker-'));
+    const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'svc-worker-')));
     const worker = await startWorker({
       config: {
         pool: options.pool ?? {},
         workerUrl: undefined,
         dataDir,
+        egressAllowHosts: options.egress?.egressAllowHosts ?? [],
+        egressCaFile: options.egress?.egressCaFile,
         limits: {
           otpPerEmailPerHour: 1,
           otpPerIpPerHour: 1,
@@ -80,6 +105,9 @@ export class Harness implements AsyncDisposable {
       listen: { host: '127.0.0.1', port: 0 },
       signal: new AbortController().signal,
       capacity: options.capacity ?? LIMITS,
+      gatewayPort: 0,
+      ...(options.clock === undefined ? {} : { clock: options.clock }),
+      ...(options.sessionTimes === undefined ? {} : { sessionTimes: options.sessionTimes }),
     });
     if (options.withoutControlPlane !== true) await worker.ready;
     return new Harness(host, worker, controlPlane, dataDir, secret);
@@ -129,6 +157,16 @@ export class Harness implements AsyncDisposable {
     return request.vm_id;
   }
 
+  /** Starts a session and gives its ids. */
+  async startSession(
+    changes: Partial<NonNullable<PlacedAgent['session']>> = {},
+    placed: Partial<PlaceSandboxRequest> = {},
+  ): Promise<{ readonly session: string; readonly vmId: string }> {
+    const session = changes.chat_session_id ?? randomUUID();
+    const vmId = await this.create({ ...placed, agent: sessionAgent(session, changes) });
+    return { session, vmId };
+  }
+
   async exec(id: string, body: unknown) {
     return this.json<{ output: string; code: string }>('POST', `/sandboxes/${id}/exec`, body);
   }
@@ -148,6 +186,29 @@ export class Harness implements AsyncDisposable {
     });
     return this.#agent;
   }
+}
+
+/** The agent of a session, as the control plane places it. */
+export function sessionAgent(
+  session: string,
+  changes: Partial<NonNullable<PlacedAgent['session']>> = {},
+): PlacedAgent {
+  return {
+    kind: 'deictic',
+    mode: 'session',
+    vendor: 'anthropic',
+    model: 'claude-test',
+    wire_version: 2,
+    session: {
+      chat_session_id: session,
+      generation: 1,
+      user_id: 'usr_a',
+      app_id: 'app',
+      set_id: 'default',
+      resumed: false,
+      ...changes,
+    },
+  };
 }
 
 let count = 0;

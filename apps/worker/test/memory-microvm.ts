@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import {
@@ -33,7 +34,7 @@ export class MemoryMicrovm implements Microvm {
   readonly memoryMib: number;
   readonly diskMib: number;
   readonly cpuFraction = 1;
-  readonly host = '198.18.0.1';
+  host = '198.18.0.1';
   readonly hostPort = 22;
   readonly faults: Faults = { destroys: 0 };
   readonly files = new Map<string, Buffer>();
@@ -42,12 +43,15 @@ export class MemoryMicrovm implements Microvm {
   readonly history: Record<string, unknown>[] = [];
   /** Process groups of commands that run now. */
   readonly groups = new Set<number>();
+  /** Where on this machine the agent runtime listens; undefined: there is none. */
+  agentPort: number | undefined;
   paused = false;
   pauses = 0;
   resumes = 0;
   labels: Record<string, unknown> = {};
   readonly #exited = Promise.withResolvers<{ reason: string }>();
   readonly #onGone: () => void;
+  readonly #sockets = new Set<Socket>();
   #gone = false;
 
   constructor(
@@ -136,6 +140,24 @@ export class MemoryMicrovm implements Microvm {
     return { size: bytes.length, stream: Readable.from([bytes]) };
   }
 
+  async dialAgent(signal: AbortSignal): Promise<Socket> {
+    this.#assertAlive();
+    signal.throwIfAborted();
+    if (this.agentPort === undefined || this.paused) {
+      throw new MicrovmError('guest_unreachable', 'no agent runtime');
+    }
+    const socket = connect({ host: '127.0.0.1', port: this.agentPort });
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    try {
+      await once(socket, 'connect', { signal });
+    } catch (cause) {
+      socket.destroy();
+      throw new MicrovmError('guest_unreachable', 'nobody listens', { cause });
+    }
+    return socket;
+  }
+
   async pause(signal: AbortSignal): Promise<void> {
     this.#assertAlive();
     signal.throwIfAborted();
@@ -168,6 +190,7 @@ export class MemoryMicrovm implements Microvm {
   die(reason = 'killed'): void {
     if (this.#gone) return;
     this.#gone = true;
+    for (const socket of this.#sockets) socket.destroy();
     this.#onGone();
     this.#exited.resolve({ reason });
   }

@@ -1,10 +1,14 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import type { WorkerSandbox } from '@svc/contract';
 import { Capacity, type CapacityLimits } from '../src/capacity/capacity.ts';
 import { type Clock, systemClock } from '../src/clock.ts';
 import { sleep } from '../src/concurrency/sleep.ts';
 import { SandboxCreator } from '../src/lifecycle/create.ts';
 import { SandboxRegistry } from '../src/lifecycle/registry.ts';
+import type { AgentStarter } from '../src/lifecycle/sandbox-agent.ts';
 import { VmMaker } from '../src/lifecycle/vm-maker.ts';
+import { AgentLogs } from '../src/logs/agent-logs.ts';
 import { Foreground } from '../src/pool/foreground.ts';
 import { PoolKeeper } from '../src/pool/keeper.ts';
 import { Pool } from '../src/pool/pool.ts';
@@ -18,7 +22,14 @@ export interface RoomsOptions {
   readonly pool?: Record<string, number>;
   readonly limits?: CapacityLimits;
   readonly onChange?: (record: WorkerSandbox) => void;
+  readonly agents?: AgentStarter;
 }
+
+const NO_AGENTS: AgentStarter = {
+  prepare() {
+    throw new Error('there are no agents here');
+  },
+};
 
 /** The rooms of a worker without its doors: no HTTP, no control plane. */
 export class Rooms {
@@ -59,12 +70,14 @@ export class Rooms {
       maker,
       foreground: this.foreground,
       images,
+      agents: options.agents ?? NO_AGENTS,
       clock,
       onChange: options.onChange ?? (() => undefined),
       onFault,
       onCreated: () => undefined,
     });
-    this.reaper = new Reaper({ registry: this.registry, clock, onFault });
+    const logs = new AgentLogs(join(tmpdir(), 'svc-no-logs'));
+    this.reaper = new Reaper({ registry: this.registry, clock, logs, onFault });
   }
 
   /** Runs the keeper until the pool is full. */

@@ -1,11 +1,11 @@
 import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { EgressPolicy } from '@svc/egress';
 import { createLogger, loadConfig } from '@svc/service-kit';
 import { openStore, type Store } from '@svc/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';
 import { AuditTrail } from '../audit/audit-trail.ts';
-import { EgressPolicy } from '../egress/egress-policy.ts';
 import { MasterKeyring } from './master-keyring.ts';
 import { rotateMasterKey } from './rotate-master-key.ts';
 import { SecretBundles } from './secret-bundles.ts';

@@ -10,11 +10,11 @@ import {
   type RotateBundleResponse,
   ServiceError,
 } from '@svc/contract';
+import type { EgressPolicy } from '@svc/egress';
 import { Secret } from '@svc/service-kit';
 import type { NewBundle, Store } from '@svc/store';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../auth/caller.ts';
-import type { EgressPolicy } from '../egress/egress-policy.ts';
 import { type BundleId, openBundle, sealBundle } from './envelope.ts';
 import type { MasterKeyring } from './master-keyring.ts';
 
@@ -91,7 +91,7 @@ export class SecretBundles {
     tenantId: string,
     names: readonly string[],
   ): Promise<ReadonlyMap<string, Readonly<Record<string, Secret>>>> {
-    const rows = await this.#parts.store.secretBundles.find(tenantId, names);
+    const rows = await this.#parts.store.secretBundles.find(tenantId, names.filter(isBundleName));
     const opened = rows.map(async (row) => {
       const values = openBundle(row, await this.#parts.keyring.require(row.master_key_id));
       const secrets = Object.entries(values).map(([key, value]) => [key, new Secret(value)]);

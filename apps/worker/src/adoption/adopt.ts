@@ -6,6 +6,7 @@ import type { SandboxLabels } from '../lifecycle/labels.ts';
 import { factsOf } from '../lifecycle/record.ts';
 import type { SandboxRegistry } from '../lifecycle/registry.ts';
 import { Sandbox } from '../lifecycle/sandbox.ts';
+import type { SandboxAgent } from '../lifecycle/sandbox-agent.ts';
 import type { Size } from '../lifecycle/size.ts';
 import type { WorkerLogger } from '../logger.ts';
 import type { Pool } from '../pool/pool.ts';
@@ -24,6 +25,8 @@ export interface AdoptDeps {
   readonly logger: WorkerLogger;
   readonly onChange: (record: WorkerSandbox) => void;
   readonly onFault: (error: unknown, what: string) => void;
+  /** Goes on with the agent of a sandbox that is taken up, if it has one. */
+  readonly adoptAgent: (sandbox: Sandbox, vm: Microvm) => Promise<SandboxAgent | undefined>;
 }
 
 /**
@@ -36,15 +39,17 @@ export async function adoptVms(deps: AdoptDeps, signal: AbortSignal): Promise<vo
   if (vms.length === 0) return;
   const current = new Set((await deps.images()).map((image) => image.rootfs));
   const counts = { keep: 0, end: 0, pool: 0, discard: 0 };
-  for (const vm of oldestGenerationFirst(vms)) counts[adoptVm(vm, current, deps)] += 1;
+  for (const vm of oldestGenerationFirst(vms)) {
+    counts[await adoptVm(vm, current, deps)] += 1;
+  }
   deps.logger.info(counts, 'took up the VMs of an earlier run');
 }
 
-function adoptVm(
+async function adoptVm(
   vm: Microvm,
   currentImages: ReadonlySet<string>,
   deps: AdoptDeps,
-): 'keep' | 'end' | 'pool' | 'discard' {
+): Promise<'keep' | 'end' | 'pool' | 'discard'> {
   const verdict = classify(vm);
   if (verdict.kind === 'pool' && currentImages.has(vm.image)) {
     const reservation = deps.capacity.adopt(sizeOfVm(vm));
@@ -59,7 +64,10 @@ function adoptVm(
   const sandbox = rebuild(vm, verdict.labels, verdict.state, reason, deps);
   endSuperseded(sandbox, deps);
   deps.registry.add(sandbox);
-  const ending = reason ?? (isOver(sandbox, deps.clock) ? 'max_lifetime' : undefined);
+  const agentIsKept = await adoptAgent(sandbox, vm, deps);
+  sandbox.attach(vm, deps.capacity.adopt(sizeOfVm(vm)));
+  const isOver = deps.clock.monotonic() >= sandbox.lifetimeEndsAt;
+  const ending = reason ?? (isOver ? 'max_lifetime' : agentIsKept ? undefined : 'worker_lost');
   if (ending === undefined) return 'keep';
   sandbox.end(ending).catch((error) => deps.onFault(error, 'end a left-over sandbox'));
   return 'end';
@@ -82,6 +90,7 @@ function rebuild(
       idleTimeoutSeconds: labels.idle_timeout_seconds,
       maxLifetimeSeconds: labels.max_lifetime_seconds,
       lifetimeEndsAt: labels.lifetime_ends_at,
+      agent: labels.agent,
     },
     facts: factsOf(vm),
     clock: deps.clock,
@@ -92,20 +101,31 @@ function rebuild(
       revision: labels.revision + UNSEEN_REVISIONS,
       runningAt: labels.running_at,
       endReason,
+      agentExitCode: labels.agent?.exit_code,
     },
   });
-  sandbox.attach(vm, deps.capacity.adopt(sizeOfVm(vm)));
   return sandbox;
+}
+
+/**
+ * Goes on with the agent, also of a sandbox that ends at once: what it left behind is still to be brought home.
+ * False when that cannot be.
+ */
+async function adoptAgent(sandbox: Sandbox, vm: Microvm, deps: AdoptDeps): Promise<boolean> {
+  if (!sandbox.hasRun) return true;
+  try {
+    sandbox.agent = await deps.adoptAgent(sandbox, vm);
+    return true;
+  } catch (error) {
+    deps.onFault(error, `go on with the agent of ${sandbox.id}`);
+    return false;
+  }
 }
 
 /** Two VMs of one sandbox are two generations of it; only the newest is the sandbox. */
 function endSuperseded(sandbox: Sandbox, { registry, onFault }: AdoptDeps): void {
   const earlier = registry.find(sandbox.id);
   earlier?.end('worker_lost').catch((error) => onFault(error, 'end a superseded sandbox'));
-}
-
-function isOver(sandbox: Sandbox, clock: Clock): boolean {
-  return clock.monotonic() >= sandbox.lifetimeEndsAt;
 }
 
 function oldestGenerationFirst(vms: readonly Microvm[]): Microvm[] {

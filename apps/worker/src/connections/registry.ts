@@ -1,7 +1,5 @@
 /** One attached client of a sandbox, such as a WebSocket. */
 export interface Connection {
-  /** Hands over a frame without waiting; false when the client can no longer receive. */
-  send(frame: string): boolean;
   /** Ends the connection with a WebSocket close code and reason. */
   close(code: number, reason: string): void;
 }
@@ -20,14 +18,6 @@ export class Connections {
     return () => {
       this.#attached.delete(connection);
     };
-  }
-
-  /** Sends `frame` to every client; answers how many took it. */
-  broadcast(frame: unknown): number {
-    const text = JSON.stringify(frame);
-    let delivered = 0;
-    for (const connection of this.#attached) if (connection.send(text)) delivered += 1;
-    return delivered;
   }
 
   /** Closes and forgets every client. */

@@ -4,6 +4,7 @@ import type { ExecSlots } from '../exec/slots.ts';
 import type { TransferLimits } from '../files/upload.ts';
 import type { SandboxCreator } from '../lifecycle/create.ts';
 import type { SandboxRegistry } from '../lifecycle/registry.ts';
+import type { AgentLogs } from '../logs/agent-logs.ts';
 import type { ExecMetrics } from '../metrics/worker-metrics.ts';
 
 /** What the routes work with. */
@@ -14,7 +15,7 @@ export interface WorkerContext {
   readonly creator: SandboxCreator;
   readonly execSlots: ExecSlots;
   readonly transfers: TransferLimits;
-  readonly logDirectory: string;
+  readonly agentLogs: AgentLogs;
   readonly verify: TokenVerifier;
   readonly metrics: Registry;
   readonly execMetrics: ExecMetrics;

@@ -9,6 +9,7 @@ import type { WorkerLogger } from '../logger.ts';
 import type { WorkerContext } from './context.ts';
 import { refuseWorkWhenEnding, requireControlPlane } from './guards.ts';
 import { cancelRoute } from './routes/cancel.ts';
+import { configUpdateRoute } from './routes/config-update.ts';
 import { createRoute } from './routes/create.ts';
 import { destroyRoute } from './routes/destroy.ts';
 import { downloadRoute } from './routes/download.ts';
@@ -24,6 +25,7 @@ import { uploadRoute } from './routes/upload.ts';
 
 const ROUTES = [
   cancelRoute,
+  configUpdateRoute,
   createRoute,
   destroyRoute,
   downloadRoute,

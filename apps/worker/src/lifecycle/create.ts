@@ -16,12 +16,14 @@ import { toCreateError } from './microvm-errors.ts';
 import { placementOf } from './placement.ts';
 import type { SandboxRegistry } from './registry.ts';
 import { Sandbox } from './sandbox.ts';
+import type { AgentStarter, PreparedAgent } from './sandbox-agent.ts';
 import { sizeOf } from './size.ts';
 
 export interface CreateDeps extends AcquireDeps {
   readonly registry: SandboxRegistry;
   readonly foreground: Foreground;
   readonly images: () => Promise<ImageInfo[]>;
+  readonly agents: AgentStarter;
   readonly clock: Clock;
   readonly onChange: (record: WorkerSandbox) => void;
   readonly onFault: (error: unknown, what: string) => void;
@@ -154,7 +156,7 @@ export class SandboxCreator {
     const seconds = () => (clock.monotonic() - start) / 1000;
     const wish = { image, size: sizeOf(request, image), env: request.env_vars };
     try {
-      await this.#walk(sandbox, wish);
+      await this.#walk(sandbox, wish, request);
       onCreated(seconds(), 'created');
       return sandbox;
     } catch (error) {
@@ -167,8 +169,10 @@ export class SandboxCreator {
   }
 
   /** creating → configuring → booting → running. */
-  async #walk(sandbox: Sandbox, wish: AcquireRequest): Promise<void> {
+  async #walk(sandbox: Sandbox, wish: AcquireRequest, request: PlaceSandboxRequest): Promise<void> {
     const signal = withDeadline(sandbox.signal, CREATE_MS);
+    const agent =
+      request.agent === undefined ? undefined : this.#deps.agents.prepare(sandbox, request, signal);
     await sandbox.transition('configuring');
     await sandbox.provision(async () => {
       const made = await acquire(sandbox, wish, this.#deps, signal);
@@ -181,6 +185,7 @@ export class SandboxCreator {
       throw new ServiceError('sandbox_not_running');
     });
     await sandbox.transition('booting');
+    if (agent !== undefined) await sandbox.provision(() => startAgent(sandbox, agent, signal));
     await sandbox.transition('running');
   }
 
@@ -188,6 +193,14 @@ export class SandboxCreator {
     const { onFault } = this.#deps;
     sandbox.end('boot_failed').catch((error) => onFault(error, 'roll back an abandoned create'));
   }
+}
+
+async function startAgent(
+  sandbox: Sandbox,
+  agent: PreparedAgent,
+  signal: AbortSignal,
+): Promise<void> {
+  sandbox.agent = await agent.start(sandbox.assignedVm(), signal);
 }
 
 /** What a caller learns whose sandbox was ended while it was being made. */

@@ -39,9 +39,12 @@ export class Ending {
       this.#onFault(error, 'note that the sandbox is ending');
     });
     await settledWithin(stopping, LABEL_WAIT_MS);
+    // A create that is rolled back leaves nothing to bring home.
+    if (sandbox.hasRun) await sandbox.agent?.finish();
     await sandbox.refreshCpuSeconds();
     await this.#destroyVm();
     sandbox.finish();
+    await sandbox.agent?.dispose().catch((error) => this.#onFault(error, 'put an agent away'));
   }
 
   async #destroyVm(): Promise<void> {

@@ -1,12 +1,22 @@
-import { END_REASONS, SANDBOX_STATES, type Static } from '@svc/contract';
+import { END_REASONS, PlacedAgent, SANDBOX_STATES, type Static } from '@svc/contract';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 
 /**
  * What the worker writes on each VM, so that a worker started after a crash finds everything it needs:
- * whose the VM is, where in its life, and when it has to end. Never holds a secret.
+ * whose the VM is, where in its life, and when it has to end. Holds no secret of a customer's.
  */
 const PoolLabels = Type.Object({ version: Type.Literal(1), role: Type.Literal('pool') });
+
+/** The agent of a sandbox: what is needed to go on with it. Its app and task are the guest's by then. */
+export const AgentLabels = Type.Object({
+  placed: Type.Omit(PlacedAgent, ['app', 'task']),
+  /** Names this worker to the runtime in the guest, which knows it too. */
+  token: Type.String({ minLength: 32 }),
+  /** Set once a one-shot agent has ended. */
+  exit_code: Type.Optional(Type.Integer()),
+});
+export type AgentLabels = Static<typeof AgentLabels>;
 
 const SandboxLabels = Type.Object({
   version: Type.Literal(1),
@@ -24,6 +34,7 @@ const SandboxLabels = Type.Object({
   running_at: Type.Optional(Type.String()),
   /** Set once the sandbox has begun to end: it must never be taken up again. */
   end_reason: Type.Optional(Type.Enum([...END_REASONS])),
+  agent: Type.Optional(AgentLabels),
 });
 export type SandboxLabels = Static<typeof SandboxLabels>;
 

@@ -1,5 +1,7 @@
-import type { PlaceSandboxRequest } from '@svc/contract';
+import { randomBytes } from 'node:crypto';
+import type { PlacedAgent, PlaceSandboxRequest } from '@svc/contract';
 import type { Clock } from '../clock.ts';
+import type { AgentLabels } from './labels.ts';
 
 /** What a sandbox is and whose, fixed when it is placed on this worker. */
 export interface Placement {
@@ -12,7 +14,10 @@ export interface Placement {
   readonly maxLifetimeSeconds: number;
   /** Wall milliseconds. */
   readonly lifetimeEndsAt: number;
+  readonly agent?: Pick<AgentLabels, 'placed' | 'token'> | undefined;
 }
+
+const AGENT_TOKEN_BYTES = 32;
 
 /** How far back a creation time is believed: a create takes at most this long, the rest is clock skew. */
 const MAX_CREATE_AGE_MS = 120_000;
@@ -34,5 +39,10 @@ export function placementOf(request: PlaceSandboxRequest, clock: Clock): Placeme
     idleTimeoutSeconds: request.idle_timeout_seconds,
     maxLifetimeSeconds: request.max_lifetime_seconds,
     lifetimeEndsAt: start + request.max_lifetime_seconds * 1000,
+    agent: request.agent === undefined ? undefined : agentOf(request.agent),
   };
+}
+
+function agentOf({ app: _app, task: _task, ...placed }: PlacedAgent): Placement['agent'] {
+  return { placed, token: randomBytes(AGENT_TOKEN_BYTES).toString('hex') };
 }

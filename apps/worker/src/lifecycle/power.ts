@@ -27,6 +27,7 @@ export class Power {
     return this.#turns.run(async () => {
       if (this.#isSettled('paused')) return;
       const vm = this.#sandbox.runningVm();
+      await this.#sandbox.agent?.beforePause();
       await vm.pause(this.#deadline(PAUSE_MS));
       await this.#sandbox.transition('paused');
     });

@@ -1,4 +1,4 @@
-import type { EndReason, SandboxState, WorkerSandbox } from '@svc/contract';
+import type { AgentStatus, EndReason, SandboxState, WorkerSandbox } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import type { SandboxLabels } from './labels.ts';
 import type { Placement } from './placement.ts';
@@ -17,11 +17,13 @@ export interface Life {
   readonly runningAt: string | undefined;
   readonly endedAt: string | undefined;
   readonly endReason: EndReason | undefined;
+  /** Of a one-shot agent that has ended. */
+  readonly agentExitCode: number | undefined;
 }
 
 /** The record that callers and the control plane see. */
 export function recordOf(
-  { placement, state, revision, runningAt, endedAt, endReason }: Life,
+  { placement, state, revision, runningAt, endedAt, endReason, ...life }: Life,
   facts: VmFacts,
   use: Pick<WorkerSandbox, 'active_connections' | 'cpu_seconds'>,
 ): WorkerSandbox {
@@ -38,7 +40,18 @@ export function recordOf(
     ...(endedAt === undefined ? {} : { ended_at: endedAt }),
     ...(endReason === undefined ? {} : { end_reason: endReason }),
     ...use,
+    ...agentOf(placement, runningAt, life.agentExitCode),
   };
+}
+
+function agentOf(
+  { agent }: Placement,
+  runningAt: string | undefined,
+  exitCode: number | undefined,
+): { agent_status?: AgentStatus; agent_exit_code?: number } {
+  if (agent === undefined || runningAt === undefined) return {};
+  if (exitCode === undefined) return { agent_status: 'running' };
+  return { agent_status: exitCode === 0 ? 'completed' : 'failed', agent_exit_code: exitCode };
 }
 
 /** The labels by which a restarted worker finds the sandbox again. */
@@ -48,7 +61,9 @@ export function labelsOf({
   revision,
   runningAt,
   endReason,
+  agentExitCode,
 }: Life): SandboxLabels {
+  const { agent } = placement;
   return {
     version: 1,
     role: 'sandbox',
@@ -63,7 +78,12 @@ export function labelsOf({
     lifetime_ends_at: placement.lifetimeEndsAt,
     ...(runningAt === undefined ? {} : { running_at: runningAt }),
     ...(endReason === undefined ? {} : { end_reason: endReason }),
+    ...(agent === undefined ? {} : { agent: { ...agent, ...exitOf(agentExitCode) } }),
   };
+}
+
+function exitOf(code: number | undefined): { exit_code?: number } {
+  return code === undefined ? {} : { exit_code: code };
 }
 
 /** What is reported of a live VM. */

@@ -1,4 +1,5 @@
 import {
+  type CancelReason,
   type EndReason,
   isActive,
   type SandboxState,
@@ -11,12 +12,14 @@ import { type Clock, timestamp } from '../clock.ts';
 import { settledWithin } from '../concurrency/abort.ts';
 import { Mutex } from '../concurrency/mutex.ts';
 import { Activity } from '../connections/activity.ts';
+import { cancelFrame } from '../connections/cancel-frame.ts';
 import { type Connection, Connections } from '../connections/registry.ts';
 import { Ending } from './ending.ts';
 import type { SandboxLabels } from './labels.ts';
 import type { Placement } from './placement.ts';
 import { Power } from './power.ts';
 import { factsOf, type Life, labelsOf, recordOf, type VmFacts } from './record.ts';
+import type { SandboxAgent } from './sandbox-agent.ts';
 import { StateMachine } from './state-machine.ts';
 
 export interface SandboxOptions {
@@ -33,6 +36,7 @@ export interface SandboxOptions {
     readonly revision: number;
     readonly runningAt?: string | undefined;
     readonly endReason?: EndReason | undefined;
+    readonly agentExitCode?: number | undefined;
   };
 }
 
@@ -52,6 +56,8 @@ export class Sandbox {
   readonly lifetimeEndsAt: number;
   /** Whether attached clients have been told that the lifetime is about to end. */
   warned = false;
+  /** What goes on with the agent of this sandbox, once it has been started. */
+  agent: SandboxAgent | undefined;
 
   readonly #options: SandboxOptions;
   readonly #machine: StateMachine;
@@ -67,6 +73,7 @@ export class Sandbox {
   #endReason: EndReason | undefined;
   #endedAt: number | undefined;
   #cpuSeconds = 0;
+  #agentExitCode: number | undefined;
 
   constructor(options: SandboxOptions) {
     const { placement, clock, from } = options;
@@ -78,6 +85,7 @@ export class Sandbox {
     this.#revision = from?.revision ?? 0;
     this.#runningAt = from?.runningAt;
     this.#endReason = from?.endReason;
+    this.#agentExitCode = from?.agentExitCode;
     if (from?.state === 'destroyed') this.#endedAt = clock.wall();
     this.#facts = options.facts;
     this.power = new Power(this);
@@ -133,6 +141,14 @@ export class Sandbox {
     return this.#vm;
   }
 
+  /** @throws ServiceError `sandbox_not_running` when it has no VM (any more) or is about to end. */
+  assignedVm(): Microvm {
+    if (this.#vm === undefined || this.#endReason !== undefined) {
+      throw new ServiceError('sandbox_not_running');
+    }
+    return this.#vm;
+  }
+
   /** Attaches a client, which keeps the sandbox from being idle; the returned function detaches it. */
   connect(connection: Connection): () => void {
     const endActivity = this.activity.begin();
@@ -141,6 +157,29 @@ export class Sandbox {
       detach();
       endActivity();
     };
+  }
+
+  /** Tells the attached clients to wind up; answers how many were told. Destroys nothing. */
+  async cancel(reason: CancelReason): Promise<number> {
+    return (await this.agent?.announce(cancelFrame(reason))) ?? 0;
+  }
+
+  /** Whether it has come to run, and so holds something worth bringing home. */
+  get hasRun(): boolean {
+    return this.#runningAt !== undefined;
+  }
+
+  /** Of a one-shot agent that has ended. */
+  get agentExitCode(): number | undefined {
+    return this.#agentExitCode;
+  }
+
+  /** Notes that the one-shot agent has ended, for a restart too, and reports it. The first code stays. */
+  async noteAgentExit(exitCode: number): Promise<void> {
+    if (this.#agentExitCode !== undefined) return;
+    this.#agentExitCode = exitCode;
+    this.#changed();
+    await this.#writeLabels(this.state);
   }
 
   /** Settles, never rejects, when no VM is being made for this sandbox. */
@@ -246,6 +285,7 @@ export class Sandbox {
       runningAt: this.#runningAt,
       endedAt: this.#endedAt === undefined ? undefined : timestamp(this.#endedAt),
       endReason: this.#endReason,
+      agentExitCode: this.#agentExitCode,
     };
   }
 

@@ -1,10 +1,11 @@
 import { mkdtemp, open, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import type { LogTail } from '@svc/contract';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { agentLogPath, readAgentLog } from './agent-log.ts';
+import { AgentLogs } from './agent-logs.ts';
 import { lastLines, tailOf, wholeText } from './tail.ts';
 
 let directory: string;
@@ -96,10 +97,10 @@ describe('the pieces', () => {
   });
 
   it('read a log that is there and one that is not', async () => {
-    const path = agentLogPath(directory, 'vm_1');
-    expect(await readAgentLog(path, { lines: 1 })).toMatchObject({ content: '' });
-    await writeFile(path, 'one\ntwo\n');
-    expect(await readAgentLog(path, { lines: 1 })).toEqual({
+    const logs = new AgentLogs(directory);
+    expect(await logs.read('vm_1', { lines: 1 })).toMatchObject({ content: '' });
+    await logs.keep('vm_1', Readable.from(['one\n', 'two\n']));
+    expect(await logs.read('vm_1', { lines: 1 })).toEqual({
       content: 'two\n',
       truncated: true,
       total_bytes: 8,

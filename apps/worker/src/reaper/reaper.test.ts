@@ -5,6 +5,7 @@ import { MemoryHost } from '../../test/memory-host.ts';
 import { Rooms } from '../../test/rooms.ts';
 import { until } from '../../test/until.ts';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
+import type { SandboxAgent } from '../lifecycle/sandbox-agent.ts';
 
 const NEVER = new AbortController().signal;
 let clock: ManualClock;
@@ -28,6 +29,19 @@ async function passAfter(seconds: number): Promise<void> {
   await until(() => expect(rooms.registry.all().some((one) => one.isEnding)).toBe(false));
 }
 
+function agentThatTells(frames: unknown[]): SandboxAgent {
+  const nothing = async () => undefined;
+  return {
+    announce: async (frame) => frames.push(frame),
+    updateConfig: nothing,
+    keepLog: nothing,
+    beforePause: nothing,
+    finish: nothing,
+    dispose: nothing,
+    release: nothing,
+  };
+}
+
 describe('the reaper', () => {
   it('ends an idle sandbox at the first pass after its time, not before', async () => {
     const sandbox = await create({ idle_timeout_seconds: 30 });
@@ -39,11 +53,7 @@ describe('the reaper', () => {
 
   it('counts connections and running work as activity, from their end on', async () => {
     const sandbox = await create({ idle_timeout_seconds: 30 });
-    const frames: string[] = [];
-    const detach = sandbox.connect({
-      send: (frame) => frames.push(frame) > 0,
-      close: () => undefined,
-    });
+    const detach = sandbox.connect({ close: () => undefined });
     const endWork = sandbox.activity.begin();
     await passAfter(100);
     detach();
@@ -72,17 +82,15 @@ describe('the reaper', () => {
 
   it('warns attached clients once, then ends by lifetime however busy', async () => {
     const sandbox = await create({ max_lifetime_seconds: 60 });
-    const frames: string[] = [];
+    const frames: unknown[] = [];
     const closes: [number, string][] = [];
-    sandbox.connect({
-      send: (frame) => frames.push(frame) > 0,
-      close: (code, reason) => closes.push([code, reason]),
-    });
+    sandbox.agent = agentThatTells(frames);
+    sandbox.connect({ close: (code, reason) => closes.push([code, reason]) });
     await passAfter(49);
     expect(frames).toEqual([]);
     await passAfter(1);
     await passAfter(5);
-    expect(frames).toEqual(['{"type":"system","event":"cancel","reason":"timeout"}']);
+    expect(frames).toEqual([{ type: 'system', event: 'cancel', reason: 'timeout' }]);
     await passAfter(5);
     expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'max_lifetime' });
     expect(closes).toEqual([[1001, 'sandbox destroyed']]);

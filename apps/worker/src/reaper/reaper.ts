@@ -1,14 +1,15 @@
 import { LIMITS } from '@svc/contract';
 import type { Clock } from '../clock.ts';
 import { sleep } from '../concurrency/sleep.ts';
-import { cancelFrame } from '../connections/cancel-frame.ts';
 import type { SandboxRegistry } from '../lifecycle/registry.ts';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
+import type { AgentLogs } from '../logs/agent-logs.ts';
 import { decide, type ReaperView } from './decide.ts';
 
 export interface ReaperOptions {
   readonly registry: SandboxRegistry;
   readonly clock: Clock;
+  readonly logs: AgentLogs;
   readonly onFault: (error: unknown, what: string) => void;
 }
 
@@ -33,12 +34,15 @@ export class Reaper {
 
   /** Looks at every sandbox once. Teardowns go on by themselves, so that a slow one delays no other. */
   pass(): void {
-    const { registry, clock, onFault } = this.#options;
+    const { registry, clock, logs, onFault } = this.#options;
     const now = clock.monotonic();
     for (const sandbox of registry.live()) {
       this.#judge(sandbox, now).catch((error) => onFault(error, `end ${sandbox.id}`));
     }
     registry.sweep();
+    logs
+      .sweep(clock.wall(), (vmId) => registry.find(vmId) !== undefined)
+      .catch((error) => onFault(error, 'delete old agent logs'));
   }
 
   async #judge(sandbox: Sandbox, now: number): Promise<void> {
@@ -48,7 +52,9 @@ export class Reaper {
     const { warn, end } = decide(viewOf(sandbox), now);
     if (warn) {
       sandbox.warned = true;
-      sandbox.connections.broadcast(cancelFrame('timeout'));
+      const warned = sandbox.cancel('timeout');
+      // The end of the lifetime waits for no warning.
+      warned.catch((error) => this.#options.onFault(error, `warn the clients of ${sandbox.id}`));
     }
     if (end !== undefined) await sandbox.end(end);
   }

@@ -4,7 +4,8 @@ import type { Clock } from '../clock.ts';
 import { sleep } from '../concurrency/sleep.ts';
 import { Wakeable } from '../concurrency/wakeable.ts';
 import type { WorkerLogger } from '../logger.ts';
-import { type ControlPlaneClient, ControlPlaneError } from './control-plane-client.ts';
+import type { ControlPlaneClient } from './control-plane-client.ts';
+import { ControlPlaneError } from './control-plane-transport.ts';
 import { EventQueue } from './event-queue.ts';
 import type { Reporter } from './report.ts';
 

@@ -68,7 +68,13 @@ export type AgentFrame = Static<typeof AgentFrame>;
 
 /** Frames that only the service itself makes: no guest can. */
 export const ServiceFrame = Type.Union([
-  frame('ready', { agent: Type.String(), model: Type.String(), resumed: Type.Boolean() }),
+  frame('ready', {
+    agent: Type.String(),
+    model: Type.String(),
+    resumed: Type.Boolean(),
+    /** The newest kept frame: from behind it on the connection is live. */
+    last_seq: Type.Optional(Type.Integer({ minimum: 0 })),
+  }),
   frame('usage', {
     input_tokens: Type.Integer(),
     output_tokens: Type.Integer(),

@@ -1,6 +1,5 @@
 import { CancelRequest, CancelResponse, ServiceError, WorkerSandboxParams } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
-import { cancelFrame } from '../../connections/cancel-frame.ts';
 import type { WorkerContext } from '../context.ts';
 
 /** `POST /sandboxes/:id/cancel`: tells the attached clients; destroys nothing. */
@@ -18,8 +17,8 @@ export function cancelRoute(app: HttpServer, { registry }: WorkerContext): void 
       const sandbox = registry.get(request.params.id);
       if (sandbox.state !== 'running') throw new ServiceError('sandbox_not_running');
       const reason = request.body?.reason ?? 'user_request';
-      const delivered = sandbox.connections.broadcast(cancelFrame(reason));
-      return { vm_id: sandbox.id, cancelled: delivered > 0, reason };
+      const told = await sandbox.cancel(reason);
+      return { vm_id: sandbox.id, cancelled: told > 0, reason };
     },
   );
 }

@@ -1,10 +1,9 @@
 import { LogsQuery, LogsResponse, resolveLogsQuery, WorkerSandboxParams } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
-import { agentLogPath, readAgentLog } from '../../logs/agent-log.ts';
 import type { WorkerContext } from '../context.ts';
 
 /** `GET /sandboxes/:id/logs`: the tail of the agent's stderr; also after the sandbox has ended. */
-export function logsRoute(app: HttpServer, { registry, logDirectory }: WorkerContext): void {
+export function logsRoute(app: HttpServer, { registry, agentLogs }: WorkerContext): void {
   app.get(
     '/sandboxes/:id/logs',
     {
@@ -17,7 +16,9 @@ export function logsRoute(app: HttpServer, { registry, logDirectory }: WorkerCon
     async (request) => {
       const wanted = resolveLogsQuery(request.query);
       const sandbox = registry.get(request.params.id);
-      return readAgentLog(agentLogPath(logDirectory, sandbox.id), wanted);
+      // A paused sandbox is left alone: its log cannot have grown since it was copied.
+      if (sandbox.state === 'running') await sandbox.agent?.keepLog();
+      return agentLogs.read(sandbox.id, wanted);
     },
   );
 }

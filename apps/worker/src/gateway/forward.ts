@@ -1,0 +1,117 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import type { LlmVendor } from '@svc/contract';
+import type { Egress, EgressResponse } from '@svc/egress';
+import type { LlmAccount } from './account.ts';
+import { GatewayFailure } from './answer/failure.ts';
+import { pipeAnswer } from './answer/pipe-answer.ts';
+import { responseHeaders } from './answer/response-headers.ts';
+import type { GatewayLimits } from './limits.ts';
+import { type Target, upstreamUrl } from './request/endpoints.ts';
+import {
+  BodyError,
+  type HeldBytes,
+  isRewritten,
+  limitedBody,
+  readRewritten,
+} from './request/request-body.ts';
+import { requestHeaders } from './request/request-headers.ts';
+import { UsageMeter } from './usage/usage-meter.ts';
+
+export interface ForwardParts {
+  readonly egress: Egress;
+  readonly limits: GatewayLimits;
+  readonly vendorBaseUrls: Readonly<Record<LlmVendor, string>>;
+  readonly held: HeldBytes;
+}
+
+export interface Exchange {
+  readonly account: LlmAccount;
+  readonly target: Target;
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Passes a request on to the account's endpoint and its answer back. What the vendor counted is reported whatever
+ * else happens. Rejects when there is no answer, or it breaks off.
+ */
+export async function forward(parts: ForwardParts, exchange: Exchange): Promise<void> {
+  const { account, target, response, signal } = exchange;
+  // A value in a bundle often ends with a line break, which no header takes.
+  const key = account.apiKey.reveal().trim();
+  const { statusCode, headers, body } = await ask(parts, exchange, key);
+  // A failure reaches whoever reads the body; when nobody does any more, it must not end the process.
+  body.on('error', () => undefined);
+  const contentType = headers['content-type'];
+  const meter = new UsageMeter(Array.isArray(contentType) ? contentType[0] : contentType);
+  try {
+    assertPlain(statusCode, headers);
+    response.writeHead(statusCode, responseHeaders(headers, key));
+    response.flushHeaders();
+    await pipeAnswer(body, response, { key, meter, idleMs: parts.limits.idleMs, signal });
+  } finally {
+    body.destroy();
+    const { usage } = meter;
+    if (usage !== undefined && target.method === 'POST') account.onUsage(usage);
+  }
+}
+
+async function ask(
+  { egress, limits, vendorBaseUrls, held }: ForwardParts,
+  { account, target, request, signal }: Exchange,
+  key: string,
+): Promise<EgressResponse> {
+  const { method, dialect } = target;
+  const hasBody = method === 'POST';
+  const headers = requestHeaders(request.headers, dialect, key, hasBody);
+  const send = (body: Readable | Buffer | null, length: string | undefined) =>
+    egress.request(upstreamUrl(account.baseUrl ?? vendorBaseUrls[account.vendor], target), {
+      method,
+      headers: length === undefined ? headers : { ...headers, 'content-length': length },
+      body,
+      signal,
+      headersTimeout: limits.idleMs,
+      bodyTimeout: limits.idleMs,
+    });
+  if (!hasBody) return await send(null, undefined);
+  const { 'content-length': length, 'content-encoding': encoding } = request.headers;
+  if (encoding !== undefined) throw new GatewayFailure(400, 'Send the request uncompressed.');
+  if (Number(length ?? 0) > limits.requestBytes) throw new BodyError('too_large');
+  const body = limitedBody(request, limits.requestBytes);
+  if (!isRewritten(target)) {
+    const stream = Readable.from(body, { objectMode: false });
+    // An endpoint may have answered before the body breaks off: then nobody is there to hear of it.
+    return await send(
+      stream.on('error', () => undefined),
+      length,
+    );
+  }
+  let taken = 0;
+  const counted: HeldBytes = {
+    take: (bytes) => {
+      if (!held.take(bytes)) return false;
+      taken += bytes;
+      return true;
+    },
+    give: (bytes) => held.give(bytes),
+  };
+  try {
+    return await send(await readRewritten(body, target, counted), undefined);
+  } finally {
+    held.give(taken);
+  }
+}
+
+/** An answer that cannot be read on its way is not passed on: nothing in it could be counted, or kept from the agent. */
+function assertPlain(statusCode: number, headers: IncomingHttpHeaders): void {
+  const encoding = headers['content-encoding'];
+  const problem =
+    statusCode >= 300 && statusCode < 400
+      ? 'redirects; its final address is needed'
+      : encoding !== undefined && encoding !== 'identity'
+        ? 'compresses its answers although it was asked not to'
+        : undefined;
+  if (problem !== undefined) throw new GatewayFailure(502, `The model endpoint ${problem}.`);
+}

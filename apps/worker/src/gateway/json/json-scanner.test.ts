@@ -1,0 +1,74 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { JsonScanner } from './json-scanner.ts';
+
+const WANTED = ['usage', 'message.usage', '[].usage', 'stream'];
+
+/** What is found, with the JSON handed over in pieces of `size` bytes. */
+function scan(json: string, size = json.length || 1): Record<string, unknown> {
+  const found: Record<string, unknown> = {};
+  const bytes = Buffer.from(json);
+  const scanner = new JsonScanner(WANTED, ({ path, start, end, text }) => {
+    expect(bytes.subarray(start, end).toString().trim()).toBe(text);
+    found[path] = JSON.parse(text ?? 'null');
+  });
+  for (let at = 0; at < bytes.length; at += size) scanner.push(bytes.subarray(at, at + size));
+  return found;
+}
+
+describe('members that are looked for', () => {
+  test.each([1, 2, 3, 7, 1000])('are found in pieces of %i bytes', (size) => {
+    const json = JSON.stringify({
+      text: 'no "usage": {"input": 9} here \\',
+      message: { content: [{ usage: 1 }], usage: { input: 2, list: [1, { a: '}' }] } },
+      usage: { 'ü"\\': 3 },
+      stream: true,
+    });
+    expect(scan(json, size)).toEqual({
+      'message.usage': { input: 2, list: [1, { a: '}' }] },
+      usage: { 'ü"\\': 3 },
+      stream: true,
+    });
+  });
+
+  test('are found in the elements of a list, and with space around them', () => {
+    expect(scan('[{"usage" : {"a":1}\n} ,\r\n{ "usage":2 }]')).toEqual({ '[].usage': 2 });
+  });
+
+  test('are found under another spelling', () => {
+    expect(scan('{"str\\u0065am": true}')).toEqual({ stream: true });
+  });
+
+  test('are not taken from other places', () => {
+    expect(scan('{"a":{"b":{"c":{"d":{"usage":1}}}},"x":["stream"],"y":"stream"}')).toEqual({});
+    expect(scan('{"a":{"usage":1},"choices":[{"usage":2}]}')).toEqual({});
+  });
+});
+
+test('what is longer than what is kept is found without its text', () => {
+  const lengths: (number | undefined)[] = [];
+  const scanner = new JsonScanner(['usage'], ({ text }) => lengths.push(text?.length));
+  scanner.push(Buffer.from(`{"usage":"${'x'.repeat(70_000)}","usage":1}`));
+  expect(lengths).toEqual([undefined, 1]);
+});
+
+test('JSON of any kind gives what its parser gives', () => {
+  fc.assert(
+    fc.property(fc.json(), fc.json(), fc.integer({ min: 1, max: 9 }), (usage, other, size) => {
+      const json = `{"other":${other},"usage":${usage},"last":${other}}`;
+      expect(scan(json, size).usage).toEqual(JSON.parse(usage));
+    }),
+  );
+});
+
+test('no bytes make it fail', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 200 }), fc.string(), (bytes, text) => {
+      const scanner = new JsonScanner(WANTED, () => undefined);
+      scanner.push(Buffer.from(bytes));
+      scanner.reset();
+      scanner.push(Buffer.from(`{"usage":${text}`));
+      scanner.push(Buffer.from('{[,:"}]}]'));
+    }),
+  );
+});

@@ -1,0 +1,99 @@
+import type { IncomingMessage } from 'node:http';
+import { type FoundValue, JsonScanner } from '../json/json-scanner.ts';
+import type { Target } from './endpoints.ts';
+
+/** Why a body is not passed on. */
+export type BodyProblem = 'too_large' | 'too_much_held' | 'malformed';
+
+export class BodyError extends Error {
+  override readonly name = 'BodyError';
+  readonly problem: BodyProblem;
+
+  constructor(problem: BodyProblem) {
+    super(`the request body is ${problem}`);
+    this.problem = problem;
+  }
+}
+
+/** Bytes of bodies that one sandbox has in the gateway; false when there is no room for more. */
+export interface HeldBytes {
+  take(bytes: number): boolean;
+  give(bytes: number): void;
+}
+
+const WATCHED = ['stream', 'stream_options', 'background'];
+const WITH_USAGE = '{"include_usage":true}';
+/** A member that is there more often is an attempt at something. */
+const MAX_FOUND = 16;
+
+/** Whether bodies to this target are changed on their way. */
+export function isRewritten({ method, path }: Target): boolean {
+  return method === 'POST' && (path === '/chat/completions' || path === '/responses');
+}
+
+/** The chunks of a body, up to `maxBytes`. Throws a {@link BodyError} beyond. Leaves the connection alone. */
+export async function* limitedBody(
+  request: IncomingMessage,
+  maxBytes: number,
+): AsyncGenerator<Buffer, void> {
+  let bytes = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false })) {
+    bytes += (chunk as Buffer).length;
+    if (bytes > maxBytes) throw new BodyError('too_large');
+    yield chunk as Buffer;
+  }
+}
+
+/**
+ * A body with what makes the vendor count: Chat Completions report the usage of a stream only when asked to, and a
+ * response in the background is counted where nobody looks. `held` is given back by the caller.
+ *
+ * @throws BodyError
+ */
+export async function readRewritten(
+  body: AsyncIterable<Buffer>,
+  target: Target,
+  held: HeldBytes,
+): Promise<Buffer> {
+  const found: FoundValue[] = [];
+  const scanner = new JsonScanner(WATCHED, (value) => {
+    // One too many is kept, which tells that there were more.
+    if (found.length <= MAX_FOUND) found.push(value);
+  });
+  const chunks: Buffer[] = [];
+  for await (const chunk of body) {
+    if (!held.take(chunk.length)) throw new BodyError('too_much_held');
+    scanner.push(chunk);
+    chunks.push(chunk);
+  }
+  if (found.length > MAX_FOUND) throw new BodyError('malformed');
+  const whole = Buffer.concat(chunks);
+  return target.path === '/responses'
+    ? replaced(whole, found, 'background', 'false')
+    : askingForUsage(whole, found);
+}
+
+function askingForUsage(body: Buffer, found: readonly FoundValue[]): Buffer {
+  const streams = found.some(
+    ({ path, text }) => path === 'stream' && text !== 'false' && text !== 'null',
+  );
+  if (!streams) return body;
+  if (found.some(({ path }) => path === 'stream_options')) {
+    return replaced(body, found, 'stream_options', WITH_USAGE);
+  }
+  const start = body.indexOf('{') + 1;
+  const member = Buffer.from(`"stream_options":${WITH_USAGE},`);
+  return Buffer.concat([body.subarray(0, start), member, body.subarray(start)]);
+}
+
+/** The body with every value of a member replaced. */
+function replaced(body: Buffer, found: readonly FoundValue[], path: string, by: string): Buffer {
+  const pieces: Buffer[] = [];
+  let from = 0;
+  for (const value of found) {
+    if (value.path !== path) continue;
+    pieces.push(body.subarray(from, value.start), Buffer.from(by));
+    from = value.end;
+  }
+  return pieces.length === 0 ? body : Buffer.concat([...pieces, body.subarray(from)]);
+}

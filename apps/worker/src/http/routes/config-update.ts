@@ -1,0 +1,18 @@
+import { ConfigUpdate, WorkerSandboxParams } from '@svc/contract';
+import type { HttpServer } from '@svc/service-kit';
+import { callerSignal } from '../caller.ts';
+import type { WorkerContext } from '../context.ts';
+
+/** `POST /sandboxes/:id/config-update`: its bundles were rotated; the new values are fetched and taken into use. */
+export function configUpdateRoute(app: HttpServer, context: WorkerContext): void {
+  app.post(
+    '/sandboxes/:id/config-update',
+    { schema: { params: WorkerSandboxParams, body: ConfigUpdate } },
+    async (request, reply) => {
+      const sandbox = context.registry.get(request.params.id);
+      sandbox.assignedVm();
+      await sandbox.agent?.updateConfig(request.body.keys, callerSignal(reply, context));
+      return reply.code(204).send();
+    },
+  );
+}

@@ -1,0 +1,112 @@
+import type { AgentSecrets, PlaceSandboxRequest, SessionState } from '@svc/contract';
+import type { Microvm } from '@svc/microvm';
+import { retry, withDeadline } from '@svc/service-kit';
+import type { Sandbox } from '../lifecycle/sandbox.ts';
+import type { AgentStarter, PreparedAgent, SandboxAgent } from '../lifecycle/sandbox-agent.ts';
+import { mayPass } from '../registration/control-plane-transport.ts';
+import { OneShot } from './one-shot.ts';
+import type { AgentServices } from './services.ts';
+import type { Session } from './session.ts';
+import { setupOf } from './setup.ts';
+import { adoptSession, earlierState, startSession } from './start-session.ts';
+
+interface Fetched {
+  readonly secrets: AgentSecrets;
+  readonly earlier: SessionState | undefined;
+}
+
+const FETCH_ATTEMPTS = 4;
+
+/** Starts the agents of sandboxes, and takes up those that an earlier worker left. */
+export class Agents implements AgentStarter {
+  readonly #services: AgentServices;
+
+  constructor(services: AgentServices) {
+    this.#services = services;
+  }
+
+  prepare(sandbox: Sandbox, request: PlaceSandboxRequest, signal: AbortSignal): PreparedAgent {
+    const fetching = this.#fetch(sandbox, request, signal);
+    // Whoever starts the agent learns of it; a create that fails before that does not care.
+    fetching.catch(() => undefined);
+    return {
+      start: async (vm, until) => this.#start(sandbox, request, await fetching, vm, until),
+    };
+  }
+
+  /** Goes on with the agent of a sandbox that was taken up; its credentials are fetched until they are there. */
+  async adopt(sandbox: Sandbox, vm: Microvm): Promise<SandboxAgent | undefined> {
+    const { agent } = sandbox.placement;
+    if (agent === undefined) return undefined;
+    const { placed, token } = agent;
+    if (placed.session !== undefined) {
+      const { session } = placed;
+      const adopted = await adoptSession(sandbox, { placed, session, token }, vm, this.#services);
+      this.#whenThere(sandbox, (signal) => adopted.refreshSecrets(signal));
+      return adopted;
+    }
+    const adopted = new OneShot({ sandbox, vm, placed, token, services: this.#services });
+    adopted.line.attach();
+    this.#whenThere(sandbox, async (signal) => {
+      adopted.access.take(await this.#services.api.agentSecrets(sandbox.id, signal));
+    });
+    return adopted;
+  }
+
+  async #fetch(
+    sandbox: Sandbox,
+    { agent }: PlaceSandboxRequest,
+    signal: AbortSignal,
+  ): Promise<Fetched> {
+    const { api } = this.#services;
+    const options = { attempts: FETCH_ATTEMPTS, signal, isTransient: mayPass };
+    const session = agent?.session;
+    const [secrets, earlier] = await Promise.all([
+      retry(() => api.agentSecrets(sandbox.id, signal), options),
+      session === undefined
+        ? undefined
+        : retry(() => earlierState(session, this.#services, signal), options),
+    ]);
+    return { secrets, earlier };
+  }
+
+  async #start(
+    sandbox: Sandbox,
+    request: PlaceSandboxRequest,
+    fetched: Fetched,
+    vm: Microvm,
+    signal: AbortSignal,
+  ): Promise<Session | OneShot> {
+    const { agent: placed } = request;
+    const token = sandbox.placement.agent?.token;
+    if (placed === undefined || token === undefined) throw new Error('no agent is to be started');
+    const { session } = placed;
+    if (session !== undefined) {
+      const start = { sandbox, request, placed, session, token, ...fetched };
+      return startSession(start, vm, this.#services, signal);
+    }
+    const oneShot = new OneShot({ sandbox, vm, placed, token, services: this.#services });
+    try {
+      oneShot.access.take(fetched.secrets);
+      const conversation = await oneShot.persisted?.fetch(signal);
+      const setup = setupOf(placed, request, fetched.secrets, {
+        conversation,
+        restoreFiles: false,
+      });
+      await oneShot.line.configure(setup, withDeadline(signal, this.#services.times.configureMs));
+      return oneShot;
+    } catch (error) {
+      await oneShot.dispose();
+      throw error;
+    }
+  }
+
+  /** Tries in the background for as long as the sandbox lives. */
+  #whenThere(sandbox: Sandbox, work: (signal: AbortSignal) => Promise<void>): void {
+    const { signal } = sandbox;
+    const options = { attempts: Number.POSITIVE_INFINITY, baseMs: 100, maxMs: 5_000, signal };
+    retry(() => work(signal), options).catch((error) => {
+      if (!signal.aborted) this.#services.onFault(error, `give ${sandbox.id} its credentials`);
+    });
+  }
+}

@@ -1,0 +1,72 @@
+import { AgentFrame } from '@svc/contract';
+import { isTooDeep } from '@svc/service-kit';
+import { Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { frameReader } from '../frame-forms.ts';
+
+/**
+ * A numbered message as far as it can be believed. A frame that is no agent's is undefined: it is left out.
+ * `bytes`: of its line.
+ */
+export type NumberedMessage =
+  | {
+      readonly type: 'frame';
+      readonly n: number;
+      readonly frame: AgentFrame | undefined;
+      readonly bytes: number;
+    }
+  | {
+      readonly type: 'state';
+      readonly n: number;
+      readonly conversation: string;
+      readonly files: boolean;
+    }
+  | { readonly type: 'exited'; readonly n: number; readonly exitCode: number };
+
+export type CheckedMessage =
+  | NumberedMessage
+  | { readonly type: 'configured' | 'pong' }
+  | { readonly type: 'attached' | 'received'; readonly c: number };
+
+const N = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
+const C = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
+
+const frameMessage = Compile(
+  Type.Object({ type: Type.Literal('frame'), n: N, frame: Type.Unknown() }),
+);
+const otherMessage = Compile(
+  Type.Union([
+    Type.Object({ type: Type.Enum(['configured', 'pong']) }),
+    Type.Object({ type: Type.Enum(['attached', 'received']), c: C }),
+    Type.Object({
+      type: Type.Literal('state'),
+      n: N,
+      conversation: Type.String(),
+      files: Type.Boolean(),
+    }),
+    Type.Object({
+      type: Type.Literal('exited'),
+      n: N,
+      exitCode: Type.Integer({ minimum: -255, maximum: 255 }),
+    }),
+  ]),
+);
+const readAgentFrame = frameReader<AgentFrame>(AgentFrame);
+
+/** What a line of the guest says; undefined for one that says nothing the protocol knows. */
+export function readGuestMessage(line: Buffer): CheckedMessage | undefined {
+  const text = line.toString('utf8');
+  if (isTooDeep(text)) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+  if (frameMessage.Check(value)) {
+    const frame = readAgentFrame(value.frame);
+    return { type: 'frame', n: value.n, frame, bytes: line.length };
+  }
+  return otherMessage.Check(value) ? (value as CheckedMessage) : undefined;
+}

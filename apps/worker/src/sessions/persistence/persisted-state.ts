@@ -1,0 +1,159 @@
+import { buffer } from 'node:stream/consumers';
+import { AGENT_LINK_LINE_BYTES, type Agent, ServiceError } from '@svc/contract';
+import type { Egress } from '@svc/egress';
+import { retry, type Secret, withDeadline } from '@svc/service-kit';
+import { Type } from 'typebox';
+import { Compile } from 'typebox/compile';
+import { type Clock, timestamp } from '../../clock.ts';
+import { Meter } from '../../files/meter.ts';
+
+export interface PersistedStateOptions {
+  readonly egress: Pick<Egress, 'request'>;
+  /** The customer's `persistence_url`. */
+  readonly url: string;
+  /** The customer's `Authorization` header as it stands now. */
+  readonly authorization: () => Secret | undefined;
+  readonly sessionId: string | undefined;
+  readonly vmId: string;
+  readonly agent: Agent;
+  readonly clock: Clock;
+  /** Called with what kept a state from being sent. */
+  readonly onFault: (error: unknown, what: string) => void;
+}
+
+const REQUEST_MS = 30_000;
+const ATTEMPTS = 6;
+const BACKOFF = { baseMs: 250, maxMs: 10_000 };
+/** The guest has to be given it in one line. */
+const MAX_BYTES = AGENT_LINK_LINE_BYTES / 2;
+
+const stored = Compile(Type.Object({ version: Type.Literal(1), state: Type.String() }));
+
+/** The endpoint does not take or give the state. */
+class PersistenceError extends Error {
+  override readonly name = 'PersistenceError';
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`the persistence endpoint answered ${status}`);
+    this.status = status;
+  }
+}
+
+/** An agent's state at the address that its customer named. Only the newest is sent; sending holds nobody up. */
+export class PersistedState {
+  readonly #options: PersistedStateOptions;
+  readonly #closed = new AbortController();
+  #newest: string | undefined;
+  #sending: Promise<void> | undefined;
+
+  constructor(options: PersistedStateOptions) {
+    this.#options = options;
+  }
+
+  /** What was saved last; undefined when there is nothing. @throws ServiceError `boot_failed` when it cannot be had */
+  async fetch(signal: AbortSignal): Promise<string | undefined> {
+    try {
+      return await retry(() => this.#get(signal), {
+        ...BACKOFF,
+        attempts: 3,
+        signal,
+        isTransient,
+      });
+    } catch (cause) {
+      signal.throwIfAborted();
+      // To begin anew would overwrite what is there.
+      throw new ServiceError('boot_failed', 'The state at persistence_url cannot be read.', {
+        cause,
+      });
+    }
+  }
+
+  /** Sends a state in the background, again and again within bounds; a newer one takes its place. */
+  save(state: string): void {
+    this.#newest = state;
+    this.#sending ??= this.#send().finally(() => {
+      this.#sending = undefined;
+    });
+  }
+
+  /** Settles when what was given to {@link save} has been sent or given up. Never rejects. */
+  async idle(): Promise<void> {
+    await this.#sending;
+  }
+
+  /** Gives up what is still to be sent. */
+  close(): void {
+    this.#closed.abort(new Error('the agent is gone'));
+  }
+
+  async #send(): Promise<void> {
+    const { signal } = this.#closed;
+    while (this.#newest !== undefined && !signal.aborted) {
+      try {
+        await retry(() => this.#put(signal), {
+          ...BACKOFF,
+          attempts: ATTEMPTS,
+          signal,
+          isTransient,
+        });
+      } catch (error) {
+        this.#newest = undefined;
+        if (!signal.aborted) this.#options.onFault(error, 'send a state to its persistence URL');
+      }
+    }
+  }
+
+  async #put(signal: AbortSignal): Promise<void> {
+    const { egress, url, sessionId, vmId, agent, clock } = this.#options;
+    const state = this.#newest;
+    const response = await egress.request(url, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json', ...this.#authorization() },
+      body: JSON.stringify({
+        version: 1,
+        session_id: sessionId ?? null,
+        vm_id: vmId,
+        agent,
+        saved_at: timestamp(clock.wall()),
+        state,
+      }),
+      signal: withDeadline(signal, REQUEST_MS),
+    });
+    await response.body.dump();
+    if (response.statusCode >= 300) throw new PersistenceError(response.statusCode);
+    if (this.#newest === state) this.#newest = undefined;
+  }
+
+  async #get(signal: AbortSignal): Promise<string | undefined> {
+    const { egress, url } = this.#options;
+    const response = await egress.request(url, {
+      method: 'GET',
+      headers: this.#authorization(),
+      signal: withDeadline(signal, REQUEST_MS),
+    });
+    if (response.statusCode !== 200) {
+      await response.body.dump();
+      if (response.statusCode === 404 || response.statusCode === 204) return undefined;
+      throw new PersistenceError(response.statusCode);
+    }
+    const meter = new Meter({ maxBytes: MAX_BYTES, onProgress: () => undefined });
+    response.body.on('error', (error) => meter.destroy(error)).pipe(meter);
+    const value: unknown = JSON.parse((await buffer(meter)).toString('utf8'));
+    if (!stored.Check(value)) throw new Error('what is there is no state of this service');
+    return value.state;
+  }
+
+  #authorization(): { authorization?: string } {
+    const value = this.#options.authorization();
+    return value === undefined ? {} : { authorization: value.reveal() };
+  }
+}
+
+function isTransient(error: unknown): boolean {
+  if (error instanceof PersistenceError) {
+    return error.status >= 500 || error.status === 408 || error.status === 429;
+  }
+  const refused = error instanceof Error && 'code' in error && error.code === 'egress_refused';
+  return !(refused || error instanceof SyntaxError || error instanceof ServiceError);
+}

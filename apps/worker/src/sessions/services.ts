@@ -1,0 +1,23 @@
+import type { Egress } from '@svc/egress';
+import type { Clock } from '../clock.ts';
+import type { LlmAccounts } from '../gateway/index.ts';
+import type { WorkerLogger } from '../logger.ts';
+import type { AgentLogs } from '../logs/agent-logs.ts';
+import type { SessionApi } from './session-api.ts';
+import type { SessionRegistry } from './session-registry.ts';
+import type { SessionTimes } from './times.ts';
+
+/** What all agents of a worker work with. */
+export interface AgentServices {
+  readonly api: SessionApi;
+  readonly accounts: LlmAccounts;
+  readonly egress: Pick<Egress, 'request'>;
+  readonly sessions: SessionRegistry;
+  readonly logs: AgentLogs;
+  readonly clock: Clock;
+  readonly logger: WorkerLogger;
+  readonly times: SessionTimes;
+  /** Where journals are kept. */
+  readonly directory: string;
+  readonly onFault: (error: unknown, what: string) => void;
+}

@@ -1,0 +1,63 @@
+import type { Readable } from 'node:stream';
+import { AgentSecrets, type CommitTurnRequest, SessionState } from '@svc/contract';
+import { answerOf, type ControlPlaneTransport } from '../registration/control-plane-transport.ts';
+
+const SHORT_MS = 10_000;
+/** Frames and conversation of a session. */
+const LONG_MS = 30_000;
+/** Working files. */
+const FILES_MS = 300_000;
+
+const secrets = answerOf<AgentSecrets>(AgentSecrets);
+const state = answerOf<SessionState>(SessionState);
+
+/** What the control plane keeps of agents and sessions. Each call has a deadline; none is retried here. */
+export class SessionApi {
+  readonly #transport: ControlPlaneTransport;
+
+  constructor(transport: ControlPlaneTransport) {
+    this.#transport = transport;
+  }
+
+  agentSecrets(vmId: string, signal: AbortSignal): Promise<AgentSecrets> {
+    const path = `/sandboxes/${encodeURIComponent(vmId)}/agent-secrets`;
+    return this.#transport.json({ method: 'GET', path, signal, deadlineMs: SHORT_MS }, secrets);
+  }
+
+  state(sessionId: string, signal: AbortSignal): Promise<SessionState> {
+    const path = `${below(sessionId)}/state`;
+    return this.#transport.json({ method: 'GET', path, signal, deadlineMs: LONG_MS }, state);
+  }
+
+  /** Fails with a `ControlPlaneError` `stale_generation` when the session was started anew since. */
+  commitTurn(sessionId: string, turn: CommitTurnRequest, signal: AbortSignal): Promise<void> {
+    const path = `${below(sessionId)}/turns`;
+    return this.#transport.done({
+      method: 'POST',
+      path,
+      json: turn,
+      signal,
+      deadlineMs: LONG_MS,
+    });
+  }
+
+  /** Like {@link commitTurn}, for files that a turn will name. */
+  putFiles(
+    sessionId: string,
+    files: { readonly id: string; readonly generation: number; readonly body: Readable },
+    signal: AbortSignal,
+  ): Promise<void> {
+    const path = `${below(sessionId)}/files/${files.id}?generation=${files.generation}`;
+    const { body } = files;
+    return this.#transport.done({ method: 'PUT', path, body, signal, deadlineMs: FILES_MS });
+  }
+
+  getFiles(sessionId: string, filesId: string, signal: AbortSignal): Promise<Readable> {
+    const path = `${below(sessionId)}/files/${encodeURIComponent(filesId)}`;
+    return this.#transport.bytes({ method: 'GET', path, signal, deadlineMs: FILES_MS });
+  }
+}
+
+function below(sessionId: string): string {
+  return `/sessions/${encodeURIComponent(sessionId)}`;
+}

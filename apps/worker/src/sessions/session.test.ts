@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Harness } from '../../test/harness.ts';
+import { ScriptedGuest } from '../../test/scripted-guest.ts';
+import { SessionSocket } from '../../test/session-socket.ts';
+import { until } from '../../test/until.ts';
+
+let guest: ScriptedGuest;
+let harness: Harness;
+
+beforeEach(async () => {
+  guest = await ScriptedGuest.listen();
+  harness = await Harness.start({ guest });
+});
+
+afterEach(async () => {
+  await harness[Symbol.asyncDispose]();
+  await guest[Symbol.asyncDispose]();
+});
+
+describe('a session', () => {
+  it('answers its create once its agent is configured, with everything but the key', async () => {
+    harness.controlPlane.sessions.secrets = {
+      llm: { api_key: 'sk-the-real-key' },
+      env: { GREETING: 'hello' },
+    };
+    const { vmId } = await harness.startSession();
+    expect(guest.setup).toEqual({
+      mode: 'session',
+      agent: 'deictic',
+      model: 'claude-test',
+      dialect: 'anthropic',
+      gateway: 'http://172.30.0.1:7200/anthropic',
+      wireVersion: 2,
+      env: { GREETING: 'hello' },
+      restoreFiles: false,
+    });
+    const { labels } = harness.host.vmOf(vmId);
+    expect(labels).toMatchObject({ agent: { token: guest.all('configure')[0]?.token } });
+    expect(JSON.stringify([guest.heard, labels])).not.toContain('sk-the-real-key');
+    expect(await harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
+      body: { state: 'running', agent_status: 'running' },
+    });
+  });
+
+  it('greets a client with ready, then passes a whole turn', async () => {
+    const { session } = await harness.startSession();
+    const client = await SessionSocket.open(harness, session);
+    expect(client.frames).toEqual([
+      {
+        type: 'ready',
+        agent: 'deictic',
+        model: 'claude-test',
+        resumed: false,
+        last_seq: 0,
+        ts: expect.any(String),
+      },
+    ]);
+    client.send({ type: 'task', prompt: 'dance', id: 't1', extra: 1 });
+    await client.next(({ type }) => type === 'task_completed');
+    expect(guest.all('client')).toEqual([
+      { type: 'client', c: 1, frame: { type: 'task', prompt: 'dance', id: 't1' } },
+    ]);
+    expect(client.types).toEqual(['ready', 'task_started', 'text_delta', 'task_completed']);
+    expect(client.seqs).toEqual([1, 2, 3]);
+    await guest.drained();
+    await until(() => expect(harness.controlPlane.sessions.frames).toHaveLength(3));
+  });
+});

@@ -1,0 +1,147 @@
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  type AgentSecrets,
+  type PlacedAgent,
+  type PlaceSandboxRequest,
+  RESTORE_ARCHIVE,
+  type SessionState,
+} from '@svc/contract';
+import type { Microvm } from '@svc/microvm';
+import { withDeadline, writeFileAtomic } from '@svc/service-kit';
+import type { Sandbox } from '../lifecycle/sandbox.ts';
+import { Journal } from './journal/journal.ts';
+import { filesIn, journalName } from './journal/places.ts';
+import { Outbox } from './line/outbox.ts';
+import type { AgentServices } from './services.ts';
+import { Session } from './session.ts';
+import { setupOf } from './setup.ts';
+
+type PlacedSession = NonNullable<PlacedAgent['session']>;
+
+export interface SessionStart {
+  readonly sandbox: Sandbox;
+  readonly request: PlaceSandboxRequest;
+  readonly placed: PlacedAgent;
+  readonly session: PlacedSession;
+  readonly token: string;
+  readonly secrets: AgentSecrets;
+  /** Where a resumed session goes on from. */
+  readonly earlier: SessionState | undefined;
+}
+
+/** Where a resumed session goes on from; undefined for a new one. @throws ControlPlaneError */
+export async function earlierState(
+  session: PlacedSession,
+  services: AgentServices,
+  signal: AbortSignal,
+): Promise<SessionState | undefined> {
+  if (!session.resumed) return undefined;
+  return services.api.state(session.chat_session_id, signal);
+}
+
+/** Starts a session in a VM; settles when its agent is ready. On failure nothing of it is left. */
+export async function startSession(
+  start: SessionStart,
+  vm: Microvm,
+  services: AgentServices,
+  signal: AbortSignal,
+): Promise<Session> {
+  const { earlier, placed, request, secrets } = start;
+  const session = await makeSession(start, vm, services);
+  try {
+    session.useSecrets(secrets);
+    if (earlier?.files_id !== undefined) {
+      await restoreFiles(start.session.chat_session_id, earlier.files_id, vm, services, signal);
+    }
+    const setup = setupOf(placed, request, secrets, {
+      conversation: earlier?.conversation,
+      restoreFiles: earlier?.files_id !== undefined,
+    });
+    await session.line.configure(setup, withDeadline(signal, services.times.configureMs));
+    services.sessions.add(session);
+    return session;
+  } catch (error) {
+    await session.dispose();
+    throw error;
+  }
+}
+
+/** Takes up a session whose VM an earlier worker left; its credentials come when the control plane answers. */
+export async function adoptSession(
+  sandbox: Sandbox,
+  { placed, session, token }: Pick<SessionStart, 'placed' | 'session' | 'token'>,
+  vm: Microvm,
+  services: AgentServices,
+): Promise<Session> {
+  const name = nameOf(session);
+  const directory = join(services.directory, name);
+  const unclaim = services.sessions.claim(name);
+  const journal = await Journal.open({ directory, clock: services.clock });
+  await noteOwner(directory, session, sandbox.id);
+  const outbox = await Outbox.open(filesIn(directory).outbox);
+  const options = { sandbox, vm, placed, session, token, journal, outbox, services, unclaim };
+  const adopted = new Session(options);
+  services.sessions.add(adopted);
+  adopted.line.attach();
+  return adopted;
+}
+
+async function makeSession(
+  { sandbox, session, placed, token, secrets, earlier }: SessionStart,
+  vm: Microvm,
+  services: AgentServices,
+): Promise<Session> {
+  const name = nameOf(session);
+  const directory = join(services.directory, name);
+  const unclaim = services.sessions.claim(name);
+  try {
+    await mkdir(services.directory, { recursive: true, mode: 0o700 });
+    const journal = await Journal.create(
+      { directory, clock: services.clock },
+      { frames: earlier?.frames ?? '', lastSeq: earlier?.last_seq ?? 0 },
+    );
+    await noteOwner(directory, session, sandbox.id);
+    const outbox = await Outbox.open(filesIn(directory).outbox);
+    const named = { ...placed, model: placed.model ?? secrets.llm.model };
+    return new Session({
+      sandbox,
+      vm,
+      placed: named as PlacedAgent,
+      session,
+      token,
+      journal,
+      outbox,
+      services,
+      unclaim,
+    });
+  } catch (error) {
+    unclaim();
+    throw error;
+  }
+}
+
+function nameOf({ chat_session_id: session_id, generation }: PlacedSession): string {
+  return journalName({ session_id, generation });
+}
+
+async function noteOwner(directory: string, session: PlacedSession, vmId: string): Promise<void> {
+  const { chat_session_id: session_id, generation } = session;
+  const text = JSON.stringify({ session_id, generation, vm_id: vmId });
+  await writeFileAtomic(filesIn(directory).owner, text, { durable: false });
+}
+
+async function restoreFiles(
+  sessionId: string,
+  filesId: string,
+  vm: Microvm,
+  { api }: AgentServices,
+  signal: AbortSignal,
+): Promise<void> {
+  const files = await api.getFiles(sessionId, filesId, signal);
+  try {
+    await vm.upload(RESTORE_ARCHIVE, files, signal);
+  } finally {
+    files.destroy();
+  }
+}

@@ -1,0 +1,121 @@
+import { once } from 'node:events';
+import { INTERNAL_PREFIX, SESSION_PROTOCOL } from '@svc/contract';
+import { SessionTokens } from '@svc/service-kit';
+import WebSocket from 'ws';
+import type { Harness } from './harness.ts';
+import { until } from './until.ts';
+
+export interface ReceivedFrame {
+  readonly type: string;
+  readonly seq?: number;
+  readonly ts: string;
+  readonly [field: string]: unknown;
+}
+
+export interface SocketOptions {
+  readonly afterSeq?: number;
+  /** Instead of a good hop token. */
+  readonly token?: string | null;
+}
+
+/** A client of a session at the worker, as a runtime host is one. */
+export class SessionSocket {
+  readonly ws: WebSocket;
+  readonly frames: ReceivedFrame[] = [];
+  readonly closed: Promise<{ code: number; reason: string }>;
+
+  private constructor(ws: WebSocket) {
+    this.ws = ws;
+    ws.on('message', (data: Buffer) => this.frames.push(JSON.parse(data.toString('utf8'))));
+    ws.on('error', () => undefined);
+    this.closed = once(ws, 'close').then(([code, reason]) => ({
+      code: Number(code),
+      reason: String(reason),
+    }));
+  }
+
+  /** Attaches, and waits for `ready`. */
+  static async open(
+    harness: Harness,
+    session: string,
+    options: SocketOptions = {},
+  ): Promise<SessionSocket> {
+    const socket = new SessionSocket(await dial(harness, session, options));
+    await socket.next((frame) => frame.type === 'ready');
+    return socket;
+  }
+
+  /** The status and code with which an upgrade is refused. */
+  static async refusal(
+    harness: Harness,
+    session: string,
+    options: SocketOptions & { readonly path?: string } = {},
+  ): Promise<{ status: number; code: string }> {
+    const ws = await dial(harness, session, options);
+    ws.on('error', () => undefined);
+    const [, response] = await once(ws, 'unexpected-response');
+    let text = '';
+    for await (const chunk of response) text += chunk;
+    ws.terminate();
+    return { status: response.statusCode, code: JSON.parse(text).code };
+  }
+
+  send(frame: unknown): void {
+    this.ws.send(JSON.stringify(frame));
+  }
+
+  /** Waits for the first frame that `is` picks. */
+  next(is: (frame: ReceivedFrame) => boolean): Promise<ReceivedFrame> {
+    return until(() => {
+      const found = this.frames.find(is);
+      if (found === undefined) {
+        throw new Error(`not among ${this.types.slice(-20).join(', ')}`);
+      }
+      return found;
+    });
+  }
+
+  get types(): string[] {
+    return this.frames.map(({ type }) => type);
+  }
+
+  /** Numbers of the kept frames, in the order they came. */
+  get seqs(): number[] {
+    return this.frames.map(({ seq }) => seq).filter((seq) => seq !== undefined);
+  }
+
+  async close(): Promise<void> {
+    this.ws.close();
+    await this.closed;
+  }
+}
+
+async function dial(
+  harness: Harness,
+  session: string,
+  { afterSeq, token, path }: SocketOptions & { readonly path?: string },
+): Promise<WebSocket> {
+  const hop = token === undefined ? await hopToken(harness, session) : token;
+  const url = new URL(path ?? `${INTERNAL_PREFIX}/sessions/${session}/ws`, harness.worker.url);
+  url.protocol = 'wss:';
+  if (afterSeq !== undefined) url.searchParams.set('after_seq', String(afterSeq));
+  return new WebSocket(url, SESSION_PROTOCOL, {
+    rejectUnauthorized: false,
+    headers: hop === null ? {} : { authorization: `Bearer ${hop}` },
+  });
+}
+
+/** A token such as a runtime host mints for the hop. */
+export function hopToken(
+  { secret }: Harness,
+  session: string,
+  audience: 'worker' | 'runtime' = 'worker',
+): Promise<string> {
+  return new SessionTokens(secret, audience).mint({
+    user_id: 'usr_a',
+    app_id: 'app',
+    set_id: 'default',
+    chat_session_id: session,
+    cua_enabled: false,
+  });
+}

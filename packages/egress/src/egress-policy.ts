@@ -1,0 +1,110 @@
+import { lookup } from 'node:dns/promises';
+import { isIP } from 'node:net';
+import { EgressError } from './egress-error.ts';
+import { isPublicAddress } from './public-addresses.ts';
+
+const LOOKUP_TIMEOUT_MS = 5_000;
+const HTTPS_PORT = 443;
+const LEAST_UNPRIVILEGED_PORT = 1024;
+
+/** A host, as URLs write it, that may be reached although it is not public; on every port when none is named. */
+export interface AllowedHost {
+  readonly host: string;
+  readonly port: number | undefined;
+}
+
+/** Resolves a name to addresses. */
+export type Resolve = (hostname: string) => Promise<readonly string[]>;
+
+/** Where requests on behalf of a customer may go. */
+export class EgressPolicy {
+  readonly #allowed: readonly AllowedHost[];
+  readonly #resolve: Resolve;
+
+  constructor(allowed: readonly AllowedHost[], resolve: Resolve = resolveAll) {
+    this.#allowed = allowed;
+    this.#resolve = resolve;
+  }
+
+  /**
+   * Why this URL may not be used, or undefined when it may: https, no credentials, port 443 or an
+   * unprivileged one, every address public. A connection made later checks its own address again.
+   */
+  async problemOf(text: string): Promise<string | undefined> {
+    const problem = this.formProblemOf(text);
+    if (problem !== undefined) return problem;
+    const { host, port } = targetOf(new URL(text));
+    if (this.#isException(host, port)) return undefined;
+    try {
+      await this.addressesOf(host, port);
+      return undefined;
+    } catch (error) {
+      if (error instanceof EgressError) return error.problem;
+      throw error;
+    }
+  }
+
+  /** What speaks against a URL before its name is resolved; undefined when nothing does. */
+  formProblemOf(text: string): string | undefined {
+    const url = URL.canParse(text) ? new URL(text) : undefined;
+    if (url === undefined || url.hostname === '') return 'is not a URL';
+    if (url.protocol !== 'https:') return 'must use https';
+    if (url.username !== '' || url.password !== '') return 'must not hold credentials';
+    const { host, port } = targetOf(url);
+    return this.#portProblem(host, port);
+  }
+
+  /**
+   * Where a connection to this host, a name or an address, may go.
+   *
+   * @throws EgressError when it does not resolve, or is no exception and one of its addresses is not public
+   */
+  async addressesOf(host: string, port: number): Promise<readonly string[]> {
+    const problem = this.#portProblem(host, port);
+    if (problem !== undefined) throw new EgressError(problem);
+    const addresses = isIP(host) === 0 ? await withDeadline(this.#resolve(host)) : [host];
+    if (addresses === undefined || addresses.length === 0) {
+      throw new EgressError('has a host that does not resolve', 'egress_unresolved');
+    }
+    if (!this.#isException(host, port) && !addresses.every(isPublicAddress)) {
+      throw new EgressError('has a host that is not public');
+    }
+    return addresses;
+  }
+
+  #portProblem(host: string, port: number): string | undefined {
+    const isFine = port === HTTPS_PORT || port >= LEAST_UNPRIVILEGED_PORT;
+    if (isFine || this.#isException(host, port)) return undefined;
+    return 'must use port 443 or one from 1024';
+  }
+
+  #isException(host: string, port: number): boolean {
+    return this.#allowed.some(
+      (allowed) => allowed.host === host && (allowed.port === undefined || allowed.port === port),
+    );
+  }
+}
+
+function targetOf(url: URL): { host: string; port: number } {
+  return {
+    host: url.hostname.replace(/^\[|\]$/g, '').toLowerCase(),
+    port: url.port === '' ? HTTPS_PORT : Number(url.port),
+  };
+}
+
+async function resolveAll(hostname: string): Promise<string[]> {
+  return (await lookup(hostname, { all: true })).map(({ address }) => address);
+}
+
+/** The system's resolver cannot be cancelled; its late answer is not waited for. */
+async function withDeadline(
+  resolving: Promise<readonly string[]>,
+): Promise<readonly string[] | undefined> {
+  const { promise, resolve } = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => resolve(undefined), LOOKUP_TIMEOUT_MS);
+  try {
+    return await Promise.race([resolving.catch(() => undefined), promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
