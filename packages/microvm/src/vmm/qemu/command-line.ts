@@ -6,6 +6,8 @@ import type { BootRequest, RestoreVmRequest, VmShape } from '../vmm.ts';
  * of it is private memory of the VM.
  */
 const TRANSLATION_CACHE_MIB = 32;
+/** A VM that is booted to be frozen does everything for the first time, and soon gives its memory back. */
+const BOOT_TRANSLATION_CACHE_MIB = 128;
 /** Bytes of console output that are kept; older ones are dropped. */
 const CONSOLE_BYTES = 65_536;
 
@@ -35,9 +37,11 @@ export function bootArguments(
     'quiet',
     // Without it a busy machine can leave the guest's clock calibration without a reference, for ever.
     `tsc_early_khz=${tscKhz}`,
+    // For programs of the guest that do better with other settings when it is emulated.
+    `svc.accelerator=${accelerator.kind}`,
   ];
   return [
-    ...machine(request, accelerator, memory),
+    ...machine(request, acceleratorWords(accelerator, BOOT_TRANSLATION_CACHE_MIB), memory),
     '-kernel',
     request.kernel,
     '-initrd',
@@ -56,12 +60,13 @@ export function restoreArguments(
   accelerator: Accelerator,
   memory: MemorySource,
 ): string[] {
-  return [...machine(request, accelerator, memory), '-S', '-incoming', 'defer'];
+  const words = acceleratorWords(accelerator, TRANSLATION_CACHE_MIB);
+  return [...machine(request, words, memory), '-S', '-incoming', 'defer'];
 }
 
 function machine(
   request: BootRequest | RestoreVmRequest,
-  accelerator: Accelerator,
+  accelerator: { readonly accel: string; readonly cpu: string },
   memory: MemorySource,
 ): string[] {
   const { confinement, rootfs, ...shape } = request;
@@ -70,7 +75,7 @@ function machine(
     ['-nodefaults', '-no-user-config', '-display', 'none'],
     ['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
     ['-M', 'microvm,memory-backend=memory'],
-    ['-accel', acceleratorWords(accelerator)],
+    ['-accel', accelerator.accel],
     ['-cpu', accelerator.cpu],
     ['-smp', String(shape.vcpu)],
     ['-m', `${shape.memoryMib}M`],
@@ -88,8 +93,8 @@ function machine(
   ].flat();
 }
 
-function acceleratorWords({ kind }: Accelerator): string {
-  return kind === 'kvm' ? 'kvm' : `tcg,tb-size=${TRANSLATION_CACHE_MIB}`;
+function acceleratorWords({ kind, cpu }: Accelerator, cacheMib: number) {
+  return { accel: kind === 'kvm' ? 'kvm' : `tcg,tb-size=${cacheMib}`, cpu };
 }
 
 function memoryWords({ memoryMib }: VmShape, { path, mapping }: MemorySource): string {
