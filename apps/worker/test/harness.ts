@@ -180,7 +180,10 @@ export class Harness implements AsyncDisposable {
 
   /** Trusts exactly the certificate that the worker registered, or none is checked before it did. */
   #dispatcher(): Agent {
-    const certificate = this.controlPlane.registrations[0]?.certificate;
+    const registered = this.controlPlane.registrations.findLast(
+      ({ url }) => url === this.worker.url,
+    );
+    const certificate = registered?.certificate;
     this.#agent ??= new Agent({
       connect: certificate === undefined ? { rejectUnauthorized: false } : { ca: certificate },
     });

@@ -7,7 +7,7 @@ import { until } from './until.ts';
 
 const SVC = fileURLToPath(new URL('../../../apps/cli/bin/svc.js', import.meta.url));
 /** Building the image takes the longest of it, where no run before has built it. */
-const READY_MS = 300_000;
+const READY_MS = 900_000;
 const COMMAND_MS = 180_000;
 
 /** What the service writes of itself into its data directory. */

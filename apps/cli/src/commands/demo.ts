@@ -30,7 +30,12 @@ removes it at the end. With --key-env it uses the service that runs here, if the
     )
     .action(async (options: Options) => {
       const { runDemo } = await import('../demo/run-demo.ts');
-      await runDemo(options);
-      endProcess(0);
+      try {
+        await runDemo(options);
+        endProcess(0);
+      } catch (error) {
+        endProcess(1);
+        throw error;
+      }
     });
 }

@@ -12,7 +12,7 @@ import { StopSignals } from '../service/stop-signals.ts';
 import { vendorKey } from './key.ts';
 import { startPrivateService } from './private-service.ts';
 import { REMEMBERED } from './prompts.ts';
-import { requestsWith, startScriptedModel } from './scripted-model.ts';
+import { isIn, startScriptedModel } from './scripted-model.ts';
 import { showSession } from './show-session.ts';
 
 export interface DemoOptions {
@@ -28,6 +28,8 @@ interface Stage {
   readonly client: SvcClient;
   readonly llm: CreateSessionRequest['llm'];
   readonly key: string;
+  /** Called once the session is on its second sandbox. */
+  readonly onResumed: () => void;
   /** What can be said at the end. */
   readonly closingNote: () => string;
 }
@@ -42,58 +44,65 @@ interface Setting extends DemoOptions {
 export async function runDemo(options: DemoOptions): Promise<void> {
   const progress = new Progress();
   await using cleanUp = new AsyncDisposableStack();
-  const stop = cleanUp.use(new StopSignals());
-  const { signal } = stop;
+  const { signal } = cleanUp.use(new StopSignals());
   const setting = { ...options, progress, signal, cleanUp };
-  const { client, llm, key, closingNote } = await (options.keyEnv === undefined
+  const { closingNote, ...stage } = await (options.keyEnv === undefined
     ? scripted(setting)
     : real(setting, options.keyEnv));
-  await showSession({ client, llm, key, agent: options.agent, progress, signal });
+  await showSession({ ...stage, agent: options.agent, progress, signal });
   progress.line(closingNote());
 }
 
 /** A service of the demo's own, whose only exception from the rule of public addresses is the demo's model. */
 async function scripted({ agent, progress, signal, cleanUp }: Setting): Promise<Stage> {
-  progress.line(
-    'The model of this demo is scripted: it says what is written down for it, whatever you',
-  );
-  progress.line(
-    'might ask. All else is real: the micro-VM, the agent in it, its tools, the session.',
-  );
-  progress.line('With a key of yours a real model answers: svc demo --key-env ANTHROPIC_API_KEY');
-  progress.line('');
+  for (const line of SCRIPTED) progress.line(line);
   const directory = await temporaryDirectory(progress, cleanUp);
   const { server, llm, settings } = await startScriptedModel(agent, directory);
   cleanUp.defer(() => server.close());
   const client = await startPrivateService({ directory, settings, progress, signal, cleanUp });
-  const closingNote = () => {
-    const last = server.requests.at(-1);
-    const remembers = last !== undefined && requestsWith(server, REMEMBERED) > 0;
-    return remembers
-      ? `The agent on the fresh sandbox had the conversation: it sent "…${REMEMBERED}…" to the model again.`
-      : 'The agent did not send the earlier conversation to the model.';
+  let before = 0;
+  return {
+    client,
+    llm,
+    key: 'a-placeholder-for-the-scripted-model',
+    onResumed: () => {
+      before = server.requests.length;
+    },
+    closingNote: () =>
+      isIn(server.requests.slice(before), REMEMBERED)
+        ? `The agent on the fresh sandbox had the conversation: it sent "… ${REMEMBERED} …" to the model again.`
+        : 'The agent on the fresh sandbox did not send the earlier conversation to the model.',
   };
-  return { client, llm, key: 'a-placeholder-for-the-scripted-model', closingNote };
 }
+
+const SCRIPTED: readonly string[] = [
+  'The model of this demo is scripted: it says what is written down for it, whatever you',
+  'might ask. All else is real: the micro-VM, the agent in it, its tools, the session.',
+  'With a key of yours a real model answers: svc demo --key-env ANTHROPIC_API_KEY',
+  '',
+];
 
 /** The service that runs here, or one of the demo's own; the model is the vendor's. */
 async function real(setting: Setting, variable: string): Promise<Stage> {
-  const { agent, model, progress, signal, cleanUp } = setting;
+  const { model, progress, signal, cleanUp } = setting;
   const { key, vendor } = vendorKey(variable, setting);
   progress.line(`The model is a real one of ${vendor}, paid with the key in ${variable}.`);
   progress.line('');
+  const stage = {
+    llm: { vendor, ...(model === undefined ? {} : { model }) },
+    key,
+    onResumed: () => undefined,
+    closingNote: () =>
+      'The last answer came from a sandbox that had not heard the first two prompts.',
+  };
   const running = await runningService(servicePlaces(loadConfig().dataDir).record);
-  const llm = { vendor, ...(model === undefined ? {} : { model }) };
-  const closingNote = () =>
-    `${agent} remembered what the earlier sandbox was told, if all went well.`;
   if (running?.state === 'ready') {
     progress.line(`It happens on the service at ${running.base_url}.`);
-    const client = cleanUp.use(await connect());
-    return { client, llm, key, closingNote };
+    return { client: cleanUp.use(await connect()), ...stage };
   }
   const directory = await temporaryDirectory(progress, cleanUp);
   const service = { directory, settings: {}, progress, signal, cleanUp };
-  return { client: await startPrivateService(service), llm, key, closingNote };
+  return { client: await startPrivateService(service), ...stage };
 }
 
 async function temporaryDirectory(

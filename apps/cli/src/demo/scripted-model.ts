@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Agent, LlmVendor } from '@svc/contract';
-import type { ModelServer } from '@svc/model-server';
+import type { ModelServer, RecordedRequest } from '@svc/model-server';
 import { demoScript } from './script.ts';
 
 const HOST = '127.0.0.1';
@@ -42,7 +42,7 @@ export async function startScriptedModel(agent: Agent, directory: string): Promi
   };
 }
 
-/** How many requests the model got that held `text`: what the agent remembers, it sends. */
-export function requestsWith(server: ModelServer, text: string): number {
-  return server.requests.filter(({ body }) => JSON.stringify(body ?? '').includes(text)).length;
+/** Whether a request to the model held `text`: what an agent remembers, it sends. */
+export function isIn(requests: readonly RecordedRequest[], text: string): boolean {
+  return requests.some(({ body }) => JSON.stringify(body ?? '').includes(text));
 }

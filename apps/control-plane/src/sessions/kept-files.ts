@@ -23,8 +23,14 @@ export interface KeptArchive {
 export class KeptFiles {
   readonly #store: Pick<Store, 'sessions' | 'sessionFiles'>;
 
-  constructor(store: Pick<Store, 'sessions' | 'sessionFiles'>) {
+  readonly #mostBytes: number;
+
+  constructor(
+    store: Pick<Store, 'sessions' | 'sessionFiles'>,
+    mostBytes: number = LIMITS.sessionFilesBytes,
+  ) {
     this.#store = store;
+    this.#mostBytes = mostBytes;
   }
 
   /**
@@ -79,7 +85,7 @@ export class KeptFiles {
     };
     for await (const chunk of body as AsyncIterable<Buffer>) {
       total += chunk.length;
-      if (total > LIMITS.sessionFilesBytes) throw new ServiceError('payload_too_large');
+      if (total > this.#mostBytes) throw new ServiceError('payload_too_large');
       waiting.push(chunk);
       waitingBytes += chunk.length;
       if (waitingBytes >= PIECE_BYTES) await write();

@@ -45,24 +45,24 @@ describe('a rotation', () => {
     await harness.startSession(key);
     const ended = await start();
     await harness.call('DELETE', `/v1/sessions/${ended.id}`, { key });
-    await rotate('extra', { B: 'b-2', C: 'c-2' });
+    await rotate('extra', { B: 'canary-2', C: 'c-2' });
     await expect.poll(() => worker.configUpdates).toHaveLength(2);
     const told = worker.configUpdates.map(({ vmId }) => vmId).sort();
     expect(told).toEqual(users.map(({ vmId }) => vmId).sort());
     expect(worker.configUpdates[0]?.keys).toEqual(['B', 'C']);
     expect(await secretsOf(users[0] ?? ended)).toEqual({
       llm: { api_key: 'key-1' },
-      env: { A: 'a-1', B: 'b-2', C: 'c-2' },
+      env: { A: 'a-1', B: 'canary-2', C: 'c-2' },
     });
-    expect([...harness.logLines, await harness.dump()].join()).not.toContain('b-2');
+    expect([...harness.logLines, await harness.dump()].join()).not.toContain('canary-2');
   });
 
   test('is told again until the worker hears it; its caller does not wait for that', async () => {
     const session = await start();
     worker.failures.set('config-update', 'internal_error');
     await rotate('llm', { LLM_API_KEY: 'key-2' });
-    await rotate('extra', { B: 'b-2' });
-    expect(await secretsOf(session)).toEqual({ llm: { api_key: 'key-2' }, env: { B: 'b-2' } });
+    await rotate('extra', { B: 'canary-2' });
+    expect(await secretsOf(session)).toEqual({ llm: { api_key: 'key-2' }, env: { B: 'canary-2' } });
     worker.failures.clear();
     await expect
       .poll(() => worker.configUpdates.flatMap(({ keys }) => keys).sort(), { timeout: 30_000 })
@@ -99,11 +99,11 @@ test('a deleted bundle keeps its last values in what runs, also when another one
   const session = await start();
   await rotate('llm', { LLM_API_KEY: 'key-2', A: 'a-2' });
   await harness.call('DELETE', `${SECRETS}/llm`, { key });
-  await rotate('extra', { B: 'b-2' });
+  await rotate('extra', { B: 'canary-2' });
   await harness.restart();
   expect(await secretsOf(session)).toEqual({
     llm: { api_key: 'key-2' },
-    env: { A: 'a-2', B: 'b-2' },
+    env: { A: 'a-2', B: 'canary-2' },
   });
   await harness.call('DELETE', `/v1/sessions/${session.id}`, { key });
   expect((await harness.sql.query('select 1 from agent_secrets')).rowCount).toBe(0);

@@ -129,6 +129,24 @@ describe('a client that does not read', () => {
     expect(await client.ended).toEqual({ code: 1013, reason: 'slow consumer' });
   });
 
+  test('what it is told about its own frames is closed with 1013 too', async () => {
+    const { client, worker } = await attach();
+    client.socket.pause();
+    let isOpen = true;
+    worker.socket.once('close', () => {
+      isOpen = false;
+    });
+    const refused = Buffer.from('x');
+    for (let sent = 0; isOpen && sent < 500_000; sent += 1) {
+      if (client.socket.bufferedAmount < 2 ** 20) client.socket.send(refused);
+      if (sent % 500 === 0) await turn();
+    }
+    await expect.poll(() => isOpen, { timeout: 20_000 }).toBe(false);
+    expect(worker.received).toEqual([]);
+    client.socket.resume();
+    expect(await client.ended).toEqual({ code: 1013, reason: 'slow consumer' });
+  });
+
   test('but goes on, however slowly, gets everything', async () => {
     const { client, worker } = await attach();
     const pieces = Array.from({ length: 300 }, (_, i) => `${i}:${'x'.repeat(64 * 1024)}`);

@@ -44,11 +44,7 @@ describe('a frame that is none', () => {
       `{"type":"tool_call","name":"x","arguments":{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}}`,
       'frame_invalid',
     ],
-    [
-      'one byte too large',
-      taskOf(MIB + 1),
-      'frame_too_large',
-    ],
+    ['one byte too large', taskOf(MIB + 1), 'frame_too_large'],
     ['several MiB', 'x'.repeat(7 * MIB), 'frame_too_large'],
   ])(
     'because it is %s is answered to its sender alone, and the connection lives',

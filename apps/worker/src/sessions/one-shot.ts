@@ -124,8 +124,8 @@ export class OneShot implements SandboxAgent {
         this.#onSaved();
       }
       if (message.type === 'exited') await this.#onExit(message.exitCode);
-      done(message.n);
     }
+    done(messages.at(-1)?.n ?? 0);
   }
 
   async #onExit(exitCode: number): Promise<void> {

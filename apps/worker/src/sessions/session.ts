@@ -196,7 +196,8 @@ export class Session implements SandboxAgent {
     const end = performance.now() + finishMs;
     await this.#turns.finish(finishMs);
     const { exited } = this.#options.vm;
-    await settledWithin(Promise.race([exited, this.keepLog()]), end - performance.now());
+    const left = Math.max(0, end - performance.now());
+    await settledWithin(Promise.race([exited, this.keepLog()]), left);
   }
 
   async #close(): Promise<void> {

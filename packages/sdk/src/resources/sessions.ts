@@ -9,11 +9,8 @@ import type {
   SessionAccess,
   SessionRecord,
 } from '@svc/contract';
-import {
-  type ConnectOptions,
-  type SessionAddress,
-  SessionConnection,
-} from '../sessions/connection.ts';
+import { SessionConnection } from '../sessions/connection.ts';
+import type { ConnectOptions, SessionAddress } from '../sessions/options.ts';
 import type { CallOptions, Transport } from '../transport/request.ts';
 import type { CreateOptions } from './sandboxes.ts';
 

@@ -2,8 +2,9 @@ import { afterEach, describe, expect, test } from 'vitest';
 import { SvcClient } from '../client.ts';
 import { json, scriptedFetch } from '../testing/scripted-fetch.ts';
 import { type Meeting, numbered, ready, scriptedSessions } from '../testing/scripted-sessions.ts';
-import { type ConnectOptions, SessionConnection } from './connection.ts';
+import { SessionConnection } from './connection.ts';
 import { type SessionFrame, seqOf } from './frames.ts';
+import type { ConnectOptions } from './options.ts';
 
 const cleanUp: (() => Promise<void>)[] = [];
 

@@ -1,48 +1,16 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ClientFrame, SessionAccess } from '@svc/contract';
+import type { ClientFrame } from '@svc/contract';
 import { SvcError } from '../errors.ts';
+import { delayMs, mostTries } from './backoff.ts';
 import { gaveUp, isOrderlyEnd, isWithoutUpstream, mayPass, sessionEnded } from './ends.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { frameOf, type SessionFrame } from './frames.ts';
+import type { ConnectionParts, ConnectOptions, SessionAddress } from './options.ts';
 import { Outbox } from './outbox.ts';
 import { Sequence } from './sequence.ts';
-import { type OpenSocket, openSocket, type SessionSocket, type SocketEnd } from './socket.ts';
-
-/** Where a session is, and what opens it: of the answer of `create` or `resume`. */
-export type SessionAddress = Pick<SessionAccess, 'chat_session_id' | 'jwt' | 'connect_url'>;
-
-export interface ConnectOptions {
-  /**
-   * Shows what came after this frame first, then goes on live. 0: the earliest that is kept. Default: only what comes
-   * from now on.
-   */
-  readonly afterSeq?: number | undefined;
-  /** Ends the connection when it fires; the loop over its frames then throws the signal's reason. */
-  readonly signal?: AbortSignal | undefined;
-  /** How often in a row it is tried to reach the session again. Default 10, which takes about a minute. */
-  readonly maxReconnects?: number | undefined;
-  /** Told when the connection stands, and when it is lost and tried again. */
-  readonly onStatus?: ((status: 'connected' | 'disconnected') => void) | undefined;
-}
-
-/** What a connection needs besides: replaced in tests. */
-export interface ConnectionParts {
-  readonly ca: string | Uint8Array | undefined;
-  /** Whether the session is over. May reject, which says nothing. */
-  readonly hasEnded: () => Promise<boolean>;
-  readonly open?: OpenSocket;
-  /** Longest first wait before another try, in milliseconds. */
-  readonly firstDelayMs?: number;
-}
-
-const MAX_RECONNECTS = 10;
-/** Before there was any connection, a failure is more likely a mistake than a moment's weakness. */
-const FIRST_TRIES = 3;
-const FIRST_DELAY_MS = 250;
-const LONGEST_DELAY_MS = 10_000;
-const LONGEST_ASKED_MS = 30_000;
+import { openSocket, type SessionSocket, type SocketEnd } from './socket.ts';
 
 /**
  * A live connection to a session: yields its frames, each numbered one once and in order, across as many WebSockets
@@ -146,7 +114,6 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
   }
 
   async #connectUntilOver(): Promise<SocketEnd> {
-    const most = this.#options.maxReconnects ?? MAX_RECONNECTS;
     for (let tries = 1; ; tries += 1) {
       const end = await this.#connectOnce();
       if (!(end instanceof SvcError) && isOrderlyEnd(end)) return end;
@@ -157,8 +124,10 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
         tries = 1;
         this.#options.onStatus?.('disconnected');
       }
-      if (tries > (this.#everReady ? most : Math.min(FIRST_TRIES, most))) throw gaveUp(tries, end);
-      await sleep(this.#delayMs(tries, end), undefined, { signal: this.#stop.signal });
+      if (tries > mostTries(this.#options.maxReconnects, this.#everReady)) throw gaveUp(tries, end);
+      await sleep(delayMs(tries, end, this.#parts.firstDelayMs), undefined, {
+        signal: this.#stop.signal,
+      });
     }
   }
 
@@ -229,13 +198,6 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
 
   async #hasEnded(): Promise<boolean> {
     return this.#parts.hasEnded().catch(() => false);
-  }
-
-  #delayMs(tries: number, end: SocketEnd | SvcError): number {
-    const { firstDelayMs = FIRST_DELAY_MS } = this.#parts;
-    const longest = Math.min(firstDelayMs * 2 ** (tries - 1), LONGEST_DELAY_MS);
-    const asked = end instanceof SvcError ? (end.retryAfterSeconds ?? 0) * 1000 : 0;
-    return Math.max(Math.min(asked, LONGEST_ASKED_MS), longest * (0.5 + Math.random() / 2));
   }
 }
 

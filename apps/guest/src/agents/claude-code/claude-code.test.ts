@@ -197,6 +197,24 @@ describe('Claude Code', { timeout: TURN_MS }, () => {
     expect(world.log()).toContain('starts anew');
   });
 
+  test('forgets at /clear, and after it remembers what came then', async () => {
+    script();
+    await session.runTask({ prompt: 'before it was cleared' }, NEVER);
+    const before = session.conversation();
+    expect(await session.runTask({ prompt: '/clear' }, NEVER)).toMatchObject({
+      status: 'completed',
+    });
+    await session.runTask({ prompt: 'since it was cleared' }, NEVER);
+    const conversation = session.conversation();
+    expect(conversation).not.toBe(before);
+    await session.close();
+    session = await open({ conversation });
+    await session.runTask({ prompt: 'resumed' }, NEVER);
+    const asked = JSON.stringify(server.requests.at(-1)?.body);
+    expect(asked).toContain('since it was cleared');
+    expect(asked).not.toContain('before it was cleared');
+  });
+
   test('has reached out to nothing but the gateway', async () => {
     script(
       { when: { tool: '' }, reply: { text: 'done' } },

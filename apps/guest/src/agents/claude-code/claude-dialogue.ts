@@ -16,6 +16,8 @@ export interface DialogueRequest {
   readonly binary: string;
   readonly args: readonly string[];
   readonly log: (text: string) => void;
+  /** Is told the session of each turn: a prompt can begin another, with `/clear`. */
+  readonly onSession: (session: string) => void;
   /** Settles when more frames may be made. */
   readonly drained: () => Promise<void>;
 }
@@ -25,11 +27,13 @@ export class ClaudeCodeDialogue implements Dialogue {
   readonly ready: Promise<void>;
   readonly #process: JsonLinesProcess;
   readonly #initialized = Promise.withResolvers<void>();
+  readonly #onSession: (session: string) => void;
   #turn: Turn | undefined;
   #requests = 0;
 
-  private constructor(process: JsonLinesProcess) {
+  private constructor(process: JsonLinesProcess, onSession: (session: string) => void) {
     this.#process = process;
+    this.#onSession = onSession;
     this.ready = this.#initialized.promise;
     this.#control('initialize');
   }
@@ -39,7 +43,7 @@ export class ClaudeCodeDialogue implements Dialogue {
     context: ProcessContext,
     request: DialogueRequest,
   ): Promise<ClaudeCodeDialogue> {
-    const { binary: command, args, log, drained } = request;
+    const { binary: command, args, log, onSession, drained } = request;
     let dialogue: ClaudeCodeDialogue | undefined;
     const process = await JsonLinesProcess.start(
       context,
@@ -52,7 +56,7 @@ export class ClaudeCodeDialogue implements Dialogue {
         onLog: log,
       },
     );
-    dialogue = new ClaudeCodeDialogue(process);
+    dialogue = new ClaudeCodeDialogue(process, onSession);
     return dialogue;
   }
 
@@ -89,6 +93,8 @@ export class ClaudeCodeDialogue implements Dialogue {
 
   /** Takes what the process says. */
   hear(message: JsonObject): void {
+    const session = stringAt(message, 'session_id');
+    if (message.subtype === 'init' && session !== undefined) this.#onSession(session);
     if (message.type === 'control_response') this.#hearResponse(message);
     else if (message.type === 'control_request') this.#refuse(message);
     else if (message.type === 'result') this.#endTurn(endOf(message));

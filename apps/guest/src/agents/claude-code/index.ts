@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
+import type { VendorCli } from '../vendor-cli/dialogue.ts';
 import { cliEnvironment } from '../vendor-cli/environment.ts';
-import { DEADLINES, type Deadlines, type VendorCli, VendorSession } from '../vendor-cli/index.ts';
+import { DEADLINES, type Deadlines, VendorSession } from '../vendor-cli/vendor-session.ts';
 import { ClaudeCodeDialogue } from './claude-dialogue.ts';
 import {
   CLAUDE_CODE_OPTIONS,
@@ -35,7 +36,7 @@ class ClaudeCode implements VendorCli {
   readonly #context: AgentContext;
   readonly #configDirectory: string;
   readonly #options: ClaudeCodeOptions;
-  readonly #session: string;
+  #session: string;
 
   private constructor(
     context: AgentContext,
@@ -76,6 +77,9 @@ class ClaudeCode implements VendorCli {
       {
         binary: this.#options.binary,
         args: claudeCodeArgs(setup.model, { id: this.#session, exists }),
+        onSession: (session) => {
+          this.#session = session;
+        },
         log: (text) => this.#context.log(text),
         drained: () => this.#context.drained(),
       },

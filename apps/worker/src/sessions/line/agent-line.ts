@@ -182,15 +182,14 @@ export class AgentLine {
       }
       await outbox?.compact();
       if (numbered.length > 0) await this.#options.onMessages(numbered, this.#done);
-      if (messages.some((message) => 'n' in message)) {
-        conversation.send({ type: 'ack', n: this.#lastN });
-      }
     }
   }
 
   readonly #done = (n: number): void => {
-    this.#lastN = Math.max(this.#lastN, n);
+    if (n <= this.#lastN) return;
+    this.#lastN = n;
     this.#progress = true;
+    this.#conversation?.send({ type: 'ack', n });
   };
 
   #pending(): WorkerMessage[] {

@@ -106,7 +106,7 @@ export class TurnSaver {
     const gone = vm.exited.then(() => undefined);
     await settledWithin(Promise.race([gone, this.#save()]), Math.min(services.times.saveMs, ms));
     if (!commits.isDirty || this.#stale) return;
-    await settledWithin(commits.commit(undefined, closed), end - performance.now());
+    await settledWithin(commits.commit(undefined, closed), Math.max(0, end - performance.now()));
   }
 
   /** Settles when what the guest answered is committed. */

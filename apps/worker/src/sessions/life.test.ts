@@ -1,0 +1,108 @@
+import { MicrovmError } from '@svc/microvm';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { Harness } from '../../test/harness.ts';
+import { ScriptedGuest } from '../../test/scripted-guest.ts';
+import { SessionSocket } from '../../test/session-socket.ts';
+import { until } from '../../test/until.ts';
+
+let guest: ScriptedGuest;
+let harness: Harness;
+
+beforeEach(async () => {
+  guest = await ScriptedGuest.listen();
+  harness = await Harness.start({ guest });
+});
+
+afterEach(async () => {
+  await harness[Symbol.asyncDispose]();
+  await guest[Symbol.asyncDispose]();
+});
+
+describe('cancel', () => {
+  it('reaches every client, is kept, and says whether anybody heard it', async () => {
+    const { session, vmId } = await harness.startSession();
+    expect(await harness.json('POST', `/sandboxes/${vmId}/cancel`)).toMatchObject({
+      body: { cancelled: false },
+    });
+    const client = await SessionSocket.open(harness, session, { afterSeq: 0 });
+    expect(
+      await harness.json('POST', `/sandboxes/${vmId}/cancel`, { reason: 'admin_action' }),
+    ).toMatchObject({ body: { cancelled: true, reason: 'admin_action' } });
+    await client.next(({ seq }) => seq === 2);
+    expect(client.frames.slice(1)).toEqual([
+      { type: 'system', event: 'cancel', reason: 'user_request', seq: 1, ts: expect.any(String) },
+      { type: 'system', event: 'cancel', reason: 'admin_action', seq: 2, ts: expect.any(String) },
+    ]);
+    expect(harness.host.live).toHaveLength(1);
+  });
+});
+
+describe('a rotation', () => {
+  it('takes new values into use, and tells clients which keys', async () => {
+    const { session, vmId } = await harness.startSession();
+    const client = await SessionSocket.open(harness, session);
+    harness.controlPlane.sessions.secrets = {
+      llm: { api_key: 'sk-the-new-key' },
+      env: { GREETING: 'good day', LLM_API_KEY: 'never' },
+    };
+    const keys = ['GREETING', 'LLM_API_KEY'];
+    const answer = await harness.call('POST', `/sandboxes/${vmId}/config-update`, {
+      json: { keys },
+    });
+    expect(answer.statusCode).toBe(204);
+    expect(await client.next(({ event }) => event === 'config_update')).toMatchObject({
+      keys,
+      seq: 1,
+    });
+    expect(guest.all('env').at(-1)).toEqual({ type: 'env', env: { GREETING: 'good day' } });
+    expect(JSON.stringify([guest.heard, client.frames])).not.toContain('sk-the');
+  });
+
+  it('reaches a guest whose line is down as soon as it is up', async () => {
+    const { vmId } = await harness.startSession();
+    guest.open = false;
+    guest.cut();
+    await harness.call('POST', `/sandboxes/${vmId}/config-update`, {
+      json: { keys: ['GREETING'] },
+    });
+    expect(guest.all('env')).toEqual([]);
+    guest.open = true;
+    await until(() => expect(guest.all('env').length).toBeGreaterThan(0));
+  });
+
+  it('fails when the values cannot be had, and is refused for what is not there', async () => {
+    const { vmId } = await harness.startSession();
+    harness.controlPlane.broken = true;
+    const json = { keys: ['GREETING'] };
+    const failed = await harness.json('POST', `/sandboxes/${vmId}/config-update`, json);
+    expect(failed.status).toBe(500);
+    harness.controlPlane.broken = false;
+    expect(await harness.json('POST', '/sandboxes/vm_none/config-update', json)).toMatchObject({
+      status: 404,
+    });
+    await harness.json('DELETE', `/sandboxes/${vmId}`);
+    expect(await harness.json('POST', `/sandboxes/${vmId}/config-update`, json)).toMatchObject({
+      status: 409,
+    });
+  });
+});
+
+describe('a paused session', () => {
+  it('runs again when a client attaches, and not before', async () => {
+    const { session, vmId } = await harness.startSession();
+    await harness.json('POST', `/sandboxes/${vmId}/pause`);
+    const client = await SessionSocket.open(harness, session);
+    expect(harness.host.vmOf(vmId)).toMatchObject({ paused: false, resumes: 1 });
+    client.send({ type: 'task', prompt: 'x' });
+    await client.next(({ type }) => type === 'task_completed');
+  });
+
+  it('answers 502 when it does not wake', async () => {
+    const { session, vmId } = await harness.startSession();
+    await harness.json('POST', `/sandboxes/${vmId}/pause`);
+    const vm = harness.host.vmOf(vmId);
+    vm.faults.resume = new MicrovmError('resume_failed', 'no');
+    expect((await SessionSocket.refusal(harness, session)).status).toBeGreaterThanOrEqual(500);
+    vm.faults.resume = undefined;
+  });
+});
