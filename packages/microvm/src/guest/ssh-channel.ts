@@ -121,18 +121,19 @@ async function connectOnce(
     reject(error);
   });
   client.once('close', () => reject(new Error('the guest closed the connection')));
-  client.connect({
-    host,
-    port,
-    username: 'root',
-    readyTimeout: Math.max(1, readyTimeout),
-    // Asking without a key first would cost a round trip.
-    authHandler: ['publickey'],
-    privateKey,
-    algorithms: { serverHostKey: ['ssh-ed25519'], kex: ['curve25519-sha256'] },
-    hostVerifier: (key: Buffer) => key.equals(hostKey),
-  });
   try {
+    // It throws at once when a key cannot be read.
+    client.connect({
+      host,
+      port,
+      username: 'root',
+      readyTimeout: Math.max(1, readyTimeout),
+      // Asking without a key first would cost a round trip.
+      authHandler: ['publickey'],
+      privateKey,
+      algorithms: { serverHostKey: ['ssh-ed25519'], kex: ['curve25519-sha256'] },
+      hostVerifier: (key: Buffer) => key.equals(hostKey),
+    });
     return await promise;
   } finally {
     closing.removeEventListener('abort', abort);
