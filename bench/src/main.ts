@@ -10,6 +10,7 @@ import { writeResults } from './report/results-file.ts';
 import { resultTable } from './report/table.ts';
 import { ROWS } from './rows/index.ts';
 import { BenchService } from './service/bench-service.ts';
+import { startBenchModels } from './sessions/bench-models.ts';
 
 /** Share of the cores that may be at work before a bench. */
 const BUSY_SHARE = 0.5;
@@ -29,6 +30,7 @@ if (machine.load > BUSY_SHARE * machine.cores) {
   );
 }
 const scratch = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+const models = await startBenchModels(scratch);
 const results: RowResult[] = [];
 try {
   for (const [pool, rows] of byPool(ROWS)) {
@@ -40,6 +42,7 @@ try {
     throw error;
   }
 }
+await models.server.close();
 await rm(scratch, { recursive: true, force: true });
 if (stop.signal.aborted) {
   console.error('interrupted');
@@ -59,7 +62,7 @@ function byPool(all: readonly Row[]): Map<number, Row[]> {
 async function runRows(pool: number, rows: readonly Row[]): Promise<RowResult[]> {
   const directory = await mkdtemp(join(scratch, `pool-${pool}-`));
   console.log(`starting a service with a pool of ${pool} …`);
-  const service = await BenchService.start(join(directory, 'data'), pool, stop.signal);
+  const service = await BenchService.start(join(directory, 'data'), pool, models, stop.signal);
   let bare: Promise<BareMachine> | undefined;
   const bareMachine = () => {
     bare ??= snapshotOf(service).then((snapshot) => BareMachine.open(snapshot, directory));
@@ -69,7 +72,14 @@ async function runRows(pool: number, rows: readonly Row[]): Promise<RowResult[]>
   try {
     for (const row of rows) {
       const progress = (text: string) => showProgress(row.name, text);
-      const found = await row.run({ service, runs, scratch: directory, bareMachine, progress });
+      const found = await row.run({
+        service,
+        models,
+        runs,
+        scratch: directory,
+        bareMachine,
+        progress,
+      });
       console.log(`\n${resultTable(found)}`);
       done.push(...found);
     }

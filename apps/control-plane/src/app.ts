@@ -8,6 +8,7 @@ import { internalRoutes } from './routes/internal/index.ts';
 import { operationRoutes } from './routes/operations/index.ts';
 import { sandboxRoutes } from './routes/sandboxes/index.ts';
 import { secretRoutes } from './routes/secrets/index.ts';
+import { sessionRoutes } from './routes/sessions/index.ts';
 import { tenantKeyRoutes } from './routes/tenant-keys/index.ts';
 import { tenantRoutes } from './routes/tenants/index.ts';
 import type { Route, Services } from './services.ts';
@@ -30,6 +31,7 @@ export const publicRoutes: readonly Route[] = [
   ...catalogueRoutes,
   ...auditRoutes,
   ...sandboxRoutes,
+  ...sessionRoutes,
   ...operationRoutes,
 ];
 

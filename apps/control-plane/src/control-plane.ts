@@ -28,6 +28,8 @@ export interface ControlPlaneOptions {
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   /** The ledger's database; by default what the configuration says. Closed together with the rest. */
   readonly database?: Database;
+  /** Public URL of the runtime host; by default what the configuration says. Asked for at each session. */
+  readonly runtimeUrl?: () => string;
   /** Closes the control plane when it aborts. */
   readonly signal?: AbortSignal;
 }
@@ -57,7 +59,16 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     resources.defer(() => mailer.close());
     const registry = createMetrics();
     registerLedgerMetrics(store, registry, WORKER_TIMES.unreachableMs);
-    const services = await createServices({ ...options, store, connections, mailer, registry });
+    const runtimeUrl = options.runtimeUrl ?? (() => runtimeUrlOf(config));
+    const services = await createServices({
+      ...options,
+      store,
+      connections,
+      mailer,
+      registry,
+      runtimeUrl,
+    });
+    resources.defer(() => services.configUpdates.close());
     const gate = new Gate();
     let closeServer = async (): Promise<void> => undefined;
     const app = await createApp(
@@ -106,6 +117,10 @@ function handleOf(
   const [address] = app.addresses();
   const port = typeof address === 'object' ? address.port : config.listen.port;
   return { url: publicUrl(undefined, 'https', config, port), refuse: () => gate.shut(), close };
+}
+
+function runtimeUrlOf(config: Config): string {
+  return publicUrl(config.runtimeUrl, 'wss', config, config.runtimeListen.port);
 }
 
 /** A browser that was told so of `localhost` would refuse plain HTTP from every other program there. */

@@ -12,6 +12,13 @@ import type { SandboxLister } from './sandboxes/list.ts';
 import type { SandboxReader } from './sandboxes/read.ts';
 import type { SandboxUse } from './sandboxes/use.ts';
 import type { SecretBundles } from './secrets/secret-bundles.ts';
+import type { ConfigUpdates } from './sessions/config-updates.ts';
+import type { SessionCreator } from './sessions/create.ts';
+import type { KeptFiles } from './sessions/kept-files.ts';
+import type { KeptState } from './sessions/kept-state.ts';
+import type { SessionReader } from './sessions/read.ts';
+import type { SessionResumer } from './sessions/resume.ts';
+import type { SessionStopper } from './sessions/stop.ts';
 import type { Tenants } from './tenants/tenants.ts';
 
 /** Everything that routes call. */
@@ -30,6 +37,14 @@ export interface Services {
   readonly lister: SandboxLister;
   readonly deleter: SandboxDeleter;
   readonly use: SandboxUse;
+  readonly sessionCreator: SessionCreator;
+  readonly sessionResumer: SessionResumer;
+  readonly sessionReader: SessionReader;
+  readonly sessionStopper: SessionStopper;
+  /** What workers keep of sessions. */
+  readonly keptState: KeptState;
+  readonly keptFiles: KeptFiles;
+  readonly configUpdates: ConfigUpdates;
   readonly reconciler: Reconciler;
   /** Largest upload in bytes. */
   readonly uploadBytes: number;

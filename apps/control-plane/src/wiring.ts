@@ -8,9 +8,12 @@ import {
   createTokenVerifier,
   type Registry,
   type Secret,
+  SessionTokens,
 } from '@svc/service-kit';
 import type { Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
+import { AgentVault } from './agents/agent-vault.ts';
+import { defaultModelsOf } from './agents/models.ts';
 import { AuditTrail } from './audit/audit-trail.ts';
 import { AccountTokens } from './auth/account-tokens.ts';
 import { createAuthenticators } from './auth/authenticators.ts';
@@ -29,6 +32,14 @@ import { SandboxUse } from './sandboxes/use.ts';
 import { openMasterKeys } from './secrets/open-master-keys.ts';
 import { SecretBundles } from './secrets/secret-bundles.ts';
 import type { Services } from './services.ts';
+import { SessionAccessDesk } from './sessions/access.ts';
+import { ConfigUpdates } from './sessions/config-updates.ts';
+import { SessionCreator } from './sessions/create.ts';
+import { KeptFiles } from './sessions/kept-files.ts';
+import { KeptState } from './sessions/kept-state.ts';
+import { SessionReader } from './sessions/read.ts';
+import { SessionResumer } from './sessions/resume.ts';
+import { SessionStopper } from './sessions/stop.ts';
 import { createOutboxMailer, createSmtpMailer, type Mailer, splitMail } from './tenants/mail.ts';
 import { OneTimeCodes } from './tenants/one-time-codes.ts';
 import { Tenants } from './tenants/tenants.ts';
@@ -45,6 +56,8 @@ export interface Parts {
   readonly connections: WorkerConnections;
   readonly mailer: Mailer;
   readonly registry: Registry;
+  /** Public URL of the runtime host. */
+  readonly runtimeUrl: () => string;
 }
 
 /** Puts the services together. */
@@ -66,24 +79,47 @@ export async function createServices(parts: Parts): Promise<Services> {
   });
   const keyring = await openMasterKeys(config, store.masterKeys);
   const egress = new EgressPolicy(config.egressAllowHosts);
+  const models = defaultModelsOf(config);
+  const catalogue = new Catalogue(await readCatalogue(), audit);
+  const secretBundles = new SecretBundles({ store, keyring, egress, audit });
+  const vault = new AgentVault({ store, keyring, bundles: secretBundles });
+  const starter = new SandboxStarter(store, fleet, vault);
+  const deleter = new SandboxDeleter(store, fleet);
+  const stopper = new SessionStopper(store, deleter);
+  const sessions = {
+    store,
+    starter,
+    secretBundles,
+    catalogue,
+    addresses: egress,
+    models,
+    access: new SessionAccessDesk(new SessionTokens(clusterSecret, 'runtime'), parts.runtimeUrl),
+  };
   return {
     auth: createAuthenticators(store, tokens),
     workerAuth: createWorkerAuthenticator(createTokenVerifier(clusterSecret, CONTROL_PLANE_NAME)),
     tenants: new Tenants({ tenants: store.tenants, codes, tokens, keys: apiKeys, audit }),
     apiKeys,
     audit,
-    catalogue: new Catalogue(await readCatalogue(), audit),
+    catalogue,
     templateRate: limitRate(store.requestBudgets, {
       name: 'templates',
       most: config.limits.templatesPerMinute,
       windowSeconds: 60,
     }),
-    secretBundles: new SecretBundles({ store, keyring, egress, audit }),
-    creator: new SandboxCreator(store, new SandboxStarter(store, fleet), egress),
+    secretBundles,
+    creator: new SandboxCreator(store, starter, { addresses: egress, models }),
     reader: new SandboxReader(store),
     lister: new SandboxLister(store, fleet),
-    deleter: new SandboxDeleter(store, fleet),
+    deleter,
     use: new SandboxUse(store, fleet),
+    sessionCreator: new SessionCreator(sessions),
+    sessionResumer: new SessionResumer(sessions, stopper, audit),
+    sessionReader: new SessionReader(store),
+    sessionStopper: stopper,
+    keptState: new KeptState(store, vault),
+    keptFiles: new KeptFiles(store),
+    configUpdates: new ConfigUpdates({ store, vault, fleet, logger }),
     reconciler: new Reconciler(store, logger),
     uploadBytes: config.limits.uploadBytes,
     ready: () => store.ping(),

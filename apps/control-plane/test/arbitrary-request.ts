@@ -7,6 +7,7 @@ const TEXT = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 80 }),
   fc.constantFrom('', '\0', '\ud800', '/', '..', '__proto__', 'constructor', '9'.repeat(40)),
   fc.constantFrom('x'.repeat(300), 'ada@example.com', '123456', 'https://[::1]/', '-1', '1e999'),
+  fc.constantFrom('llm', 'default', 'deictic'),
 );
 
 /** Values of any kind, as JSON has them. */

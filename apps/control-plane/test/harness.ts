@@ -101,10 +101,10 @@ export class Harness implements AsyncDisposable {
     return worker;
   }
 
-  /** Forgets every worker and sandbox. */
+  /** Forgets every worker, sandbox and session. */
   async reset(): Promise<void> {
     await Promise.all(this.workers.splice(0).map((worker) => worker.stop()));
-    await this.sql.query('truncate sandboxes, workers cascade');
+    await this.sql.query('truncate sessions, sandboxes, workers cascade');
     await this.sql.query('update tenants set active_sandboxes = 0');
   }
 
@@ -181,6 +181,28 @@ export class Harness implements AsyncDisposable {
     return parts.join('\n');
   }
 
+  /** A secret bundle of the tenant of this key. */
+  async addBundle(key: string, name: string, values: Record<string, string>): Promise<void> {
+    const answer = await this.call('POST', '/v1/tenants/me/secrets', {
+      key,
+      json: { name, values },
+    });
+    expect(answer.status, answer.text).toBe(201);
+  }
+
+  /** Starts a session and answers it as it is read back. */
+  async startSession(key: string, json: object = {}): Promise<StartedSession> {
+    const answer = await this.call('POST', '/v1/sessions', { key, json: sessionRequest(json) });
+    expect(answer.status, answer.text).toBe(201);
+    const id = String(answer.body.chat_session_id);
+    return { id, vmId: String((await this.session(key, id)).vm_id), access: answer.body };
+  }
+
+  /** The record of a session. */
+  async session(key: string, id: string): Promise<Record<string, unknown>> {
+    return (await this.call('GET', `/v1/sessions/${id}`, { key })).body;
+  }
+
   async create(key: string, json: object = {}): Promise<string> {
     const answer = await this.call('POST', '/v1/sandboxes', {
       key,
@@ -189,6 +211,26 @@ export class Harness implements AsyncDisposable {
     expect(answer.status, answer.text).toBe(201);
     return String(answer.body.vm_id);
   }
+}
+
+/** A session, and its sandbox. */
+export interface StartedSession {
+  readonly id: string;
+  readonly vmId: string;
+  readonly access: Record<string, unknown>;
+}
+
+/** The body of a request for a session that is fine when the tenant has a bundle `llm`. */
+export function sessionRequest(changes: object = {}): Record<string, unknown> {
+  return {
+    agent: { kind: 'deictic' },
+    app: { id: 'my-app' },
+    template: 'standard',
+    llm: { vendor: 'anthropic' },
+    secrets: ['llm'],
+    user_id: 'ada',
+    ...changes,
+  };
 }
 
 async function startPlane(

@@ -34,7 +34,9 @@ export class WorkerDouble implements AsyncDisposable {
   beforeCreated: (request: PlaceSandboxRequest, gone: AbortSignal) => Promise<void> = async () =>
     undefined;
   /** Runs before a destruction is answered. */
-  beforeDestroyed: () => Promise<void> = async () => undefined;
+  beforeDestroyed: (vmId: string) => Promise<void> = async () => undefined;
+  /** Keys of each update of secrets, by sandbox. */
+  readonly configUpdates: { readonly vmId: string; readonly keys: readonly string[] }[] = [];
   /** Commands that hang. */
   busy = 0;
   readonly aborted: string[] = [];
@@ -137,11 +139,25 @@ export class WorkerDouble implements AsyncDisposable {
     }));
   }
 
-  async #post(controlPlane: string, path: string, body: unknown): Promise<Response> {
+  /** Calls the control plane as this worker does. */
+  async ask(
+    controlPlane: string,
+    method: string,
+    path: string,
+    request: Pick<RequestInit, 'body' | 'headers' | 'signal'> = {},
+  ): Promise<Response> {
     const token = await createTokenMinter(this.#secret, this.id)(CONTROL_PLANE_NAME);
     return fetch(`${controlPlane}${INTERNAL_PREFIX}${path}`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      method,
+      ...request,
+      headers: { authorization: `Bearer ${token}`, ...request.headers },
+      ...(request.body instanceof ReadableStream ? { duplex: 'half' } : {}),
+    });
+  }
+
+  #post(controlPlane: string, path: string, body: unknown): Promise<Response> {
+    return this.ask(controlPlane, 'POST', path, {
+      headers: { 'content-type': 'application/json' },
       body: JSON.stringify(body),
     });
   }
@@ -181,7 +197,7 @@ export class WorkerDouble implements AsyncDisposable {
     });
     app.delete<{ Params: Id }>(`${base}/:id`, async ({ params }) => {
       this.#fail('destroy');
-      await this.beforeDestroyed();
+      await this.beforeDestroyed(params.id);
       return this.end(params.id);
     });
     app.post<{ Params: Id; Body: ExecRequest }>(`${base}/:id/exec`, async (request, reply) => {
@@ -231,6 +247,15 @@ export class WorkerDouble implements AsyncDisposable {
     app.post<{ Params: Id; Body: { reason: string } }>(
       `${base}/:id/cancel`,
       async ({ params, body }) => ({ vm_id: params.id, cancelled: false, reason: body.reason }),
+    );
+    app.post<{ Params: Id; Body: { keys: string[] } }>(
+      `${base}/:id/config-update`,
+      async ({ params, body }, reply) => {
+        this.#fail('config-update');
+        this.#running(params.id);
+        this.configUpdates.push({ vmId: params.id, keys: body.keys });
+        return reply.code(204).send();
+      },
     );
     app.get<{ Params: Id }>(`${base}/:id/logs`, async ({ params }) => {
       this.#running(params.id);

@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { freshenMathRandom } from './fresh-randomness.ts';
+import { freshenRandomness } from './fresh-randomness.ts';
 
 const own = Math.random;
 afterEach(() => {
@@ -7,7 +7,7 @@ afterEach(() => {
 });
 
 test('numbers are from 0 up to 1, spread evenly, and never twice the same', () => {
-  freshenMathRandom();
+  freshenRandomness();
   const drawn = Array.from({ length: 10_000 }, () => Math.random());
   expect(drawn.every((number) => number >= 0 && number < 1)).toBe(true);
   expect(new Set(drawn).size).toBe(drawn.length);

@@ -13,7 +13,7 @@ import { Capacity, type CapacityLimits } from './capacity/capacity.ts';
 import { restoreConcurrency } from './capacity/machine-limits.ts';
 import { systemClock } from './clock.ts';
 import { ExecSlots } from './exec/slots.ts';
-import { LlmGateway } from './gateway/index.ts';
+import { LlmGateway, UPSTREAM_CONNECT_MS } from './gateway/index.ts';
 import { createWorkerServer } from './http/server.ts';
 import { serveSessionSockets } from './http/session-sockets.ts';
 import { cachedImages } from './images.ts';
@@ -24,9 +24,11 @@ import { VmMaker } from './lifecycle/vm-maker.ts';
 import { AgentLogs } from './logs/agent-logs.ts';
 import { createWorkerMetrics } from './metrics/worker-metrics.ts';
 import type { WorkerOptions } from './options.ts';
+import { agentShapes } from './pool/agent-shapes.ts';
 import { Foreground } from './pool/foreground.ts';
 import { PoolKeeper } from './pool/keeper.ts';
 import { Pool } from './pool/pool.ts';
+import { ShapePreparer } from './pool/shape-preparer.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { ControlPlaneClient } from './registration/control-plane-client.ts';
 import { ControlPlaneTransport } from './registration/control-plane-transport.ts';
@@ -71,6 +73,15 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const foreground = new Foreground();
   const images = cachedImages(microvms, () => clock.monotonic());
   const keeper = new PoolKeeper({ pool, maker, capacity, foreground, images, logger });
+  const shapes = new ShapePreparer({
+    host: microvms,
+    shapes: agentShapes,
+    images,
+    pool,
+    capacity,
+    foreground,
+    logger,
+  });
   const execSlots = new ExecSlots();
   const metrics = createMetrics();
   const { exec: execMetrics, onCreated } = createWorkerMetrics(metrics, {
@@ -87,6 +98,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const egress = createEgress({
     allowHosts: config.egressAllowHosts,
     caFile: config.egressCaFile,
+    connectMs: UPSTREAM_CONNECT_MS,
   });
   const gateway = new LlmGateway({ egress, metrics, logger });
   const sessions = new SessionRegistry();
@@ -177,6 +189,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     pool,
     reaper,
     registry,
+    shapes,
     transport,
   };
 }

@@ -6,6 +6,7 @@
  * - `reaper/`        ends what is idle or too old
  * - `capacity/`      what the machine may hand out
  * - `exec/`, `files/`, `logs/`  what is done in a sandbox
+ * - `gateway/`       the way of its agents to their models
  * - `connections/`   who is attached to it, and whether it is idle
  * - `sessions/`      agents in sandboxes: the line to the guest, what is kept of it, and the clients of sessions
  * - `gateway/`       how agents reach their models

@@ -58,6 +58,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
 }
 
 function startLoops(parts: WorkerParts, signal: AbortSignal): Promise<void>[] {
-  const { link, keeper, reaper, leftJournals } = parts;
-  return [link.run(signal), keeper.run(signal), reaper.run(signal), leftJournals.run(signal)];
+  const { link, keeper, reaper, leftJournals, shapes } = parts;
+  return [link, keeper, reaper, leftJournals, shapes].map((loop) => loop.run(signal));
 }

@@ -4,6 +4,7 @@ import {
   MicrovmError,
   type MicrovmHost,
   type RestoreRequest,
+  type VmShape,
 } from '@svc/microvm';
 import { untilAborted } from '../src/concurrency/abort.ts';
 import { MemoryMicrovm } from './memory-microvm.ts';
@@ -33,6 +34,10 @@ export class MemoryHost implements MicrovmHost {
   failure: () => Error | undefined = () => undefined;
   /** Called with each new VM before anybody else sees it. */
   onRestored: (vm: MemoryMicrovm) => void = () => undefined;
+  /** The shapes that were asked for in advance. */
+  readonly prepared: { template: string; vcpu: number; memoryMib: number }[] = [];
+  /** Answers the failure of the next preparation, if it is to fail. */
+  prepareFailure: () => Error | undefined = () => undefined;
   restoring = 0;
   mostRestoring = 0;
 
@@ -68,6 +73,12 @@ export class MemoryHost implements MicrovmHost {
     } finally {
       this.restoring -= 1;
     }
+  }
+
+  async prepareShape(template: string, { vcpu, memoryMib }: VmShape): Promise<void> {
+    this.prepared.push({ template, vcpu, memoryMib });
+    const failure = this.prepareFailure();
+    if (failure !== undefined) throw failure;
   }
 
   async adopt(): Promise<Microvm[]> {

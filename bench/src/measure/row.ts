@@ -1,10 +1,13 @@
 import type { BareMachine } from '../bare/bare-machine.ts';
 import type { BenchService } from '../service/bench-service.ts';
+import type { BenchModels } from '../sessions/bench-models.ts';
 import { type Summary, summarise } from './statistics.ts';
 
 /** What a row works with. */
 export interface RowContext {
   readonly service: BenchService;
+  /** A scripted model that the service may call. */
+  readonly models: BenchModels;
   readonly runs: number;
   /** A directory of this bench run, for files. */
   readonly scratch: string;

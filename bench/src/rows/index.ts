@@ -4,9 +4,13 @@ import { createBurst } from './create-burst.ts';
 import { createEmptyPool, createFromPool } from './create-one.ts';
 import { execWarm } from './exec-warm.ts';
 import { fileTransfer } from './file-transfer.ts';
+import { firstDelta } from './first-delta.ts';
+import { idleSessions } from './idle-sessions.ts';
 import { manySandboxes } from './many-sandboxes.ts';
 import { readBundle } from './read-bundle.ts';
 import { readSandbox } from './read-sandbox.ts';
+import { sessionReady } from './session-ready.ts';
+import { sessionResume } from './session-resume.ts';
 import { wrongCodes } from './wrong-codes.ts';
 
 /** Everything the bench measures, in the order of the table. */
@@ -19,6 +23,10 @@ export const ROWS: readonly Row[] = [
   authenticatedRequest,
   readBundle,
   wrongCodes,
+  sessionReady,
+  sessionResume,
+  firstDelta,
+  idleSessions,
   createBurst,
   manySandboxes,
 ];

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { SvcClient } from '@svc/sdk';
 import { until } from '../measure/conditions.ts';
+import type { BenchModels } from '../sessions/bench-models.ts';
 import { type ServiceMachine, serviceMachines } from './machines.ts';
 import { cpuMs } from './process-figures.ts';
 
@@ -54,10 +55,15 @@ export class BenchService {
   }
 
   /**
-   * Starts it with `pool` idle sandboxes, everything else as in a normal install, and waits until it is
+   * Starts it with `pool` idle sandboxes and leave to call the scripted models, else as in a normal install, and waits until it is
    * ready. It ends when `signal` aborts.
    */
-  static async start(dataDir: string, pool: number, signal: AbortSignal): Promise<BenchService> {
+  static async start(
+    dataDir: string,
+    pool: number,
+    models: BenchModels,
+    signal: AbortSignal,
+  ): Promise<BenchService> {
     signal.throwIfAborted();
     await mkdir(dataDir, { recursive: true });
     const imageDir = process.env.SVC_IMAGE_DIR ?? join(cacheDirectory(), 'svc/images');
@@ -72,6 +78,7 @@ export class BenchService {
         SVC_RUNTIME_LISTEN: 'localhost:0',
         SVC_POOL: `${TEMPLATE}=${pool}`,
         SVC_TEMPLATES: TEMPLATE,
+        ...models.environment,
       },
     });
     await output.close();
@@ -97,6 +104,13 @@ export class BenchService {
     });
     const [host = '', port = ''] = endpoint.split(':');
     return { id, host, port: Number(port) };
+  }
+
+  /** What runs the VMs: `kvm` or `tcg`. */
+  async accelerator(): Promise<string> {
+    const record = await readFile(join(this.dataDir, 'service.json'), 'utf8');
+    const { workers } = JSON.parse(record) as { workers: readonly { accelerator: string }[] };
+    return workers[0]?.accelerator ?? 'none';
   }
 
   /** The VMs of this service. */

@@ -2,6 +2,7 @@ import { afterAll, beforeAll } from 'vitest';
 import { type IdleState, idleState } from '../machine/consistency.ts';
 import { type InstanceNames, instanceOf } from '../machine/instance.ts';
 import type { Account } from '../support/accounts.ts';
+import { modelEnvironment } from '../support/models.ts';
 import { type Service, type StartServiceOptions, startService } from '../support/start-service.ts';
 
 /** Long enough for sandboxes to outlive a test that takes its time. */
@@ -41,7 +42,11 @@ export class OwnService {
   }
 
   async start(): Promise<void> {
-    const env = { SVC_POOL: `standard=${this.poolSize}`, ...this.#options.env };
+    const env = {
+      SVC_POOL: `standard=${this.poolSize}`,
+      ...(await modelEnvironment()),
+      ...this.#options.env,
+    };
     const service = await startService({ ...this.#options, env });
     const account = await service.signUp();
     const instance = await instanceOf(service.dataDir);

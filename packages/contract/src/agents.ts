@@ -12,6 +12,17 @@ export type AgentStatus = (typeof AGENT_STATUSES)[number];
 export const MODEL_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$';
 const MODEL = new RegExp(MODEL_PATTERN);
 
+/**
+ * What an agent needs where a request names no size; what is absent is the template's default. Each size that differs
+ * is one more snapshot of every template, so that agents share theirs. After forty turns with 1 MB of conversation
+ * Claude Code held 190 MiB of its own and 100 MiB of its program, codex 40 and 125: what is left is for commands.
+ */
+export const AGENT_SIZES: Record<Agent, { vcpu?: number; memory_mib?: number }> = {
+  deictic: {},
+  'claude-code': { memory_mib: 1024 },
+  codex: { memory_mib: 1024 },
+};
+
 const MODEL_PREFIXES: Record<Agent, readonly string[] | undefined> = {
   deictic: undefined,
   'claude-code': ['claude'],

@@ -58,6 +58,8 @@ export const LIMITS = {
   sessionTtlSecondsDefault: 3600,
   /** Longer times are clamped to this. */
   sessionTtlSecondsCap: 7200,
+  /** The sandbox of a session ends when nobody attaches and nothing runs for this long. */
+  sessionIdleSeconds: 900,
   bundlesPerSession: 10,
   /** A larger frame of a client is answered by an error. */
   clientFrameBytes: MIB,

@@ -22,3 +22,15 @@ export const VENDOR_BASE_URLS: Readonly<Record<LlmVendor, string>> = {
 export function dialectOf(vendor: LlmVendor, hasBaseUrl: boolean): LlmDialect {
   return hasBaseUrl && vendor !== 'anthropic' ? 'openai' : vendor;
 }
+
+const MODEL_VENDORS: readonly (readonly [RegExp, LlmVendor])[] = [
+  [/^claude/, 'anthropic'],
+  [/^(?:gpt|chatgpt|o\d)/, 'openai'],
+  [/^gemini/, 'google'],
+  [/^deepseek/, 'deepseek'],
+];
+
+/** The vendor that a model's name tells, or undefined when it tells none. */
+export function vendorOfModel(model: string): LlmVendor | undefined {
+  return MODEL_VENDORS.find(([pattern]) => pattern.test(model))?.[1];
+}

@@ -47,6 +47,12 @@ export interface ImageInfo {
   readonly ready: boolean;
 }
 
+/** How a VM's memory and processors are laid out. A snapshot fits only the shape it was frozen at. */
+export interface VmShape {
+  readonly vcpu: number;
+  readonly memoryMib: number;
+}
+
 /** What to restore. Sizes left out are the image's own; other sizes take a slower way. */
 export interface RestoreRequest {
   readonly id: string;
@@ -142,6 +148,11 @@ export interface MicrovmHost {
   images(): Promise<ImageInfo[]>;
   /** Restores, identifies and connects a VM that nobody owns yet. Rolls everything back when `signal` aborts. */
   restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm>;
+  /**
+   * Makes restores in another shape than the image's own quick, by freezing it in advance. Takes as long as a boot and
+   * a warm-up, with lower priority than the VMs; done once on a machine, and does nothing then.
+   */
+  prepareShape(template: string, shape: VmShape, signal: AbortSignal): Promise<void>;
   /** After a restart: the VMs of this run directory that still live; leftovers of dead ones are cleaned up. */
   adopt(signal: AbortSignal): Promise<Microvm[]>;
   memoryAvailableMib(): number;

@@ -1,6 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -34,11 +36,16 @@ function restore(request: Partial<RestoreRequest> = {}): Promise<Microvm> {
   return host.restore({ id, template: 'standard', ...request }, AbortSignal.timeout(180_000));
 }
 
-async function output(microvm: Microvm, command: string): Promise<string> {
+async function output(
+  microvm: Microvm,
+  command: string,
+  env: Record<string, string> = {},
+): Promise<string> {
   let text = '';
   await microvm.exec(
     {
       command,
+      env,
       onOutput: (_stream, chunk) => {
         text += chunk.toString();
       },
@@ -47,6 +54,54 @@ async function output(microvm: Microvm, command: string): Promise<string> {
   );
   return text.trim();
 }
+
+/** Says something to the agent runtime, and returns the type of what it answers. */
+async function say(microvm: Microvm, message: object): Promise<string> {
+  const socket = await microvm.dialAgent(signal());
+  try {
+    socket.write(`${JSON.stringify(message)}\n`);
+    for await (const text of createInterface(socket)) return JSON.parse(text).type;
+    return 'closed';
+  } finally {
+    socket.destroy();
+  }
+}
+
+const CONFIGURE = {
+  type: 'configure',
+  token: 'the token of the line',
+  setup: {
+    ...{ mode: 'session', agent: 'deictic', model: 'm', dialect: 'openai', wireVersion: 2 },
+    ...{ gateway: 'http://172.30.0.1:7200/openai', env: {}, restoreFiles: false },
+  },
+};
+
+async function configureAgent(microvm: Microvm): Promise<void> {
+  expect(await say(microvm, CONFIGURE)).toBe('configured');
+}
+
+/** For Node in a guest: makes the agent runtime draw random numbers, and prints them. */
+const ASK_RUNTIME = `
+const { execSync } = require('node:child_process');
+const DRAW = \`(() => {
+  const { randomBytes, randomInt, randomUUID } = process.getBuiltinModule('node:crypto');
+  return [Math.random(), randomUUID(), randomInt(2 ** 47), randomBytes(16).toString('hex')].join('\\n');
+})()\`;
+process.kill(Number(execSync('pgrep -f "^/usr/local/bin/node .*agent-runtime"')), 'SIGUSR1');
+(async () => {
+  let targets;
+  while (targets === undefined) {
+    targets = await fetch('http://127.0.0.1:9229/json').then((answer) => answer.json(), () => undefined);
+  }
+  const socket = new WebSocket(targets[0].webSocketDebuggerUrl);
+  socket.onopen = () =>
+    socket.send(JSON.stringify({ id: 1, method: 'Runtime.evaluate', params: { expression: DRAW } }));
+  socket.onmessage = ({ data }) => {
+    console.log(JSON.parse(data).result.result.value);
+    process.exit();
+  };
+})();
+`;
 
 describe('one VM', () => {
   let microvm: Microvm;
@@ -182,6 +237,33 @@ describe('one VM', () => {
     expect(guest).toBeLessThan(Date.now() + 1000);
   });
 
+  test('its agent runtime answers, and takes a configuration once', async () => {
+    expect(await say(microvm, { type: 'ping' })).toBe('pong');
+    await configureAgent(microvm);
+    expect(await say(microvm, CONFIGURE)).toBe('closed');
+    const attach = { type: 'attach', token: CONFIGURE.token, after: 0 };
+    expect(await say(microvm, attach)).toBe('attached');
+    expect(await say(microvm, { ...attach, token: 'guess' })).toBe('closed');
+  });
+
+  test('nobody in the guest but its host may configure the agent runtime', async () => {
+    const line = JSON.stringify({ type: 'attach', token: CONFIGURE.token, after: 0 });
+    const ask = `
+      const socket = require('node:net').connect(7100, '127.0.0.1', () => socket.write(process.env.LINE + '\\n'));
+      socket.on('data', (data) => console.log(String(data))).on('close', () => console.log('closed'));
+    `;
+    expect(await output(microvm, 'node -e "$ASK"', { ASK: ask, LINE: line })).toBe('closed');
+  });
+
+  test('the connection to its agent runtime ends with it, and a destroyed VM has none', async () => {
+    const other = await restore();
+    const socket = await other.dialAgent(signal());
+    const closed = once(socket, 'close');
+    await other.destroy();
+    await closed;
+    await expect(other.dialAgent(signal())).rejects.toMatchObject({ code: 'vm_gone' });
+  });
+
   test('it refuses a stranger on its channel', async () => {
     const { GuestChannel } = await import('./guest/guest-channel.ts');
     const stranger = new GuestChannel({ host: microvm.host, port: 7000 }, 'guess');
@@ -191,17 +273,25 @@ describe('one VM', () => {
 
 test('two clones share no randomness and no identity', async () => {
   const clones = await Promise.all([restore(), restore()]);
+  await Promise.all(clones.map(configureAgent));
   const command =
-    'head -c 32 /dev/urandom | base64; cat /etc/machine-id; hostname; sha256sum </etc/dropbear/*_host_key; cat /proc/sys/kernel/random/uuid';
-  const [first, second] = await Promise.all(clones.map((clone) => output(clone, command)));
+    'head -c 32 /dev/urandom | base64; cat /etc/machine-id; hostname; sha256sum </etc/dropbear/*_host_key; cat /proc/sys/kernel/random/uuid; node -e "$ASK_RUNTIME"';
+  const [first, second] = await Promise.all(
+    clones.map((clone) => output(clone, command, { ASK_RUNTIME })),
+  );
   const lines = second?.split('\n') ?? [];
-  expect(lines).toHaveLength(5);
+  expect(lines).toHaveLength(9);
   for (const line of first?.split('\n') ?? []) expect(lines).not.toContain(line);
   await Promise.all(clones.map((clone) => clone.destroy()));
 });
 
 test('a larger disk and other memory are really there', async () => {
-  const microvm = await restore({ diskMib: 6144, memoryMib: 768, vcpu: 2 });
+  // Frozen in advance and in the meantime, by whoever comes first; the other finds it there.
+  const shape = { memoryMib: 768, vcpu: 2 };
+  const prepared = host.prepareShape('standard', shape, AbortSignal.timeout(240_000));
+  const microvm = await restore({ diskMib: 6144, ...shape });
+  await prepared;
+  await host.prepareShape('standard', shape, signal());
   const [disk, memory, cpus] = (
     await output(
       microvm,
@@ -212,7 +302,7 @@ test('a larger disk and other memory are really there', async () => {
   expect(Number(memory)).toBeGreaterThan(680 * 1024);
   expect(cpus).toBe('2');
   await microvm.destroy();
-}, 240_000);
+}, 300_000);
 
 test('a destroyed VM leaves nothing, and its calls fail typed', async () => {
   const microvm = await restore();

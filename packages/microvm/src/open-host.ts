@@ -8,6 +8,7 @@ import {
   MicrovmError,
   type MicrovmHost,
   type RestoreRequest,
+  type VmShape,
 } from './facade.ts';
 import { buildSnapshot } from './image/build-snapshot.ts';
 import type { Image } from './image/image.ts';
@@ -78,15 +79,19 @@ class LocalMicrovmHost implements MicrovmHost {
   }
 
   async restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm> {
-    const image = await this.#currentImage(request.template);
-    if (image === undefined) {
-      throw new MicrovmError('unknown_template', `the image ${request.template} is not built here`);
-    }
+    const image = await this.#requireImage(request.template);
     const either = AbortSignal.any([signal, this.#closing.signal]);
-    await this.#ensureSnapshot(image, request, either);
+    const { vcpu = image.vcpu, memoryMib = image.memoryMib } = request;
+    await this.#ensureSnapshot(image, { vcpu, memoryMib }, { background: false }, either);
     const microvm = await restoreMicrovm(this.#environment, image, request, either);
     this.#hold(microvm);
     return microvm;
+  }
+
+  async prepareShape(template: string, shape: VmShape, signal: AbortSignal): Promise<void> {
+    const image = await this.#requireImage(template);
+    const either = AbortSignal.any([signal, this.#closing.signal]);
+    await this.#ensureSnapshot(image, shape, { background: true }, either);
   }
 
   async adopt(signal: AbortSignal): Promise<Microvm[]> {
@@ -126,6 +131,12 @@ class LocalMicrovmHost implements MicrovmHost {
     void microvm.released.then(() => this.#microvms.delete(microvm));
   }
 
+  async #requireImage(template: string): Promise<Image> {
+    const image = await this.#currentImage(template);
+    if (image !== undefined) return image;
+    throw new MicrovmError('unknown_template', `the image ${template} is not built here`);
+  }
+
   /** The version that was current when it was first asked for: a recipe that changes is for the next start. */
   async #currentImage(template: string): Promise<Image | undefined> {
     const known = this.#images.get(template);
@@ -138,14 +149,16 @@ class LocalMicrovmHost implements MicrovmHost {
   }
 
   /** A shape that nobody asked for before on this machine is booted and frozen first. */
-  async #ensureSnapshot(image: Image, request: RestoreRequest, signal: AbortSignal): Promise<void> {
+  async #ensureSnapshot(
+    image: Image,
+    shape: VmShape,
+    { background }: { readonly background: boolean },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { vmm, imageDir, logger } = this.#environment;
-    const shape = {
-      vcpu: request.vcpu ?? image.vcpu,
-      memoryMib: request.memoryMib ?? image.memoryMib,
-    };
     if (await snapshotExists(image, vmm.snapshotKey, shape)) return;
     logger.info({ template: image.template, ...shape }, 'freezing the image in a new shape');
-    await buildSnapshot(image, shape, { imageDir, onProgress: () => undefined }, signal);
+    const options = { imageDir, background, onProgress: () => undefined };
+    await buildSnapshot(image, shape, options, signal);
   }
 }

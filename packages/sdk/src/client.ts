@@ -4,6 +4,7 @@ import { Account } from './resources/account.ts';
 import { Keys } from './resources/keys.ts';
 import { Sandboxes } from './resources/sandboxes.ts';
 import { Secrets } from './resources/secrets.ts';
+import { Sessions } from './resources/sessions.ts';
 import { Templates } from './resources/templates.ts';
 import { Tenants } from './resources/tenants.ts';
 import { type ClosableFetch, defaultFetch, type FetchLike } from './transport/fetch.ts';
@@ -14,7 +15,7 @@ export interface SvcClientOptions {
   readonly baseUrl: string;
   /** API key or account token. Only sign-up works without one. */
   readonly apiKey?: string | undefined;
-  /** PEM of the certificate authority to trust, for a service with its own CA. Ignored when `fetch` is given. */
+  /** PEM of the certificate authority to trust, for a service with its own CA. Of HTTP calls, it is ignored when `fetch` is given. */
   readonly ca?: string | Uint8Array | undefined;
   /** Replaces the HTTP client. */
   readonly fetch?: FetchLike | undefined;
@@ -27,6 +28,7 @@ export interface SvcClientOptions {
 /** The service, as its customers see it. One client may be shared by any number of calls at once. */
 export class SvcClient {
   readonly sandboxes: Sandboxes;
+  readonly sessions: Sessions;
   readonly tenants: Tenants;
   readonly account: Account;
   readonly keys: Keys;
@@ -45,6 +47,7 @@ export class SvcClient {
       maxRetries: options.maxRetries,
     });
     this.sandboxes = new Sandboxes(transport);
+    this.sessions = new Sessions(transport, options.ca);
     this.tenants = new Tenants(transport);
     this.account = new Account(transport);
     this.keys = new Keys(transport);

@@ -6,7 +6,13 @@ type ClientErrorCode =
   | 'timeout'
   | 'invalid_response'
   | 'stream_ended'
-  | 'unexpected_status';
+  | 'unexpected_status'
+  | 'connection_closed'
+  | 'connection_lost'
+  | 'frame_too_large'
+  | 'frames_lost'
+  | 'send_queue_full'
+  | 'session_ended';
 
 /** Codes of the service's catalogue and of this client. A newer service may send further ones. */
 export type SvcErrorCode = ErrorCode | ClientErrorCode | (string & {});

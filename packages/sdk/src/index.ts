@@ -3,6 +3,7 @@
  *
  * - `client.sandboxes`        create, list, get, delete, exec, execStream, pause, resume, cancel, logs
  * - `client.sandboxes.files`  write, read, readStream
+ * - `client.sessions`         create, resume, get, list, delete, connect
  * - `client.tenants`          sign-up by email and one-time code, the own account
  * - `client.keys`             API keys, managed with an API key
  * - `client.secrets`          secret bundles: create, rotate, list, get, delete
@@ -20,23 +21,34 @@ export type {
   CancelReason,
   CancelResponse,
   CatalogueEntry,
+  ClientFrame,
   CreateApiKeyRequest,
   CreateApiKeyResponse,
   CreateBundleResponse,
   CreateSandboxRequest,
   CreateSandboxResponse,
+  CreateSessionRequest,
   CreateTenantKeyResponse,
   DeleteSandboxResponse,
+  DeleteSessionResponse,
   ErrorCode,
   ExecRequest,
   ExecResponse,
   FieldError,
   ListAuditResponse,
+  ListSessionsQuery,
+  ListSessionsResponse,
   LogsQuery,
   LogsResponse,
+  ResumedSession,
+  ResumeSessionRequest,
   RotateBundleResponse,
   SandboxRecord,
   SandboxState,
+  ServerFrame,
+  SessionAccess,
+  SessionRecord,
+  SessionStatus,
   TenantRecord,
   VerifyOtpResponse,
   VerifyTenantResponse,
@@ -49,7 +61,11 @@ export type { FileDownload, Files, UploadSource } from './resources/files.ts';
 export type { Keys } from './resources/keys.ts';
 export type { CreateOptions, Sandboxes, SandboxList } from './resources/sandboxes.ts';
 export type { Secrets, SecretValues } from './resources/secrets.ts';
+export type { Sessions } from './resources/sessions.ts';
 export type { Templates } from './resources/templates.ts';
 export type { Tenants } from './resources/tenants.ts';
+export type { ConnectOptions, SessionAddress, SessionConnection } from './sessions/connection.ts';
+export type { ScreenshotFrame, SessionFrame } from './sessions/frames.ts';
+export type { SocketEnd } from './sessions/socket.ts';
 export type { FetchLike } from './transport/fetch.ts';
 export type { CallOptions } from './transport/request.ts';

@@ -6,6 +6,7 @@ export {
   type EmbeddedPostgresEvent,
   type EmbeddedPostgresOptions,
 } from './embedded/embedded-postgres.ts';
+export type { NewAgentSecrets } from './repositories/agent-secrets.ts';
 export type { ApiKeyOwner } from './repositories/api-keys.ts';
 export type { AuditPage, AuditRecord } from './repositories/audit.ts';
 export type { IdempotencyClaim, IdempotencyId } from './repositories/idempotency.ts';
@@ -20,12 +21,23 @@ export type {
   PlacementRules,
 } from './repositories/sandboxes/index.ts';
 export type { NewBundle, SealedBundle, WrappedKeyRow } from './repositories/secret-bundles.ts';
+export { PIECE_BYTES } from './repositories/sessions/files.ts';
+export type { StoredState, Turn, TurnOutcome } from './repositories/sessions/history.ts';
 export type {
+  HeldSession,
+  NewSession,
+  RoutedSession,
+  SessionLease,
+  SessionUse,
+} from './repositories/sessions/index.ts';
+export type {
+  AgentSecretsRow,
   ApiKeyRow,
   AuditRow,
   IdempotentResponse,
   SandboxRow,
   SecretBundleRow,
+  SessionRow,
   SigningKeyRow,
   TenantRow,
   WorkerRow,

@@ -1,4 +1,13 @@
-import type { AuditEvent, EndReason, SandboxState, WorkerTemplate } from '@svc/contract';
+import type {
+  Agent,
+  AppJson,
+  AuditEvent,
+  EndReason,
+  LlmVendor,
+  SandboxState,
+  SessionStatus,
+  WorkerTemplate,
+} from '@svc/contract';
 import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely';
 
 /** The tables of the ledger, as the migrations make them. */
@@ -15,6 +24,11 @@ export interface Schema {
   readonly master_keys: MasterKeysTable;
   readonly secret_bundles: SecretBundlesTable;
   readonly request_budgets: RequestBudgetsTable;
+  readonly sessions: SessionsTable;
+  readonly session_frames: SessionFramesTable;
+  readonly session_uploads: SessionUploadsTable;
+  readonly session_pieces: SessionPiecesTable;
+  readonly agent_secrets: AgentSecretsTable;
 }
 
 type CreatedAt = ColumnType<Date, Date | undefined, never>;
@@ -96,6 +110,10 @@ interface SandboxesTable {
   max_lifetime_seconds: number;
   metadata: JSONColumnType<Record<string, unknown>, string, string>;
   persistence_url: string | null;
+  agent: Agent | null;
+  /** The session that it belongs to, and which start of it. */
+  session_id: string | null;
+  session_generation: number | null;
   active_connections: Generated<number>;
   cpu_seconds: Generated<number>;
   agent_status: 'running' | 'completed' | 'failed' | null;
@@ -167,6 +185,75 @@ interface RequestBudgetsTable {
   window_ends_at: Date;
 }
 
+/** A 64-bit number; the driver gives it as text. */
+type BigInteger = ColumnType<string, number | undefined, number>;
+
+interface SessionsTable {
+  session_id: string;
+  tenant_id: string;
+  status: Generated<SessionStatus>;
+  /** Rises with each start; what an earlier one still writes is refused. */
+  generation: Generated<number>;
+  /** The sandbox of this generation. */
+  vm_id: string;
+  agent: Agent;
+  agent_version: string | null;
+  app_id: string;
+  set_id: string;
+  app: JSONColumnType<AppJson | null, string | null, string>;
+  template: string;
+  vendor: LlmVendor;
+  requested_model: string | null;
+  base_url: string | null;
+  /** The model in use. */
+  model: string;
+  /** Names of secret bundles. */
+  secrets: string[];
+  user_id: string;
+  /** The one request that starts or stops it, and until when it may. */
+  busy_by: string | null;
+  busy_until: Date | null;
+  last_seq: BigInteger;
+  commit_seq: BigInteger;
+  conversation: Buffer | null;
+  files_id: string | null;
+  created_at: CreatedAt;
+  expires_at: Date;
+  ended_at: Date | null;
+}
+
+interface SessionFramesTable {
+  session_id: string;
+  first_seq: BigInteger;
+  last_seq: BigInteger;
+  /** One JSON object a line, UTF-8. */
+  frames: Buffer;
+}
+
+interface SessionUploadsTable {
+  upload_id: string;
+  session_id: string;
+  files_id: string;
+  /** Null until every piece is there. */
+  size_bytes: ColumnType<string | null, never, number>;
+  committed: Generated<boolean>;
+  created_at: CreatedAt;
+}
+
+interface SessionPiecesTable {
+  upload_id: string;
+  piece: number;
+  bytes: Buffer;
+}
+
+interface AgentSecretsTable {
+  vm_id: string;
+  tenant_id: string;
+  sealed_values: Buffer;
+  wrapped_key: Buffer;
+  master_key_id: string;
+}
+
 export type TenantRow = Selectable<TenantsTable>;
 export type ApiKeyRow = Selectable<ApiKeysTable>;
 export type AuditRow = Selectable<AuditRecordsTable>;
@@ -174,4 +261,7 @@ export type SigningKeyRow = Selectable<SigningKeysTable>;
 export type SecretBundleRow = Selectable<SecretBundlesTable>;
 export type WorkerRow = Selectable<WorkersTable>;
 export type SandboxRow = Selectable<SandboxesTable>;
+/** Without what only a resume needs. */
+export type SessionRow = Omit<Selectable<SessionsTable>, 'conversation'>;
+export type AgentSecretsRow = Selectable<AgentSecretsTable>;
 export type NewApiKey = Insertable<ApiKeysTable>;

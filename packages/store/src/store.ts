@@ -1,6 +1,8 @@
+import { LIMITS } from '@svc/contract';
 import { Kysely, PostgresDialect, sql } from 'kysely';
 import { migrate } from './migrate.ts';
 import { type Deadlines, MIGRATION_DEADLINES, openPool, REQUEST_DEADLINES } from './pool.ts';
+import { AgentSecretsRepository } from './repositories/agent-secrets.ts';
 import { ApiKeyRepository } from './repositories/api-keys.ts';
 import { AuditRepository } from './repositories/audit.ts';
 import { IdempotencyRepository } from './repositories/idempotency.ts';
@@ -9,6 +11,9 @@ import { OtpRepository } from './repositories/otp.ts';
 import { RequestBudgetRepository } from './repositories/request-budgets.ts';
 import { type PlacementRules, SandboxRepository } from './repositories/sandboxes/index.ts';
 import { SecretBundleRepository } from './repositories/secret-bundles.ts';
+import { SessionFilesRepository } from './repositories/sessions/files.ts';
+import { SessionHistoryRepository } from './repositories/sessions/history.ts';
+import { SessionRepository } from './repositories/sessions/index.ts';
 import { SigningKeyRepository } from './repositories/signing-keys.ts';
 import { TenantRepository } from './repositories/tenants.ts';
 import { WorkerRepository } from './repositories/workers.ts';
@@ -36,6 +41,10 @@ export interface Store {
   readonly masterKeys: MasterKeyRepository;
   readonly secretBundles: SecretBundleRepository;
   readonly requestBudgets: RequestBudgetRepository;
+  readonly agentSecrets: AgentSecretsRepository;
+  readonly sessions: SessionRepository;
+  readonly sessionHistory: SessionHistoryRepository;
+  readonly sessionFiles: SessionFilesRepository;
   /** Settles when the database answers. @throws ServiceError `database_unavailable` */
   ping(): Promise<void>;
   /** Closes every connection. */
@@ -61,6 +70,10 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     masterKeys: new MasterKeyRepository(db),
     secretBundles: new SecretBundleRepository(db),
     requestBudgets: new RequestBudgetRepository(db),
+    agentSecrets: new AgentSecretsRepository(db),
+    sessions: new SessionRepository(db),
+    sessionHistory: new SessionHistoryRepository(db, LIMITS.sessionHistoryBytes),
+    sessionFiles: new SessionFilesRepository(db),
     ping: async () => {
       await sql`select 1`.execute(db);
     },

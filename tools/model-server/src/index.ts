@@ -4,6 +4,7 @@
  */
 
 export type { DialectName } from './dialects/index.ts';
+export { type LocalTls, localTls } from './local-tls.ts';
 export type { RecordedRequest } from './requests.ts';
 export { parseScript, type Reply, type Rule, type Script, type When } from './script.ts';
 export { type ModelServer, type ModelServerOptions, startModelServer } from './server.ts';

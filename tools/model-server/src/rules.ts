@@ -61,7 +61,9 @@ function match(
 function filled(reply: Reply, groups: readonly string[]): Reply {
   return {
     ...reply,
-    ...(reply.text === undefined ? {} : { text: fill(reply.text, groups) as string | string[] }),
+    ...(reply.text === undefined
+      ? {}
+      : { text: fill(reply.text, groups) as string | readonly string[] }),
     ...(reply.tool_calls === undefined
       ? {}
       : {

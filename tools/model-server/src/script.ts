@@ -23,7 +23,9 @@ export type When = Static<typeof When>;
 export const Reply = Type.Object(
   {
     /** A list is sent as that many chunks of the stream. `$1` is the first group of what matched. */
-    text: optional(Type.Union([Type.String(), Type.Array(Type.String())])),
+    text: optional(
+      Type.Union([Type.String(), Type.Unsafe<readonly string[]>(Type.Array(Type.String()))]),
+    ),
     /** `$1` in any string of the arguments is replaced too. */
     tool_calls: optional(
       Type.Array(Type.Object({ name: Type.String(), arguments: optional(Type.Unknown()) })),

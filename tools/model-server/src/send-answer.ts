@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { TLSSocket } from 'node:tls';
 import type { Answer, Dialect, StreamPart } from './dialects/index.ts';
 import type { Reply } from './script.ts';
 
@@ -26,7 +27,7 @@ export async function sendAnswer(
   // The client or the end of the server ends what hangs.
   if (reply.fault === 'hang') return;
   if (reply.fault === 'close') {
-    response.socket?.resetAndDestroy();
+    reset(response);
     return;
   }
   const status = reply.status ?? 200;
@@ -49,6 +50,12 @@ export async function sendAnswer(
     await sendParts(response, parts, reply, signal);
     response.end();
   }
+}
+
+/** Ends the connection without an answer; a reset where there is no TLS, which has none. */
+function reset({ socket }: ServerResponse): void {
+  if (socket instanceof TLSSocket) socket.destroy();
+  else socket?.resetAndDestroy();
 }
 
 /** Sends a JSON body; anything but a string is written as JSON. */

@@ -50,11 +50,16 @@ test('a port that another program holds is a failure', async () => {
   const other = createServer().listen(0, '127.0.0.1');
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
-  const listen = { SVC_LISTEN: `127.0.0.1:${port}` };
-  expect(await run(portsCheck, listen)).toMatchObject([{ verdict: 'fail' }]);
+  for (const setting of ['SVC_LISTEN', 'SVC_RUNTIME_LISTEN']) {
+    const listen = { SVC_LISTEN: '127.0.0.1:0', [setting]: `127.0.0.1:${port}` };
+    const found = await run(portsCheck, listen);
+    expect(found).toContainEqual(expect.objectContaining({ verdict: 'fail' }));
+    expect(found.map(({ mend }) => mend).join()).toContain(`set ${setting} `);
+  }
   other.close();
   await once(other, 'close');
-  expect(await run(portsCheck, listen)).toMatchObject([{ verdict: 'ok' }]);
+  const listen = { SVC_LISTEN: `127.0.0.1:${port}`, SVC_RUNTIME_LISTEN: '127.0.0.1:0' };
+  expect(await run(portsCheck, listen)).toMatchObject([{ verdict: 'ok' }, { verdict: 'ok' }]);
 });
 
 test('a database that does not answer is a failure that does not show its password', async () => {

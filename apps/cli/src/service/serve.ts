@@ -79,9 +79,10 @@ async function startAndShow(
   const { config, places, progress, record, signal } = options;
   const service = await startService(options);
   try {
-    const { baseUrl, tls, workers } = service;
+    const { baseUrl, runtimeUrl, tls, workers } = service;
     await record.update({
       base_url: baseUrl,
+      runtime_url: runtimeUrl,
       workers,
       ...(tls.caFile === undefined ? {} : { ca_file: tls.caFile }),
     });

@@ -26,3 +26,9 @@ export function createWorkerAuthenticator(verify: TokenVerifier): WorkerAuthenti
 export function requireWorker(request: FastifyRequest, workerId: string): void {
   if (request.workerId !== workerId) throw new ServiceError('worker_id_mismatch');
 }
+
+/** Who calls an authenticated internal route. @throws ServiceError `unauthorized` */
+export function workerOf(request: FastifyRequest): string {
+  if (request.workerId === undefined) throw new ServiceError('unauthorized');
+  return request.workerId;
+}

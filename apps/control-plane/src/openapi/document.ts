@@ -6,7 +6,16 @@ import { SECURITY_SCHEMES } from './security.ts';
 const DESCRIPTION =
   'Computers for AI agents: isolated micro-VM sandboxes behind a small API. Errors are RFC 9457 problem details; match on `code`.';
 
-const TAGS = ['Tenants', 'Sign-in', 'API keys', 'Audit', 'Sandboxes', 'Files', 'Operations'];
+const TAGS = [
+  'Tenants',
+  'Sign-in',
+  'API keys',
+  'Audit',
+  'Sandboxes',
+  'Files',
+  'Sessions',
+  'Operations',
+];
 
 /** Collects the routes added after this into one OpenAPI 3.1 document, `app.swagger()`. */
 export async function describeRoutes(

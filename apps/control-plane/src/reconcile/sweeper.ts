@@ -5,6 +5,8 @@ import type { FastifyBaseLogger } from 'fastify';
 
 const INTERVAL_MS = 10_000;
 const CLEANING_INTERVAL_MS = 600_000;
+/** Longer than an upload, and the turn that names it, ever take. */
+const UPLOAD_SECONDS = 3_600;
 
 /**
  * What no heartbeat can bring about, because none comes: gives up the sandboxes of workers that
@@ -25,10 +27,13 @@ export async function sweep(
     try {
       const lost = await store.workers.findLost(WORKER_TIMES.lostMs);
       if (now() - listeningSince >= WORKER_TIMES.lostMs) await giveUp(lost, store, logger);
+      await store.agentSecrets.removeOrphans();
+      await closeOrphans(store, logger);
       if (Date.now() - cleanedAt > CLEANING_INTERVAL_MS) {
         await store.otp.removeExpired();
         await store.requestBudgets.removeExpired();
         await store.idempotency.removeExpired(LIMITS.idempotencySeconds);
+        await store.sessionFiles.removeOrphans(UPLOAD_SECONDS);
         cleanedAt = Date.now();
       }
     } catch (err) {
@@ -37,6 +42,12 @@ export async function sweep(
     }
     await delay(INTERVAL_MS, undefined, { signal, ref: false }).catch(() => undefined);
   }
+}
+
+async function closeOrphans(store: Store, logger: FastifyBaseLogger): Promise<void> {
+  const closed = await store.sessions.closeOrphans();
+  if (closed > 0)
+    logger.warn({ sessions: closed }, 'sessions whose start was cut short have ended');
 }
 
 async function giveUp(

@@ -112,7 +112,10 @@ test('what belongs to another tenant is 404 on every route that names it', async
     key: owner.key,
     json: { name: 'mine', values: { A: '1' } },
   });
+  await harness.addBundle(owner.key, 'llm', { LLM_API_KEY: 'k' });
+  const session = await harness.startSession(owner.key);
   const ids: Record<string, string> = {
+    '/v1/sessions/{id}': session.id,
     '/v1/sandboxes/{id}': vmId,
     '/v1/api-keys/{id}': String(owner.body.key_id),
     '/v1/tenants/me/api-keys/{key_id}': String(owner.body.key_id),
@@ -134,6 +137,7 @@ test('what belongs to another tenant is 404 on every route that names it', async
   }
   const mine = await harness.call('GET', `/v1/sandboxes/${vmId}`, { key: owner.key });
   expect(mine.body.state).toBe('running');
+  expect((await harness.session(owner.key, session.id)).status).toBe('active');
 });
 
 function queryFor({ path }: Operation): string {

@@ -24,6 +24,7 @@ interface Operation {
 let harness: Harness;
 let account: Awaited<ReturnType<Harness['signUp']>>;
 let vmId: string;
+let sessionId: string;
 
 beforeAll(async () => {
   harness = await Harness.start({
@@ -33,6 +34,8 @@ beforeAll(async () => {
   await harness.addWorker('w1');
   account = await harness.signUp();
   vmId = await harness.create(account.key);
+  await harness.addBundle(account.key, 'llm', { LLM_API_KEY: 'k' });
+  sessionId = (await harness.startSession(account.key)).id;
 });
 afterAll(() => harness?.[Symbol.asyncDispose]());
 
@@ -48,7 +51,9 @@ async function operations(): Promise<Operation[]> {
 }
 
 function pathsOf({ path, parameters = [] }: Operation): fc.Arbitrary<string> {
-  const inPath = fc.oneof(URL_TEXT, fc.constant(vmId)).filter((part) => !/^\.{0,2}$/.test(part));
+  const inPath = fc
+    .oneof(URL_TEXT, fc.constantFrom(vmId, sessionId))
+    .filter((part) => !/^\.{0,2}$/.test(part));
   const query = parameters.filter((parameter) => parameter.in === 'query');
   const values = query.map(({ name }) => fc.option(URL_TEXT.map((text) => `${name}=${text}`)));
   return fc.tuple(inPath, ...values).map(([id, ...pairs]) => {

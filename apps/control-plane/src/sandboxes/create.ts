@@ -4,12 +4,12 @@ import {
   makeId,
   type WorkerSandbox,
 } from '@svc/contract';
-import type { EgressPolicy } from '@svc/egress';
 import type { SandboxRow, Store } from '@svc/store';
 import { uuidv7 } from 'uuidv7';
+import { oneShotAgent } from '../agents/one-shot.ts';
 import type { Caller } from '../auth/caller.ts';
 import { IdempotentCreate } from './idempotent-create.ts';
-import { checkCreateRules } from './rules.ts';
+import { type CreateRules, checkCreateRules } from './rules.ts';
 import type { SandboxStarter } from './start.ts';
 
 /** How a creation was asked for. */
@@ -23,14 +23,14 @@ export interface CreateOptions {
 export class SandboxCreator {
   readonly #store: Store;
   readonly #starter: SandboxStarter;
-  readonly #egress: EgressPolicy;
-  readonly #idempotent: IdempotentCreate;
+  readonly #rules: CreateRules;
+  readonly #idempotent: IdempotentCreate<CreateSandboxResponse>;
 
-  constructor(store: Store, starter: SandboxStarter, egress: EgressPolicy) {
+  constructor(store: Store, starter: SandboxStarter, rules: CreateRules) {
     this.#store = store;
     this.#starter = starter;
-    this.#egress = egress;
-    this.#idempotent = new IdempotentCreate(store.idempotency);
+    this.#rules = rules;
+    this.#idempotent = new IdempotentCreate(store.idempotency, 'sandboxes.create');
   }
 
   /**
@@ -42,16 +42,17 @@ export class SandboxCreator {
     request: CreateSandboxRequest,
     { idempotencyKey, signal }: CreateOptions,
   ): Promise<CreateSandboxResponse> {
-    await checkCreateRules(request, this.#egress);
+    await checkCreateRules(request, this.#rules);
+    const agent = oneShotAgent(tenantId, request, this.#rules.models);
     const vmId = makeId('sandbox', uuidv7());
     const create = async (id: string, until: AbortSignal) =>
-      fromWorker(await this.#starter.start({ vmId: id, tenantId, request }, until));
+      fromWorker(await this.#starter.start({ vmId: id, tenantId, request, agent }, until));
     if (idempotencyKey === undefined) return create(vmId, signal);
     return this.#idempotent.run({
       tenantId,
       key: idempotencyKey,
       body: request,
-      vmId,
+      subject: vmId,
       signal,
       create: (id) => create(id, new AbortController().signal),
       recover: async (id) => fromLedger(await this.#store.sandboxes.find(tenantId, id)),

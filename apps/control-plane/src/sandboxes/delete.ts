@@ -23,12 +23,17 @@ export class SandboxDeleter {
    */
   async delete(caller: Caller, vmId: string): Promise<DeleteSandboxResponse> {
     const row = await findSandbox(this.#store, caller, vmId);
-    if (row.state !== 'destroyed') {
-      await this.#store.sandboxes.requestDelete(vmId);
-      await this.#tearDown(row);
-      await this.#store.sandboxes.end({ vmId, reason: 'deleted' });
-    }
+    await this.stop(row);
     return { vm_id: vmId, state: 'destroyed' };
+  }
+
+  /** The same for a sandbox that was found before. @throws ServiceError `worker_unreachable` */
+  async stop(row: SandboxRow): Promise<void> {
+    if (row.state === 'destroyed') return;
+    const { vm_id: vmId } = row;
+    await this.#store.sandboxes.requestDelete(vmId);
+    await this.#tearDown(row);
+    await this.#store.sandboxes.end({ vmId, reason: 'deleted' });
   }
 
   async #tearDown(row: SandboxRow): Promise<void> {

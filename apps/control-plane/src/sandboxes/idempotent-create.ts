@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { type CreateSandboxResponse, LIMITS, ServiceError } from '@svc/contract';
+import { LIMITS, ServiceError } from '@svc/contract';
 import type { IdempotencyClaim, IdempotencyId, Store } from '@svc/store';
 
 /** Renewed while the request runs, so that a retry after a crash need not wait long. */
@@ -10,38 +10,41 @@ const POLL_MS = 100;
 const LONGEST_WAIT_MS = 60_000;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 
-/** One keyed request to make a sandbox. */
-export interface KeyedCreate {
+/** One keyed request to make something. */
+export interface KeyedCreate<T> {
   readonly tenantId: string;
   readonly key: string;
   readonly body: unknown;
-  /** Id for the sandbox, unless an earlier request of this key has made one. */
-  readonly vmId: string;
+  /** Id for what is made, unless an earlier request of this key has made one. */
+  readonly subject: string;
   readonly signal: AbortSignal;
-  /** Makes the sandbox under this id. */
-  create(vmId: string): Promise<CreateSandboxResponse>;
-  /** The answer for a sandbox that an interrupted request has made after all. */
-  recover(vmId: string): Promise<CreateSandboxResponse | undefined>;
+  /** Makes it under this id. What it answers is kept as it is, so it holds no secret. */
+  create(subject: string): Promise<T>;
+  /** The answer for what an interrupted request has made after all. */
+  recover(subject: string): Promise<T | undefined>;
 }
 
 /**
- * Makes at most one sandbox for a key: a repeated request gets the answer of the first one, and
+ * Makes at most one thing for a key: a repeated request gets the answer of the first one, and
  * waits for it when it is still running. A request that made nothing frees its key again.
  */
-export class IdempotentCreate {
+export class IdempotentCreate<T> {
   readonly #keys: Store['idempotency'];
+  readonly #operation: string;
 
-  constructor(keys: Store['idempotency']) {
+  /** The same key for another operation is another key. */
+  constructor(keys: Store['idempotency'], operation: string) {
     this.#keys = keys;
+    this.#operation = operation;
   }
 
   /** @throws ServiceError `idempotency_key_invalid`, `idempotency_key_reused`, `idempotency_in_progress` */
-  async run(request: KeyedCreate): Promise<CreateSandboxResponse> {
+  async run(request: KeyedCreate<T>): Promise<T> {
     if (request.key.length > LIMITS.idempotencyKeyChars || !VISIBLE_ASCII.test(request.key)) {
       throw new ServiceError('idempotency_key_invalid');
     }
     const { tenantId, key } = request;
-    const id: IdempotencyId = { tenantId, operation: 'sandboxes.create', key };
+    const id: IdempotencyId = { tenantId, operation: this.#operation, key };
     const claim = await this.#claim(id, request);
     switch (claim.kind) {
       case 'other_body':
@@ -51,7 +54,7 @@ export class IdempotentCreate {
           headers: { 'retry-after': '1' },
         });
       case 'done':
-        return claim.response.body as CreateSandboxResponse;
+        return claim.response.body as T;
       case 'taken_over':
         return this.#make(id, request, claim.subject);
       case 'claimed':
@@ -59,12 +62,12 @@ export class IdempotentCreate {
     }
   }
 
-  async #claim(id: IdempotencyId, request: KeyedCreate): Promise<IdempotencyClaim> {
+  async #claim(id: IdempotencyId, request: KeyedCreate<T>): Promise<IdempotencyClaim> {
     const deadline = Date.now() + LONGEST_WAIT_MS;
     for (;;) {
       const claim = await this.#keys.claim(id, {
         bodyHash: hashBody(request.body),
-        subject: request.vmId,
+        subject: request.subject,
         lockSeconds: LOCK_SECONDS,
         lifetimeSeconds: LIMITS.idempotencySeconds,
       });
@@ -73,18 +76,14 @@ export class IdempotentCreate {
     }
   }
 
-  async #make(
-    id: IdempotencyId,
-    request: KeyedCreate,
-    earlier?: string,
-  ): Promise<CreateSandboxResponse> {
+  async #make(id: IdempotencyId, request: KeyedCreate<T>, earlier?: string): Promise<T> {
     const renewal = setInterval(() => this.#renew(id), RENEW_MS);
     try {
       const recovered = earlier === undefined ? undefined : await request.recover(earlier);
       if (earlier !== undefined && recovered === undefined) {
-        await this.#keys.setSubject(id, request.vmId);
+        await this.#keys.setSubject(id, request.subject);
       }
-      const body = recovered ?? (await request.create(request.vmId));
+      const body = recovered ?? (await request.create(request.subject));
       await this.#keys.complete(id, { status: 201, body });
       return body;
     } catch (error) {

@@ -22,6 +22,7 @@ export function toRecord(row: SandboxRow): SandboxRecord {
   if (row.running_at !== null) record.running_at = row.running_at.toISOString();
   if (row.ended_at !== null) record.ended_at = row.ended_at.toISOString();
   if (row.end_reason !== null) record.end_reason = row.end_reason;
+  if (row.agent !== null) record.agent = row.agent;
   if (row.agent_status !== null) record.agent_status = row.agent_status;
   if (row.agent_exit_code !== null) record.agent_exit_code = row.agent_exit_code;
   return record;

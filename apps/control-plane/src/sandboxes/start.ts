@@ -1,4 +1,5 @@
 import {
+  AGENT_SIZES,
   type CreateSandboxRequest,
   effectiveTimeouts,
   isServiceError,
@@ -7,6 +8,9 @@ import {
   type WorkerSandbox,
 } from '@svc/contract';
 import type { Placement, PlacementRefusal, PlacementRequest, SandboxRow, Store } from '@svc/store';
+import type { AgentVault } from '../agents/agent-vault.ts';
+import type { AgentOnSandbox } from '../agents/on-sandbox.ts';
+import { environmentOf } from '../agents/one-shot.ts';
 import type { Fleet } from '../workers/fleet.ts';
 
 const REFUSALS = {
@@ -21,16 +25,21 @@ export interface NewSandbox {
   readonly vmId: string;
   readonly tenantId: string;
   readonly request: CreateSandboxRequest;
+  readonly agent: AgentOnSandbox | undefined;
+  /** The session that it is made for, and which start of it. */
+  readonly session?: PlacementRequest['session'];
 }
 
 /** Places new sandboxes on workers and starts them there. */
 export class SandboxStarter {
   readonly #store: Pick<Store, 'sandboxes'>;
   readonly #fleet: Fleet;
+  readonly #vault: AgentVault;
 
-  constructor(store: Pick<Store, 'sandboxes'>, fleet: Fleet) {
+  constructor(store: Pick<Store, 'sandboxes'>, fleet: Fleet, vault: AgentVault) {
     this.#store = store;
     this.#fleet = fleet;
+    this.#vault = vault;
   }
 
   /**
@@ -45,7 +54,7 @@ export class SandboxStarter {
     let row = placedOrThrow(await this.#store.sandboxes.reserve(placement));
     for (;;) {
       try {
-        return await this.#startOn(row, sandbox.request, signal);
+        return await this.#startOn(row, sandbox, signal);
       } catch (error) {
         if (!mayFitElsewhere(error) || signal.aborted) return await this.#giveUp(row, error);
         passedOver.push(row.worker_id);
@@ -59,11 +68,13 @@ export class SandboxStarter {
 
   async #startOn(
     row: SandboxRow,
-    request: CreateSandboxRequest,
+    sandbox: NewSandbox,
     signal: AbortSignal,
   ): Promise<WorkerSandbox> {
     const worker = await this.#fleet.worker(row.worker_id);
-    const started = await worker.create(startRequest(row, request), signal);
+    // The worker asks for them as soon as it starts.
+    if (sandbox.agent !== undefined) await this.#vault.keep(row.vm_id, sandbox.agent.secrets);
+    const started = await worker.create(startRequest(row, sandbox), signal);
     const changed = await this.#store.sandboxes.applyReports(row.worker_id, [started]);
     if (changed.length > 0 || (await this.#isLive(row))) return started;
     throw new ServiceError('sandbox_deleted');
@@ -96,23 +107,27 @@ export class SandboxStarter {
   }
 }
 
-function placementOf({ vmId, tenantId, request }: NewSandbox): PlacementRequest {
+function placementOf(sandbox: NewSandbox): PlacementRequest {
+  const { vmId, tenantId, request, agent, session } = sandbox;
+  const size = agent === undefined ? {} : AGENT_SIZES[agent.placed.kind];
   return {
     vmId,
     tenantId,
     template: request.template,
-    vcpu: request.vcpu,
-    memoryMib: request.memory_mib,
+    vcpu: request.vcpu ?? size.vcpu,
+    memoryMib: request.memory_mib ?? size.memory_mib,
     diskMib: request.disk_mib,
     ...effectiveTimeouts(request),
     metadata: request.metadata ?? {},
     // As it was checked: parsing has removed what is no part of an address.
     persistenceUrl:
       request.persistence_url === undefined ? undefined : new URL(request.persistence_url).href,
+    agent: agent?.placed.kind,
+    session,
   };
 }
 
-function startRequest(row: SandboxRow, request: CreateSandboxRequest): PlaceSandboxRequest {
+function startRequest(row: SandboxRow, { request, agent }: NewSandbox): PlaceSandboxRequest {
   return {
     vm_id: row.vm_id,
     generation: row.generation,
@@ -124,7 +139,8 @@ function startRequest(row: SandboxRow, request: CreateSandboxRequest): PlaceSand
     idle_timeout_seconds: row.idle_timeout_seconds,
     max_lifetime_seconds: row.max_lifetime_seconds,
     created_at: row.created_at.toISOString(),
-    env_vars: request.env_vars ?? {},
+    env_vars: environmentOf(request),
+    ...(agent === undefined ? {} : { agent: agent.placed }),
   };
 }
 

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { SealedBundle, WrappedKeyRow } from '@svc/store';
+import type { AgentSecretsRow, SealedBundle, WrappedKeyRow } from '@svc/store';
 import { seal, unseal } from '../crypto/seal.ts';
 import type { MasterKey } from './master-keyring.ts';
 
@@ -11,19 +11,72 @@ export interface BundleId {
   readonly name: string;
 }
 
+/** Which sandbox the sealed secrets of an agent belong to. */
+export interface AgentSecretsId {
+  readonly tenantId: string;
+  readonly vmId: string;
+}
+
+/** Values as they are stored, and the wrapped key that opens them. */
+export type Sealed = Omit<SealedBundle, 'keyNames'>;
+
+interface StoredEnvelope extends WrappedKey {
+  readonly sealed_values: Buffer;
+}
+
+interface WrappedKey {
+  readonly wrapped_key: Buffer;
+}
+
+/** What sealed bytes are and whose: anything else does not open them. */
+type Scope = readonly [kind: string, tenantId: string, name: string];
+
 /** Seals the values of a bundle under a data key of its own, wrapped by the master key. */
 export function sealBundle(
   id: BundleId,
   values: Readonly<Record<string, string>>,
   masterKey: MasterKey,
 ): SealedBundle {
+  const keyNames = Object.keys(values).sort();
+  return { keyNames, ...sealValue(bundleScope(id), values, masterKey) };
+}
+
+/** The values of a stored bundle. @throws Error when anything of it was changed or belongs to another */
+export function openBundle(
+  row: WrappedKeyRow & StoredEnvelope,
+  masterKey: MasterKey,
+): Record<string, string> {
+  const scope = bundleScope({ tenantId: row.tenant_id, name: row.name });
+  return openValue(scope, row, masterKey) as Record<string, string>;
+}
+
+/** The wrapped data key of a stored bundle, wrapped by another master key. */
+export function rewrapBundle(row: WrappedKeyRow, from: MasterKey, to: MasterKey): Buffer {
+  return rewrap(bundleScope({ tenantId: row.tenant_id, name: row.name }), row, from, to);
+}
+
+/** Seals what an agent is run with, as a bundle is sealed. */
+export function sealAgentSecrets(id: AgentSecretsId, value: object, masterKey: MasterKey): Sealed {
+  return sealValue(agentScope(id), value, masterKey);
+}
+
+/** What {@link sealAgentSecrets} sealed. @throws Error when anything of it was changed or belongs to another */
+export function openAgentSecrets(row: AgentSecretsRow, masterKey: MasterKey): unknown {
+  return openValue(agentScope({ tenantId: row.tenant_id, vmId: row.vm_id }), row, masterKey);
+}
+
+/** As {@link rewrapBundle}. */
+export function rewrapAgentSecrets(row: AgentSecretsRow, from: MasterKey, to: MasterKey): Buffer {
+  return rewrap(agentScope({ tenantId: row.tenant_id, vmId: row.vm_id }), row, from, to);
+}
+
+function sealValue(scope: Scope, value: object, masterKey: MasterKey): Sealed {
   const dataKey = randomBytes(DATA_KEY_BYTES);
-  const plain = Buffer.from(JSON.stringify(values));
+  const plain = Buffer.from(JSON.stringify(value));
   try {
     return {
-      keyNames: Object.keys(values).sort(),
-      sealedValues: seal(dataKey, contextOf('values', id), plain),
-      wrappedKey: seal(masterKey.bytes, wrapContext(id, masterKey.id), dataKey),
+      sealedValues: seal(dataKey, contextOf('values', scope), plain),
+      wrappedKey: seal(masterKey.bytes, contextOf('data key', scope, masterKey.id), dataKey),
       masterKeyId: masterKey.id,
     };
   } finally {
@@ -32,41 +85,37 @@ export function sealBundle(
   }
 }
 
-/** The values of a stored bundle. @throws Error when anything of it was changed or belongs to another */
-export function openBundle(
-  row: WrappedKeyRow & { readonly sealed_values: Buffer },
-  masterKey: MasterKey,
-): Record<string, string> {
-  const id = { tenantId: row.tenant_id, name: row.name };
-  const dataKey = unwrap(row, masterKey);
+function openValue(scope: Scope, row: StoredEnvelope, masterKey: MasterKey): unknown {
+  const dataKey = unwrap(scope, row, masterKey);
   try {
-    return JSON.parse(unseal(dataKey, contextOf('values', id), row.sealed_values).toString());
+    return JSON.parse(unseal(dataKey, contextOf('values', scope), row.sealed_values).toString());
   } finally {
     dataKey.fill(0);
   }
 }
 
-/** The wrapped data key of a stored bundle, wrapped by another master key. */
-export function rewrapBundle(row: WrappedKeyRow, from: MasterKey, to: MasterKey): Buffer {
-  const id = { tenantId: row.tenant_id, name: row.name };
-  const dataKey = unwrap(row, from);
+function rewrap(scope: Scope, row: WrappedKey, from: MasterKey, to: MasterKey): Buffer {
+  const dataKey = unwrap(scope, row, from);
   try {
-    return seal(to.bytes, wrapContext(id, to.id), dataKey);
+    return seal(to.bytes, contextOf('data key', scope, to.id), dataKey);
   } finally {
     dataKey.fill(0);
   }
 }
 
-function unwrap(row: WrappedKeyRow, masterKey: MasterKey): Buffer {
-  const id = { tenantId: row.tenant_id, name: row.name };
-  return unseal(masterKey.bytes, wrapContext(id, masterKey.id), row.wrapped_key);
+function unwrap(scope: Scope, row: WrappedKey, masterKey: MasterKey): Buffer {
+  return unseal(masterKey.bytes, contextOf('data key', scope, masterKey.id), row.wrapped_key);
 }
 
-function wrapContext(id: BundleId, masterKeyId: string): string {
-  return contextOf('data key', id, masterKeyId);
+function bundleScope({ tenantId, name }: BundleId): Scope {
+  return ['svc secret bundle v1', tenantId, name];
+}
+
+function agentScope({ tenantId, vmId }: AgentSecretsId): Scope {
+  return ['svc agent secrets v1', tenantId, vmId];
 }
 
 /** JSON keeps the parts apart whatever they hold. */
-function contextOf(purpose: string, { tenantId, name }: BundleId, ...more: string[]): string {
-  return JSON.stringify(['svc secret bundle v1', purpose, tenantId, name, ...more]);
+function contextOf(purpose: string, [kind, ...owner]: Scope, ...more: string[]): string {
+  return JSON.stringify([kind, purpose, ...owner, ...more]);
 }

@@ -1,5 +1,5 @@
-import type { Store, WrappedKeyRow } from '@svc/store';
-import { rewrapBundle } from './envelope.ts';
+import type { Store } from '@svc/store';
+import { rewrapAgentSecrets, rewrapBundle } from './envelope.ts';
 import type { MasterKey, MasterKeyring } from './master-keyring.ts';
 
 const BATCH = 50;
@@ -19,12 +19,14 @@ export interface Rotation {
   readonly changed: boolean;
 }
 
+type SecretStores = Pick<Store, 'secretBundles' | 'agentSecrets'>;
+
 /**
  * Makes another master key the current one and wraps every data key with it; the values stay as they
  * are. A rotation that was cut short is finished by the next one. Control planes go on serving.
  */
 export async function rotateMasterKey(
-  store: Pick<Store, 'masterKeys' | 'secretBundles'>,
+  store: SecretStores & Pick<Store, 'masterKeys'>,
   ring: MasterKeyring,
   onProgress: (progress: RotationProgress) => void = () => undefined,
 ): Promise<Rotation> {
@@ -32,13 +34,11 @@ export async function rotateMasterKey(
   const target = await chooseKey(store, ring, before);
   // From here on nobody wraps with the old key any more, so the rest only gets less.
   if (target.id !== before) await store.masterKeys.makeCurrent(target.id);
-  const { others } = await store.secretBundles.countWrapped(target.id);
+  const others = await countOthers(store, target.id);
   let done = 0;
   onProgress({ done, total: others });
   for (;;) {
-    const count = await store.secretBundles.rewrap(target.id, BATCH, (row) =>
-      rewrapBundle(row, oldKeyOf(row, ring), target),
-    );
+    const count = await rewrapSome(store, ring, target);
     if (count === 0) break;
     done += count;
     onProgress({ done, total: Math.max(others, done) });
@@ -47,22 +47,47 @@ export async function rotateMasterKey(
   return { keyId: target.id, rewrapped: done, changed: target.id !== before || done > 0 };
 }
 
+async function countOthers(store: SecretStores, masterKeyId: string): Promise<number> {
+  const bundles = await store.secretBundles.countWrapped(masterKeyId);
+  const agents = await store.agentSecrets.countWrapped(masterKeyId);
+  return bundles.others + agents.others;
+}
+
+/** Wraps a batch of keys of either kind; 0 when none is left. */
+async function rewrapSome(
+  store: SecretStores,
+  ring: MasterKeyring,
+  target: MasterKey,
+): Promise<number> {
+  const bundles = await store.secretBundles.rewrap(target.id, BATCH, (row) =>
+    rewrapBundle(row, oldKeyOf(row, `${row.tenant_id}/${row.name}`, ring), target),
+  );
+  if (bundles > 0) return bundles;
+  return store.agentSecrets.rewrap(target.id, BATCH, (row) =>
+    rewrapAgentSecrets(row, oldKeyOf(row, row.vm_id, ring), target),
+  );
+}
+
 async function chooseKey(
-  store: Pick<Store, 'secretBundles'>,
+  store: SecretStores,
   ring: MasterKeyring,
   current: string | undefined,
 ): Promise<MasterKey> {
   const { newest } = ring;
   if (newest === undefined) return ring.create();
   if (ring.isConfigured || newest.id !== current) return newest;
-  const { others } = await store.secretBundles.countWrapped(newest.id);
+  const others = await countOthers(store, newest.id);
   return others > 0 ? newest : ring.create();
 }
 
-function oldKeyOf(row: WrappedKeyRow, ring: MasterKeyring): MasterKey {
+function oldKeyOf(
+  row: { readonly master_key_id: string },
+  owner: string,
+  ring: MasterKeyring,
+): MasterKey {
   const key = ring.find(row.master_key_id);
   if (key !== undefined) return key;
   throw new Error(
-    `The secrets of ${row.tenant_id}/${row.name} are wrapped with master key ${row.master_key_id}, which is missing; set SVC_MASTER_KEY_PREVIOUS to it.`,
+    `The secrets of ${owner} are wrapped with master key ${row.master_key_id}, which is missing; set SVC_MASTER_KEY_PREVIOUS to it.`,
   );
 }

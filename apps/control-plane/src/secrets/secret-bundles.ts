@@ -91,7 +91,7 @@ export class SecretBundles {
     tenantId: string,
     names: readonly string[],
   ): Promise<ReadonlyMap<string, Readonly<Record<string, Secret>>>> {
-    const rows = await this.#parts.store.secretBundles.find(tenantId, names);
+    const rows = await this.#parts.store.secretBundles.find(tenantId, names.filter(isBundleName));
     const opened = rows.map(async (row) => {
       const values = openBundle(row, await this.#parts.keyring.require(row.master_key_id));
       const secrets = Object.entries(values).map(([key, value]) => [key, new Secret(value)]);

@@ -123,6 +123,15 @@ export class WorkerApi {
     });
   }
 
+  /** Secret bundles of a sandbox's session were rotated; these keys are new. */
+  async configUpdate(vmId: string, keys: readonly string[], signal: AbortSignal): Promise<void> {
+    await this.#call('POST', `${sandboxPath(vmId)}/config-update`, {
+      json: { keys },
+      signal,
+      deadlineMs: DEADLINES.quick,
+    });
+  }
+
   /** Not given up when the caller leaves, so that the ledger hears how it ended. */
   pause(vmId: string): Promise<WorkerSandbox> {
     return this.#call('POST', `${sandboxPath(vmId)}/pause`, { deadlineMs: DEADLINES.destroy });

@@ -45,12 +45,13 @@ export class WorkerClient {
     this.#mintToken = mintToken;
   }
 
-  /** Calls and reads the whole JSON answer. */
+  /** Calls and reads the whole JSON answer; undefined where the worker has nothing to say. */
   async call<T>(worker: WorkerAddress, request: WorkerRequest): Promise<T> {
     const signal = withDeadline(request.signal, request.deadlineMs);
     const response = await this.#send(worker, request, signal);
     try {
-      return (await response.body.json()) as T;
+      const text = await response.body.text();
+      return (text === '' ? undefined : JSON.parse(text)) as T;
     } catch (error) {
       throw failure(worker, request, error);
     }

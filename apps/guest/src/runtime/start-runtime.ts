@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { freshenMathRandom } from '../fresh-randomness.ts';
+import { freshenRandomness } from '../fresh-randomness.ts';
 import { AgentLink } from '../link/index.ts';
 import { GuestSession } from './guest-session.ts';
 import type { RuntimeOptions } from './options.ts';
@@ -24,7 +24,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   const link = await AgentLink.listen(options.listen, {
     configure: (setup) => {
       // No earlier: what was drawn before a snapshot would be drawn in every clone.
-      freshenMathRandom();
+      freshenRandomness();
       session = new GuestSession(options, setup, link);
     },
     client: (frame) => session?.client(frame),

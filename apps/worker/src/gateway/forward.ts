@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { LlmVendor } from '@svc/contract';
 import type { Egress, EgressResponse } from '@svc/egress';
@@ -41,17 +41,18 @@ export async function forward(parts: ForwardParts, exchange: Exchange): Promise<
   const { account, target, response, signal } = exchange;
   // A value in a bundle often ends with a line break, which no header takes.
   const key = account.apiKey.reveal().trim();
-  const answer = await ask(parts, exchange, key);
-  const { statusCode, headers, body } = answer;
-  assertPlain(answer);
+  const { statusCode, headers, body } = await ask(parts, exchange, key);
+  // A failure reaches whoever reads the body; when nobody does any more, it must not end the process.
+  body.on('error', () => undefined);
   const contentType = headers['content-type'];
   const meter = new UsageMeter(Array.isArray(contentType) ? contentType[0] : contentType);
-  response.writeHead(statusCode, responseHeaders(headers, key));
-  response.flushHeaders();
-  const { idleMs } = parts.limits;
   try {
-    await pipeAnswer(body, response, { key, meter, idleMs, signal });
+    assertPlain(statusCode, headers);
+    response.writeHead(statusCode, responseHeaders(headers, key));
+    response.flushHeaders();
+    await pipeAnswer(body, response, { key, meter, idleMs: parts.limits.idleMs, signal });
   } finally {
+    body.destroy();
     const { usage } = meter;
     if (usage !== undefined && target.method === 'POST') account.onUsage(usage);
   }
@@ -79,7 +80,14 @@ async function ask(
   if (encoding !== undefined) throw new GatewayFailure(400, 'Send the request uncompressed.');
   if (Number(length ?? 0) > limits.requestBytes) throw new BodyError('too_large');
   const body = limitedBody(request, limits.requestBytes);
-  if (!isRewritten(target)) return await send(Readable.from(body, { objectMode: false }), length);
+  if (!isRewritten(target)) {
+    const stream = Readable.from(body, { objectMode: false });
+    // An endpoint may have answered before the body breaks off: then nobody is there to hear of it.
+    return await send(
+      stream.on('error', () => undefined),
+      length,
+    );
+  }
   let taken = 0;
   const counted: HeldBytes = {
     take: (bytes) => {
@@ -97,7 +105,7 @@ async function ask(
 }
 
 /** An answer that cannot be read on its way is not passed on: nothing in it could be counted, or kept from the agent. */
-function assertPlain({ statusCode, headers, body }: EgressResponse): void {
+function assertPlain(statusCode: number, headers: IncomingHttpHeaders): void {
   const encoding = headers['content-encoding'];
   const problem =
     statusCode >= 300 && statusCode < 400
@@ -105,7 +113,5 @@ function assertPlain({ statusCode, headers, body }: EgressResponse): void {
       : encoding !== undefined && encoding !== 'identity'
         ? 'compresses its answers although it was asked not to'
         : undefined;
-  if (problem === undefined) return;
-  body.destroy();
-  throw new GatewayFailure(502, `The model endpoint ${problem}.`);
+  if (problem !== undefined) throw new GatewayFailure(502, `The model endpoint ${problem}.`);
 }

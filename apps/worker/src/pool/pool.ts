@@ -74,6 +74,11 @@ export class Pool {
     return all;
   }
 
+  /** Whether VMs of this template are kept at all. */
+  keeps(template: string): boolean {
+    return (this.#targets.get(template) ?? 0) > 0;
+  }
+
   /** How many VMs of this template are short of the target. */
   missing(template: string): number {
     return (this.#targets.get(template) ?? 0) - this.size(template);

@@ -113,11 +113,6 @@ const SANDBOX_CREATE = {
     'No workers',
     'No worker is registered or reachable; try again once one is.',
   ),
-  agent_not_available: entry(
-    501,
-    'Agent not available',
-    'This installation runs no agents yet; create the sandbox without `agent`.',
-  ),
   template_not_available: entry(
     501,
     'Template not available',
@@ -275,6 +270,16 @@ const SESSIONS = {
     'Session of another account',
     'Use an API key of the account that created the session.',
   ),
+  session_token_mismatch: entry(
+    403,
+    'Token of another session',
+    'Use the `connect_url` and the `jwt` of the same session record.',
+  ),
+  control_plane_unreachable: entry(
+    503,
+    'Sessions cannot be looked up',
+    'The control plane does not answer this runtime host; try again in a moment.',
+  ),
   session_starting: entry(
     409,
     'Session is starting',
@@ -291,7 +296,11 @@ const SESSIONS = {
 const INTERNAL = {
   worker_not_registered: entry(404, 'Worker not registered', 'Register this worker again.'),
   worker_id_mismatch: entry(403, 'Worker id mismatch', 'Use the token of the worker in the path.'),
-  stale_generation: entry(409, 'Stale generation', 'A newer generation of this sandbox exists.'),
+  stale_generation: entry(
+    409,
+    'Stale generation',
+    'A newer generation of this sandbox or session exists.',
+  ),
 } as const;
 
 export const ERRORS = {

@@ -12,7 +12,7 @@ export const PlacedAgent = Type.Object({
   /** Interactive for a session; else a one-shot agent, with its task. */
   mode: Type.Enum(['session', 'one_shot']),
   vendor: Type.Enum([...LLM_VENDORS]),
-  /** Absent: the bundle's `LLM_MODEL`, else the vendor's default. */
+  /** Always filled by the control plane: the request's, else the bundle's `LLM_MODEL`, else the vendor's default. */
   model: Type.Optional(Type.String()),
   wire_version: Type.Unsafe<1 | 2>({ type: 'integer', enum: [1, 2] }),
   app: Type.Optional(AppJson),

@@ -62,6 +62,8 @@ export type CommitTurnRequest = Static<typeof CommitTurnRequest>;
  */
 export const SessionFilesParams = Type.Object({ id: Type.String(), files_id: Type.String() });
 export type SessionFilesParams = Static<typeof SessionFilesParams>;
+export const SessionFilesQuery = Type.Object({ generation: Type.Integer({ minimum: 1 }) });
+export type SessionFilesQuery = Static<typeof SessionFilesQuery>;
 
 /** `GET /internal/v1/sessions/{chat_session_id}/state` of the control plane: where a resumed session goes on from. */
 export const SessionState = Type.Object({

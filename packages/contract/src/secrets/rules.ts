@@ -9,6 +9,8 @@ const KEY_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 export const LLM_BASE_URL_KEY = 'LLM_BASE_URL';
 /** The key that every bundle used for a model must have. */
 export const LLM_API_KEY_KEY = 'LLM_API_KEY';
+/** The key of a bundle that names the model of sessions that name none. */
+export const LLM_MODEL_KEY = 'LLM_MODEL';
 
 /** What is wrong with the values of a bundle. */
 export interface BundleProblem {

@@ -3,7 +3,7 @@
 import { type Static, Type } from 'typebox';
 import { AGENTS, MODEL_PATTERN } from '../agents.ts';
 import { LIMITS } from '../limits.ts';
-import { failsWith } from '../schema.ts';
+import { failsWith, NO_NUL } from '../schema.ts';
 import { SESSION_TEMPLATES } from '../templates.ts';
 import { LLM_VENDORS } from '../vendors.ts';
 import { SessionCapabilitySets } from './app.ts';
@@ -20,7 +20,7 @@ export const CreateSessionRequest = Type.Object(
   {
     agent: Type.Object({
       kind: Type.Enum([...AGENTS], failsWith('session_agent_unknown')),
-      version: Type.Optional(Type.String({ minLength: 1, maxLength: 128 })),
+      version: Type.Optional(Type.String({ minLength: 1, maxLength: 128, pattern: NO_NUL })),
     }),
     app: Type.Object({
       id: Identifier,
@@ -45,7 +45,12 @@ export const CreateSessionRequest = Type.Object(
         description: 'Names of secret bundles; together they hold `LLM_API_KEY`.',
       }),
     ),
-    user_id: Type.String({ minLength: 1, maxLength: 128, description: 'Attribution only.' }),
+    user_id: Type.String({
+      minLength: 1,
+      maxLength: 128,
+      pattern: NO_NUL,
+      description: 'Attribution only.',
+    }),
     ttl_seconds: Type.Optional(Ttl),
   },
   { title: 'CreateSessionRequest' },

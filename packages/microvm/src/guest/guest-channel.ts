@@ -24,11 +24,14 @@ const END_OF_CONTENT = Buffer.alloc(4);
 export class GuestChannel {
   readonly #address: ChannelAddress;
   readonly #kept = new KeptConnection();
+  readonly #now: () => number;
   #token: string;
 
-  constructor(address: ChannelAddress, token = '') {
+  /** `now`: the time that the guest is told, in milliseconds since the epoch. */
+  constructor(address: ChannelAddress, token = '', now = Date.now) {
     this.#address = address;
     this.#token = token;
+    this.#now = now;
   }
 
   /** Gives a restored guest its identity; until then it serves nothing else. */
@@ -46,7 +49,7 @@ export class GuestChannel {
         host_key: identity.hostKey.file.toString('base64'),
         authorized_key: `${authorizedKey}\n`,
         new_token: identity.token,
-        time: Date.now() / 1000,
+        time: this.#now() / 1000,
       },
       signal,
     );
@@ -56,7 +59,7 @@ export class GuestChannel {
   }
 
   async setClock(signal: AbortSignal): Promise<void> {
-    await this.#call({ op: 'clock', time: Date.now() / 1000 }, signal);
+    await this.#call({ op: 'clock', time: this.#now() / 1000 }, signal);
   }
 
   async setName(hostname: string, signal: AbortSignal): Promise<void> {
@@ -166,7 +169,7 @@ export class GuestChannel {
 
   #send(socket: Socket, request: Readonly<Record<string, unknown>>): void {
     // Told when it is sent, not when the connection began: a busy guest takes long to accept one.
-    const now = 'time' in request ? { time: Date.now() / 1000 } : {};
+    const now = 'time' in request ? { time: this.#now() / 1000 } : {};
     socket.write(`${JSON.stringify({ ...request, ...now, token: this.#token })}\n`);
   }
 }

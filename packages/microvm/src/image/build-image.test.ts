@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { smallRecipe } from '../testing/small-recipe.ts';
 import { temporaryDirectory } from '../testing/temporary-directory.ts';
 import { buildImage } from './build-image.ts';
 import { listImages } from './image-info.ts';
@@ -12,18 +13,23 @@ import { readRecipe } from './recipe.ts';
 const INTERRUPT_MS = 120_000;
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
+let imageDir: string;
+let recipes: string;
+
 beforeEach(async () => {
   directory = await temporaryDirectory();
+  imageDir = join(directory.path, 'images');
+  recipes = await smallRecipe(directory.path);
 });
 afterEach(() => directory.remove());
 
 /** Builds until the packages are being unpacked, then gives up. */
-async function interruptedBuild(imageDir: string): Promise<void> {
+async function interruptedBuild(): Promise<void> {
   const abort = new AbortController();
   const onProgress = (line: string) => {
     if (line.includes('extracting archives')) abort.abort(new Error('interrupted'));
   };
-  const build = buildImage({ template: 'standard', imageDir, onProgress }, abort.signal);
+  const build = buildImage({ template: 'small', imageDir, recipes, onProgress }, abort.signal);
   await expect(build).rejects.toThrow('interrupted');
 }
 
@@ -45,9 +51,9 @@ async function processesNaming(path: string): Promise<string[]> {
 test(
   'an interrupted build leaves nothing, and no image',
   async () => {
-    await interruptedBuild(directory.path);
-    expect(await listImages(directory.path)).toEqual([]);
-    expect(await readdir(join(directory.path, '.build'))).toEqual([]);
+    await interruptedBuild();
+    expect(await listImages(imageDir)).toEqual([]);
+    expect(await readdir(join(imageDir, '.build'))).toEqual([]);
     expect(await mountsBelow(directory.path)).toEqual([]);
   },
   INTERRUPT_MS,
@@ -56,12 +62,12 @@ test(
 test(
   'the next build clears away what a killed one left',
   async () => {
-    const { id } = await readRecipe('standard');
-    const stale = join(directory.path, '.build', `standard-${id}-killed`);
+    const { id } = await readRecipe('small', recipes);
+    const stale = join(imageDir, '.build', `small-${id}-killed`);
     await mkdir(stale, { recursive: true });
     await writeFile(join(stale, 'half'), '');
-    await interruptedBuild(directory.path);
-    expect(await readdir(join(directory.path, '.build'))).toEqual([]);
+    await interruptedBuild();
+    expect(await readdir(join(imageDir, '.build'))).toEqual([]);
   },
   INTERRUPT_MS,
 );
@@ -72,11 +78,11 @@ test(
     const program = `
     import { buildImage } from '${fileURLToPath(new URL('./build-image.ts', import.meta.url))}';
     const onProgress = (line) => console.log(line);
-    await buildImage({ template: 'standard', imageDir: process.argv[1], onProgress }, AbortSignal.timeout(60_000));
+    const [, imageDir, recipes] = process.argv;
+    await buildImage({ template: 'small', imageDir, recipes, onProgress }, AbortSignal.timeout(60_000));
   `;
-    const child = spawn(process.execPath, ['--input-type=module', '-e', program, directory.path], {
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
+    const args = ['--input-type=module', '-e', program, imageDir, recipes];
+    const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const exited = once(child, 'exit');
     for await (const text of child.stdout.setEncoding('utf8')) {
       if (String(text).includes('extracting archives')) break;
@@ -84,7 +90,7 @@ test(
     child.kill('SIGKILL');
     await exited;
     await expect.poll(() => processesNaming(directory.path), { timeout: 20_000 }).toEqual([]);
-    expect(await listImages(directory.path)).toEqual([]);
+    expect(await listImages(imageDir)).toEqual([]);
     expect(await mountsBelow(directory.path)).toEqual([]);
   },
   INTERRUPT_MS,

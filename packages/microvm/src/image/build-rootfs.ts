@@ -2,7 +2,7 @@ import { cp, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { buildCommand } from './build-command.ts';
 import { packageSource } from './debian-mirror.ts';
-import { programPath, type Recipe } from './recipe.ts';
+import type { Recipe } from './recipe.ts';
 
 /** Times in the image: nothing in it depends on when it was built. */
 export const EPOCH = '1700000000';
@@ -40,7 +40,6 @@ export async function buildRootfs(
     ...[recipe.suite, root, source],
   ]);
   await installNpmFiles(recipe, work, root, step);
-  await installPrograms(recipe, root);
   await cp(join(recipe.folder, 'rootfs'), root, { recursive: true });
   await step('chroot', [
     root,
@@ -75,14 +74,6 @@ async function installNpmFiles(
   }
   for (const [name, target] of Object.entries(executables)) {
     await symlink(join('/', target), join(root, 'usr/local/bin', name));
-  }
-}
-
-async function installPrograms({ bundles }: Recipe, root: string): Promise<void> {
-  for (const [name, text] of bundles) {
-    const path = join(root, programPath(name));
-    await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, text);
   }
 }
 

@@ -6,6 +6,7 @@ import { GuestChannel } from '../guest/guest-channel.ts';
 import { createIdentity } from '../guest/identity.ts';
 import { runCommand } from '../guest/run-command.ts';
 import { SshChannel } from '../guest/ssh-channel.ts';
+import { giveWay } from '../jail/give-way.ts';
 import { GUEST_LINK } from '../network/index.ts';
 import { openEnvironment } from '../open-environment.ts';
 import { resourceLimits } from '../vm/resource-limits.ts';
@@ -17,9 +18,19 @@ import type { Image } from './image.ts';
 import { snapshotDirectory, snapshotExists } from './snapshot-directory.ts';
 
 const BOOT_MS = 180_000;
-const WARM_UP_MS = 120_000;
+const WARM_UP_MS = 300_000;
+/**
+ * The time it is in the guest until a clone is told another. A process that draws random numbers for itself would draw
+ * the same in every clone; OpenSSL takes a new seed when its last is hours old, which then it always is.
+ */
+const LONG_AGO_MS = Number(EPOCH) * 1000;
 const KEPT_OUTPUT = 2000;
 const silentLogger = { info: () => undefined, warn: () => undefined, error: () => undefined };
+
+export interface BuildSnapshotOptions extends Omit<BuildImageOptions, 'template'> {
+  /** Gives way to everything else on the machine. Default false. */
+  readonly background?: boolean;
+}
 
 /**
  * Boots the image once in the given shape, warms it up, and freezes it, unless that has been done on
@@ -28,7 +39,7 @@ const silentLogger = { info: () => undefined, warn: () => undefined, error: () =
 export async function buildSnapshot(
   image: Image,
   shape: VmShape,
-  options: Omit<BuildImageOptions, 'template'>,
+  options: BuildSnapshotOptions,
   signal: AbortSignal,
 ): Promise<void> {
   const { imageDir } = options;
@@ -47,7 +58,7 @@ export async function buildSnapshot(
         const { snapshotKey } = environment.vmm;
         if (await snapshotExists(image, snapshotKey, shape)) return;
         options.onProgress('booting it once, to freeze it');
-        const frozen = await bootAndFreeze(environment, image, shape, options.onProgress, signal);
+        const frozen = await bootAndFreeze(environment, image, shape, options, signal);
         const target = snapshotDirectory(image, snapshotKey, shape);
         await mkdir(dirname(target), { recursive: true });
         await rename(frozen, target);
@@ -65,7 +76,7 @@ async function bootAndFreeze(
   { slots, jail, vmm, sshKey }: Environment,
   image: Image,
   shape: VmShape,
-  onProgress: (line: string) => void,
+  { onProgress, background = false }: BuildSnapshotOptions,
   signal: AbortSignal,
 ): Promise<string> {
   const id = 'm_build';
@@ -85,6 +96,7 @@ async function bootAndFreeze(
     );
     try {
       await confinement.limit(vm.identity.pid);
+      if (background) await giveWay(vm.identity.pid);
       await warmUp(slot.host, sshKey, image.warmUp, onProgress, signal);
       onProgress('freezing it');
       await vm.freeze(signal);
@@ -115,7 +127,7 @@ async function warmUp(
 ): Promise<void> {
   const [sshPort, channelPort] = GUEST_LINK.guestPorts;
   const identity = createIdentity('sandbox');
-  const channel = new GuestChannel({ host, port: channelPort });
+  const channel = new GuestChannel({ host, port: channelPort }, '', () => LONG_AGO_MS);
   await waitForGuest(
     channel,
     identity,
@@ -166,19 +178,15 @@ line.sendall(b"{\\"type\\":\\"ping\\"}\\n")
 assert b"pong" in line.recv(100)
 `;
 
-/** Undoes the identity; the daemons, started anew without one, wait for the next. */
+/** Undoes the identity; the daemon, started anew without one, waits for the next. The agent runtime has been told none. */
 const FORGET = `
 set -e
 find /run/svc -type f -delete
 rm -f /root/.bash_history
 rm -rf /tmp/* /var/tmp/*
-# Random numbers that a process draws for itself would be every clone's. OpenSSL draws a new seed when its last
-# one is hours old, or from the future: what starts now finds that out when a clone is told the time.
-date -s @${EPOCH} >/dev/null
 sync
-# Written so that they do not match the shell that runs them.
+# Written so that it does not match the shell that runs it.
 pkill -KILL -f 'svc/[g]uestd'
-pkill -KILL -f 'svc/[a]gent-runtime' || true
 until python3 -c 'import socket; socket.create_connection(("127.0.0.1", 7000), 1)'; do sleep 0.2; done
 until ! [ -e /usr/lib/svc/agent-runtime.cjs ] || python3 -c '${PING_RUNTIME}'; do sleep 0.2; done
 sync

@@ -1,4 +1,4 @@
-import { appendFile, chmod, cp, mkdir, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -29,6 +29,25 @@ test.each([
   const before = await readRecipe('standard', images.path);
   await change();
   expect((await readRecipe('standard', images.path)).id).not.toBe(before.id);
+});
+
+test('the program that is bundled is part of the recipe, by what is in it', async () => {
+  const { bundles, id } = await readRecipe('standard', images.path);
+  expect([...bundles.keys()]).toEqual(['agent-runtime']);
+  expect(bundles.get('agent-runtime')).not.toContain(
+    fileURLToPath(new URL('../../../..', import.meta.url)),
+  );
+  const file = join(images.path, 'standard/image.json');
+  const { programs: _left, ...settings } = JSON.parse(await readFile(file, 'utf8'));
+  await writeFile(file, JSON.stringify({ ...settings, programs: {} }));
+  const without = await readRecipe('standard', images.path);
+  await writeFile(
+    file,
+    JSON.stringify({ ...settings, programs: { x: 'packages/contract/src/ids.ts' } }),
+  );
+  const other = await readRecipe('standard', images.path);
+  expect(new Set([id, without.id, other.id]).size).toBe(3);
+  expect(other.bundles.get('x')?.includes('function makeId')).toBe(true);
 });
 
 test('what all images share is no template', async () => {

@@ -32,6 +32,8 @@ export interface Recipe extends RecipeSettings {
   readonly template: string;
   /** Digest of everything that the image is made of. */
   readonly id: string;
+  /** Digest of all but the bundled programs, which change more often than the rest. */
+  readonly baseId: string;
   readonly folder: string;
   readonly kernelFolder: string;
   /** The bundled programs: name → text. */
@@ -58,6 +60,7 @@ export async function readRecipe(template: string, images = IMAGES): Promise<Rec
       hash.update(`\0${file}\0${mode & 0o111}\0`).update(await readFile(join(root, file)));
     }
   }
+  const baseId = hash.copy().digest('hex').slice(0, ID_LENGTH);
   const bundles = new Map<string, string>();
   for (const [name, entry] of Object.entries(settings.programs ?? {})) {
     const text = await bundleProgram(entry);
@@ -70,6 +73,7 @@ export async function readRecipe(template: string, images = IMAGES): Promise<Rec
     folder,
     kernelFolder,
     bundles,
+    baseId,
     id: hash.digest('hex').slice(0, ID_LENGTH),
   };
 }

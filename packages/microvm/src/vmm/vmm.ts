@@ -1,11 +1,8 @@
 import type { ProcessIdentity } from '@svc/service-kit/process';
+import type { VmShape } from '../facade.ts';
 import type { Confinement } from '../jail/confinement.ts';
 
-/** How a VM's memory, disk and processors are laid out. A snapshot fits only the shape it was frozen at. */
-export interface VmShape {
-  readonly vcpu: number;
-  readonly memoryMib: number;
-}
+export type { VmShape };
 
 /** A VM that starts from its kernel, with memory that can be frozen. */
 export interface BootRequest extends VmShape {

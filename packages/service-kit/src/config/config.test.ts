@@ -42,6 +42,13 @@ describe('defaults', () => {
     expect(loadConfig({ ...HOME, XDG_CACHE_HOME: '/cache' }).imageDir).toBe('/cache/svc/images');
   });
 
+  it('put the runtime host beside the control plane', () => {
+    const portFor = (listen: string) => loadConfig({ ...HOME, SVC_LISTEN: listen }).runtimeListen;
+    expect(portFor('[::]:9443')).toEqual({ host: '::', port: 9444 });
+    expect(portFor('localhost:0')).toEqual({ host: 'localhost', port: 0 });
+    expect(portFor('localhost:65535').port).toBe(65_534);
+  });
+
   it('hold for empty values too', () => {
     expect(loadConfig({ ...HOME, SVC_LISTEN: '', SVC_POOL: '' }).pool).toEqual({ standard: 2 });
   });

@@ -2,16 +2,20 @@
 
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
+import type { ListenAddress } from './kinds.ts';
 import { type Environment, readTable, type ValuesOf } from './read.ts';
 import { ALL_VARIABLES, LIMIT_VARIABLES, VARIABLES } from './variables.ts';
 
+const LAST_PORT = 65_535;
+
 type Values = ValuesOf<typeof VARIABLES>;
 
-export interface Config extends Omit<Values, 'dataDir' | 'imageDir'> {
+export interface Config extends Omit<Values, 'dataDir' | 'imageDir' | 'runtimeListen'> {
   /** Absolute. */
   readonly dataDir: string;
   /** Absolute. */
   readonly imageDir: string;
+  readonly runtimeListen: ListenAddress;
   readonly limits: ValuesOf<typeof LIMIT_VARIABLES>;
 }
 
@@ -43,6 +47,7 @@ export function loadConfig(environment: Environment = process.env): Config {
     dataDir: values.dataDir ?? userDirectory(environment, 'XDG_DATA_HOME', '.local/share', 'svc'),
     imageDir:
       values.imageDir ?? userDirectory(environment, 'XDG_CACHE_HOME', '.cache', 'svc/images'),
+    runtimeListen: values.runtimeListen ?? besides(values.listen),
     limits,
   };
 }
@@ -66,6 +71,13 @@ export function publicUrl(
   if (configured !== undefined) return configured;
   const scheme = config.tls ? secureScheme : secureScheme.slice(0, -1);
   return `${scheme}://localhost:${port}`;
+}
+
+/** The next port, so that services side by side have to be told one address each. */
+function besides({ host, port }: ListenAddress): ListenAddress {
+  // Any free port stays any free port, and nothing comes after the last one.
+  if (port === 0) return { host, port };
+  return { host, port: port < LAST_PORT ? port + 1 : port - 1 };
 }
 
 /** Rules between variables. */

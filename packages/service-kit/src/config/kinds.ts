@@ -2,7 +2,7 @@
 
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
-import { TEMPLATES, type Template } from '@svc/contract';
+import { MODEL_PATTERN, TEMPLATES, type Template } from '@svc/contract';
 import { Type } from 'typebox';
 import { Secret } from '../secret.ts';
 import type { Kind } from './kind.ts';
@@ -25,6 +25,13 @@ export const plainText: Kind<string> = {
 export const identifier: Kind<string> = {
   expects: '1 to 128 letters, digits, dots, dashes or underscores',
   schema: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }),
+  convert: (text) => text,
+};
+
+/** Name of a model. */
+export const modelName: Kind<string> = {
+  expects: 'a model name of at most 128 letters, digits and ._:/@-',
+  schema: Type.String({ pattern: MODEL_PATTERN }),
   convert: (text) => text,
 };
 

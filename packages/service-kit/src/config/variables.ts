@@ -42,12 +42,10 @@ export const VARIABLES = {
     ),
     documentedDefault: '`https://localhost:` and the port of `SVC_LISTEN`',
   },
-  runtimeListen: withDefault(
-    'SVC_RUNTIME_LISTEN',
-    kinds.listenAddress,
-    'localhost:8444',
-    'Where the runtime host listens.',
-  ),
+  runtimeListen: {
+    ...variable('SVC_RUNTIME_LISTEN', kinds.listenAddress, 'Where the runtime host listens.'),
+    documentedDefault: 'the port after the one of `SVC_LISTEN`: `localhost:8444`',
+  },
   runtimeUrl: {
     ...variable('SVC_RUNTIME_URL', kinds.origin('wss:', 'ws:'), 'Public URL of the runtime host.'),
     documentedDefault: '`wss://localhost:` and the port of `SVC_RUNTIME_LISTEN`',
@@ -203,6 +201,30 @@ export const VARIABLES = {
     kinds.poolSizes,
     'standard=2',
     'Idle sandboxes kept ready per template, as in `standard=2,browser=0`.',
+  ),
+  modelAnthropic: withDefault(
+    'SVC_MODEL_ANTHROPIC',
+    kinds.modelName,
+    'claude-sonnet-5-5',
+    'Model of sessions and agents that name the vendor Anthropic and no model.',
+  ),
+  modelOpenai: withDefault(
+    'SVC_MODEL_OPENAI',
+    kinds.modelName,
+    'gpt-5.5',
+    'The same for OpenAI; codex takes it too.',
+  ),
+  modelGoogle: withDefault(
+    'SVC_MODEL_GOOGLE',
+    kinds.modelName,
+    'gemini-pro-latest',
+    'The same for Google.',
+  ),
+  modelDeepseek: withDefault(
+    'SVC_MODEL_DEEPSEEK',
+    kinds.modelName,
+    'deepseek-v4-pro',
+    'The same for DeepSeek.',
   ),
   billingEnforce: withDefault(
     'SVC_BILLING_ENFORCE',

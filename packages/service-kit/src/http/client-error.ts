@@ -7,13 +7,17 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
+/** Failures of a TLS handshake: there is no connection on which they could be answered. */
+const TLS_FAILURE = /^ERR_(?:SSL|TLS)_/;
+
 /** Answers what Node's HTTP parser refuses, before there is a request that Fastify could see. */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (error.code === 'ECONNRESET' || !socket.writable) {
+  const { code: failure = '' } = error;
+  if (failure === 'ECONNRESET' || TLS_FAILURE.test(failure) || !socket.writable) {
     socket.destroy();
     return;
   }
-  const code = CODES[error.code ?? ''] ?? 'bad_request';
+  const code = CODES[failure] ?? 'bad_request';
   const requestId = requestIdOf({ headers: {} });
   const body = JSON.stringify(makeProblem(code, requestId));
   const head = [

@@ -30,6 +30,8 @@ export interface HttpServerOptions {
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   /** Largest body that is parsed, in bytes; streams are not counted. Default 1 MiB. */
   readonly bodyLimit?: number;
+  /** How long a client may take for the TLS handshake, and for the head of a request, in ms. Default 30 seconds. */
+  readonly headersTimeoutMs?: number;
   /** How long a client may take to send a whole request, in ms. Default one hour: uploads are long. */
   readonly requestTimeoutMs?: number;
   /** How long the rest of a body may take whose request is answered already, in ms. Default 10 seconds. */
@@ -89,14 +91,20 @@ function proxiesOf(trusted: HttpServerOptions['trustProxy'] = false): boolean | 
 }
 
 function createListener(handler: RequestListener, options: HttpServerOptions): Server {
+  const headersTimeout = options.headersTimeoutMs ?? HEADERS_TIMEOUT_MS;
   const settings = {
     keepAliveTimeout: KEEP_ALIVE_MS,
-    headersTimeout: HEADERS_TIMEOUT_MS,
+    headersTimeout,
+    // Connections are looked at this often.
+    connectionsCheckingInterval: Math.min(headersTimeout, HEADERS_TIMEOUT_MS),
     requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
     noDelay: true,
   };
   if (options.tls === undefined) return createPlainServer(settings, handler);
-  return createTlsServer({ ...settings, ...options.tls, minVersion: 'TLSv1.2' }, handler);
+  return createTlsServer(
+    { ...settings, ...options.tls, minVersion: 'TLSv1.2', handshakeTimeout: headersTimeout },
+    handler,
+  );
 }
 
 function guardRequests(app: HttpServer): void {

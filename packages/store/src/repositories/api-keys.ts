@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../batch.ts';
 import type { ApiKeyRow, Schema } from '../schema.ts';
@@ -28,7 +28,7 @@ export class ApiKeyRepository {
 
   /** The owner of a key that is valid now; looked up on every call, so a revocation holds at once. */
   async findOwner(secret: string): Promise<ApiKeyOwner | undefined> {
-    return this.#owner(hashSecret(secret).toString('hex'));
+    return this.#owner(hash('sha256', secret));
   }
 
   async insert(key: {
@@ -107,5 +107,5 @@ export class ApiKeyRepository {
 }
 
 function hashSecret(secret: string): Buffer {
-  return createHash('sha256').update(secret).digest();
+  return hash('sha256', secret, 'buffer');
 }

@@ -1,4 +1,4 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema } from '../schema.ts';
 
 /** Which master key wraps new data keys. The keys themselves are never in the database, only their ids. */
@@ -40,4 +40,17 @@ export class MasterKeyRepository {
         on conflict (key_id) do update set current = true`.execute(transaction);
     });
   }
+}
+
+/**
+ * Holds the master key in its place until the transaction ends; false when it is no longer the current
+ * one: then what it wraps must not be written.
+ */
+export async function isCurrentMasterKey(
+  transaction: Transaction<Schema>,
+  keyId: string,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from master_keys where key_id = ${keyId} and current for share`.execute(transaction);
+  return rows.length === 1;
 }

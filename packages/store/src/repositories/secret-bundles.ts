@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema, SecretBundleRow } from '../schema.ts';
+import { isCurrentMasterKey } from './master-keys.ts';
 
 /** The values of a bundle as they are stored: sealed by a data key that is wrapped by a master key. */
 export interface SealedBundle {
@@ -18,7 +19,7 @@ export interface NewBundle extends SealedBundle {
 export type MasterKeyChanged = 'master_key_changed';
 
 /** Wraps a data key anew; gets the row and gives its new wrapped key. */
-export type Rewrap = (row: WrappedKeyRow) => Buffer;
+export type Rewrap<Row> = (row: Row) => Buffer;
 
 export type WrappedKeyRow = Pick<
   SecretBundleRow,
@@ -39,7 +40,7 @@ export class SecretBundleRepository {
     mostPerTenant: number,
   ): Promise<SecretBundleRow | 'exists' | 'quota_exceeded' | MasterKeyChanged> {
     return this.#db.transaction().execute(async (transaction) => {
-      if (!(await isCurrent(transaction, bundle.masterKeyId))) return 'master_key_changed';
+      if (!(await isCurrentMasterKey(transaction, bundle.masterKeyId))) return 'master_key_changed';
       const names = await lockNames(transaction, bundle.tenantId);
       if (names.includes(bundle.name)) return 'exists';
       if (names.length >= mostPerTenant) return 'quota_exceeded';
@@ -54,7 +55,7 @@ export class SecretBundleRepository {
   /** Replaces all values of a bundle; undefined when there is none of this name. */
   async replace(bundle: NewBundle): Promise<SecretBundleRow | undefined | MasterKeyChanged> {
     return this.#db.transaction().execute(async (transaction) => {
-      if (!(await isCurrent(transaction, bundle.masterKeyId))) return 'master_key_changed';
+      if (!(await isCurrentMasterKey(transaction, bundle.masterKeyId))) return 'master_key_changed';
       return transaction
         .updateTable('secret_bundles')
         .set((eb) => ({
@@ -101,6 +102,18 @@ export class SecretBundleRepository {
       .executeTakeFirst();
   }
 
+  /** How often each of these bundles has been written, by name; names without a bundle are left out. */
+  async versions(tenantId: string, names: readonly string[]): Promise<Map<string, number>> {
+    if (names.length === 0) return new Map();
+    const rows = await this.#db
+      .selectFrom('secret_bundles')
+      .select(['name', 'version'])
+      .where('tenant_id', '=', tenantId)
+      .where('name', 'in', names)
+      .execute();
+    return new Map(rows.map((row) => [row.name, row.version]));
+  }
+
   /** Bundles with their sealed values. */
   async find(tenantId: string, names: readonly string[]): Promise<SecretBundleRow[]> {
     if (names.length === 0) return [];
@@ -132,7 +145,7 @@ export class SecretBundleRepository {
   }
 
   /** Wraps up to `most` data keys anew, all or none of them. Answers how many; the values stay as they are. */
-  async rewrap(masterKeyId: string, most: number, rewrap: Rewrap): Promise<number> {
+  async rewrap(masterKeyId: string, most: number, rewrap: Rewrap<WrappedKeyRow>): Promise<number> {
     return this.#db.transaction().execute(async (transaction) => {
       const rows = await transaction
         .selectFrom('secret_bundles')
@@ -154,13 +167,6 @@ export class SecretBundleRepository {
       return rows.length;
     });
   }
-}
-
-/** Holds the current master key in its place until the transaction ends. */
-async function isCurrent(transaction: Transaction<Schema>, keyId: string): Promise<boolean> {
-  const { rows } = await sql`
-    select from master_keys where key_id = ${keyId} and current for share`.execute(transaction);
-  return rows.length === 1;
 }
 
 /** The names of a tenant's bundles; no other is added until the transaction ends. */

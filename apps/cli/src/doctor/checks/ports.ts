@@ -1,28 +1,19 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
-import { type Check, fail, ok } from '../finding.ts';
+import { type Listener, listenFailure, publicListeners } from '../../service/start/ports.ts';
+import { type Check, type Finding, fail, ok } from '../finding.ts';
 
-/** Whether the control plane can listen. */
+/** Whether control plane and runtime host can listen. */
 export const portsCheck: Check = {
   name: 'port',
-  run: async ({ config, service }) => {
-    const { host, port } = config.listen;
-    const address = `${host}:${port}`;
-    if (service !== undefined) return ok('port', `${address} serves`);
-    const server = createServer();
-    try {
-      server.listen({ host, port });
-      await once(server, 'listening');
-      return ok('port', `${address} is free`);
-    } catch (error) {
-      const { code = String(error) } = error as NodeJS.ErrnoException;
-      return fail(
-        'port',
-        `${address} cannot be listened on (${code})`,
-        'set SVC_LISTEN to another address',
-      );
-    } finally {
-      server.close();
-    }
-  },
+  run: async ({ config, service }) =>
+    Promise.all(publicListeners(config).map((listener) => look(listener, service !== undefined))),
 };
+
+async function look(listener: Listener, isServing: boolean): Promise<Finding> {
+  const { setting, host, port } = listener;
+  const address = `${host}:${port}`;
+  if (isServing) return ok('port', `${address} serves`);
+  const failure = await listenFailure(listener);
+  if (failure === undefined) return ok('port', `${address} is free`);
+  const detail = `${address} cannot be listened on (${failure})`;
+  return fail('port', detail, `set ${setting} to another address`);
+}

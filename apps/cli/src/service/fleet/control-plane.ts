@@ -1,5 +1,6 @@
 import { CliError } from '../../output/cli-error.ts';
 import { startControlPlanePiece } from '../start/control-plane.ts';
+import { openTls } from '../start/tls.ts';
 import { runPiece } from './run-piece.ts';
 
 /** `svc control-plane`: one of any number of control planes on one database. */
@@ -15,10 +16,9 @@ export function runControlPlane(): Promise<number> {
         },
       );
     }
-    const { localUrl, baseUrl, tls } = await startControlPlanePiece({
-      ...context,
-      secret: clusterSecret,
-    });
+    const tls = await openTls(context.config, context.places);
+    const piece = { ...context, secret: clusterSecret };
+    const { localUrl, baseUrl } = await startControlPlanePiece(piece, tls);
     context.logger.info({ url: localUrl }, 'control plane is ready');
     return { base_url: baseUrl, ...(tls.caFile === undefined ? {} : { ca_file: tls.caFile }) };
   });

@@ -15,6 +15,7 @@ interface BannerFacts {
 export function banner({ record, places, mailIsKept, prefix, readyMs }: BannerFacts): string {
   const facts: readonly (readonly [string, string | undefined])[] = [
     ['base_url', record.base_url],
+    ['runtime_url', record.runtime_url],
     ['ca_file', record.ca_file],
     ['data_dir', places.dataDir],
     [
@@ -27,12 +28,15 @@ export function banner({ record, places, mailIsKept, prefix, readyMs }: BannerFa
   return [
     '',
     `svc ${record.version} is ready in ${(readyMs / 1000).toFixed(1)} s.`,
-    ...shown.map(([name, value]) => `  ${name.padEnd(9)} ${value}`),
+    ...shown.map(([name, value]) => `  ${name.padEnd(11)} ${value}`),
     '',
     'Type next, in another terminal:',
     `  id=$(${prefix}npx svc sandbox create --idle-timeout 15m)`,
     `  ${prefix}npx svc sandbox exec $id -- python3 -c 'print("hello from", __import__("os").uname().nodename)'`,
     `  ${prefix}npx svc sandbox rm $id`,
+    '',
+    'An agent session, with a scripted model that needs no key:',
+    `  ${prefix}npx svc demo`,
     '',
   ].join('\n');
 }

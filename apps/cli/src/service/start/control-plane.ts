@@ -1,6 +1,7 @@
 import { publicUrl } from '@svc/service-kit/config';
 import type { Piece } from './piece.ts';
-import { openTls, type ServiceTls } from './tls.ts';
+import { listening } from './ports.ts';
+import type { ServiceTls } from './tls.ts';
 
 const END_MS = 45_000;
 
@@ -16,19 +17,19 @@ export interface StartedControlPlane {
 /** Starts a control plane on its database. */
 export async function startControlPlanePiece(
   piece: Omit<Piece, 'keepSandboxes'>,
+  tls: ServiceTls,
 ): Promise<StartedControlPlane> {
-  const { config, places, logger, secret, shutdown } = piece;
-  const [tls, { startControlPlane }] = await Promise.all([
-    openTls(config, places),
-    import('@svc/control-plane'),
-  ]);
+  const { config, logger, secret, shutdown } = piece;
+  const { startControlPlane } = await import('@svc/control-plane');
   // Not given the signal: it has to hear the worker's last words before it ends.
-  const controlPlane = await startControlPlane({
-    config,
-    logger: logger.child({ component: 'control-plane' }),
-    clusterSecret: secret,
-    tls: tls.server,
-  });
+  const controlPlane = await listening({ setting: 'SVC_LISTEN', ...config.listen }, () =>
+    startControlPlane({
+      config,
+      logger: logger.child({ component: 'control-plane' }),
+      clusterSecret: secret,
+      tls: tls.server,
+    }),
+  );
   shutdown.add({
     name: 'control plane, to the public',
     phase: 'refuse',

@@ -13,6 +13,7 @@ import { type StartedControlPlane, startControlPlanePiece } from './control-plan
 import { clusterSecret } from './kept-values.ts';
 import { localClient } from './local-client.ts';
 import { operatorAccount } from './operator-account.ts';
+import { openTls } from './tls.ts';
 
 let directory: string;
 let shutdown: Shutdown;
@@ -29,14 +30,8 @@ beforeAll(async () => {
   shutdown = new Shutdown(logger);
   const { signal } = new AbortController();
   const secret = await clusterSecret(config);
-  service = await startControlPlanePiece({
-    config,
-    places: places(),
-    logger,
-    secret,
-    shutdown,
-    signal,
-  });
+  const piece = { config, places: places(), logger, secret, shutdown, signal };
+  service = await startControlPlanePiece(piece, await openTls(config, places()));
 });
 
 afterAll(async () => {

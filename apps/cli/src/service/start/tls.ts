@@ -3,7 +3,7 @@ import type { Config } from '@svc/service-kit/config';
 import { readCa } from '../../connection/ca-file.ts';
 import type { ServicePlaces } from '../places.ts';
 
-/** What the control plane serves with, and what its clients are to trust. */
+/** What control plane and runtime host serve with, and what their clients are to trust. */
 export interface ServiceTls {
   /** None: plain HTTP, behind a proxy. */
   readonly server: { readonly cert: string; readonly key: string } | undefined;
@@ -25,7 +25,8 @@ export async function openTls(config: Config, places: ServicePlaces): Promise<Se
     return { server: { cert, key }, caFile, ca };
   }
   const { ensureLocalTls } = await import('@svc/service-kit/tls');
-  const extraNames = config.baseUrl === undefined ? [] : [hostOf(config.baseUrl)];
+  const urls = [config.baseUrl, config.runtimeUrl].filter((url) => url !== undefined);
+  const extraNames = [...new Set(urls.map(hostOf))];
   const local = await ensureLocalTls({ directory: places.tls, extraNames });
   return { server: local, caFile: local.caFile, ca: local.ca };
 }

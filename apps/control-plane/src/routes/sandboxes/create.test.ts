@@ -194,7 +194,6 @@ describe('refusals', () => {
   });
 
   test('what this installation does not offer yet is 501, after every rule', async () => {
-    await refuses(agent, 501, 'agent_not_available');
     await refuses(
       { ...standard, workspace_enabled: true, app_id: 'a', capset_id: 'c' },
       501,

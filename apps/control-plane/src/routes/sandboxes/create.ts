@@ -1,18 +1,10 @@
-import { CreateSandboxRequest, CreateSandboxResponse, LIMITS } from '@svc/contract';
+import { CreateSandboxRequest, CreateSandboxResponse } from '@svc/contract';
 import { clientGoneSignal } from '@svc/service-kit';
-import { Type } from 'typebox';
 import { callerOf } from '../../auth/caller.ts';
 import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
-
-const Headers = Type.Object({
-  'idempotency-key': Type.Optional(
-    Type.String({
-      description: `Repeating a request with its key and body answers as the first one did, for 24 hours. At most ${LIMITS.idempotencyKeyChars} visible ASCII characters.`,
-    }),
-  ),
-});
+import { IdempotencyHeaders } from '../idempotency-header.ts';
 
 /** `POST /v1/sandboxes`: answers once the sandbox runs. */
 export const createSandbox: Route = (app, { auth, creator }) => {
@@ -25,7 +17,7 @@ export const createSandbox: Route = (app, { auth, creator }) => {
         tags: ['Sandboxes'],
         summary: 'Create a sandbox',
         security: BY_API_KEY,
-        headers: Headers,
+        headers: IdempotencyHeaders,
         body: CreateSandboxRequest,
         response: { 201: CreateSandboxResponse, ...PROBLEMS },
       },
@@ -53,6 +45,7 @@ const PROBLEMS = authenticatedProblems(
   'multi_agent_needs_wire_version_2',
   'workspace_fields_required',
   'persistence_url_refused',
+  'llm_base_url_refused',
   'idempotency_key_invalid',
   'idempotency_key_reused',
   'idempotency_in_progress',
@@ -64,7 +57,6 @@ const PROBLEMS = authenticatedProblems(
   'boot_failed',
   'unknown_template',
   'unknown_agent',
-  'agent_not_available',
   'template_not_available',
   'workspaces_not_available',
   'guest_unresponsive',

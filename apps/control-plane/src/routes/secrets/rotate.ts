@@ -4,8 +4,9 @@ import { authenticatedProblems, BODY_PROBLEMS } from '../../openapi/problems.ts'
 import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 import { VALUE_PROBLEMS } from './problems.ts';
-/** `PUT /v1/tenants/me/secrets/{name}`: replaces all values. */
-export const rotateSecretBundle: Route = (app, { auth, secretBundles }) => {
+
+/** `PUT /v1/tenants/me/secrets/{name}`: replaces all values; running sessions take them over. */
+export const rotateSecretBundle: Route = (app, { auth, secretBundles, configUpdates }) => {
   app.put(
     '/v1/tenants/me/secrets/:name',
     {
@@ -24,6 +25,12 @@ export const rotateSecretBundle: Route = (app, { auth, secretBundles }) => {
         },
       },
     },
-    (request) => secretBundles.rotate(callerOf(request), request.params.name, request.body.values),
+    async (request) => {
+      const caller = callerOf(request);
+      const { name } = request.params;
+      const rotated = await secretBundles.rotate(caller, name, request.body.values);
+      await configUpdates.announce(caller.tenantId, name, rotated.key_names);
+      return rotated;
+    },
   );
 };

@@ -47,11 +47,17 @@ export function claudeCodeEnvironment(
   configDirectory: string,
   { maxRetries }: ClaudeCodeOptions,
 ): CliEnvironment {
+  const models = ['HAIKU', 'SONNET', 'OPUS', 'FABLE'].map((name) => [
+    `ANTHROPIC_DEFAULT_${name}_MODEL`,
+    setup.model,
+  ]);
   return {
     reserved: ['ANTHROPIC_', 'CLAUDE_', 'CLAUDECODE'],
     set: {
       ANTHROPIC_BASE_URL: setup.gateway,
       ANTHROPIC_AUTH_TOKEN: PLACEHOLDER_LLM_KEY,
+      // For its small jobs and its sub-agents too: another model may not be there, or not be wanted.
+      ...Object.fromEntries(models),
       CLAUDE_CONFIG_DIR: configDirectory,
       CLAUDE_CODE_MAX_RETRIES: String(maxRetries),
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',

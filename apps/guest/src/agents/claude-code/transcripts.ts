@@ -6,12 +6,14 @@ const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** Whether Claude Code has kept the conversation of this session below its config directory. */
 export async function hasTranscript(configDirectory: string, session: string): Promise<boolean> {
   const projects = join(configDirectory, 'projects');
-  const directories = await readdir(projects).catch(() => []);
-  for (const directory of directories) {
-    const files = await readdir(join(projects, directory)).catch(() => []);
-    if (files.includes(`${session}.jsonl`)) return true;
+  for (const directory of await namesIn(projects)) {
+    if ((await namesIn(join(projects, directory))).includes(`${session}.jsonl`)) return true;
   }
   return false;
+}
+
+function namesIn(directory: string): Promise<string[]> {
+  return readdir(directory).catch(() => []);
 }
 
 /** The session that a conversation names; undefined when it names none. */

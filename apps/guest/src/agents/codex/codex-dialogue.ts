@@ -13,7 +13,11 @@ const CLIENT = { name: 'svc', title: null, version: '1' };
 interface Turn {
   readonly frames: TurnFrames;
   readonly end: (end: TurnEnd) => void;
-  id?: string;
+  /** Commands that run, by the names that codex gives their processes. */
+  readonly commands: Map<string, string>;
+  id?: string | undefined;
+  /** Whether it was interrupted, maybe before codex named it. */
+  unwanted?: boolean;
 }
 
 /** A process of codex as an app server. https://developers.openai.com/codex/app-server */
@@ -57,21 +61,17 @@ export class CodexDialogue implements Dialogue {
     const threadId = this.#memory.thread;
     const input = [{ type: 'text', text: prompt, text_elements: [] }];
     const { promise: ended, resolve: end } = Promise.withResolvers<TurnEnd>();
-    const turn: Turn = { frames, end };
+    const turn: Turn = { frames, end, commands: new Map() };
     this.#turn = turn;
     const started = await this.#server.request('turn/start', { threadId, input });
-    turn.id ??= stringAt(started, 'turn', 'id') ?? '';
+    this.#name(turn, stringAt(started, 'turn', 'id'));
     return ended;
   }
 
   interrupt(): void {
-    const turn = this.#turn;
-    if (turn === undefined) return;
-    // Before it is told the name of the turn it cannot name it.
-    if (turn.id === undefined) return void setTimeout(() => this.interrupt(), 50).unref();
-    const params = { threadId: this.#memory.thread, turnId: turn.id };
-    // The turn may have ended meanwhile.
-    this.#server.request('turn/interrupt', params).catch(() => undefined);
+    if (this.#turn === undefined) return;
+    this.#turn.unwanted = true;
+    this.#endUnwanted(this.#turn);
   }
 
   stop(): Promise<void> {
@@ -79,7 +79,8 @@ export class CodexDialogue implements Dialogue {
   }
 
   async #begin(cwd: string): Promise<void> {
-    const capabilities = { experimentalApi: false, requestAttestation: false };
+    // To end a command is an experimental request.
+    const capabilities = { experimentalApi: true, requestAttestation: false };
     await this.#server.request('initialize', { clientInfo: CLIENT, capabilities });
     this.#server.notify('initialized');
     const resumed = await this.#resume(cwd);
@@ -106,14 +107,45 @@ export class CodexDialogue implements Dialogue {
     const turn = this.#turn;
     if (turn === undefined || stringAt(params, 'threadId') !== this.#memory.thread) return;
     const item = at(params, 'item');
-    if (method === 'turn/started') turn.id = stringAt(params, 'turn', 'id') ?? '';
+    if (method === 'turn/started') this.#name(turn, stringAt(params, 'turn', 'id'));
     else if (method === 'item/agentMessage/delta') {
       turn.frames.textDelta(stringAt(params, 'delta') ?? '');
-    } else if (method === 'item/started' && isObject(item)) framesOfStart(item, turn.frames);
-    else if (method === 'item/completed' && isObject(item)) framesOfEnd(item, turn.frames);
-    else if (method === 'turn/completed') {
+    } else if (method === 'item/started' && isObject(item)) {
+      const process = stringAt(item, 'processId');
+      if (process !== undefined) turn.commands.set(stringAt(item, 'id') ?? '', process);
+      framesOfStart(item, turn.frames);
+    } else if (method === 'item/completed' && isObject(item)) {
+      turn.commands.delete(stringAt(item, 'id') ?? '');
+      framesOfEnd(item, turn.frames);
+    } else if (method === 'turn/completed') {
       this.#turn = undefined;
-      turn.end(endOf(at(params, 'turn'), turn.frames.lastMessage));
+      void this.#endTurn(turn, endOf(at(params, 'turn'), turn.frames.lastMessage));
     }
+  }
+
+  #name(turn: Turn, id: string | undefined): void {
+    if (turn.id !== undefined) return;
+    turn.id = id;
+    this.#endUnwanted(turn);
+  }
+
+  #endUnwanted({ id: turnId, unwanted }: Turn): void {
+    if (turnId === undefined || unwanted !== true) return;
+    const params = { threadId: this.#memory.thread, turnId };
+    // The turn may have ended meanwhile.
+    this.#server.request('turn/interrupt', params).catch(() => undefined);
+  }
+
+  /** Codex lets the command of an interrupted turn run on. */
+  async #endTurn(turn: Turn, end: TurnEnd): Promise<void> {
+    if (end.status === 'interrupted') {
+      const threadId = this.#memory.thread;
+      const ends = [...turn.commands.values()].map((processId) =>
+        this.#server.request('thread/backgroundTerminals/terminate', { threadId, processId }),
+      );
+      // One that ended meanwhile is not there any more.
+      await Promise.allSettled(ends);
+    }
+    turn.end(end);
   }
 }

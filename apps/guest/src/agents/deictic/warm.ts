@@ -6,7 +6,8 @@ import type { LlmDialect } from '@svc/contract';
 import { Deictic } from './deictic.ts';
 import { DEFAULT_OPTIONS } from './options.ts';
 
-const DEADLINE_MS = 20_000;
+/** An emulated CPU on a busy machine takes long to compile what it has not seen. */
+const DEADLINE_MS = 120_000;
 
 /** The shortest answer that each vendor's stream can be. */
 const ANSWERS: Readonly<Record<LlmDialect, readonly object[]>> = {

@@ -1,15 +1,21 @@
 import { readdir, readFile } from 'node:fs/promises';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { MARK } from './environment.ts';
 
-/** A process may start another while the list is read. */
-const ROUNDS = 5;
+/** A process may start another while the list is read, and needs a moment to die. */
+const ROUNDS = 100;
+const PAUSE_MS = 20;
 
-/** Kills every process that carries this mark in its environment: what a CLI's commands left in the background. */
+/**
+ * Kills every process that carries this mark in its environment: what a CLI's commands left in the background.
+ * Settles when they are gone, or after some seconds.
+ */
 export async function killMarked(mark: string): Promise<void> {
   for (let round = 0; round < ROUNDS; round += 1) {
     const pids = await marked(`${MARK}=${mark}`);
     if (pids.length === 0) return;
     for (const pid of pids) kill(pid);
+    await sleep(PAUSE_MS);
   }
 }
 

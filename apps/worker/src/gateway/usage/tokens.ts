@@ -42,7 +42,9 @@ interface Tokens {
 function anthropicTokens(counts: Counts): Tokens | undefined {
   const { input_tokens, cache_read_input_tokens: read, output_tokens = 0 } = counts;
   const { cache_creation_input_tokens: written } = counts;
-  if (read === undefined && written === undefined) return undefined;
+  // Some proxies put these beside OpenAI's counts, which hold them already.
+  const isOpenai = counts.prompt_tokens !== undefined;
+  if (isOpenai || (read === undefined && written === undefined)) return undefined;
   return {
     input: (input_tokens ?? 0) + (read ?? 0) + (written ?? 0),
     output: output_tokens,

@@ -1,4 +1,4 @@
-import type { EndReason } from '@svc/contract';
+import type { AgentStatus, EndReason, SessionStatus } from '@svc/contract';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
 
@@ -11,11 +11,26 @@ export interface Ending {
   /** When its worker says it ended; now, when left out. */
   readonly endedAt?: string;
   readonly cpuSeconds?: number;
+  readonly agentStatus?: AgentStatus | undefined;
+  readonly agentExitCode?: number | undefined;
 }
 
+/** What the end of its sandbox makes of a session. */
+const SESSION_AFTER: Readonly<Record<EndReason, Exclude<SessionStatus, 'active'>>> = {
+  deleted: 'completed',
+  idle_timeout: 'completed',
+  drained: 'completed',
+  agent_exited: 'completed',
+  credits_exhausted: 'completed',
+  max_lifetime: 'expired',
+  worker_lost: 'failed',
+  boot_failed: 'failed',
+};
+
 /**
- * Ends a sandbox in the ledger and gives its capacity back, in one statement; exactly one caller
- * gets the row, however many race to end it.
+ * Ends a sandbox in the ledger, and with it the session that it belongs to, forgets the secrets of its
+ * agent, and gives its capacity back, in one statement; exactly one caller gets the row, however many
+ * race to end it.
  */
 export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRow | undefined> {
   return release(
@@ -23,10 +38,20 @@ export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRo
     sql`
       update sandboxes set state = 'destroyed', end_reason = ${ending.reason},
         ended_at = coalesce(${ending.endedAt ?? null}::timestamptz, now()), active_connections = 0,
-        cpu_seconds = greatest(cpu_seconds, coalesce(${ending.cpuSeconds ?? null}::float8, 0))
+        cpu_seconds = greatest(cpu_seconds, coalesce(${ending.cpuSeconds ?? null}::float8, 0)),
+        agent_status = coalesce(${ending.agentStatus ?? null}, agent_status),
+        agent_exit_code = coalesce(${ending.agentExitCode ?? null}::int, agent_exit_code)
       where vm_id = ${ending.vmId} and state <> 'destroyed'
         and generation = coalesce(${ending.generation ?? null}::int, generation)
       returning *`,
+    sql`, settled as (
+      update sessions set status = ${SESSION_AFTER[ending.reason]},
+        ended_at = greatest(gone.ended_at, sessions.created_at)
+      from gone where sessions.session_id = gone.session_id
+        and sessions.generation = gone.session_generation and sessions.status = 'active'
+    ), forgotten as (
+      delete from agent_secrets using gone where agent_secrets.vm_id = gone.vm_id
+    )`,
   );
 }
 
@@ -49,6 +74,7 @@ export async function forget(
 async function release(
   db: Kysely<Schema>,
   statement: RawBuilder<unknown>,
+  more: RawBuilder<unknown> = sql``,
 ): Promise<SandboxRow | undefined> {
   const { rows } = await sql<SandboxRow>`
     with gone as (${statement}),
@@ -59,7 +85,7 @@ async function release(
     ), freed as (
       update workers set reserved_memory_mib = workers.reserved_memory_mib - gone.memory_mib
       from gone where workers.worker_id = gone.worker_id and exists (select from counted)
-    )
+    )${more}
     select * from gone`.execute(db);
   return rows[0];
 }

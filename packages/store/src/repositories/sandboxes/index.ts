@@ -79,6 +79,18 @@ export class SandboxRepository {
       .execute();
   }
 
+  /** Whether this worker holds this sandbox, and it lives. */
+  async isHeldBy(workerId: string, vmId: string): Promise<boolean> {
+    const row = await this.#db
+      .selectFrom('sandboxes')
+      .select('vm_id')
+      .where('vm_id', '=', vmId)
+      .where('worker_id', '=', workerId)
+      .where('state', '<>', 'destroyed')
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
   /** How many there are in each state; ended ones are not counted. */
   async countByState(): Promise<Map<SandboxState, number>> {
     const rows = await this.#db

@@ -1,3 +1,4 @@
+import type { Agent } from '@svc/contract';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
 
@@ -25,6 +26,9 @@ export interface PlacementRequest {
   readonly maxLifetimeSeconds: number;
   readonly metadata: Record<string, unknown>;
   readonly persistenceUrl: string | undefined;
+  readonly agent?: Agent | undefined;
+  /** The session that it is made for, and which start of it. */
+  readonly session?: { readonly sessionId: string; readonly generation: number } | undefined;
 }
 
 export type PlacementRefusal =
@@ -71,12 +75,15 @@ export async function reserve(
         from chosen where tenants.tenant_id = ${request.tenantId}
       )
       insert into sandboxes (vm_id, tenant_id, worker_id, state, template, vcpu, memory_mib, disk_mib,
-        idle_timeout_seconds, max_lifetime_seconds, metadata, persistence_url)
+        idle_timeout_seconds, max_lifetime_seconds, metadata, persistence_url, agent, session_id,
+        session_generation)
       select ${request.vmId}, ${request.tenantId}, chosen.worker_id, 'creating', ${request.template},
         coalesce(${request.vcpu ?? null}::int, chosen.vcpu), chosen.need,
         coalesce(${request.diskMib ?? null}::int, chosen.disk_mib),
         ${request.idleTimeoutSeconds}, ${request.maxLifetimeSeconds},
-        ${JSON.stringify(request.metadata)}::json, ${request.persistenceUrl ?? null}
+        ${JSON.stringify(request.metadata)}::json, ${request.persistenceUrl ?? null},
+        ${request.agent ?? null}, ${request.session?.sessionId ?? null}::uuid,
+        ${request.session?.generation ?? null}::int
       from chosen
       returning *`.execute(db);
     if (rows[0] !== undefined) return { placed: rows[0] };

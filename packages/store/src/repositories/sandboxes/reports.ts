@@ -36,9 +36,10 @@ export async function applyReports(
       and (known.state = report.state or (known.state, report.state) in
         (select * from unnest(${MOVES.from}::text[], ${MOVES.to}::text[])))
       and (known.state, known.vcpu, known.host_port, known.active_connections, known.cpu_seconds,
-           known.agent_status, known.revision)
+           known.agent_status, known.agent_exit_code, known.revision)
         is distinct from (report.state, report.vcpu, report.host_port, report.active_connections,
-           report.cpu_seconds, report.agent_status, coalesce(report.revision, known.revision))
+           report.cpu_seconds, report.agent_status, report.agent_exit_code,
+           coalesce(report.revision, known.revision))
     returning known.*`.execute(db);
   return rows;
 }

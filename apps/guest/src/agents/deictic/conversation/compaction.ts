@@ -17,15 +17,21 @@ files, commands, names, values and errors that matter, exactly as they are; what
 export type Summarise = (instructions: string, text: string) => Promise<string>;
 
 /**
- * A shorter conversation with the same meaning, for a window of so many tokens: a summary of the older part, then
- * the newest messages as they are. The request that is being worked on stays word for word, as far as it fits.
+ * A shorter conversation with the same meaning: a summary of the older part, then the newest messages as they are. The request that is being worked on stays word for word, as far as it fits.
  * Rejects when `summarise` does.
  */
 export async function compact(
   messages: readonly ModelMessage[],
-  window: number,
+  sizes: {
+    /** Of the model, in tokens. */
+    readonly window: number;
+    /** What the messages are now, as far as known, in tokens. */
+    readonly tokens: number;
+  },
   summarise: Summarise,
 ): Promise<ModelMessage[]> {
+  // Where the endpoint counts more than we do, less of what we count fits.
+  const window = sizes.window / Math.max(1, sizes.tokens / estimateTokens(messages));
   const cut = cutPoint(messages, window * KEPT_SHARE);
   const older = messages.slice(0, cut);
   const kept = shortened(messages.slice(cut), window * KEPT_SHARE);

@@ -77,18 +77,15 @@ export class SessionModel {
 
   async #compact(conversation: Conversation, task: Task): Promise<void> {
     const before = conversation.tokens();
-    const messages = await compact(
-      conversation.messages(),
-      this.#window,
-      async (instructions, text) => {
-        const { text: summary } = await this.#call(task, {
-          instructions,
-          messages: [{ role: 'user', content: text }],
-          onText: async () => undefined,
-        });
-        return summary === '' ? '[Nothing is known of it.]' : summary;
-      },
-    );
+    const sizes = { window: this.#window, tokens: before };
+    const messages = await compact(conversation.messages(), sizes, async (instructions, text) => {
+      const answer = await this.#call(task, {
+        instructions,
+        messages: [{ role: 'user', content: text }],
+        onText: async () => undefined,
+      });
+      return answer.text === '' ? '[Nothing is known of it.]' : answer.text;
+    });
     conversation.replace(messages);
     this.#log(`compacted the conversation from about ${before} to ${conversation.tokens()} tokens`);
   }

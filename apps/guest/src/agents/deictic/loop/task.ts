@@ -15,6 +15,8 @@ export interface Task {
   readonly signal: AbortSignal;
   /** Shows a frame; settles when the line has room for more. Rejects with the reason of `signal`. */
   say(frame: SpokenFrame): Promise<void>;
+  /** Shows a frame that closes what was begun, also after an abort. */
+  close(frame: SpokenFrame): void;
 }
 
 /** Longest piece of text in one frame, in characters. */
@@ -40,6 +42,7 @@ export function createTask(
         signal.throwIfAborted();
       }
     },
+    close: (frame) => context.emit(frame),
   };
 }
 

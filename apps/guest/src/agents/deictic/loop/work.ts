@@ -35,6 +35,7 @@ const BROKEN_OFF: Stop = {
   result: 'Not run: the task had failed.',
   words: '[The task failed before it was finished.]',
 };
+const FAILED_RESULT = 'The task has failed.';
 const DROPPED =
   '[A task was left out here: the model endpoint refused it. Files may have changed.]';
 
@@ -58,7 +59,6 @@ export async function work(
       agent.conversation.settle({ ...INTERRUPTED, words: words.join('\n\n') });
       throw error;
     }
-    const failure = asTaskFailure(error, agent.name);
     if (error instanceof ModelFailure && error.code === 'llm_refused') {
       // What was refused once would be refused with every later task.
       agent.conversation.replace([
@@ -69,16 +69,16 @@ export async function work(
     } else {
       agent.conversation.settle(BROKEN_OFF);
     }
-    throw failure;
+    throw asTaskFailure(error, agent.name);
   }
 }
 
-function asTaskFailure(error: unknown, agent: string | undefined): TaskFailure {
+/** A failure that says whose it is; what is no failure of a task is given back as it is. */
+function asTaskFailure(error: unknown, agent: string | undefined): unknown {
   if (error instanceof TaskFailure) {
     return new TaskFailure(error.code, error.message, error.agent ?? agent);
   }
-  if (error instanceof ModelFailure) return new TaskFailure(error.code, error.message, agent);
-  throw error;
+  return error instanceof ModelFailure ? new TaskFailure(error.code, error.message, agent) : error;
 }
 
 class Shift {
@@ -127,7 +127,7 @@ class Shift {
       tools: this.#tools,
       onText: async (data) => {
         this.unfinished += data;
-        await this.#say({ type: 'text_delta', data });
+        await this.#task.say(this.#spoken({ type: 'text_delta', data }));
       },
     });
     conversation.answer(
@@ -136,18 +136,30 @@ class Shift {
     );
     this.unfinished = '';
     if (answer.text !== '') {
-      await this.#say({ type: 'message', role: 'assistant', content: answer.text });
+      await this.#task.say(
+        this.#spoken({ type: 'message', role: 'assistant', content: answer.text }),
+      );
     }
     return answer;
   }
 
   async #runTool(request: ToolRequest): Promise<void> {
     const { id, name, input } = request;
-    await this.#say({ type: 'tool_call', id, name, arguments: input });
-    const { text, isError } = await this.#outcome(request);
-    const content = truncateMiddle(text, this.#limits.resultChars);
-    this.#agent.conversation.result(id, name, content, isError);
-    await this.#say({ type: 'tool_result', id, content, is_error: isError });
+    await this.#task.say(this.#spoken({ type: 'tool_call', id, name, arguments: input }));
+    const result = (text: string, isError: boolean): SpokenFrame => {
+      const content = truncateMiddle(text, this.#limits.resultChars);
+      this.#agent.conversation.result(id, name, content, isError);
+      return this.#spoken({ type: 'tool_result', id, content, is_error: isError });
+    };
+    let outcome: ToolOutcome;
+    try {
+      outcome = await this.#outcome(request);
+    } catch (error) {
+      const text = this.#task.signal.aborted ? INTERRUPTED.result : FAILED_RESULT;
+      this.#task.close(result(text, true));
+      throw error;
+    }
+    await this.#task.say(result(outcome.text, outcome.isError));
   }
 
   async #outcome({ name, input, problem }: ToolRequest): Promise<ToolOutcome> {
@@ -163,8 +175,8 @@ class Shift {
     }
   }
 
-  async #say(frame: SpokenFrame): Promise<void> {
+  #spoken(frame: SpokenFrame): SpokenFrame {
     const { name } = this.#agent;
-    await this.#task.say(name === undefined ? frame : { ...frame, agent: name });
+    return name === undefined ? frame : { ...frame, agent: name };
   }
 }

@@ -5,10 +5,11 @@ import {
   type ModelMessage,
   type SystemModelMessage,
   streamText,
+  type TextStreamPart,
   type ToolSet,
 } from 'ai';
 import type { CallableModel } from './create-model.ts';
-import { ModelFailure } from './model-failure.ts';
+import { describeFailure, ModelFailure } from './model-failure.ts';
 
 /** A tool that the model wants to run. */
 export interface ToolRequest {
@@ -47,7 +48,7 @@ const MAX_ANSWER_CHARS = 1024 * 1024;
 
 /**
  * Asks the model once and reads its answer to the end.
- * @throws a ModelFailure or an error of the SDK's when no whole answer comes, the reason of `signal` when that aborts
+ * @throws a ModelFailure when no whole answer comes, the reason of `signal` when that aborts
  */
 export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   const result = streamText({
@@ -66,7 +67,7 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   let chars = 0;
   let end: { finish: FinishReason; raw: string | undefined; usage: LanguageModelUsage } | undefined;
   const requests: ToolRequest[] = [];
-  for await (const part of result.stream) {
+  for await (const part of readParts(result.stream, call.signal)) {
     switch (part.type) {
       case 'text-delta':
         text += part.text;
@@ -85,11 +86,7 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
       case 'finish-step':
         end = { finish: part.finishReason, raw: part.rawFinishReason, usage: part.usage };
         break;
-      case 'error':
-        call.signal.throwIfAborted();
-        throw part.error;
     }
-    call.signal.throwIfAborted();
     if (chars > MAX_ANSWER_CHARS) throw new ModelFailure('llm_bad_response', 'It is too long.');
   }
   call.signal.throwIfAborted();
@@ -105,7 +102,7 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   const messages = await result.responseMessages;
   return {
     text,
-    message: messages.find((message) => message.role === 'assistant'),
+    message: meaningful(messages.find((message) => message.role === 'assistant')),
     requests,
     finish: end.finish,
     inputTokens: end.usage.inputTokens ?? 0,
@@ -113,11 +110,43 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   };
 }
 
+/** The stream without its errors, which are thrown; nor does an aborted one just end. */
+async function* readParts(
+  stream: AsyncIterable<TextStreamPart<ToolSet>>,
+  signal: AbortSignal,
+): AsyncIterable<TextStreamPart<ToolSet>> {
+  try {
+    for await (const part of stream) {
+      if (part.type === 'error') throw part.error;
+      yield part;
+      signal.throwIfAborted();
+    }
+  } catch (error) {
+    signal.throwIfAborted();
+    throw describeFailure(error);
+  }
+}
+
 /** Every vendor says why its answer ends; where none was said, the stream ended before. */
 function isCutOff(finish: FinishReason, raw: string | undefined): boolean {
   return (
     finish === 'interrupted' || finish === 'error' || (finish === 'other' && raw === undefined)
   );
+}
+
+/**
+ * What of an answer goes into the conversation: not the bookkeeping of the SDK, nor blank text, which models say now
+ * and then and some refuse to read again. Undefined when it says nothing and asks for nothing.
+ */
+function meaningful(message: AssistantModelMessage | undefined): AssistantModelMessage | undefined {
+  if (message === undefined || typeof message.content === 'string') return message;
+  const content = message.content.filter(
+    (part) =>
+      part.type === 'reasoning' ||
+      part.type === 'tool-call' ||
+      (part.type === 'text' && part.text.trim() !== ''),
+  );
+  return content.every(({ type }) => type === 'reasoning') ? undefined : { ...message, content };
 }
 
 function requestOf(part: {

@@ -1,5 +1,6 @@
 import { FRAME_ERRORS, type FrameErrorCode } from '@svc/contract';
 import {
+  AISDKError,
   APICallError,
   EmptyResponseBodyError,
   InvalidResponseDataError,
@@ -47,7 +48,7 @@ const UNREADABLE = [
   TypeValidationError,
 ];
 
-/** What a failed call of the SDK means for the session. */
+/** What an error of the SDK's during a call means for the session. */
 export function describeFailure(error: unknown): ModelFailure {
   if (error instanceof ModelFailure) return error;
   const chain = causesOf(error);
@@ -64,9 +65,9 @@ export function describeFailure(error: unknown): ModelFailure {
   if (UNREADABLE.some((kind) => kind.isInstance(error))) {
     return new ModelFailure('llm_bad_response');
   }
-  // What a vendor's stream says in a form that the SDK does not know.
-  if (!(error instanceof Error)) return new ModelFailure('llm_bad_response');
-  return new ModelFailure('agent_failed', error.message);
+  // What the SDK refuses to send; on everything else it stumbled while it read the answer.
+  if (AISDKError.isInstance(error)) return new ModelFailure('agent_failed', error.message);
+  return new ModelFailure('llm_bad_response');
 }
 
 function describeTransport(error: TransportError): ModelFailure {

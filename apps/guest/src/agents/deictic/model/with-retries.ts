@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DeicticOptions } from '../options.ts';
-import { describeFailure, type ModelFailure } from './model-failure.ts';
+import { ModelFailure } from './model-failure.ts';
 
 export type RetryLimits = Pick<DeicticOptions, 'attempts' | 'pauseMs' | 'maxPauseMs'>;
 
 /**
  * Calls until an answer comes: again after what may pass by itself, as long as nothing of an answer was shown.
- * Throws a {@link ModelFailure}, or the reason of `signal` when that aborts.
+ * Throws what the last call threw, or the reason of `signal` when that aborts.
  */
 export async function withRetries<T>(
   call: () => Promise<T>,
@@ -25,10 +25,11 @@ export async function withRetries<T>(
       return await call();
     } catch (error) {
       signal.throwIfAborted();
-      const failure = describeFailure(error);
-      if (!failure.traits.transient || retries.shown() || attempt >= limits.attempts) throw failure;
-      const pause = pauseBefore(attempt, limits, failure.traits.retryAfterMs);
-      retries.onRetry(failure, pause);
+      if (!(error instanceof ModelFailure)) throw error;
+      const { transient, retryAfterMs } = error.traits;
+      if (!transient || retries.shown() || attempt >= limits.attempts) throw error;
+      const pause = pauseBefore(attempt, limits, retryAfterMs);
+      retries.onRetry(error, pause);
       await sleep(pause, undefined, { signal });
     }
   }

@@ -1,0 +1,98 @@
+import { mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { requestOf, startCommand } from '../commands/session/start.ts';
+import { KeptAccess } from './kept-access.ts';
+import { vendorOf } from './vendor.ts';
+
+let directory: string;
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'svc-sessions-'));
+});
+
+afterEach(async () => {
+  await rm(directory, { recursive: true, force: true });
+});
+
+const access = (id: string, forMs = 60_000) => ({
+  chat_session_id: id,
+  jwt: 'secret',
+  connect_url: 'wss://localhost:8444/v1/sessions/x/ws',
+  expires_at: new Date(Date.now() + forMs).toISOString(),
+});
+
+describe('what opens sessions', () => {
+  test('is kept for its owner alone until it expires or is forgotten', async () => {
+    const kept = new KeptAccess(join(directory, 'sessions'));
+    expect(await kept.find('a')).toBeUndefined();
+    await kept.keep(access('old', -1));
+    await kept.keep(access('a'));
+    expect(await kept.find('a')).toMatchObject({ jwt: 'secret' });
+    const names = await readdir(join(directory, 'sessions'));
+    expect(names).toEqual(['a.json']);
+    expect((await stat(join(directory, 'sessions/a.json'))).mode & 0o777).toBe(0o600);
+    expect((await stat(join(directory, 'sessions'))).mode & 0o777).toBe(0o700);
+    await writeFile(join(directory, 'sessions/b.json'), 'rubbish');
+    expect(await kept.find('b')).toBeUndefined();
+    await kept.forget('a');
+    expect(await kept.find('a')).toBeUndefined();
+  });
+});
+
+test.each([
+  ['claude-code', undefined, 'anthropic'],
+  ['codex', 'gpt-5', 'openai'],
+  ['deictic', undefined, 'anthropic'],
+  ['deictic', 'claude-x', 'anthropic'],
+  ['deictic', 'o3', 'openai'],
+  ['deictic', 'gpt-5', 'openai'],
+  ['deictic', 'gemini-2', 'google'],
+  ['deictic', 'deepseek-chat', 'deepseek'],
+  ['deictic', 'ollama', 'anthropic'],
+] as const)('%s with %s has its models from %s', (agent, model, vendor) => {
+  expect(vendorOf(agent, model)).toBe(vendor);
+});
+
+describe('svc session start', () => {
+  /** The request that these arguments make. */
+  function requested(...args: string[]) {
+    const command = startCommand()
+      .exitOverride()
+      .configureOutput({ writeErr: () => undefined });
+    // Only the options are of interest: the action would connect.
+    command.parseOptions(args);
+    return requestOf(command.opts());
+  }
+
+  test('asks for deictic without more', () => {
+    expect(requested()).toMatchObject({
+      agent: { kind: 'deictic' },
+      app: { id: 'svc-sandbox' },
+      template: 'standard',
+      llm: { vendor: 'anthropic' },
+    });
+    expect(requested()).not.toHaveProperty('ttl_seconds');
+  });
+
+  test('takes every option', () => {
+    const args = '-a codex -m gpt-5 --base-url https://llm.test/v1 -t browser --ttl 2h';
+    expect(requested(...args.split(' '), '-s', 'one', '--secrets', 'two')).toMatchObject({
+      agent: { kind: 'codex' },
+      template: 'browser',
+      llm: { vendor: 'openai', model: 'gpt-5', base_url: 'https://llm.test/v1' },
+      secrets: ['one', 'two'],
+      ttl_seconds: 7200,
+    });
+  });
+
+  test.each([
+    ['--agent', 'gpt'],
+    ['--vendor', 'acme'],
+    ['--template', 'canvas'],
+    ['--ttl', 'soon'],
+  ])('refuses %s %s with a hint and an example', (option, value) => {
+    expect(() => requested(option, value)).toThrow(/hint: .*\n {2}example: /s);
+  });
+});

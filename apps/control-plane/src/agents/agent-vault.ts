@@ -1,0 +1,98 @@
+import { type AgentSecrets, ServiceError } from '@svc/contract';
+import type { Store } from '@svc/store';
+import { openAgentSecrets, sealAgentSecrets } from '../secrets/envelope.ts';
+import type { MasterKeyring } from '../secrets/master-keyring.ts';
+import type { SecretBundles } from '../secrets/secret-bundles.ts';
+import { agentSecretsOf, type SessionSecrets, type StoredSecrets } from './stored-secrets.ts';
+
+export interface AgentVaultParts {
+  readonly store: Pick<Store, 'agentSecrets' | 'masterKeys' | 'secretBundles'>;
+  readonly keyring: MasterKeyring;
+  readonly bundles: Pick<SecretBundles, 'reveal'>;
+}
+
+/** A master key or a bundle that changes under a write makes it start over; both change rarely. */
+const WRITE_ATTEMPTS = 5;
+
+/**
+ * Keeps what the agents of living sandboxes are run with, sealed, and gives it to workers. Bundles are read
+ * anew each time, so that a rotation holds; of one that was deleted, its last values stay in use.
+ */
+export class AgentVault {
+  readonly #parts: AgentVaultParts;
+
+  constructor(parts: AgentVaultParts) {
+    this.#parts = parts;
+  }
+
+  /** Keeps the secrets of a sandbox that was just placed. @throws ServiceError `sandbox_deleted` */
+  async keep(vmId: string, secrets: StoredSecrets): Promise<void> {
+    const isKept =
+      secrets.kind === 'session'
+        ? await this.#renew(vmId, secrets)
+        : await this.#put(vmId, secrets);
+    if (!isKept) throw new ServiceError('sandbox_deleted');
+  }
+
+  /** The secrets of a sandbox that lives, as they are now; undefined when it has none. */
+  async open(vmId: string): Promise<AgentSecrets | undefined> {
+    const stored = await this.#find(vmId);
+    if (stored === undefined) return undefined;
+    return agentSecretsOf(stored.kind === 'session' ? await this.#current(stored) : stored);
+  }
+
+  /** Takes over rotated bundles, so that their values outlast the bundles. Nothing to do for what has ended. */
+  async refresh(vmId: string): Promise<void> {
+    const stored = await this.#find(vmId);
+    if (stored?.kind === 'session') await this.#renew(vmId, stored);
+  }
+
+  /**
+   * Writes until no bundle has changed since it was read: whoever rotates one writes it first and looks for
+   * its users after, so one of the two sees the other. False when the sandbox has ended.
+   */
+  async #renew(vmId: string, secrets: SessionSecrets): Promise<boolean> {
+    const names = secrets.bundles.map(([name]) => name);
+    const { secretBundles } = this.#parts.store;
+    for (let attempt = 0; attempt < WRITE_ATTEMPTS; attempt += 1) {
+      const before = await secretBundles.versions(secrets.tenantId, names);
+      if (!(await this.#put(vmId, await this.#current(secrets)))) return false;
+      const after = await secretBundles.versions(secrets.tenantId, names);
+      if (names.every((name) => before.get(name) === after.get(name))) return true;
+    }
+    throw new Error('Secret bundles change faster than a session can take them over.');
+  }
+
+  async #current(secrets: SessionSecrets): Promise<SessionSecrets> {
+    const names = secrets.bundles.map(([name]) => name);
+    const revealed = await this.#parts.bundles.reveal(secrets.tenantId, names);
+    const bundles = secrets.bundles.map(([name, last]) => {
+      const values = revealed.get(name);
+      if (values === undefined) return [name, last] as const;
+      const plain = Object.entries(values).map(([key, secret]) => [key, secret.reveal()]);
+      return [name, Object.fromEntries(plain) as Record<string, string>] as const;
+    });
+    return { ...secrets, bundles };
+  }
+
+  async #find(vmId: string): Promise<StoredSecrets | undefined> {
+    const row = await this.#parts.store.agentSecrets.find(vmId);
+    if (row === undefined) return undefined;
+    const masterKey = await this.#parts.keyring.require(row.master_key_id);
+    return openAgentSecrets(row, masterKey) as StoredSecrets;
+  }
+
+  /** False when the sandbox has ended. */
+  async #put(vmId: string, secrets: StoredSecrets): Promise<boolean> {
+    const { store, keyring } = this.#parts;
+    const id = { vmId, tenantId: secrets.tenantId };
+    for (let attempt = 0; attempt < WRITE_ATTEMPTS; attempt += 1) {
+      const current = await store.masterKeys.current();
+      if (current === undefined) throw new Error('The ledger names no current master key.');
+      const sealed = sealAgentSecrets(id, secrets, await keyring.require(current));
+      const outcome = await store.agentSecrets.put({ ...id, ...sealed });
+      if (outcome !== 'master_key_changed') return outcome;
+    }
+    throw new Error('The master key changes faster than secrets can be written.');
+  }
+}

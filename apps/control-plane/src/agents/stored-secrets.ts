@@ -1,0 +1,57 @@
+import { type AgentSecrets, LLM_API_KEY_KEY, LLM_BASE_URL_KEY, LLM_MODEL_KEY } from '@svc/contract';
+
+type Values = Readonly<Record<string, string>>;
+
+/** What is kept of the secrets of a session's agent, so that a bundle may be deleted while it runs. */
+export interface SessionSecrets {
+  readonly kind: 'session';
+  readonly tenantId: string;
+  /** Values by bundle, in the order in which the session names them. */
+  readonly bundles: readonly (readonly [name: string, values: Values])[];
+  /** The request's own, which goes before that of a bundle. */
+  readonly baseUrl?: string | undefined;
+}
+
+/** What is kept of the secrets of a one-shot agent. */
+export interface OneShotSecrets {
+  readonly kind: 'one_shot';
+  readonly tenantId: string;
+  readonly llmKey: string;
+  readonly baseUrl?: string | undefined;
+  readonly persistenceAuthHeader?: string | undefined;
+}
+
+export type StoredSecrets = SessionSecrets | OneShotSecrets;
+
+const LLM_KEYS: readonly string[] = [LLM_API_KEY_KEY, LLM_BASE_URL_KEY, LLM_MODEL_KEY];
+
+/** The values of bundles together; where a rotation made two hold one key, the bundle named last has it. */
+export function mergeBundles(bundles: SessionSecrets['bundles']): Map<string, string> {
+  return new Map(bundles.flatMap(([, values]) => Object.entries(values)));
+}
+
+/** The secrets as a worker is given them. */
+export function agentSecretsOf(stored: StoredSecrets): AgentSecrets {
+  if (stored.kind === 'one_shot') {
+    const { llmKey, baseUrl, persistenceAuthHeader } = stored;
+    return {
+      llm: { api_key: llmKey, ...(baseUrl === undefined ? {} : { base_url: baseUrl }) },
+      env: {},
+      ...(persistenceAuthHeader === undefined
+        ? {}
+        : { persistence_auth_header: persistenceAuthHeader }),
+    };
+  }
+  const values = mergeBundles(stored.bundles);
+  const baseUrl = stored.baseUrl ?? values.get(LLM_BASE_URL_KEY);
+  const model = values.get(LLM_MODEL_KEY);
+  return {
+    llm: {
+      // A rotation may have taken it away: the vendor then refuses, and the session says so.
+      api_key: values.get(LLM_API_KEY_KEY) ?? '',
+      ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
+      ...(model === undefined ? {} : { model }),
+    },
+    env: Object.fromEntries([...values].filter(([key]) => !LLM_KEYS.includes(key))),
+  };
+}

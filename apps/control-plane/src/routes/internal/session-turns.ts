@@ -1,0 +1,20 @@
+import { CommitTurnRequest, INTERNAL_PREFIX, SessionParams } from '@svc/contract';
+import { workerOf } from '../../auth/worker-authenticator.ts';
+import type { Route } from '../../services.ts';
+import { TURN_BODY_BYTES } from './limits.ts';
+
+/** `POST /internal/v1/sessions/{id}/turns`: what a turn left behind, from the worker that ran it. */
+export const sessionTurns: Route = (app, { workerAuth, keptState }) => {
+  app.post(
+    `${INTERNAL_PREFIX}/sessions/:id/turns`,
+    {
+      onRequest: workerAuth.hook,
+      bodyLimit: TURN_BODY_BYTES,
+      schema: { hide: true, params: SessionParams, body: CommitTurnRequest },
+    },
+    async (request, reply) => {
+      await keptState.commit(workerOf(request), request.params.id, request.body);
+      return reply.code(204).send();
+    },
+  );
+};

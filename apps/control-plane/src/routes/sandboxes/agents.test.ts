@@ -1,0 +1,179 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Harness } from '../../../test/harness.ts';
+import type { WorkerDouble } from '../../../test/worker-double.ts';
+
+const KEY = 'canary-of-the-llm-key';
+const HEADER = 'Bearer canary-of-the-header';
+const STANDARD = { template: 'standard' };
+const CLAUDE = { ...STANDARD, agent: 'claude-code', llm_key: KEY };
+const DEICTIC = { ...STANDARD, agent: 'deictic', llm_key: KEY };
+
+let harness: Harness;
+let key: string;
+let worker: WorkerDouble;
+
+beforeAll(async () => {
+  harness = await Harness.start({ SVC_EGRESS_ALLOW_HOSTS: 'allowed.internal:8443' });
+  key = (await harness.signUp()).key;
+});
+afterAll(() => harness?.[Symbol.asyncDispose]());
+beforeEach(async () => {
+  await harness.reset();
+  worker = await harness.addWorker('w1');
+});
+
+const create = (json: object) => harness.call('POST', '/v1/sandboxes', { key, json });
+const record = async (vmId: unknown) =>
+  (await harness.call('GET', `/v1/sandboxes/${vmId}`, { key })).body;
+const secretsOf = (vmId: unknown, from = worker) =>
+  from.ask(harness.plane.url, 'GET', `/sandboxes/${vmId}/agent-secrets`);
+
+describe('a one-shot agent', () => {
+  test('is placed with its task; what is secret goes another way', async () => {
+    const app_json = { name: 'a', capability_sets: [{ name: 'c', agents: [{ name: 'x' }] }] };
+    const { status, text, body } = await create({
+      ...CLAUDE,
+      task: 'say hello',
+      session_id: 'earlier',
+      app_json,
+      env_vars: { A: 'b', LLM_BASE_URL: 'https://allowed.internal:8443/v1' },
+      persistence_url: 'https://allowed.internal:8443/state',
+      persistence_auth_header: HEADER,
+    });
+    expect(status, text).toBe(201);
+    expect(worker.placed[0]).toMatchObject({ memory_mib: 1024, env_vars: { A: 'b' } });
+    expect(worker.placed[0]?.env_vars).toEqual({ A: 'b' });
+    expect(worker.placed[0]?.agent).toEqual({
+      kind: 'claude-code',
+      mode: 'one_shot',
+      vendor: 'anthropic',
+      model: 'claude-sonnet-5-5',
+      wire_version: 2,
+      app: app_json,
+      task: 'say hello',
+      resume_id: 'earlier',
+      persistence_url: 'https://allowed.internal:8443/state',
+    });
+    expect(await (await secretsOf(body.vm_id)).json()).toEqual({
+      llm: { api_key: KEY, base_url: 'https://allowed.internal:8443/v1' },
+      env: {},
+      persistence_auth_header: HEADER,
+    });
+    const shown = [text, JSON.stringify(worker.placed), JSON.stringify(await record(body.vm_id))];
+    for (const canary of [KEY, 'canary-of-the-header']) {
+      expect([...shown, ...harness.logLines].join()).not.toContain(canary);
+      expect(await harness.dump()).not.toContain(canary);
+    }
+  });
+
+  test('says what it is and what became of it', async () => {
+    const { body } = await create({ ...DEICTIC, model: 'claude-x', task: 't' });
+    expect(await record(body.vm_id)).toMatchObject({ agent: 'deictic' });
+    const vmId = String(body.vm_id);
+    await worker.event(harness.plane.url, worker.change(vmId, { agent_status: 'running' }));
+    expect(await record(vmId)).toMatchObject({ agent_status: 'running' });
+    expect(await record(vmId)).not.toHaveProperty('agent_exit_code');
+    const ended = worker.change(vmId, { agent_status: 'failed', agent_exit_code: 3 });
+    await worker.event(harness.plane.url, ended);
+    expect(await record(vmId)).toMatchObject({ agent_status: 'failed', agent_exit_code: 3 });
+  });
+
+  test('whose last report is that of its end has not lost its status', async () => {
+    const { body } = await create({ ...DEICTIC, model: 'claude-x', task: 't' });
+    const vmId = String(body.vm_id);
+    worker.change(vmId, { agent_status: 'completed', agent_exit_code: 0 });
+    await worker.event(harness.plane.url, worker.end(vmId, 'idle_timeout'));
+    expect(await record(vmId)).toMatchObject({
+      state: 'destroyed',
+      agent_status: 'completed',
+      agent_exit_code: 0,
+    });
+  });
+
+  test.each([
+    ['claude-x', 'anthropic'],
+    ['gpt-x', 'openai'],
+    ['o3', 'openai'],
+    ['chatgpt-x', 'openai'],
+    ['gemini-x', 'google'],
+    ['deepseek-x', 'deepseek'],
+  ])('of deictic with %s asks %s', async (model, vendor) => {
+    expect((await create({ ...DEICTIC, model })).status).toBe(201);
+    expect(worker.placed[0]?.agent).toMatchObject({ vendor, model });
+  });
+
+  test('of deictic with any other model asks the endpoint of the customer', async () => {
+    expect(await create({ ...DEICTIC, model: 'llama-x' })).toMatchObject({
+      status: 400,
+      body: { code: 'model_not_allowed' },
+    });
+    const env_vars = { LLM_BASE_URL: 'https://allowed.internal:8443/v1' };
+    expect((await create({ ...DEICTIC, model: 'llama-x', env_vars })).status).toBe(201);
+    expect(worker.placed[0]?.agent).toMatchObject({ vendor: 'openai', model: 'llama-x' });
+  });
+
+  test('of codex takes the default of its vendor; wire version 1 is passed on', async () => {
+    const request = { ...STANDARD, agent: 'codex', llm_key: KEY, wire_version: 1 };
+    expect((await create(request)).status).toBe(201);
+    expect(worker.placed[0]?.agent).toMatchObject({ model: 'gpt-5.5', wire_version: 1 });
+  });
+
+  test('keeps the size that the request names', async () => {
+    await create({ ...CLAUDE, memory_mib: 2048, vcpu: 2 });
+    expect(worker.placed[0]).toMatchObject({ memory_mib: 2048, vcpu: 2 });
+  });
+
+  test.each(['http://8.8.8.8/', 'https://127.0.0.1/', 'https://a:b@allowed.internal:8443/', ''])(
+    'may not ask %j',
+    async (LLM_BASE_URL) => {
+      const answer = await create({ ...CLAUDE, env_vars: { LLM_BASE_URL } });
+      expect(answer).toMatchObject({ status: 400, body: { code: 'llm_base_url_refused' } });
+    },
+  );
+
+  test('without an agent the variable is one like every other', async () => {
+    const env_vars = { LLM_BASE_URL: 'http://anything' };
+    expect((await create({ ...STANDARD, env_vars })).status).toBe(201);
+    expect(worker.placed[0]?.env_vars).toEqual(env_vars);
+  });
+});
+
+describe('the secrets of an agent', () => {
+  test('are for the worker that holds it, while it lives', async () => {
+    const other = await harness.addWorker('w2', (w) => {
+      w.memoryMib = 512;
+    });
+    const { body } = await create(CLAUDE);
+    expect((await secretsOf(body.vm_id)).status).toBe(200);
+    expect((await secretsOf(body.vm_id, other)).status).toBe(404);
+    expect((await secretsOf('vm_none')).status).toBe(404);
+    expect((await secretsOf('%00')).status).toBe(404);
+    await harness.call('DELETE', `/v1/sandboxes/${body.vm_id}`, { key });
+    expect((await secretsOf(body.vm_id)).status).toBe(404);
+    expect((await harness.sql.query('select 1 from agent_secrets')).rowCount).toBe(0);
+  });
+
+  test('move with it to the worker that takes it', async () => {
+    worker.failures.set('create', 'no_capacity');
+    const other = await harness.addWorker('w2', (w) => {
+      w.memoryMib = 4096;
+    });
+    const { body } = await create(CLAUDE);
+    expect((await secretsOf(body.vm_id)).status).toBe(404);
+    expect((await secretsOf(body.vm_id, other)).status).toBe(200);
+  });
+
+  test('there are none for a sandbox without an agent', async () => {
+    expect((await secretsOf(await harness.create(key))).status).toBe(404);
+  });
+
+  test('are there when the worker first asks, and gone when nothing came of it', async () => {
+    worker.beforeCreated = async ({ vm_id }) => {
+      expect((await secretsOf(vm_id)).status).toBe(200);
+      worker.failures.set('create', 'no_capacity');
+    };
+    expect((await create(CLAUDE)).status).toBe(201);
+    expect((await create(CLAUDE)).status).toBe(409);
+    expect((await harness.sql.query('select 1 from agent_secrets')).rowCount).toBe(1);
+  });
+});

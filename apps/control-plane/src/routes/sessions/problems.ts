@@ -1,0 +1,18 @@
+import type { ErrorCode } from '@svc/contract';
+
+/** What keeps a session from being started, the first time and every later one. */
+export const START_PROBLEMS = [
+  'llm_model_invalid',
+  'model_not_allowed',
+  'llm_base_url_refused',
+  'llm_api_key_missing',
+  'secret_key_collision',
+  'no_capacity',
+  'sandbox_deleted',
+  'sandbox_limit_reached',
+  'boot_failed',
+  'template_not_available',
+  'guest_unresponsive',
+  'no_workers',
+  'worker_unreachable',
+] as const satisfies ErrorCode[];

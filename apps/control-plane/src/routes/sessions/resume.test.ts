@@ -1,0 +1,233 @@
+import { SessionTokens } from '@svc/service-kit';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
+import type { WorkerDouble } from '../../../test/worker-double.ts';
+
+const SECRETS = '/v1/tenants/me/secrets';
+
+let harness: Harness;
+let account: Awaited<ReturnType<Harness['signUp']>>;
+let worker: WorkerDouble;
+let key: string;
+
+beforeAll(async () => {
+  harness = await Harness.start({ SVC_EGRESS_ALLOW_HOSTS: 'llm.internal:8443' });
+  account = await harness.signUp();
+  key = account.key;
+});
+afterAll(() => harness?.[Symbol.asyncDispose]());
+beforeEach(async () => {
+  await harness.reset();
+  await harness.sql.query('truncate secret_bundles');
+  await harness.addBundle(key, 'llm', { LLM_API_KEY: 'key-1' });
+  worker = await harness.addWorker('w1');
+});
+
+const resume = (id: unknown, changes: object = {}, as = key) =>
+  harness.call('POST', '/v1/sessions/resume', {
+    key: as,
+    json: { chat_session_id: id, ...changes },
+  });
+const remove = (id: string) => harness.call('DELETE', `/v1/sessions/${id}`, { key });
+const rotate = (name: string, values: object) =>
+  harness.call('PUT', `${SECRETS}/${name}`, { key, json: { values } });
+
+describe('a resumed session', () => {
+  test('runs on a fresh sandbox, under its id and the next generation', async () => {
+    const first = await harness.startSession(key, { app: { id: 'mine', set_id: 's' } });
+    await remove(first.id);
+    const { status, body } = await resume(first.id, { ttl_seconds: 60 });
+    expect(status).toBe(200);
+    expect(body).toMatchObject({
+      chat_session_id: first.id,
+      connect_url: first.access.connect_url,
+      resumed_from: { previous_status: 'completed' },
+    });
+    expect(Date.parse(String(body.expires_at)) - Date.now()).toBeLessThanOrEqual(60_000);
+    const claims = await new SessionTokens(CLUSTER_SECRET, 'runtime').verify(String(body.jwt));
+    expect(claims).toMatchObject({ chat_session_id: first.id, app_id: 'mine', set_id: 's' });
+    const session = await harness.session(key, first.id);
+    expect(session).toMatchObject({ status: 'active', vm_id: worker.placed[1]?.vm_id });
+    expect(session).not.toHaveProperty('ended_at');
+    expect(session.vm_id).not.toBe(first.vmId);
+    expect(worker.placed[1]).toMatchObject({
+      max_lifetime_seconds: 60,
+      agent: { session: { chat_session_id: first.id, generation: 2, resumed: true } },
+    });
+  });
+
+  test.each([
+    ['max_lifetime', 'expired'],
+    ['worker_lost', 'failed'],
+  ] as const)('says what it was: %s, %s', async (reason, previous_status) => {
+    const { id, vmId } = await harness.startSession(key);
+    await worker.event(harness.plane.url, worker.end(vmId, reason));
+    expect((await resume(id)).body.resumed_from).toEqual({ previous_status });
+  });
+
+  test('while active is stopped in order first, with time to save', async () => {
+    const { id, vmId } = await harness.startSession(key);
+    let generationAtEnd: unknown;
+    worker.beforeDestroyed = async () => {
+      const turn = { generation: 1, vm_id: vmId, first_seq: 1, last_seq: 1, frames: '{"seq":1}\n' };
+      const answer = await worker.ask(harness.plane.url, 'POST', `/sessions/${id}/turns`, {
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(turn),
+      });
+      expect(answer.status).toBe(204);
+      generationAtEnd = worker.placed.length;
+    };
+    const { status, body } = await resume(id);
+    expect(status).toBe(200);
+    expect(generationAtEnd).toBe(1);
+    expect(body.resumed_from).toEqual({ previous_status: 'active' });
+    expect(worker.sandboxes.get(vmId)?.state).toBe('destroyed');
+    expect(await harness.session(key, id)).toMatchObject({ status: 'active' });
+    const { rows } = await harness.sql.query('select last_seq, generation from sessions');
+    expect(rows).toEqual([{ last_seq: '1', generation: 2 }]);
+  });
+
+  test('twice at once: one wins, the other is told', async () => {
+    const { id } = await harness.startSession(key);
+    await remove(id);
+    const entered = Promise.withResolvers<void>();
+    const release = Promise.withResolvers<void>();
+    worker.beforeCreated = async () => {
+      entered.resolve();
+      await release.promise;
+    };
+    const winner = resume(id);
+    await entered.promise;
+    const loser = await resume(id);
+    expect(loser).toMatchObject({ status: 409, body: { code: 'session_starting' } });
+    expect(await remove(id)).toMatchObject({ status: 409, body: { code: 'session_starting' } });
+    release.resolve();
+    expect((await winner).status).toBe(200);
+    expect(worker.placed).toHaveLength(2);
+  });
+
+  test('ten at once leave exactly one sandbox', async () => {
+    const { id } = await harness.startSession(key);
+    await remove(id);
+    const answers = await Promise.all(Array.from({ length: 10 }, () => resume(id)));
+    const statuses = answers.map((answer) => answer.status);
+    expect(statuses).toContain(200);
+    for (const status of statuses) expect([200, 409]).toContain(status);
+    const alive = await harness.sql.query(`select vm_id from sandboxes where state <> 'destroyed'`);
+    expect(alive.rows).toEqual([{ vm_id: (await harness.session(key, id)).vm_id }]);
+  });
+
+  test('is given the values that its bundles have now', async () => {
+    const { id } = await harness.startSession(key);
+    await remove(id);
+    await rotate('llm', { LLM_API_KEY: 'key-2', LLM_MODEL: 'model-2' });
+    await resume(id);
+    const vmId = String((await harness.session(key, id)).vm_id);
+    const answer = await worker.ask(harness.plane.url, 'GET', `/sandboxes/${vmId}/agent-secrets`);
+    expect(await answer.json()).toMatchObject({ llm: { api_key: 'key-2' } });
+    expect(worker.placed[1]?.agent).toMatchObject({ model: 'model-2' });
+  });
+});
+
+describe('a resume is refused', () => {
+  test('for a session of another tenant, which goes on record', async () => {
+    const { id } = await harness.startSession(key);
+    const stranger = await harness.signUp();
+    const answer = await resume(id, {}, stranger.key);
+    expect(answer).toMatchObject({ status: 403, body: { code: 'session_of_another_tenant' } });
+    const audit = await harness.call('GET', '/v1/audit', { key: stranger.token });
+    expect(audit.body.entries).toContainEqual(
+      expect.objectContaining({
+        event: 'cross_tenant_resume_denied',
+        details: {
+          chat_session_id: id,
+          owner_tenant_id: account.tenantId,
+          by: stranger.body.key_id,
+        },
+      }),
+    );
+    expect(harness.logLines.join()).toContain('audit: cross_tenant_resume_denied');
+    expect(await harness.session(key, id)).toMatchObject({ status: 'active' });
+  });
+
+  test.each(['none', 'a\0', '00000000-0000-7000-8000-000000000000'])(
+    'for %j, which never was',
+    async (id) => {
+      expect(await resume(id)).toMatchObject({ status: 404, body: { code: 'session_not_found' } });
+    },
+  );
+
+  test.each([[undefined], [null], [''], [7]])('for the id %j', async (id) => {
+    expect(await resume(id)).toMatchObject({ status: 400, body: { code: 'validation_failed' } });
+  });
+
+  test('when a bundle was deleted; what runs goes on', async () => {
+    const { id } = await harness.startSession(key);
+    await harness.call('DELETE', `${SECRETS}/llm`, { key });
+    expect(await resume(id)).toMatchObject({
+      status: 502,
+      body: { code: 'secret_bundle_not_found_at_resume' },
+    });
+    expect(await harness.session(key, id)).toMatchObject({ status: 'active' });
+    await harness.addBundle(key, 'llm', { LLM_API_KEY: 'again' });
+    expect((await resume(id)).status).toBe(200);
+  });
+
+  test('when rotated bundles break a rule', async () => {
+    await harness.addBundle(key, 'extra', { A: '1' });
+    const { id } = await harness.startSession(key, { secrets: ['llm', 'extra'] });
+    await remove(id);
+    await rotate('extra', { LLM_API_KEY: 'two' });
+    expect((await resume(id)).body.code).toBe('secret_key_collision');
+    await rotate('llm', {});
+    await rotate('extra', {});
+    expect((await resume(id)).body.code).toBe('llm_api_key_missing');
+    await rotate('llm', { LLM_API_KEY: 'k', LLM_MODEL: 'no model' });
+    expect((await resume(id)).body.code).toBe('llm_model_invalid');
+  });
+
+  test('when its endpoint is no longer one that may be asked', async () => {
+    const base_url = 'https://llm.internal:8443/v1';
+    const { id } = await harness.startSession(key, { llm: { vendor: 'openai', base_url } });
+    await remove(id);
+    expect((await resume(id)).status).toBe(200);
+    const strict = await harness.startAnother({ SVC_EGRESS_ALLOW_HOSTS: '' });
+    const answer = await harness.call('POST', '/v1/sessions/resume', {
+      key,
+      json: { chat_session_id: id },
+      plane: strict,
+    });
+    await strict.close();
+    expect(answer).toMatchObject({ status: 400, body: { code: 'llm_base_url_refused' } });
+  });
+
+  test.each([
+    ['no_capacity', 409],
+    ['guest_unresponsive', 502],
+  ] as const)('with %s, and the session stays as it was', async (failure, status) => {
+    const { id } = await harness.startSession(key);
+    await remove(id);
+    const before = await harness.session(key, id);
+    worker.failures.set('create', failure);
+    expect(await resume(id)).toMatchObject({ status, body: { code: failure } });
+    expect(await harness.session(key, id)).toEqual(before);
+    worker.failures.clear();
+    expect((await resume(id)).status).toBe(200);
+  });
+
+  test('when the worker of its old sandbox does not answer', async () => {
+    const { id } = await harness.startSession(key);
+    worker.failures.set('destroy', 'shutting_down');
+    expect(await resume(id)).toMatchObject({ status: 503, body: { code: 'worker_unreachable' } });
+    worker.failures.clear();
+    expect((await resume(id)).status).toBe(200);
+  });
+
+  test('and a sandbox that does not boot makes it failed', async () => {
+    const { id } = await harness.startSession(key);
+    await remove(id);
+    worker.failures.set('create', 'boot_failed');
+    expect(await resume(id)).toMatchObject({ status: 500, body: { code: 'boot_failed' } });
+    expect(await harness.session(key, id)).toMatchObject({ status: 'failed' });
+  });
+});

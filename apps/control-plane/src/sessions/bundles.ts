@@ -1,0 +1,51 @@
+import { type ErrorCode, LLM_API_KEY_KEY, ServiceError } from '@svc/contract';
+import type { SessionSecrets } from '../agents/stored-secrets.ts';
+import { mergeBundles } from '../agents/stored-secrets.ts';
+import { refuse } from '../refuse.ts';
+import type { SecretBundles } from '../secrets/secret-bundles.ts';
+
+/** The named bundles of a session, and their values together. */
+export interface SessionBundles {
+  readonly bundles: SessionSecrets['bundles'];
+  readonly values: ReadonlyMap<string, string>;
+}
+
+/**
+ * Opens the bundles that a session names. Which one is missing is said with the code `missing`.
+ * @throws ServiceError `missing`, `secret_key_collision`, `llm_api_key_missing`
+ */
+export async function openSessionBundles(
+  secretBundles: Pick<SecretBundles, 'reveal'>,
+  tenantId: string,
+  names: readonly string[],
+  missing: Extract<ErrorCode, 'bundle_not_found' | 'secret_bundle_not_found_at_resume'>,
+): Promise<SessionBundles> {
+  const revealed = await secretBundles.reveal(tenantId, names);
+  const bundles = names.map((name, index) => {
+    const values = revealed.get(name);
+    if (values === undefined) {
+      throw new ServiceError(missing, undefined, {
+        errors: [{ path: `/secrets/${index}`, message: 'there is no such bundle' }],
+      });
+    }
+    const plain = Object.entries(values).map(([key, secret]) => [key, secret.reveal()]);
+    return [name, Object.fromEntries(plain) as Record<string, string>] as const;
+  });
+  checkCollisions(bundles);
+  const values = mergeBundles(bundles);
+  if ((values.get(LLM_API_KEY_KEY) ?? '') === '') refuse('llm_api_key_missing', '/secrets');
+  return { bundles, values };
+}
+
+function checkCollisions(bundles: SessionSecrets['bundles']): void {
+  const owners = new Map<string, string>();
+  for (const [name, values] of bundles) {
+    for (const key of Object.keys(values)) {
+      const owner = owners.get(key);
+      if (owner !== undefined) {
+        refuse('secret_key_collision', '/secrets', `${owner} and ${name} both hold ${key}`);
+      }
+      owners.set(key, name);
+    }
+  }
+}

@@ -1,0 +1,106 @@
+import { isServiceError } from '@svc/contract';
+import { retry } from '@svc/service-kit';
+import type { SessionUse, Store } from '@svc/store';
+import type { FastifyBaseLogger } from 'fastify';
+import pLimit from 'p-limit';
+import type { AgentVault } from '../agents/agent-vault.ts';
+import type { Fleet } from '../workers/fleet.ts';
+
+const REFRESHES_AT_ONCE = 8;
+const WORKERS_AT_ONCE = 16;
+/** With the pauses between them: about a minute. Later the worker fetches anew at its next start. */
+const RETRIES = { attempts: 10, baseMs: 500, maxMs: 15_000 };
+
+export interface ConfigUpdatesParts {
+  readonly store: Pick<Store, 'sessions'>;
+  readonly vault: AgentVault;
+  readonly fleet: Fleet;
+  readonly logger: FastifyBaseLogger;
+}
+
+/** Tells the workers of running sessions that a bundle of theirs was rotated. */
+export class ConfigUpdates {
+  readonly #parts: ConfigUpdatesParts;
+  readonly #closing = new AbortController();
+  readonly #running = new Set<Promise<void>>();
+  readonly #limit = pLimit(WORKERS_AT_ONCE);
+  /** Keys that a sandbox is still to be told of; what comes meanwhile joins them, so nothing piles up. */
+  readonly #waiting = new Map<string, Set<string>>();
+
+  constructor(parts: ConfigUpdatesParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Settles when every active session of the tenant that uses the bundle has its new values; their workers
+   * are told in the background.
+   */
+  async announce(tenantId: string, bundle: string, keys: readonly string[]): Promise<void> {
+    const uses = await this.#parts.store.sessions.using(tenantId, bundle);
+    const limit = pLimit(REFRESHES_AT_ONCE);
+    await Promise.all(uses.map((use) => limit(() => this.#refresh(use))));
+    for (const use of uses) this.#queue(use, keys);
+  }
+
+  /** Gives up what is still to be told. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    await Promise.all(this.#running);
+  }
+
+  #queue(use: SessionUse, keys: readonly string[]): void {
+    const waiting = this.#waiting.get(use.vm_id);
+    if (waiting !== undefined) {
+      for (const key of keys) waiting.add(key);
+      return;
+    }
+    this.#waiting.set(use.vm_id, new Set(keys));
+    const running = this.#limit(() => this.#tell(use));
+    this.#running.add(running);
+    void running.finally(() => this.#running.delete(running));
+  }
+
+  /** A failure is no reason to leave the worker untold: what it asks for is read from the bundles themselves. */
+  async #refresh({ vm_id: vmId }: SessionUse): Promise<void> {
+    try {
+      await this.#parts.vault.refresh(vmId);
+    } catch (err) {
+      this.#parts.logger.warn({ err, vmId }, 'rotated secrets were not kept with their session');
+    }
+  }
+
+  async #tell(use: SessionUse): Promise<void> {
+    const { vm_id: vmId, worker_id: workerId } = use;
+    const { signal } = this.#closing;
+    const send = () => this.#send(use, signal);
+    try {
+      // What was rotated while the worker was being told, it is told of after.
+      do await retry(send, { ...RETRIES, signal, isTransient: (error) => !hasEnded(error) });
+      while (this.#waiting.get(vmId)?.size);
+    } catch (err) {
+      if (!signal.aborted && !hasEnded(err)) {
+        this.#parts.logger.warn({ err, vmId, workerId }, 'worker was not told of rotated secrets');
+      }
+    } finally {
+      this.#waiting.delete(vmId);
+    }
+  }
+
+  async #send({ vm_id: vmId, worker_id: workerId }: SessionUse, signal: AbortSignal) {
+    const keys = this.#waiting.get(vmId) ?? new Set();
+    const later = new Set<string>();
+    this.#waiting.set(vmId, later);
+    try {
+      const worker = await this.#parts.fleet.worker(workerId);
+      await worker.configUpdate(vmId, [...keys], signal);
+    } catch (error) {
+      for (const key of keys) later.add(key);
+      throw error;
+    }
+  }
+}
+
+/** A sandbox that has ended needs no new values. */
+function hasEnded(error: unknown): boolean {
+  return isServiceError(error, 'sandbox_not_found') || isServiceError(error, 'sandbox_not_running');
+}

@@ -1,0 +1,80 @@
+import {
+  type AgentSecrets,
+  type CommitTurnRequest,
+  ServiceError,
+  type SessionState,
+} from '@svc/contract';
+import type { Store } from '@svc/store';
+import type { AgentVault } from '../agents/agent-vault.ts';
+import { isSessionId } from './find.ts';
+
+const NEWLINE = 10;
+
+/**
+ * What workers keep of sessions here, and are given back. Each is served for sandboxes of its own only; to every
+ * other, a session does not exist.
+ */
+export class KeptState {
+  readonly #store: Pick<Store, 'sandboxes' | 'sessions' | 'sessionHistory'>;
+  readonly #vault: AgentVault;
+
+  constructor(store: Pick<Store, 'sandboxes' | 'sessions' | 'sessionHistory'>, vault: AgentVault) {
+    this.#store = store;
+    this.#vault = vault;
+  }
+
+  /** What the agent of a sandbox is run with. @throws ServiceError `sandbox_not_found` */
+  async secrets(workerId: string, vmId: string): Promise<AgentSecrets> {
+    const held = !vmId.includes('\0') && (await this.#store.sandboxes.isHeldBy(workerId, vmId));
+    const secrets = held ? await this.#vault.open(vmId) : undefined;
+    if (secrets === undefined) throw new ServiceError('sandbox_not_found');
+    return secrets;
+  }
+
+  /** Where a session goes on from, for the worker of its sandbox. @throws ServiceError `session_not_found` */
+  async state(workerId: string, sessionId: string): Promise<SessionState> {
+    const { sessions, sessionHistory } = this.#store;
+    const held = isSessionId(sessionId) && (await sessions.heldBy(workerId, sessionId, 'current'));
+    const state = held ? await sessionHistory.state(sessionId) : undefined;
+    if (state === undefined) throw new ServiceError('session_not_found');
+    return {
+      generation: state.generation,
+      last_seq: state.lastSeq,
+      ...(state.conversation === undefined ? {} : { conversation: state.conversation.toString() }),
+      ...(state.filesId === undefined ? {} : { files_id: state.filesId }),
+      frames: state.frames.toString(),
+      first_seq: state.firstSeq,
+    };
+  }
+
+  /**
+   * Commits a turn. The worker of an ended sandbox may still do so, until the session is started anew.
+   * @throws ServiceError `session_not_found`, `stale_generation`, `file_not_found` for files that were not uploaded
+   */
+  async commit(workerId: string, sessionId: string, turn: CommitTurnRequest): Promise<void> {
+    const { generation, vm_id: vmId, conversation, files_id: filesId } = turn;
+    const known = isSessionId(sessionId) && !vmId.includes('\0');
+    const held =
+      known && (await this.#store.sessions.heldBy(workerId, sessionId, { generation, vmId }));
+    if (!held) throw new ServiceError('session_not_found');
+    if (turn.last_seq < turn.first_seq - 1) throw new ServiceError('validation_failed');
+    const outcome = await this.#store.sessionHistory.commit({
+      sessionId,
+      generation,
+      firstSeq: turn.first_seq,
+      lastSeq: turn.last_seq,
+      frames: linesOf(turn.frames),
+      ...(conversation === undefined ? {} : { conversation: Buffer.from(conversation) }),
+      ...(filesId === undefined ? {} : { filesId }),
+    });
+    if (outcome === 'stale') throw new ServiceError('stale_generation');
+    if (outcome === 'unknown_session') throw new ServiceError('session_not_found');
+    if (outcome === 'unknown_files') throw new ServiceError('file_not_found');
+  }
+}
+
+/** Ends in a newline, so that turns can be put one behind the other. */
+function linesOf(frames: string): Buffer {
+  const bytes = Buffer.from(frames);
+  return bytes.length === 0 || bytes.at(-1) === NEWLINE ? bytes : Buffer.from(`${frames}\n`);
+}

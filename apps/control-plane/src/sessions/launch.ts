@@ -1,0 +1,63 @@
+import { LIMITS } from '@svc/contract';
+import type { SessionRow } from '@svc/store';
+import type { SessionSecrets } from '../agents/stored-secrets.ts';
+import type { SandboxStarter } from '../sandboxes/start.ts';
+
+/** The start of a session whose row says what it is. */
+export interface Launch {
+  readonly session: SessionRow;
+  readonly bundles: SessionSecrets['bundles'];
+  readonly ttlSeconds: number;
+  readonly resumed: boolean;
+}
+
+/** The time that a session gets; longer ones are clamped. */
+export function ttlOf({ ttl_seconds }: { readonly ttl_seconds?: number }): number {
+  return Math.min(ttl_seconds ?? LIMITS.sessionTtlSecondsDefault, LIMITS.sessionTtlSecondsCap);
+}
+
+/** Makes the sandbox of a session, with its agent in it. Nothing is left behind by a failure. */
+export async function launch(
+  starter: SandboxStarter,
+  { session, bundles, ttlSeconds, resumed }: Launch,
+  signal: AbortSignal,
+): Promise<void> {
+  const { session_id: sessionId, generation, tenant_id: tenantId } = session;
+  const placed = {
+    kind: session.agent,
+    mode: 'session' as const,
+    vendor: session.vendor,
+    model: session.model,
+    wire_version: 2 as const,
+    ...(session.app === null ? {} : { app: session.app }),
+    session: {
+      chat_session_id: sessionId,
+      generation,
+      user_id: tenantId,
+      app_id: session.app_id,
+      set_id: session.set_id,
+      resumed,
+    },
+  };
+  const sandbox = {
+    vmId: session.vm_id,
+    tenantId,
+    request: {
+      template: session.template,
+      idle_timeout_seconds: LIMITS.sessionIdleSeconds,
+      max_lifetime_seconds: ttlSeconds,
+      metadata: { user_id: session.user_id },
+    },
+    agent: {
+      placed,
+      secrets: {
+        kind: 'session' as const,
+        tenantId,
+        bundles,
+        baseUrl: session.base_url ?? undefined,
+      },
+    },
+    session: { sessionId, generation },
+  };
+  await starter.start(sandbox, signal);
+}

@@ -1,0 +1,55 @@
+import {
+  LIMITS,
+  type ListSessionsQuery,
+  type ListSessionsResponse,
+  RUNTIME_NAME,
+  ServiceError,
+  type SessionRecord,
+  type SessionRoute,
+} from '@svc/contract';
+import type { Store } from '@svc/store';
+import type { Caller } from '../auth/caller.ts';
+import { hasDesktop } from './access.ts';
+import { findSession, isSessionId } from './find.ts';
+import { toSessionRecord } from './record.ts';
+
+/** Reads sessions from the ledger. */
+export class SessionReader {
+  readonly #store: Pick<Store, 'sessions'>;
+
+  constructor(store: Pick<Store, 'sessions'>) {
+    this.#store = store;
+  }
+
+  /** @throws ServiceError `session_not_found` */
+  async read(caller: Caller, sessionId: string): Promise<SessionRecord> {
+    return toSessionRecord(await findSession(this.#store, caller, sessionId));
+  }
+
+  /** A page of the tenant's sessions, newest first. */
+  async list({ tenantId }: Caller, query: ListSessionsQuery): Promise<ListSessionsResponse> {
+    const { limit = LIMITS.pageDefault, offset = 0 } = query;
+    const { rows, total } = await this.#store.sessions.list(tenantId, { limit, offset });
+    return { sessions: rows.map(toSessionRecord), total };
+  }
+
+  /** Where a session runs, for runtime hosts alone. @throws ServiceError `session_not_found` */
+  async route(caller: string | undefined, sessionId: string): Promise<SessionRoute> {
+    const known = caller === RUNTIME_NAME && isSessionId(sessionId);
+    const row = known ? await this.#store.sessions.route(sessionId) : undefined;
+    if (row === undefined) throw new ServiceError('session_not_found');
+    const { vm_id, worker_id, url, certificate } = row;
+    const runs = vm_id !== null && worker_id !== null && url !== null && certificate !== null;
+    return {
+      chat_session_id: row.session_id,
+      tenant_id: row.tenant_id,
+      user_id: row.tenant_id,
+      app_id: row.app_id,
+      set_id: row.set_id,
+      cua_enabled: hasDesktop(row),
+      status: row.status,
+      expires_at: row.expires_at.toISOString(),
+      ...(runs ? { worker: { worker_id, url, certificate, vm_id } } : {}),
+    };
+  }
+}

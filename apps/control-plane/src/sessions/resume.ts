@@ -1,0 +1,116 @@
+import {
+  makeId,
+  type ResumedSession,
+  type ResumeSessionRequest,
+  ServiceError,
+} from '@svc/contract';
+import type { SessionRow } from '@svc/store';
+import { uuidv7 } from 'uuidv7';
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { Caller } from '../auth/caller.ts';
+import { openSessionBundles, type SessionBundles } from './bundles.ts';
+import type { SessionParts } from './create.ts';
+import { isSessionId } from './find.ts';
+import { launch, ttlOf } from './launch.ts';
+import { withSession } from './lease.ts';
+import { checkLlmWish, chooseModel, type LlmWish } from './llm.ts';
+import type { SessionStopper } from './stop.ts';
+
+/** What is needed to start a session once more. */
+interface Restart {
+  readonly bundles: SessionBundles['bundles'];
+  readonly model: string;
+  readonly ttlSeconds: number;
+}
+
+/** Starts sessions once more, each on a fresh sandbox that goes on from what was saved. */
+export class SessionResumer {
+  readonly #parts: SessionParts;
+  readonly #stopper: SessionStopper;
+  readonly #audit: AuditTrail;
+
+  constructor(parts: SessionParts, stopper: SessionStopper, audit: AuditTrail) {
+    this.#parts = parts;
+    this.#stopper = stopper;
+    this.#audit = audit;
+  }
+
+  /**
+   * Answers once the new sandbox runs. A session that is still active is stopped first, in order, so that
+   * it goes on from its newest state. When no sandbox comes of it, the session is as ended as it was.
+   * @throws ServiceError `session_not_found`, `session_of_another_tenant`, `session_starting`,
+   *   `secret_bundle_not_found_at_resume`, what a rotated bundle breaks, and what a sandbox cannot be made for
+   */
+  async resume(
+    caller: Caller,
+    request: ResumeSessionRequest,
+    signal: AbortSignal,
+  ): Promise<ResumedSession> {
+    const { store, access } = this.#parts;
+    const found = await this.#findOwn(caller, request.chat_session_id);
+    return withSession(store.sessions, found.session_id, async (session) => {
+      const restart = await this.#plan(session, ttlOf(request));
+      // Of no use to a caller that has left, and it would end what runs.
+      signal.throwIfAborted();
+      const stopped = await this.#stopper.stop(session);
+      const resumed = await this.#start(stopped, restart, signal);
+      return {
+        ...(await access.grant(resumed)),
+        resumed_from: { previous_status: session.status },
+      };
+    });
+  }
+
+  async #findOwn(caller: Caller, sessionId: string): Promise<SessionRow> {
+    const { store } = this.#parts;
+    const session = isSessionId(sessionId) ? await store.sessions.find(sessionId) : undefined;
+    if (session === undefined) throw new ServiceError('session_not_found');
+    if (session.tenant_id !== caller.tenantId) {
+      await this.#audit.note(caller, 'cross_tenant_resume_denied', {
+        chat_session_id: session.session_id,
+        owner_tenant_id: session.tenant_id,
+      });
+      throw new ServiceError('session_of_another_tenant');
+    }
+    return session;
+  }
+
+  /** Bundles and names may have changed since the session was created, so its rules are checked again. */
+  async #plan(session: SessionRow, ttlSeconds: number): Promise<Restart> {
+    const { secretBundles, addresses, models } = this.#parts;
+    const wish: LlmWish = {
+      agent: session.agent,
+      vendor: session.vendor,
+      model: session.requested_model ?? undefined,
+      baseUrl: session.base_url ?? undefined,
+    };
+    await checkLlmWish(wish, addresses);
+    const { bundles, values } = await openSessionBundles(
+      secretBundles,
+      session.tenant_id,
+      session.secrets,
+      'secret_bundle_not_found_at_resume',
+    );
+    const model = await chooseModel(wish, values, models, addresses);
+    return { bundles, model, ttlSeconds };
+  }
+
+  async #start(
+    before: SessionRow,
+    { bundles, model, ttlSeconds }: Restart,
+    signal: AbortSignal,
+  ): Promise<SessionRow> {
+    const { store, starter } = this.#parts;
+    const vmId = makeId('sandbox', uuidv7());
+    const session = await store.sessions.restart(before, { vmId, ttlSeconds, model });
+    if (session === undefined) throw new ServiceError('session_starting');
+    try {
+      await launch(starter, { session, bundles, ttlSeconds, resumed: true }, signal);
+      return session;
+    } catch (error) {
+      // Where the database fails as well, it is found without a sandbox later.
+      await store.sessions.revert(session, before).catch(() => undefined);
+      throw error;
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import { type DeleteSessionResponse, ServiceError } from '@svc/contract';
+import type { SessionRow, Store } from '@svc/store';
+import type { Caller } from '../auth/caller.ts';
+import type { SandboxDeleter } from '../sandboxes/delete.ts';
+import { findSession } from './find.ts';
+import { withSession } from './lease.ts';
+
+/** Ends sessions in order: what they hold is saved while their sandbox is torn down. */
+export class SessionStopper {
+  readonly #store: Pick<Store, 'sessions' | 'sandboxes'>;
+  readonly #deleter: SandboxDeleter;
+
+  constructor(store: Pick<Store, 'sessions' | 'sandboxes'>, deleter: SandboxDeleter) {
+    this.#store = store;
+    this.#deleter = deleter;
+  }
+
+  /**
+   * Ends a session of the caller's; it can be resumed later.
+   * @throws ServiceError `session_not_found`, `session_starting`, `worker_unreachable`
+   */
+  async delete(caller: Caller, sessionId: string): Promise<DeleteSessionResponse> {
+    const found = await findSession(this.#store, caller, sessionId);
+    const ended =
+      found.status === 'active'
+        ? await withSession(this.#store.sessions, found.session_id, (row) => this.stop(row))
+        : found;
+    return { chat_session_id: ended.session_id, status: ended.status };
+  }
+
+  /** Ends the sandbox of a session that the caller holds, and the session with it. Answers the ended session. */
+  async stop(session: SessionRow): Promise<SessionRow> {
+    if (session.status !== 'active') return session;
+    const { sessions, sandboxes } = this.#store;
+    const sandbox = await sandboxes.find(session.tenant_id, session.vm_id);
+    if (sandbox !== undefined) await this.#deleter.stop(sandbox);
+    // A start that was cut short has left no sandbox that could end it.
+    const closed = await sessions.close(session, 'completed');
+    const ended = closed ?? (await sessions.find(session.session_id));
+    if (ended === undefined || ended.status === 'active')
+      throw new ServiceError('session_starting');
+    return ended;
+  }
+}

@@ -1,0 +1,171 @@
+import { createServer } from 'node:net';
+import type { Reply } from '@svc/model-server';
+import { describe, expect, test } from 'vitest';
+import { bodies, expectValid, texts } from './testing/anthropic-body.ts';
+import { openSession } from './testing/open-session.ts';
+
+const ATTEMPTS = 3;
+
+const FAILURES: readonly [name: string, reply: Reply, code: string, calls: number][] = [
+  ['401', { status: 401 }, 'llm_unauthorized', 1],
+  ['403', { status: 403 }, 'llm_unauthorized', 1],
+  ['400', { status: 400 }, 'llm_refused', 1],
+  ['404', { status: 404 }, 'llm_refused', 1],
+  ['429', { status: 429 }, 'llm_rate_limited', ATTEMPTS],
+  ['529', { status: 529 }, 'llm_overloaded', ATTEMPTS],
+  ['503', { status: 503 }, 'llm_overloaded', ATTEMPTS],
+  ['500', { status: 500 }, 'llm_unavailable', ATTEMPTS],
+  ['502', { status: 502 }, 'llm_unavailable', ATTEMPTS],
+  ['a reset connection', { fault: 'close' }, 'llm_unavailable', ATTEMPTS],
+  ['garbage', { fault: 'garbage' }, 'llm_bad_response', 1],
+  ['an answer of another kind', { body: { hello: 'world' } }, 'llm_bad_response', 1],
+  ['an answer cut off', { text: ['half ', 'an ', 'answer'], fault: 'cut' }, 'llm_bad_response', 1],
+];
+
+describe.each(['anthropic', 'openai', 'google', 'deepseek'] as const)('%s', (dialect) => {
+  test.each(FAILURES)('%s: a clear error, and the session lives', async (_, reply, code, calls) => {
+    await using session = await openSession(
+      [
+        { when: { user: 'fail' }, reply },
+        { when: { user: 'again' }, reply: { text: 'here I am' } },
+      ],
+      { setup: { dialect, model: 'm-1' }, options: { attempts: ATTEMPTS } },
+    );
+    const outcome = await session.run('fail');
+    const [error] = session.ofType('error');
+    expect(error).toMatchObject({ code });
+    expect(outcome).toEqual({ status: 'failed', result: error?.message });
+    expect(session.server.requests).toHaveLength(calls);
+    expect(session.ofType('message')).toEqual([]);
+    expect(await session.run('again')).toEqual({ status: 'completed', result: 'here I am' });
+  });
+});
+
+test.concurrent.each(
+  (['anthropic', 'openai', 'google', 'deepseek'] as const).flatMap((dialect) => [
+    { dialect, what: 'no answer', reply: { fault: 'hang' } as const },
+    { dialect, what: 'silence', reply: { text: ['half', '…'], chunk_delay_ms: 60_000 } },
+  ]),
+)('$dialect: $what is waited for only so long, once', async ({ dialect, reply }) => {
+  await using session = await openSession(
+    [
+      { when: { user: 'fail' }, reply },
+      { when: { user: 'again' }, reply: { text: 'here I am' } },
+    ],
+    { setup: { dialect, model: 'm-1' }, options: { attempts: ATTEMPTS, silenceMs: 3_000 } },
+  );
+  expect((await session.run('fail')).status).toBe('failed');
+  expect(session.ofType('error')).toMatchObject([{ code: 'llm_unavailable' }]);
+  expect(session.server.requests).toHaveLength(1);
+  expect(await session.run('again')).toEqual({ status: 'completed', result: 'here I am' });
+});
+
+test('what passes by itself is not seen at all', async () => {
+  await using session = await openSession([
+    { times: 1, reply: { status: 529 } },
+    { times: 1, reply: { fault: 'close' } },
+    { times: 1, reply: { status: 429, retry_after: '0' } },
+    { reply: { text: 'at last' } },
+  ]);
+  expect(await session.run('go')).toEqual({ status: 'completed', result: 'at last' });
+  expect(session.ofType('error')).toEqual([]);
+  expect(session.logged.filter((line) => line.startsWith('model call failed'))).toHaveLength(3);
+});
+
+test('an overload that the stream itself reports before any text is tried again', async () => {
+  const overloaded = {
+    type: 'error',
+    error: { type: 'overloaded_error', message: 'Overloaded' },
+  };
+  await using session = await openSession([
+    { times: 1, reply: { body: `event: error\ndata: ${JSON.stringify(overloaded)}\n\n` } },
+    { reply: { text: 'at last' } },
+  ]);
+  expect(await session.run('go')).toEqual({ status: 'completed', result: 'at last' });
+});
+
+test('half an answer is not kept, the steps before it are', async () => {
+  await using session = await openSession([
+    {
+      when: { user: 'fail' },
+      reply: { tool_calls: [{ name: 'shell', arguments: { command: 'echo done' } }] },
+    },
+    { when: { tool: 'done' }, reply: { text: ['broken', ' off'], fault: 'cut' } },
+  ]);
+  expect((await session.run('fail')).status).toBe('failed');
+  expect((await session.run('again')).result).toBe('You said: again');
+  const last = bodies(session.server).at(-1);
+  if (last === undefined) throw new Error('no request came');
+  expectValid(last);
+  expect(JSON.stringify(last)).not.toContain('broken');
+  expect(JSON.stringify(last)).toContain('done');
+  expect(texts(last)).toContain('[The task failed before it was finished.]');
+});
+
+test('what an endpoint refuses is not sent to it again', async () => {
+  await using session = await openSession([
+    { when: { user: 'poison' }, reply: { status: 400 } },
+    { reply: { text: 'fine' } },
+  ]);
+  expect((await session.run('hello')).status).toBe('completed');
+  expect((await session.run('poison')).status).toBe('failed');
+  expect((await session.run('well?')).status).toBe('completed');
+  const last = bodies(session.server).at(-1);
+  if (last === undefined) throw new Error('no request came');
+  expectValid(last);
+  expect(JSON.stringify(last)).not.toContain('poison');
+  expect(texts(last)[0]).toBe('hello');
+});
+
+test('what a vendor says about a key is not passed on', async () => {
+  const body = { error: { message: 'Incorrect API key provided: sk-live-canary' } };
+  await using session = await openSession([{ reply: { status: 401, body } }], {
+    setup: { dialect: 'openai', model: 'gpt-4o' },
+  });
+  await session.run('go');
+  expect(JSON.stringify([session.frames, session.logged])).not.toContain('canary');
+});
+
+test('an endpoint that nobody serves is tried several times', async () => {
+  const closed = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => closed.once('listening', resolve));
+  const address = closed.address();
+  await new Promise((resolve) => closed.close(resolve));
+  const port = typeof address === 'object' ? address?.port : undefined;
+  await using session = await openSession([], {
+    setup: { gateway: `http://127.0.0.1:${port}/anthropic` },
+    options: { attempts: ATTEMPTS },
+  });
+  expect((await session.run('go')).status).toBe('failed');
+  expect(session.ofType('error')).toMatchObject([{ code: 'llm_unavailable' }]);
+  expect(session.logged).toHaveLength(ATTEMPTS - 1);
+});
+
+test('two calls with one id are no answer', async () => {
+  const call = (index: number) => [
+    {
+      type: 'content_block_start',
+      index,
+      content_block: { type: 'tool_use', id: 'same', name: 'shell', input: {} },
+    },
+    {
+      type: 'content_block_delta',
+      index,
+      delta: { type: 'input_json_delta', partial_json: '{"command":"touch made"}' },
+    },
+    { type: 'content_block_stop', index },
+  ];
+  const usage = { input_tokens: 1, output_tokens: 1 };
+  const events = [
+    { type: 'message_start', message: { id: 'm', model: 'm', usage } },
+    ...call(0),
+    ...call(1),
+    { type: 'message_delta', delta: { stop_reason: 'tool_use' }, usage },
+    { type: 'message_stop' },
+  ];
+  const body = events.map((event) => `data: ${JSON.stringify(event)}\n\n`).join('');
+  await using session = await openSession([{ reply: { body } }]);
+  expect((await session.run('go')).status).toBe('failed');
+  expect(session.ofType('error')).toMatchObject([{ code: 'llm_bad_response' }]);
+  expect(session.ofType('tool_call')).toEqual([]);
+});

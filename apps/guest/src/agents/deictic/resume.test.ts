@@ -1,0 +1,108 @@
+import { expect, test } from 'vitest';
+import { readRecord, writeRecord } from './conversation/record.ts';
+import { bodies, expectValid, texts } from './testing/anthropic-body.ts';
+import { openSession } from './testing/open-session.ts';
+
+const TOOL = { name: 'shell', arguments: { command: 'echo cups: 3' } };
+
+test('a conversation of three turns goes on where it was, also in another agent', async () => {
+  await using session = await openSession([
+    { when: { user: 'count' }, reply: { text: 'Let me look.', tool_calls: [TOOL] } },
+    { when: { tool: 'cups: (\\d)' }, reply: { text: '$1 cups.' } },
+  ]);
+  await session.run('hello');
+  await session.run('count the cups');
+  session.resume();
+  await session.run('thanks');
+  const last = bodies(session.server).at(-1);
+  if (last === undefined) throw new Error('no request came');
+  expectValid(last);
+  expect(texts(last)).toEqual([
+    'hello',
+    'You said: hello',
+    'count the cups',
+    'Let me look.',
+    '3 cups.',
+    'thanks',
+  ]);
+  expect(JSON.stringify(last.messages)).toContain('cups: 3');
+});
+
+test('another vendor can go on with it', async () => {
+  await using session = await openSession([
+    { when: { user: 'count' }, reply: { tool_calls: [TOOL] } },
+    { when: { tool: 'cups: (\\d)' }, reply: { text: '$1 cups.' } },
+  ]);
+  await session.run('count the cups');
+  for (const dialect of ['openai', 'google', 'deepseek'] as const) {
+    session.resume({ dialect, model: 'm-1' });
+    expect((await session.run(`hello ${dialect}`)).result).toBe(`You said: hello ${dialect}`);
+  }
+});
+
+test.each([
+  ['no JSON', '{"version":1,'],
+  ['another version', '{"version":9,"conversations":{}}'],
+  ['other messages', JSON.stringify({ version: 1, conversations: { '': [{ role: 'king' }] } })],
+])('a record that is %s: a fresh start, and the log says so', async (_, conversation) => {
+  await using session = await openSession([], { setup: { conversation } });
+  expect(session.logged).toHaveLength(1);
+  expect((await session.run('hello')).result).toBe('You said: hello');
+});
+
+test('a record taken in the middle of a turn can be gone on with', async () => {
+  await using session = await openSession([
+    {
+      when: { user: 'wait' },
+      reply: { tool_calls: [{ name: 'shell', arguments: { command: 'sleep 1000' } }] },
+    },
+  ]);
+  const interrupt = new AbortController();
+  const task = session.run('wait', interrupt.signal);
+  await session.seen('tool_call');
+  const record = session.agent.conversation();
+  interrupt.abort();
+  await task;
+  session.resume({ conversation: record });
+  await session.run('hello');
+  const last = bodies(session.server).at(-1);
+  if (last === undefined) throw new Error('no request came');
+  expectValid(last);
+  expect(JSON.stringify(last)).toContain('The result was lost.');
+});
+
+const SPEAKER = { dialect: 'anthropic', model: 'claude' } as const;
+
+test('a record that is too long loses its oldest turns', () => {
+  const turn = (text: string) => [
+    { role: 'user' as const, content: text },
+    { role: 'assistant' as const, content: '"'.repeat(1_000_000) },
+  ];
+  const messages = ['first', 'second', 'third', 'fourth', 'last'].flatMap(turn);
+  const text = writeRecord(new Map([['', messages]]), SPEAKER);
+  expect(JSON.stringify(text).length).toBeLessThan(7 * 1024 * 1024);
+  const kept = readRecord(text, SPEAKER).get('') ?? [];
+  expect(kept[0]?.role).toBe('user');
+  expect(JSON.stringify(kept)).toContain('last');
+  expect(JSON.stringify(kept)).not.toContain('first');
+});
+
+test('what only one model understands stays with it', () => {
+  const signed = { anthropic: { signature: 'secret' } };
+  const messages = [
+    { role: 'user' as const, content: 'hello' },
+    {
+      role: 'assistant' as const,
+      content: [
+        { type: 'reasoning' as const, text: 'hm', providerOptions: signed },
+        { type: 'text' as const, text: 'hi', providerOptions: signed },
+      ],
+    },
+  ];
+  const text = writeRecord(new Map([['', messages]]), SPEAKER);
+  expect(readRecord(text, SPEAKER).get('')).toEqual(messages);
+  expect(readRecord(text, { ...SPEAKER, model: 'other' }).get('')).toEqual([
+    { role: 'user', content: 'hello' },
+    { role: 'assistant', content: [{ type: 'text', text: 'hi' }] },
+  ]);
+});

@@ -1,0 +1,46 @@
+import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { cp, mkdir, readFile, realpath } from 'node:fs/promises';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+const ROOT = resolve(import.meta.dirname, '../../../../../..');
+const IMAGE_PACKAGES = join(ROOT, 'images/standard/npm');
+const CACHE = join(ROOT, 'node_modules/.cache/svc-vendor-clis');
+/** Hundreds of MiB from a registry, on a busy machine. */
+export const INSTALL_MS = 600_000;
+
+const INSTALL = `
+  [ -e complete ] && exit 0
+  npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch complete
+`;
+
+/** Where the programs of the vendors' CLIs are. */
+export interface Clis {
+  readonly claude: string;
+  readonly codex: string;
+}
+
+/**
+ * The CLIs in the versions that the standard image carries, from its lock file. The first call installs them into a
+ * cache of the checkout; test files that call at once wait for each other. Takes up to {@link INSTALL_MS}.
+ */
+export async function installClis(): Promise<Clis> {
+  const lockFile = await readFile(join(IMAGE_PACKAGES, 'package-lock.json'));
+  const version = createHash('sha256').update(lockFile).digest('hex').slice(0, 16);
+  const directory = join(CACHE, version);
+  await mkdir(directory, { recursive: true });
+  for (const name of ['package.json', 'package-lock.json']) {
+    await cp(join(IMAGE_PACKAGES, name), join(directory, name));
+  }
+  await promisify(execFile)('flock', [`${directory}.lock`, 'sh', '-c', INSTALL], {
+    cwd: directory,
+    timeout: INSTALL_MS,
+  });
+  // As the kernel names the programs of processes.
+  const packages = await realpath(join(directory, 'node_modules'));
+  return {
+    claude: join(packages, '@anthropic-ai/claude-code-linux-x64/claude'),
+    codex: join(packages, '@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex'),
+  };
+}

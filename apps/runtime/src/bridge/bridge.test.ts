@@ -1,0 +1,159 @@
+import { once } from 'node:events';
+import { setImmediate as turn } from 'node:timers/promises';
+import { LIMITS } from '@svc/contract';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { Harness } from '../../test/harness.ts';
+
+let harness: Harness;
+
+beforeAll(async () => {
+  harness = await Harness.start({ stalledMs: 1_000 });
+});
+
+afterAll(() => harness[Symbol.asyncDispose]());
+
+async function attach() {
+  const client = await harness.attach();
+  await expect.poll(() => client.frames.length).toBe(1);
+  return { client, worker: harness.worker.last };
+}
+
+describe('frames', () => {
+  test('go both ways unchanged and in order', async () => {
+    const { client, worker } = await attach();
+    const sent = Array.from({ length: 500 }, (_, i) => `{"seq":${i},"data":"grüß ${i}"}`);
+    for (const text of sent) worker.socket.send(text);
+    for (const text of sent) client.socket.send(text);
+    await expect.poll(() => client.frames.slice(1)).toEqual(sent);
+    await expect.poll(() => worker.received).toEqual(sent);
+  });
+
+  test('of 1 MiB reach the worker; one byte more and binary ones are answered here', async () => {
+    const { client, worker } = await attach();
+    const largest = 'x'.repeat(LIMITS.clientFrameBytes);
+    client.socket.send(largest);
+    client.socket.send(`${largest}x`);
+    client.socket.send(Buffer.from('binary'));
+    client.socket.send('after');
+    await expect.poll(() => worker.received.map(({ length }) => length)).toEqual([2 ** 20, 5]);
+    const answers = client.frames.slice(1).map((text) => JSON.parse(text));
+    expect(answers).toMatchObject([
+      { type: 'error', code: 'frame_too_large', ts: expect.any(String) },
+      { type: 'error', code: 'frame_binary' },
+    ]);
+    expect(client.socket.readyState).toBe(client.socket.OPEN);
+  });
+
+  test('beyond what is received at all end the connection, and only that', async () => {
+    const { client } = await attach();
+    const { client: other } = await attach();
+    client.socket.send('x'.repeat(8 * 2 ** 20 + 1));
+    expect((await client.ended).code).toBe(1009);
+    expect(other.socket.readyState).toBe(other.socket.OPEN);
+  });
+
+  test('that are not UTF-8 end the connection with 1007', async () => {
+    const { client } = await attach();
+    client.socket.send(Buffer.from([0xc3, 0x28]), { binary: false });
+    expect((await client.ended).code).toBe(1007);
+  });
+
+  test('of a desktop, in binary, reach the client', async () => {
+    const { client, worker } = await attach();
+    const arrived = once(client.socket, 'message');
+    worker.socket.send(Buffer.from([1, 2, 3]));
+    expect(await arrived).toEqual([Buffer.from([1, 2, 3]), true]);
+  });
+});
+
+describe('the end of the worker', () => {
+  test.each([
+    [1001, 'sandbox destroyed'],
+    [1000, 'done'],
+    [1013, 'slow consumer'],
+    [1011, 'something'],
+    [4100, 'own'],
+  ])('%i %s is passed on, behind all it said', async (code, reason) => {
+    const { client, worker } = await attach();
+    worker.socket.send('last');
+    worker.socket.close(code, reason);
+    expect(await client.ended).toEqual({ code, reason });
+    expect(client.frames.at(-1)).toBe('last');
+  });
+
+  test('without a word, or without a code, is 1011', async () => {
+    for (const end of ['terminate', 'close'] as const) {
+      const { client, worker } = await attach();
+      worker.socket[end]();
+      expect(await client.ended).toEqual({ code: 1011, reason: 'upstream unavailable' });
+    }
+  });
+});
+
+describe('the end of the client', () => {
+  test.each(['close', 'terminate'] as const)('by %s reaches the worker', async (how) => {
+    const { client, worker } = await attach();
+    client.socket[how]();
+    await once(worker.socket, 'close');
+  });
+
+  test('between the handshake and the worker reaches the worker', async () => {
+    const session = harness.addSession();
+    const before = harness.worker.attached.length;
+    const attaching = harness.attach(session);
+    await expect.poll(() => harness.worker.attached.length).toBe(before + 1);
+    (await attaching).socket.terminate();
+    await expect.poll(() => harness.worker.last.socket.readyState).toBe(3);
+  });
+});
+
+describe('a client that does not read', () => {
+  test('is closed with 1013, and the worker is not drained for it', async () => {
+    const { client, worker } = await attach();
+    client.socket.pause();
+    const piece = 'x'.repeat(64 * 1024);
+    let isOpen = true;
+    worker.socket.once('close', () => {
+      isOpen = false;
+    });
+    let most = 0;
+    // More than the kernels of both sides hold.
+    for (let sent = 0; isOpen && sent < 2_000; sent += 1) {
+      if (worker.socket.bufferedAmount < 4 * 2 ** 20) worker.socket.send(piece);
+      most = Math.max(most, worker.socket.bufferedAmount);
+      await turn();
+    }
+    await expect.poll(() => isOpen, { timeout: 15_000 }).toBe(false);
+    expect(most).toBeGreaterThan(1024 * 1024);
+    client.socket.resume();
+    expect(await client.ended).toEqual({ code: 1013, reason: 'slow consumer' });
+  });
+
+  test('but goes on, however slowly, gets everything', async () => {
+    const { client, worker } = await attach();
+    const pieces = Array.from({ length: 300 }, (_, i) => `${i}:${'x'.repeat(64 * 1024)}`);
+    for (const piece of pieces) worker.socket.send(piece);
+    for (let pauses = 0; client.frames.length < pieces.length + 1; pauses += 1) {
+      if (pauses % 2 === 0) client.socket.pause();
+      else client.socket.resume();
+      await turn();
+    }
+    expect(client.frames.slice(1)).toEqual(pieces);
+    expect(client.socket.readyState).toBe(client.socket.OPEN);
+  });
+});
+
+test('a worker that does not read makes the client wait, then counts as gone', async () => {
+  const { client, worker } = await attach();
+  worker.socket.pause();
+  const piece = 'x'.repeat(512 * 1024);
+  let ended = false;
+  client.socket.once('close', () => {
+    ended = true;
+  });
+  for (let sent = 0; !ended && sent < 200; sent += 1) {
+    if (client.socket.bufferedAmount < 4 * 2 ** 20) client.socket.send(piece);
+    await turn();
+  }
+  expect(await client.ended).toEqual({ code: 1011, reason: 'upstream unavailable' });
+});

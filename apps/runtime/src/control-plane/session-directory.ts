@@ -1,0 +1,120 @@
+import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, ServiceError, SessionRoute } from '@svc/contract';
+import { retry, type TokenMinter, withDeadline } from '@svc/service-kit';
+import type { FastifyBaseLogger } from 'fastify';
+import { Compile } from 'typebox/compile';
+import { Agent, request } from 'undici';
+import type { ControlPlaneAddress } from '../options.ts';
+
+const DEADLINE_MS = 5_000;
+const CONNECT_MS = 2_000;
+const CONNECTIONS = 32;
+/** A lookup that is lost with a connection that has just been closed is tried once more. */
+const TRIES = 2;
+
+const route = Compile(SessionRoute);
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** What the control plane knows of sessions. Nothing is kept: a session can end, and move, at any time. */
+export class SessionDirectory {
+  readonly #mint: TokenMinter;
+  readonly #logger: FastifyBaseLogger;
+  readonly #open: Promise<{ url: string; agent: Agent }>;
+  #agent: Agent | undefined;
+
+  constructor(
+    controlPlane: ControlPlaneAddress | Promise<ControlPlaneAddress>,
+    mint: TokenMinter,
+    logger: FastifyBaseLogger,
+  ) {
+    this.#mint = mint;
+    this.#logger = logger;
+    this.#open = Promise.resolve(controlPlane).then(({ url, ca }) => {
+      const connect = { timeout: CONNECT_MS, ...(ca === undefined ? {} : { ca }) };
+      const agent = new Agent({ connections: CONNECTIONS, connect });
+      this.#agent = agent;
+      return { url, agent };
+    });
+    // Whoever asks meets the failure; until then nobody listens to it.
+    this.#open.catch(() => undefined);
+  }
+
+  /**
+   * Whose a session is and where it runs; undefined when there is none.
+   * @throws ServiceError `control_plane_unreachable`
+   */
+  async find(id: string, signal: AbortSignal): Promise<SessionRoute | undefined> {
+    const { status, text } = await this.#get(
+      `${INTERNAL_PREFIX}/sessions/${encodeURIComponent(id)}`,
+      signal,
+    );
+    if (status === 404) return undefined;
+    const value = status === 200 ? parse(text) : undefined;
+    if (route.Check(value)) return value;
+    if (status === 401) {
+      this.#logger.error('the control plane refuses the token of this runtime host');
+    }
+    throw unreachable(new Error(`the control plane answered ${status}`));
+  }
+
+  /** @throws ServiceError `control_plane_unreachable` while the control plane cannot serve */
+  async check(signal: AbortSignal): Promise<void> {
+    const { status } = await this.#get('/readyz', signal);
+    if (status !== 200) throw unreachable(new Error(`the control plane answered ${status}`));
+  }
+
+  async close(): Promise<void> {
+    await this.#agent?.destroy();
+  }
+
+  async #get(path: string, caller: AbortSignal): Promise<Answer> {
+    const signal = withDeadline(caller, DEADLINE_MS);
+    try {
+      return await retry(() => this.#send(path, signal), { attempts: TRIES, signal });
+    } catch (error) {
+      caller.throwIfAborted();
+      throw unreachable(error);
+    }
+  }
+
+  async #send(path: string, signal: AbortSignal): Promise<Answer> {
+    const { url, agent } = await beforeAbort(this.#open, signal);
+    const { statusCode, body } = await request(new URL(path, url), {
+      dispatcher: agent,
+      headers: { authorization: `Bearer ${await this.#mint(CONTROL_PLANE_NAME)}` },
+      signal,
+    });
+    return { status: statusCode, text: await body.text() };
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function unreachable(cause: unknown): ServiceError {
+  return new ServiceError('control_plane_unreachable', undefined, {
+    cause,
+    headers: { 'retry-after': '5' },
+  });
+}
+
+/** The promise's result, unless the signal fires first. */
+async function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  const aborted = Promise.withResolvers<never>();
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  try {
+    signal.throwIfAborted();
+    return await Promise.race([promise, aborted.promise]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

@@ -1,0 +1,121 @@
+import { SESSION_PROTOCOL, ServiceError, SessionParams, type SessionRoute } from '@svc/contract';
+import { type HttpServer, type SessionTokens, withDeadline } from '@svc/service-kit';
+import { type WebSocket, WebSocketServer } from 'ws';
+import { LONGEST_MESSAGE_BYTES } from '../bridge/client-frame.ts';
+import { UPSTREAM_UNAVAILABLE } from '../bridge/close-codes.ts';
+import type { OpenBridges } from '../bridge/open-bridges.ts';
+import { partFrom } from '../bridge/part-from.ts';
+import type { SessionDirectory } from '../control-plane/session-directory.ts';
+import type { RuntimeMetrics } from '../metrics.ts';
+import type { RuntimeBounds } from '../options.ts';
+import { afterSeqOf } from '../upgrade/after-seq.ts';
+import { authorize } from '../upgrade/authorize.ts';
+import { tokenOf } from '../upgrade/credential.ts';
+import { checkHandshake } from '../upgrade/handshake.ts';
+import type { Slots } from '../upgrade/slots.ts';
+import { upgradeOf } from '../upgrade/upgrades.ts';
+import { connectWorker, type WorkerUpgrade } from '../worker/connect.ts';
+
+export interface SocketContext {
+  /** Of customers. */
+  readonly tokens: SessionTokens;
+  /** Of the hop to a worker. */
+  readonly hopTokens: SessionTokens;
+  readonly sessions: SessionDirectory;
+  readonly slots: Slots;
+  readonly bridges: OpenBridges;
+  readonly metrics: RuntimeMetrics;
+  readonly bounds: RuntimeBounds;
+  readonly isClosing: () => boolean;
+}
+
+/** `GET /v1/sessions/{id}/ws?after_seq=N&token=…`: the WebSocket of a session. */
+export function sessionSocketRoute(app: HttpServer, context: SocketContext): void {
+  const { slots, bounds, bridges, metrics, isClosing } = context;
+  const server = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    perMessageDeflate: false,
+    maxPayload: LONGEST_MESSAGE_BYTES,
+    handleProtocols: (offered) => (offered.has(SESSION_PROTOCOL) ? SESSION_PROTOCOL : false),
+  });
+  app.get('/v1/sessions/:id/ws', { schema: { params: SessionParams } }, async (request, reply) => {
+    const upgrade = upgradeOf(request.raw);
+    if (upgrade === undefined) throw new ServiceError('route_not_found', 'Open it as a WebSocket.');
+    checkHandshake(request.raw);
+    if (isClosing()) throw new ServiceError('shutting_down');
+    const slot = slots.take(request.ip);
+    try {
+      const query = queryOf(request.raw.url);
+      const signal = withDeadline(upgrade.gone, bounds.handshakeMs);
+      const { id } = request.params;
+      const token = tokenOf(request.headers.authorization, query);
+      const { route } = await authorize(id, token, context, signal);
+      const afterSeq = afterSeqOf(query);
+      const hop = {
+        sessionId: id,
+        afterSeq,
+        token: await context.hopTokens.mint(identityOf(route)),
+        requestId: request.id,
+      };
+      const worker = await reach(route, hop, signal).catch((err: unknown) => {
+        request.log.warn({ err, session: id, worker: route.worker?.worker_id }, 'no upstream');
+        return undefined;
+      });
+      if (upgrade.gone.aborted || isClosing()) {
+        worker?.terminate();
+        throw new ServiceError('shutting_down');
+      }
+      reply.hijack();
+      upgrade.take();
+      let isAccepted = false;
+      server.handleUpgrade(request.raw, upgrade.socket, upgrade.head, (client) => {
+        isAccepted = true;
+        slot.settle();
+        client.once('close', slot.release);
+        metrics.accepted.inc({ upstream: worker === undefined ? 'unavailable' : 'reached' });
+        if (worker === undefined) {
+          partFrom(client, UPSTREAM_UNAVAILABLE, bounds.closeGraceMs);
+          return;
+        }
+        request.log.debug({ session: id }, 'attached');
+        bridges.open(client, worker, (end) => {
+          request.log.debug({ session: id, ...end }, 'detached');
+        });
+      });
+      if (!isAccepted) {
+        worker?.terminate();
+        slot.release();
+      }
+      return reply;
+    } catch (error) {
+      slot.release();
+      throw error;
+    }
+  });
+}
+
+/** @throws when the session runs nowhere, or its worker does not take the upgrade */
+async function reach(
+  { worker }: SessionRoute,
+  hop: WorkerUpgrade,
+  signal: AbortSignal,
+): Promise<WebSocket> {
+  if (worker === undefined) throw new Error('the session has no sandbox that lives');
+  return connectWorker(worker, hop, signal);
+}
+
+function identityOf(route: SessionRoute) {
+  return {
+    user_id: route.tenant_id,
+    app_id: route.app_id,
+    set_id: route.set_id,
+    chat_session_id: route.chat_session_id,
+    cua_enabled: route.cua_enabled,
+  };
+}
+
+function queryOf(url = ''): URLSearchParams {
+  const at = url.indexOf('?');
+  return new URLSearchParams(at < 0 ? '' : url.slice(at + 1));
+}

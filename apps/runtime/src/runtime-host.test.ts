@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { expect, test } from 'vitest';
+import { Harness } from '../test/harness.ts';
+
+test('an idle client that answers pings stays, one that does not is closed', async () => {
+  await using harness = await Harness.start({ keepaliveIntervalMs: 200, closeGraceMs: 200 });
+  const session = harness.addSession();
+  const alive = await harness.attach(session);
+  const token = await harness.token(session.chat_session_id);
+  const path = `/v1/sessions/${session.chat_session_id}/ws?token=${token}`;
+  const deaf = await harness.open(path, { autoPong: false });
+  expect(await deaf.ended).toEqual({ code: 1001, reason: 'keepalive timeout' });
+  expect(alive.socket.readyState).toBe(alive.socket.OPEN);
+  const pings = once(alive.socket, 'ping');
+  await pings;
+});
+
+test('a worker that falls silent counts as gone', async () => {
+  await using harness = await Harness.start({ keepaliveIntervalMs: 200 });
+  const client = await harness.attach();
+  await expect.poll(() => client.frames.length).toBe(1);
+  harness.worker.last.socket.pause();
+  expect(await client.ended).toEqual({ code: 1011, reason: 'upstream unavailable' });
+});
+
+test('100 idle clients are kept and none misses a ping', async () => {
+  await using harness = await Harness.start({ keepaliveIntervalMs: 1_000 });
+  const session = harness.addSession();
+  const clients = await Promise.all(Array.from({ length: 100 }, () => harness.attach(session)));
+  await Promise.all(
+    clients.map(async ({ socket }) => {
+      for (let pings = 0; pings < 4; pings += 1) await once(socket, 'ping');
+    }),
+  );
+  expect(clients.every(({ socket }) => socket.readyState === socket.OPEN)).toBe(true);
+  expect((await harness.get('/metrics')).text).toContain('svc_runtime_connections 100');
+});
+
+test('the end closes every client with 1001, cuts those that are gone, and takes nothing new', async () => {
+  await using harness = await Harness.start();
+  const session = harness.addSession();
+  const [polite, gone] = [await harness.attach(session), await harness.attach(session)];
+  gone.socket.pause();
+  const path = `/v1/sessions/${session.chat_session_id}/ws`;
+  const headers = { authorization: `Bearer ${await harness.token(session.chat_session_id)}` };
+  const closing = harness.host.close();
+  const refused = harness.refused(path, { headers });
+  expect(await polite.ended).toEqual({ code: 1001, reason: 'server shutting down' });
+  expect(await refused).toMatchObject({ status: 503, body: { code: 'shutting_down' } });
+  await closing;
+  await expect
+    .poll(() => harness.worker.attached.every(({ socket }) => socket.readyState === 3))
+    .toBe(true);
+});
+
+test('connections that never finish a handshake are cut, and do not hold up the end', async () => {
+  await using harness = await Harness.start({ handshakeMs: 500 });
+  const port = Number(new URL(harness.host.url.replace('wss', 'https')).port);
+  for (const bytes of ['', 'GET / HTTP/1.1\r\n\r\n', '\x16\x03\x01']) {
+    const silent = connect({ host: '127.0.0.1', port });
+    silent.on('error', () => undefined);
+    silent.write(bytes);
+    silent.resume();
+    await once(silent, 'close');
+  }
+  const another = connect({ host: '127.0.0.1', port });
+  another.on('error', () => undefined);
+  await once(another, 'connect');
+  await harness.host.close();
+  another.destroy();
+});
+
+test('too many connections of one address are refused with 429', async () => {
+  await using harness = await Harness.start({ connectionsPerAddress: 2 });
+  const session = harness.addSession();
+  const first = await harness.attach(session);
+  await harness.attach(session);
+  const headers = { authorization: `Bearer ${await harness.token(session.chat_session_id)}` };
+  const path = `/v1/sessions/${session.chat_session_id}/ws`;
+  expect(await harness.refused(path, { headers })).toMatchObject({
+    status: 429,
+    headers: { 'retry-after': '5' },
+    body: { code: 'rate_limited' },
+  });
+  first.socket.close();
+  await first.ended;
+  await expect
+    .poll(() =>
+      harness.open(path, { headers }).then(
+        () => true,
+        () => false,
+      ),
+    )
+    .toBe(true);
+});

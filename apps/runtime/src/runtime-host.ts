@@ -1,0 +1,87 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { RUNTIME_NAME } from '@svc/contract';
+import {
+  createHttpServer,
+  createTokenMinter,
+  type HttpServer,
+  publicUrl,
+  registerHttpMetrics,
+  SessionTokens,
+} from '@svc/service-kit';
+import { OpenBridges } from './bridge/open-bridges.ts';
+import { SessionDirectory } from './control-plane/session-directory.ts';
+import { RuntimeMetrics } from './metrics.ts';
+import { DEFAULT_BOUNDS, type RuntimeHost, type RuntimeHostOptions } from './options.ts';
+import { operationRoutes } from './routes/operations.ts';
+import { sessionSocketRoute } from './routes/session-socket.ts';
+import { Slots } from './upgrade/slots.ts';
+import { routeUpgrades } from './upgrade/upgrades.ts';
+
+/** Clients get this long to answer the close at the end, and requests to be finished. */
+const END_MS = 5_000;
+/** Beyond the connections that sessions may hold: health checks, scrapes, handshakes that are refused. */
+const SPARE_CONNECTIONS = 1_024;
+
+/** Serves the WebSockets of sessions. Holds nothing that a reconnect needs, so any number can run side by side. */
+export async function startRuntimeHost(options: RuntimeHostOptions): Promise<RuntimeHost> {
+  const { config, logger, clusterSecret } = options;
+  const bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
+  const metrics = new RuntimeMetrics();
+  const mint = createTokenMinter(clusterSecret, RUNTIME_NAME);
+  const sessions = new SessionDirectory(options.controlPlane, mint, logger);
+  const bridges = new OpenBridges(bounds, metrics);
+  let isClosing = false;
+  const app = createHttpServer({
+    logger,
+    tls: options.tls,
+    trustProxy: [...config.trustProxy],
+    headersTimeoutMs: bounds.handshakeMs,
+  });
+  app.server.maxConnections = bounds.connections + SPARE_CONNECTIONS;
+  registerHttpMetrics(app, metrics.registry, 'runtime');
+  routeUpgrades(app, bounds.handshakeMs + END_MS);
+  operationRoutes(app, { sessions, metrics });
+  sessionSocketRoute(app, {
+    tokens: new SessionTokens(clusterSecret, 'runtime'),
+    hopTokens: new SessionTokens(clusterSecret, 'worker'),
+    sessions,
+    slots: new Slots(bounds),
+    bridges,
+    metrics,
+    bounds,
+    isClosing: () => isClosing,
+  });
+  try {
+    await app.listen({ host: config.runtimeListen.host, port: config.runtimeListen.port });
+  } catch (error) {
+    await Promise.all([app.close(), sessions.close()]);
+    throw error;
+  }
+  let closing: Promise<void> | undefined;
+  const [address] = app.addresses();
+  const port = typeof address === 'object' ? address.port : config.runtimeListen.port;
+  return {
+    url: publicUrl(undefined, 'wss', config, port),
+    close: () => {
+      isClosing = true;
+      closing ??= bridges
+        .closeAll(END_MS)
+        .then(() => closeServer(app))
+        .finally(() => sessions.close());
+      return closing;
+    },
+  };
+}
+
+/** Ends the server; connections that nobody uses do not hold it up. */
+async function closeServer(app: HttpServer): Promise<void> {
+  const waited = new AbortController();
+  const closed = app.close();
+  const late = sleep(END_MS, undefined, { signal: waited.signal }).then(
+    () => app.server.closeAllConnections(),
+    () => undefined,
+  );
+  app.server.closeIdleConnections();
+  await Promise.race([closed, late]);
+  waited.abort();
+}

@@ -1,0 +1,67 @@
+import { ServiceError } from '@svc/contract';
+import type { RuntimeBounds } from '../options.ts';
+
+type SlotBounds = Pick<
+  RuntimeBounds,
+  'connections' | 'connectionsPerAddress' | 'handshakesPerAddress'
+>;
+
+interface Counts {
+  handshakes: number;
+  connections: number;
+}
+
+const RETRY_AFTER_SECONDS = '5';
+
+/** A place of one connection, taken before anything is done for it. Both calls may be repeated. */
+export interface Slot {
+  /** The handshake is over and the connection stands. */
+  settle(): void;
+  /** The connection is gone. */
+  release(): void;
+}
+
+/** How many connections and handshakes there are, in all and by address. */
+export class Slots {
+  readonly #bounds: SlotBounds;
+  readonly #byAddress = new Map<string, Counts>();
+  #total = 0;
+
+  constructor(bounds: SlotBounds) {
+    this.#bounds = bounds;
+  }
+
+  /** @throws ServiceError `rate_limited` when there is no room */
+  take(address: string): Slot {
+    const counts = this.#byAddress.get(address) ?? { handshakes: 0, connections: 0 };
+    const { connections, connectionsPerAddress, handshakesPerAddress } = this.#bounds;
+    if (
+      this.#total >= connections ||
+      counts.connections >= connectionsPerAddress ||
+      counts.handshakes >= handshakesPerAddress
+    ) {
+      throw new ServiceError('rate_limited', undefined, {
+        headers: { 'retry-after': RETRY_AFTER_SECONDS },
+      });
+    }
+    this.#byAddress.set(address, counts);
+    this.#total += 1;
+    counts.connections += 1;
+    counts.handshakes += 1;
+    let inHandshake = true;
+    const settle = () => {
+      if (inHandshake) counts.handshakes -= 1;
+      inHandshake = false;
+    };
+    let isTaken = true;
+    const release = () => {
+      settle();
+      if (!isTaken) return;
+      isTaken = false;
+      this.#total -= 1;
+      counts.connections -= 1;
+      if (counts.connections === 0) this.#byAddress.delete(address);
+    };
+    return { settle, release };
+  }
+}

@@ -1,0 +1,69 @@
+import { X509Certificate } from 'node:crypto';
+import { Agent } from 'node:https';
+import { INTERNAL_PREFIX, type SessionRoute } from '@svc/contract';
+import { WebSocket } from 'ws';
+
+const CONNECT_MS = 5_000;
+/** Beyond what a worker sends in one frame. */
+const LONGEST_FRAME_BYTES = 16 * 1024 * 1024;
+
+type WorkerOfSession = NonNullable<SessionRoute['worker']>;
+
+/** One upgrade at a worker. */
+export interface WorkerUpgrade {
+  readonly sessionId: string;
+  readonly afterSeq: number | undefined;
+  /** Hop token, minted for this upgrade. */
+  readonly token: string;
+  readonly requestId: string;
+}
+
+/**
+ * The session's WebSocket at its worker, pinned to the certificate that the worker registered. It comes paused, so
+ * that nothing is lost before somebody listens. Rejects when the worker does not take the upgrade in time.
+ */
+export async function connectWorker(
+  worker: WorkerOfSession,
+  { sessionId, afterSeq, token, requestId }: WorkerUpgrade,
+  signal: AbortSignal,
+): Promise<WebSocket> {
+  signal.throwIfAborted();
+  const url = new URL(
+    `${INTERNAL_PREFIX}/sessions/${encodeURIComponent(sessionId)}/ws`,
+    worker.url,
+  );
+  url.protocol = 'wss:';
+  if (afterSeq !== undefined) url.searchParams.set('after_seq', String(afterSeq));
+  const socket = new WebSocket(url, {
+    agent: pinnedAgent(worker.certificate),
+    handshakeTimeout: CONNECT_MS,
+    maxPayload: LONGEST_FRAME_BYTES,
+    perMessageDeflate: false,
+    headers: { authorization: `Bearer ${token}`, 'x-request-id': requestId },
+  });
+  const opened = Promise.withResolvers<WebSocket>();
+  const abort = () => socket.terminate();
+  signal.addEventListener('abort', abort, { once: true });
+  socket.once('open', () => {
+    socket.pause();
+    opened.resolve(socket);
+  });
+  socket.on('error', opened.reject);
+  try {
+    return await opened.promise;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/** Trusts exactly one certificate, whatever name the worker is reached by. */
+function pinnedAgent(certificate: string): Agent {
+  const pinned = new X509Certificate(certificate).fingerprint256;
+  return new Agent({
+    ca: certificate,
+    checkServerIdentity: (_host, presented) =>
+      presented.fingerprint256 === pinned
+        ? undefined
+        : new Error('The worker shows another certificate than it registered.'),
+  });
+}

@@ -1,0 +1,49 @@
+import type { AddressInfo } from 'node:net';
+import { CONTROL_PLANE_NAME, RUNTIME_NAME, ServiceError, type SessionRoute } from '@svc/contract';
+import {
+  type CertificatePair,
+  createHttpServer,
+  createTokenVerifier,
+  type HttpServer,
+  type Secret,
+} from '@svc/service-kit';
+import { pino } from 'pino';
+
+/** A control plane that knows the sessions it is given, and says so to runtime hosts alone. */
+export class ControlPlaneDouble {
+  readonly sessions = new Map<string, SessionRoute>();
+  readonly asked: string[] = [];
+  /** Answers nothing but 500 while set. */
+  isBroken = false;
+  readonly #app: HttpServer;
+
+  constructor(secret: Secret, tls: CertificatePair) {
+    this.#app = createHttpServer({ logger: pino({ level: 'silent' }), tls });
+    const verify = createTokenVerifier(secret, CONTROL_PLANE_NAME);
+    this.#app.get('/readyz', async () => {
+      if (this.isBroken) throw new ServiceError('internal_error');
+      return { status: 'ready' };
+    });
+    this.#app.get('/internal/v1/sessions/:id', async (request) => {
+      const { issuer } = await verify(request.headers.authorization);
+      if (issuer !== RUNTIME_NAME) throw new ServiceError('unauthorized');
+      const { id } = request.params as { id: string };
+      this.asked.push(id);
+      if (this.isBroken) throw new ServiceError('internal_error');
+      const route = this.sessions.get(id);
+      if (route === undefined) throw new ServiceError('session_not_found');
+      return route;
+    });
+  }
+
+  async start(): Promise<string> {
+    await this.#app.listen({ host: '127.0.0.1', port: 0 });
+    const { port } = this.#app.server.address() as AddressInfo;
+    return `https://127.0.0.1:${port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#app.server.closeAllConnections();
+    await this.#app.close();
+  }
+}

@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { request as httpsRequest } from 'node:https';
+import type { SessionRoute } from '@svc/contract';
+import {
+  createLogger,
+  createSelfSigned,
+  loadConfig,
+  Secret,
+  type SessionIdentity,
+  SessionTokens,
+} from '@svc/service-kit';
+import { type ClientOptions, WebSocket } from 'ws';
+import { type RuntimeHost, startRuntimeHost } from '../src/index.ts';
+import type { RuntimeBounds } from '../src/options.ts';
+import { ControlPlaneDouble } from './control-plane-double.ts';
+import { WorkerDouble } from './worker-double.ts';
+
+export const CLUSTER_SECRET = new Secret('a-secret-of-at-least-32-characters-for-tests');
+const TENANT = 'usr_owner';
+
+/** An upgrade that was refused. */
+export interface Refusal {
+  readonly status: number;
+  readonly headers: Record<string, string | string[] | undefined>;
+  readonly body: Record<string, unknown>;
+}
+
+/** How a connection ended. */
+export interface End {
+  readonly code: number;
+  readonly reason: string;
+}
+
+/** A connected client that remembers what it got. */
+export interface Client {
+  readonly socket: WebSocket;
+  readonly frames: string[];
+  readonly ended: Promise<End>;
+}
+
+/** A runtime host between a control plane and a worker, both doubles that speak TLS. */
+export class Harness implements AsyncDisposable {
+  readonly tokens = new SessionTokens(CLUSTER_SECRET, 'runtime');
+  readonly logLines: string[] = [];
+  readonly controlPlane: ControlPlaneDouble;
+  readonly worker: WorkerDouble;
+  readonly #tls: { cert: string; key: string };
+  readonly #clients: WebSocket[] = [];
+  #host: RuntimeHost | undefined;
+
+  private constructor(tls: { cert: string; key: string }) {
+    this.#tls = tls;
+    this.controlPlane = new ControlPlaneDouble(CLUSTER_SECRET, tls);
+    this.worker = new WorkerDouble(CLUSTER_SECRET, tls);
+  }
+
+  static async start(bounds: Partial<RuntimeBounds> = {}): Promise<Harness> {
+    const names = ['localhost', '127.0.0.1'];
+    const tls = await createSelfSigned({ commonName: 'test', names, days: 1 });
+    const harness = new Harness(tls);
+    await harness.worker.start();
+    const url = await harness.controlPlane.start();
+    harness.#host = await startRuntimeHost({
+      config: loadConfig({ SVC_RUNTIME_LISTEN: '127.0.0.1:0' }),
+      logger: createLogger({
+        level: 'debug',
+        pretty: false,
+        destination: { write: (line) => void harness.logLines.push(line) },
+      }),
+      clusterSecret: CLUSTER_SECRET,
+      tls,
+      controlPlane: { url, ca: tls.cert },
+      bounds,
+    });
+    return harness;
+  }
+
+  get host(): RuntimeHost {
+    if (this.#host === undefined) throw new Error('not started');
+    return this.#host;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const client of this.#clients) client.terminate();
+    await this.#host?.close();
+    await this.worker.stop();
+    await this.controlPlane.stop();
+  }
+
+  /** A session that the control plane knows; one that is over has no worker. */
+  addSession({ isOver = false, ...change }: Partial<SessionRoute> & { isOver?: boolean } = {}) {
+    const { worker, ...route }: SessionRoute = {
+      chat_session_id: randomUUID(),
+      tenant_id: TENANT,
+      user_id: 'somebody',
+      app_id: 'svc-sandbox',
+      set_id: 'default',
+      cua_enabled: false,
+      status: 'active',
+      expires_at: new Date(Date.now() + 3_600_000).toISOString(),
+      worker: {
+        worker_id: 'wrk_1',
+        url: this.worker.url,
+        certificate: this.#tls.cert,
+        vm_id: 'vm_1',
+      },
+      ...change,
+    };
+    const session = isOver || worker === undefined ? route : { ...route, worker };
+    this.controlPlane.sessions.set(route.chat_session_id, session);
+    return session;
+  }
+
+  /** The token of the session's owner. */
+  token(id: string, change: Partial<SessionIdentity> = {}, expiresAt?: Date): Promise<string> {
+    const identity = {
+      user_id: TENANT,
+      app_id: 'svc-sandbox',
+      set_id: 'default',
+      chat_session_id: id,
+      cua_enabled: false,
+      ...change,
+    };
+    return this.tokens.mint(identity, expiresAt ?? new Date(Date.now() + 60_000));
+  }
+
+  /** Opens a WebSocket at `path`; rejects with a {@link Refusal} when it is refused. */
+  async open(path: string, options: ClientOptions = {}, protocols: string[] = []): Promise<Client> {
+    const url = `${this.host.url.replace('localhost', '127.0.0.1')}${path}`;
+    const socket = new WebSocket(url, protocols, { ca: this.#tls.cert, ...options });
+    this.#clients.push(socket);
+    const frames: string[] = [];
+    socket.on('message', (data) => frames.push(data.toString()));
+    const ended = new Promise<End>((resolve) => {
+      socket.once('close', (code, reason) => resolve({ code, reason: reason.toString() }));
+    });
+    const opened = Promise.withResolvers<void>();
+    socket.once('open', () => opened.resolve());
+    socket.on('error', opened.reject);
+    socket.once('unexpected-response', (_request, response) => {
+      const { statusCode: status = 0, headers } = response;
+      response.toArray().then((chunks) => {
+        const body = JSON.parse(Buffer.concat(chunks).toString());
+        opened.reject({ status, headers, body } satisfies Refusal);
+      }, opened.reject);
+    });
+    await opened.promise;
+    return { socket, frames, ended };
+  }
+
+  /** Opens a session's WebSocket as its owner. */
+  async attach(session: SessionRoute = this.addSession(), query = ''): Promise<Client> {
+    const id = session.chat_session_id;
+    const headers = { authorization: `Bearer ${await this.token(id)}` };
+    return this.open(`/v1/sessions/${id}/ws${query}`, { headers });
+  }
+
+  /** Why an upgrade was refused. */
+  async refused(path: string, options: ClientOptions = {}): Promise<Refusal> {
+    return this.open(path, options).then(
+      () => Promise.reject(new Error('it was accepted')),
+      (refusal: Refusal) => refusal,
+    );
+  }
+
+  /** A plain request. */
+  async get(path: string, method = 'GET'): Promise<Refusal & { text: string }> {
+    const url = `${this.host.url.replace('wss:', 'https:').replace('localhost', '127.0.0.1')}${path}`;
+    const sent = httpsRequest(url, { method, ca: this.#tls.cert, agent: false });
+    sent.end();
+    const [response] = await once(sent, 'response');
+    const text = Buffer.concat(await response.toArray()).toString();
+    const body = text.startsWith('{') ? JSON.parse(text) : {};
+    return { status: response.statusCode, headers: response.headers, text, body };
+  }
+}

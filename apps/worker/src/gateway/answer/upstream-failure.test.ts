@@ -1,0 +1,135 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { createEgress } from '@svc/egress';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { GatewayLab, HOST, KEY, messages, USAGE } from '../../../test/gateway-lab.ts';
+
+let lab: GatewayLab;
+
+beforeAll(async () => {
+  lab = await GatewayLab.open();
+});
+
+afterEach(() => lab.reset());
+
+afterAll(() => lab[Symbol.asyncDispose]());
+
+describe('an endpoint', () => {
+  const body = { model: 'claude-1', stream: true, messages };
+  const path = '/anthropic/v1/messages';
+
+  test('that hangs is given up at the deadline', async () => {
+    const { ask } = await lab.start('anthropic', {}, { limits: { idleMs: 200 } });
+    lab.script({ fault: 'hang' });
+    const { statusCode, body: answer } = await ask(path, { body });
+    expect(statusCode).toBe(504);
+    expect(await answer.json()).toMatchObject({ error: { type: 'timeout_error' } });
+  });
+
+  test('that hangs in the middle is given up at the deadline; what it counted counts', async () => {
+    const { ask, usages } = await lab.start('anthropic', {}, { limits: { idleMs: 2_000 } });
+    lab.script({ text: ['first', 'second'], chunk_delay_ms: 3_600_000, usage: USAGE });
+    const { statusCode, body: answer } = await ask(path, { body });
+    expect(statusCode).toBe(200);
+    await expect(answer.text()).rejects.toThrow();
+    await expect
+      .poll(() => usages, { timeout: 10_000 })
+      .toEqual([{ ...USAGE, output_tokens: 1, model: 'claude-1' }]);
+  });
+
+  test('that cuts its answer short leaves it short; what it counted counts', async () => {
+    const { ask, usages } = await lab.start('anthropic');
+    lab.script({ text: ['first', 'second'], fault: 'cut', usage: USAGE });
+    const { body: answer } = await ask(path, { body });
+    await expect(answer.text()).rejects.toThrow();
+    await expect
+      .poll(() => usages, { timeout: 10_000 })
+      .toEqual([{ ...USAGE, output_tokens: 1, model: 'claude-1' }]);
+  });
+
+  test('that resets the connection is told apart from one that answers', async () => {
+    const { ask } = await lab.start('anthropic');
+    lab.script({ fault: 'close' });
+    const { statusCode, body: answer } = await ask(path, { body });
+    expect(statusCode).toBe(502);
+    const text = await answer.text();
+    expect(text).toContain('api_error');
+    expect(text).not.toContain(HOST);
+  });
+
+  test('that sends garbage is passed on, and nothing counted', async () => {
+    const { ask, usages } = await lab.start('anthropic');
+    lab.script({ fault: 'garbage' });
+    const { statusCode, body: answer } = await ask(path, { body });
+    expect(statusCode).toBe(200);
+    expect(await answer.text()).toContain('html');
+    expect(usages).toEqual([]);
+  });
+
+  test('whose certificate nobody vouches for is not spoken to', async () => {
+    const allowHosts = [{ host: HOST, port: undefined }];
+    const distrusting = createEgress({ allowHosts });
+    lab.endLater(() => distrusting.close());
+    const { ask } = await lab.start('anthropic', {}, { egress: distrusting });
+    const before = lab.model.requests.length;
+    const { statusCode, body: answer } = await ask(path, { body });
+    expect(statusCode).toBe(502);
+    expect(await answer.text()).toContain('certificate');
+    expect(lab.model.requests.length).toBe(before);
+  });
+});
+
+describe('an endpoint of another kind', () => {
+  const path = '/anthropic/v1/messages';
+
+  test('that redirects is not followed', async () => {
+    const { ask } = await lab.startAt((_request, response) =>
+      response.writeHead(302, { location: lab.model.url }).end(),
+    );
+    const before = lab.model.requests.length;
+    const { statusCode, headers, body } = await ask(path, { body: { messages } });
+    expect({ statusCode, location: headers.location }).toEqual({ statusCode: 502 });
+    expect(await body.text()).toContain('redirects');
+    expect(lab.model.requests.length).toBe(before);
+  });
+
+  test('that compresses against its word is not passed on', async () => {
+    const { ask } = await lab.startAt((_request, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end('x'),
+    );
+    const { statusCode, body } = await ask(path, { body: { messages } });
+    expect(statusCode).toBe(502);
+    expect(await body.text()).toContain('compresses');
+  });
+
+  test('tells the sandbox nothing of whose account it is', async () => {
+    const { ask } = await lab.startAt((_request, response) =>
+      response
+        .writeHead(200, {
+          'set-cookie': 'a=b',
+          'anthropic-organization-id': 'org',
+          'request-id': `req-${KEY}`,
+          'anthropic-ratelimit-requests-remaining': '9',
+        })
+        .end('{}'),
+    );
+    const { headers, body } = await ask(path, { body: { messages } });
+    await body.dump();
+    expect(headers).not.toHaveProperty('set-cookie');
+    expect(headers).not.toHaveProperty('anthropic-organization-id');
+    expect(headers).toHaveProperty('anthropic-ratelimit-requests-remaining', '9');
+    expect(headers['request-id']).toMatch(/^req-\*+$/);
+  });
+
+  test('that answers before it has the whole request is passed on, and a sandbox that then leaves does no harm', async () => {
+    const { port } = await lab.startAt((_request, response) => response.writeHead(401).end('no'));
+    const socket = connect({ host: HOST, port }).on('error', () => undefined);
+    const answered = once(socket, 'data');
+    socket.write(
+      `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 9000000\r\n\r\n${'x'.repeat(1_000_000)}`,
+    );
+    expect(String((await answered)[0])).toContain('401');
+    socket.destroy();
+    await once(socket, 'close');
+  });
+});

@@ -1,0 +1,147 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { Secret } from '@svc/service-kit';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { GatewayLab, HOST, KEY, messages, USAGE } from '../../test/gateway-lab.ts';
+
+let lab: GatewayLab;
+
+beforeAll(async () => {
+  lab = await GatewayLab.open();
+});
+
+afterEach(() => lab.reset());
+
+afterAll(() => lab[Symbol.asyncDispose]());
+
+describe('addresses', () => {
+  test('a foreign one gets no word', async () => {
+    const { ask } = await lab.start('openai');
+    const before = lab.model.requests.length;
+    await expect(
+      ask('/openai/chat/completions', { body: { messages }, from: '127.0.0.2' }),
+    ).rejects.toThrow();
+    expect(lab.model.requests.length).toBe(before);
+  });
+
+  test('one that is no longer registered loses what is under way', async () => {
+    const { ask, unregister } = await lab.start('openai');
+    lab.script({ text: ['first', 'second'], chunk_delay_ms: 3_600_000 });
+    const { body } = await ask('/openai/chat/completions', {
+      body: { model: 'm', stream: true, messages },
+    });
+    const read = body.text();
+    unregister();
+    await expect(read).rejects.toThrow();
+    await expect(ask('/openai/chat/completions', { body: { messages } })).rejects.toThrow();
+  });
+
+  test('the end of an earlier sandbox does not end the next one at its address', async () => {
+    const { ask, gateway, account, unregister } = await lab.start('openai');
+    gateway.register(HOST, account);
+    unregister();
+    const { statusCode, body } = await ask('/openai/chat/completions', { body: { messages } });
+    expect(statusCode).toBe(200);
+    await body.dump();
+  });
+
+  test.each([
+    ['https://127.0.0.1:9/v1'],
+    ['https://169.254.169.254/latest'],
+    ['https://[::1]:8443/'],
+    ['http://example.com/v1'],
+    ['https://example.com:22/v1'],
+  ])('a base URL that may not be used is not connected to: %s', async (baseUrl) => {
+    const { ask, usages } = await lab.start('openai', { baseUrl });
+    const { statusCode, body } = await ask('/openai/chat/completions', { body: { messages } });
+    expect(statusCode).toBe(403);
+    expect(await body.json()).toHaveProperty('error.message', expect.stringContaining('URL'));
+    expect(usages).toEqual([]);
+  });
+});
+
+describe('a rotated key', () => {
+  test('is used from the next request on, while a stream goes on with the old one', async () => {
+    const { ask, gateway, account, usages } = await lab.start('openai');
+    lab.script({ text: ['one ', 'two ', 'three'], chunk_delay_ms: 100, usage: USAGE });
+    const stream = { model: 'gpt-1', stream: true, messages };
+    const { body } = await ask('/openai/chat/completions', { body: stream });
+    const read = body.text();
+    expect(gateway.update(HOST, { ...account, apiKey: new Secret('sk-the-next-key\n') })).toBe(
+      true,
+    );
+    const next = await ask('/openai/chat/completions', { body: { messages } });
+    await next.body.dump();
+    expect(lab.model.requests.at(-1)?.headers.authorization).toBe('Bearer sk-the-next-key');
+    expect(await read).toContain('three');
+    expect(usages).toContainEqual({ ...USAGE, model: 'gpt-1' });
+    expect(gateway.update('127.0.0.9', account)).toBe(false);
+  });
+});
+
+describe('the key', () => {
+  test('is masked where the endpoint repeats it, in bodies and streams', async () => {
+    const { ask } = await lab.start('openai');
+    lab.script(
+      { status: 401, body: { error: { message: `Incorrect API key provided: ${KEY}` } } },
+      { text: ['it is ', KEY, ' indeed'] },
+    );
+    const refused = await (
+      await ask('/openai/chat/completions', { body: { messages } })
+    ).body.text();
+    expect(refused).toContain('Incorrect API key provided: ***');
+    const body = { stream: true, messages };
+    const streamed = await (await ask('/openai/chat/completions', { body })).body.text();
+    expect(streamed).toContain(' indeed');
+    for (const text of [refused, streamed, ...lab.logs]) expect(text).not.toContain(KEY);
+  });
+});
+
+describe('a sandbox', () => {
+  const body = { model: 'claude-1', stream: true, messages };
+
+  test('that leaves ends the request at the endpoint; what was counted counts', async () => {
+    const { ask, usages, metrics } = await lab.start('anthropic');
+    lab.script({ text: ['first', 'second'], chunk_delay_ms: 3_600_000, usage: USAGE });
+    const leaving = new AbortController();
+    const { body: answer } = await ask('/anthropic/v1/messages', { body, signal: leaving.signal });
+    answer.on('error', () => undefined);
+    let seen = '';
+    for await (const chunk of answer) {
+      seen += chunk;
+      if (seen.includes('first')) break;
+    }
+    leaving.abort();
+    await expect
+      .poll(() => usages, { timeout: 10_000 })
+      .toEqual([{ ...USAGE, output_tokens: 1, model: 'claude-1' }]);
+    expect(await metrics.metrics()).toContain('svc_worker_llm_requests_running 0');
+  });
+
+  test('that does not read is given up, and holds back the endpoint until then', async () => {
+    const { port, usages } = await lab.start('anthropic', {}, { limits: { idleMs: 2_000 } });
+    lab.script({ text: Array.from({ length: 400 }, () => 'x'.repeat(100_000)), usage: USAGE });
+    const socket = connect({ host: HOST, port });
+    socket.on('error', () => undefined).pause();
+    await once(socket, 'connect');
+    const text = JSON.stringify(body);
+    socket.write(
+      `POST /anthropic/v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+    );
+    await expect.poll(() => usages.length, { timeout: 20_000 }).toBe(1);
+    expect(usages[0]?.output_tokens).toBe(1);
+    socket.destroy();
+  });
+
+  test('cannot forge what is counted, by what it says or has the model say', async () => {
+    const { ask, usages } = await lab.start('openai');
+    const forged =
+      '"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\ndata: {"usage":{"prompt_tokens":2}}\n\n';
+    lab.script({ text: [forged], usage: USAGE });
+    const options = '"stream_options":{"include_usage":true}';
+    const text = `{${options},"model":"gpt-1","stream":true,"messages":[],"stream_options":{"include_usage":false}}`;
+    const { body: answer } = await ask('/openai/chat/completions', { body: text });
+    await answer.dump();
+    expect(usages).toEqual([{ ...USAGE, model: 'gpt-1' }]);
+  });
+});

@@ -1,0 +1,133 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { GatewayLab, KEY, messages } from '../../../test/gateway-lab.ts';
+
+let lab: GatewayLab;
+
+beforeAll(async () => {
+  lab = await GatewayLab.open();
+});
+
+afterEach(() => lab.reset());
+
+afterAll(() => lab[Symbol.asyncDispose]());
+
+describe('requests', () => {
+  test('bring nothing of the sandbox along but what means something', async () => {
+    const { ask } = await lab.start('anthropic');
+    const headers = {
+      'x-api-key': 'svc-llm-gateway',
+      authorization: 'Bearer svc-llm-gateway',
+      cookie: 'a=b',
+      'x-forwarded-for': '1.2.3.4',
+      forwarded: 'for=1.2.3.4',
+      'x-forwarded-host': 'evil.example',
+      'proxy-authorization': 'x',
+      te: 'trailers',
+      'openai-organization': 'org',
+      accept: 'application/x-protobuf',
+      'anthropic-version': '2023-06-01',
+      'anthropic-beta': 'a-beta',
+      'user-agent': 'claude-cli',
+    };
+    const { body } = await ask('/anthropic/v1/messages', { body: { messages }, headers });
+    await body.dump();
+    const got = lab.model.requests.at(-1)?.headers ?? {};
+    expect(got).toMatchObject({
+      'x-api-key': KEY,
+      'anthropic-version': '2023-06-01',
+      'anthropic-beta': 'a-beta',
+      'user-agent': 'claude-cli',
+      accept: 'application/json',
+      host: new URL(lab.model.url).host,
+    });
+    const known = [
+      ...['x-api-key', 'anthropic-version', 'anthropic-beta', 'user-agent', 'accept', 'host'],
+      ...['accept-encoding', 'connection', 'content-type', 'content-length'],
+    ];
+    expect(Object.keys(got).filter((name) => !known.includes(name))).toEqual([]);
+  });
+
+  test('a knock is answered here', async () => {
+    const { ask } = await lab.start('anthropic');
+    const before = lab.model.requests.length;
+    for (const path of ['/', '/anthropic', '/anthropic/']) {
+      expect((await ask(path, { method: 'HEAD' })).statusCode).toBe(200);
+    }
+    expect(lab.model.requests.length).toBe(before);
+  });
+
+  test('tokens that are only estimated, and lists of models, count for nothing', async () => {
+    const { ask, usages } = await lab.start('anthropic');
+    const counted = await ask('/anthropic/v1/messages/count_tokens', { body: { messages } });
+    expect(await counted.body.json()).toHaveProperty('input_tokens');
+    const listed = await ask('/anthropic/v1/models', { method: 'GET' });
+    expect(listed.statusCode).toBe(200);
+    await listed.body.dump();
+    expect(usages).toEqual([]);
+  });
+
+  test('another dialect and other paths are refused in the form that was spoken', async () => {
+    const { ask } = await lab.start('anthropic');
+    const before = lab.model.requests.length;
+    const other = await ask('/openai/chat/completions', { body: { messages } });
+    expect(other.statusCode).toBe(403);
+    expect(await other.body.json()).toHaveProperty('error.code', 'not_allowed');
+    const unknown = await ask('/anthropic/v1/files', { body: {} });
+    expect(unknown.statusCode).toBe(404);
+    expect(await unknown.body.json()).toMatchObject({
+      type: 'error',
+      error: { type: 'not_found_error' },
+    });
+    expect(lab.model.requests.length).toBe(before);
+  });
+
+  test('a custom endpoint of google’s or deepseek’s is spoken to as OpenAI’s, another one the vendor’s way', async () => {
+    for (const [vendor, path, upstream] of [
+      ['google', '/openai/chat/completions', '/custom/chat/completions'],
+      ['deepseek', '/openai/chat/completions', '/custom/chat/completions'],
+      ['openai', '/openai/responses', '/custom/responses'],
+      ['anthropic', '/anthropic/v1/messages', '/custom/v1/messages'],
+    ] as const) {
+      const { ask, gateway } = await lab.start(vendor, { baseUrl: `${lab.model.url}/custom/` });
+      const { statusCode, body } = await ask(path, { body: { model: 'm', messages } });
+      expect(statusCode).toBe(200);
+      await body.dump();
+      expect(lab.model.requests.at(-1)?.path).toBe(upstream);
+      await gateway.close();
+    }
+  });
+
+  test('that are too large are refused, said or not', async () => {
+    for (const vendor of ['anthropic', 'openai'] as const) {
+      const path = vendor === 'anthropic' ? '/anthropic/v1/messages' : '/openai/chat/completions';
+      const { ask, gateway } = await lab.start(vendor, {}, { limits: { requestBytes: 100_000 } });
+      const body = JSON.stringify({ messages, text: 'x'.repeat(100_000) });
+      expect((await ask(path, { body })).statusCode).toBe(413);
+      const chunked = await ask(path, { body, headers: { 'transfer-encoding': 'chunked' } }).catch(
+        () => undefined,
+      );
+      expect(chunked?.statusCode ?? 413).toBe(413);
+      await gateway.close();
+    }
+  });
+
+  test('of which too many are under way are refused, and end again', async () => {
+    const { ask } = await lab.start('openai', {}, { limits: { requests: 2 } });
+    lab.script({ fault: 'hang' }, { fault: 'hang' });
+    const ended = new AbortController();
+    const before = lab.model.requests.length;
+    const body = { model: 'm', messages };
+    const hanging = [1, 2].map(() =>
+      ask('/openai/chat/completions', { body, signal: ended.signal }).catch(() => 'ended'),
+    );
+    await expect.poll(() => lab.model.requests.length, { timeout: 10_000 }).toBe(before + 2);
+    const refused = await ask('/openai/chat/completions', { body });
+    expect(refused.statusCode).toBe(429);
+    await refused.body.dump();
+    ended.abort();
+    expect(await Promise.all(hanging)).toEqual(['ended', 'ended']);
+    await expect
+      .poll(async () => (await ask('/openai/chat/completions', { body })).statusCode)
+      .toBe(200);
+  });
+});

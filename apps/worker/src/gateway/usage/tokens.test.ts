@@ -1,0 +1,69 @@
+import { describe, expect, test } from 'vitest';
+import { countsIn, usageOf } from './tokens.ts';
+
+const usage = (value: unknown) => usageOf(countsIn(value), undefined);
+const tokens = (input_tokens: number, output_tokens: number, cached_input_tokens?: number) =>
+  cached_input_tokens === undefined
+    ? { input_tokens, output_tokens }
+    : { input_tokens, output_tokens, cached_input_tokens };
+
+test.each([
+  [
+    'Anthropic, whose cache is counted apart',
+    {
+      input_tokens: 1,
+      cache_read_input_tokens: 20,
+      cache_creation_input_tokens: 300,
+      output_tokens: 4,
+    },
+    tokens(321, 4, 20),
+  ],
+  ['Anthropic without a cache', { input_tokens: 1, output_tokens: 4 }, tokens(1, 4)],
+  [
+    'Chat Completions',
+    { prompt_tokens: 9, completion_tokens: 4, prompt_tokens_details: { cached_tokens: 5 } },
+    tokens(9, 4, 5),
+  ],
+  [
+    'a proxy that adds Anthropic’s names',
+    { prompt_tokens: 9, completion_tokens: 4, cache_read_input_tokens: 5 },
+    tokens(9, 4),
+  ],
+  [
+    'DeepSeek',
+    { prompt_tokens: 9, completion_tokens: 4, prompt_cache_hit_tokens: 5 },
+    tokens(9, 4, 5),
+  ],
+  [
+    'Responses',
+    { input_tokens: 9, output_tokens: 4, input_tokens_details: { cached_tokens: 0 } },
+    tokens(9, 4, 0),
+  ],
+  [
+    'Google, whose thoughts are counted apart',
+    {
+      promptTokenCount: 9,
+      candidatesTokenCount: 4,
+      thoughtsTokenCount: 6,
+      cachedContentTokenCount: 5,
+    },
+    tokens(9, 10, 5),
+  ],
+])('%s', (_name, value, expected) => {
+  expect(usage(value)).toEqual(expected);
+});
+
+describe('what is no count', () => {
+  test.each([
+    [null],
+    ['text'],
+    [{}],
+    [{ input_tokens: -1 }],
+    [{ input_tokens: 1.5 }],
+    [{ input_tokens: '1' }],
+    [{ prompt_tokens: 1e300 }],
+    [{ __proto__: { prompt_tokens: 1 } }],
+  ])('%j', (value) => {
+    expect(usage(value)).toBeUndefined();
+  });
+});

@@ -1,0 +1,56 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { LIMITS } from '@svc/contract';
+import type { Row } from '../measure/row.ts';
+import { summarise } from '../measure/statistics.ts';
+import { residentMib } from '../service/process-figures.ts';
+import { BenchSessions } from '../sessions/bench-sessions.ts';
+import { attachIdle } from '../sessions/idle-client.ts';
+import { startRuntimeHost } from '../sessions/runtime-host.ts';
+
+const CLIENTS = 100;
+/** VMs that they are spread over: a hundred would measure the machine's memory. */
+const SESSIONS = 4;
+const PINGS = 2;
+
+/** Many clients that say nothing, on a runtime host in a process of its own. */
+export const idleSessions: Row = {
+  name: 'idle-sessions',
+  pool: 2,
+  async run({ service, models, scratch, progress }) {
+    const sessions = await BenchSessions.open(service, models.server.url);
+    const host = await startRuntimeHost(service, scratch);
+    const made = [];
+    const clients = [];
+    try {
+      for (let index = 0; index < SESSIONS; index += 1) made.push(await sessions.create());
+      const before = await residentMib(host.pid);
+      for (let index = 0; index < CLIENTS; index += 1) {
+        const session = made[index % SESSIONS];
+        if (session !== undefined) clients.push(await attachIdle(session, host, service.ca));
+        progress(`${index + 1}/${CLIENTS}`);
+      }
+      await sleep((PINGS + 0.5) * LIMITS.keepaliveIntervalMs);
+      const after = await residentMib(host.pid);
+      const pings = clients.map((client) => client.pings);
+      const missed = clients.filter((client) => client.closed || client.pings < PINGS).length;
+      const each = ((after - before) * 1024) / CLIENTS;
+      return [
+        {
+          name: this.name,
+          what: `${CLIENTS} idle clients on one runtime host, ${SESSIONS} sessions`,
+          against: '',
+          unit: 'pings',
+          ours: summarise(pings),
+          figure: { text: `${each.toFixed(0)} KiB each`, value: each },
+          bound: 'no missed ping',
+          ok: missed === 0,
+          notes: [],
+        },
+      ];
+    } finally {
+      for (const client of clients) client.end();
+      await host.stop();
+      for (const session of made) await sessions.delete(session);
+    }
+  },
+};

@@ -1,0 +1,47 @@
+import { inTurns, timed } from '../measure/in-turns.ts';
+import { type Row, ratioResult } from '../measure/row.ts';
+import { BenchSessions } from '../sessions/bench-sessions.ts';
+
+const AT_MOST = 3;
+
+/** A session from the call to its first frame, against a plain sandbox from the same pool. */
+export const sessionReady: Row = {
+  name: 'session-ready',
+  pool: 2,
+  async run({ service, models, runs, progress }) {
+    const sessions = await BenchSessions.open(service, models.server.url);
+    const samples = await inTurns({
+      runs,
+      ours: async () => {
+        await service.settled();
+        const start = performance.now();
+        const session = await sessions.create();
+        const talk = await sessions.attach(session);
+        const took = performance.now() - start;
+        await talk.close();
+        await sessions.delete(session);
+        return took;
+      },
+      comparison: async () => {
+        await service.settled();
+        let id = '';
+        const took = await timed(async () => {
+          id = (await service.createSandbox()).id;
+        });
+        await service.client.sandboxes.delete(id);
+        return took;
+      },
+      onTurn: (done) => progress(`${done}/${runs}`),
+    });
+    return [
+      ratioResult({
+        name: this.name,
+        what: 'POST /v1/sessions to `ready`, from the pool',
+        against: 'create of a plain sandbox from the pool',
+        unit: 'ms',
+        ...samples,
+        atMost: AT_MOST,
+      }),
+    ];
+  },
+};

@@ -1,0 +1,55 @@
+import { inTurns } from '../measure/in-turns.ts';
+import { type Row, ratioResult } from '../measure/row.ts';
+import { PROMPTS } from '../sessions/bench-models.ts';
+import { BenchSessions } from '../sessions/bench-sessions.ts';
+
+const AT_MOST = 1.5;
+
+/** A resume of an ended session to its first frame, against the first start of one. */
+export const sessionResume: Row = {
+  name: 'session-resume',
+  pool: 2,
+  async run({ service, models, runs, progress }) {
+    const sessions = await BenchSessions.open(service, models.server.url);
+    const samples = await inTurns({
+      runs,
+      ours: async () => {
+        const session = await sessions.create();
+        const talk = await sessions.attach(session);
+        talk.task(PROMPTS.short);
+        await talk.until('task_completed');
+        await talk.close();
+        await sessions.delete(session);
+        await service.settled();
+        const start = performance.now();
+        const resumed = await sessions.resume(session);
+        const again = await sessions.attach(resumed);
+        const took = performance.now() - start;
+        await again.close();
+        await sessions.delete(resumed);
+        return took;
+      },
+      comparison: async () => {
+        await service.settled();
+        const start = performance.now();
+        const session = await sessions.create();
+        const talk = await sessions.attach(session);
+        const took = performance.now() - start;
+        await talk.close();
+        await sessions.delete(session);
+        return took;
+      },
+      onTurn: (done) => progress(`${done}/${runs}`),
+    });
+    return [
+      ratioResult({
+        name: this.name,
+        what: 'resume of a session to `ready`',
+        against: 'first create to `ready`',
+        unit: 'ms',
+        ...samples,
+        atMost: AT_MOST,
+      }),
+    ];
+  },
+};

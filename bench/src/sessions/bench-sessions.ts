@@ -1,0 +1,81 @@
+import type { CreateSessionRequest, ServerFrame, SessionAccess } from '@svc/contract';
+import type { SessionConnection, SessionFrame } from '@svc/sdk';
+import type { BenchService } from '../service/bench-service.ts';
+
+const BUNDLE = 'bench';
+
+const REQUEST: CreateSessionRequest = {
+  agent: { kind: 'deictic' },
+  app: { id: 'bench' },
+  template: 'standard',
+  llm: { vendor: 'anthropic', model: 'claude-sonnet-4-5' },
+  secrets: [BUNDLE],
+  user_id: 'bench',
+};
+
+/** Sessions of the bench's account with the scripted model. */
+export class BenchSessions {
+  readonly #service: BenchService;
+
+  private constructor(service: BenchService) {
+    this.#service = service;
+  }
+
+  /** Stores the bundle that names the scripted model, once for a service. */
+  static async open(service: BenchService, modelUrl: string): Promise<BenchSessions> {
+    const { secrets } = service.client;
+    const bundles = await secrets.list();
+    if (!bundles.some(({ name }) => name === BUNDLE)) {
+      await secrets.create(BUNDLE, { LLM_API_KEY: 'sk-bench', LLM_BASE_URL: modelUrl });
+    }
+    return new BenchSessions(service);
+  }
+
+  create(): Promise<SessionAccess> {
+    return this.#service.client.sessions.create(REQUEST);
+  }
+
+  resume(session: SessionAccess): Promise<SessionAccess> {
+    const { chat_session_id } = session;
+    return this.#service.client.sessions.resume({ chat_session_id });
+  }
+
+  async delete(session: SessionAccess): Promise<void> {
+    await this.#service.client.sessions.delete(session.chat_session_id);
+  }
+
+  /** Attaches a client and reads up to `ready`. */
+  async attach(session: SessionAccess): Promise<BenchTalk> {
+    const talk = new BenchTalk(this.#service.client.sessions.connect(session));
+    await talk.until('ready');
+    return talk;
+  }
+}
+
+/** A client of a session that reads frame by frame. */
+export class BenchTalk {
+  readonly #connection: SessionConnection;
+  readonly #frames: AsyncIterator<SessionFrame>;
+
+  constructor(connection: SessionConnection) {
+    this.#connection = connection;
+    this.#frames = connection[Symbol.asyncIterator]();
+  }
+
+  task(prompt: string): void {
+    this.#connection.task(prompt);
+  }
+
+  /** Reads up to a frame of this type; answers how many frames that were, and when they came. */
+  async until(type: ServerFrame['type']): Promise<{ readonly frames: number }> {
+    for (let frames = 1; ; frames += 1) {
+      const { value, done } = await this.#frames.next();
+      if (done === true) throw new Error(`the connection ended before ${type}`);
+      if (value.type === type) return { frames };
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+  }
+}

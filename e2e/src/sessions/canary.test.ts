@@ -1,0 +1,72 @@
+import { readFile } from 'node:fs/promises';
+import { AGENTS } from '@svc/contract';
+import { describe, expect, test } from 'vitest';
+import { vmProcessOf } from '../machine/vms.ts';
+import { shared } from '../support/shared-service.ts';
+import { memoryHolds } from './process-memory.ts';
+import { useSessionWorld } from './world.ts';
+
+/** Looks for a text in every environment, command line and file of the guest. */
+const searchGuest = (text: string) => `python3 - '${text}' <<'PYTHON'
+import os, sys
+text = sys.argv[1].encode()
+# The search itself names the text on its command line.
+own = {str(os.getpid()), str(os.getppid())}
+found = []
+for pid in filter(str.isdigit, os.listdir('/proc')):
+    for name in ('environ', 'cmdline'):
+        try:
+            if pid not in own and text in open(f'/proc/{pid}/{name}', 'rb').read():
+                found.append(f'/proc/{pid}/{name}')
+        except OSError:
+            continue
+for top in ('/home', '/root', '/run', '/tmp', '/var', '/etc', '/dev/shm'):
+    for folder, _, files in os.walk(top):
+        for name in files:
+            path = os.path.join(folder, name)
+            try:
+                if os.path.isfile(path) and text in open(path, 'rb').read():
+                    found.append(path)
+            except OSError:
+                continue
+print('\\n'.join(found))
+PYTHON`;
+
+const world = useSessionWorld({
+  rules: [{ when: { user: 'hello' }, reply: { text: 'Hello to you.' } }],
+});
+
+describe.each([...AGENTS])('%s', (agent) => {
+  test('the key is nowhere in the guest', { timeout: 600_000 }, async () => {
+    const { account, key, models } = world();
+    const visible = `visible-${agent}-4711`;
+    await account.client.secrets.create(`visible-${agent}`, { VISIBLE: visible });
+    const session = await world().create(agent, { secrets: ['llm', `visible-${agent}`] });
+    const talk = await world().attach(session);
+    const before = models.requests.length;
+    await talk.task('Say hello', 'hello');
+    talk.connection.exec('sleep 3600');
+    await talk.task('Say hello again', 'again');
+    expect(models.requests.length).toBeGreaterThan(before);
+    expect(models.requests.every((request) => JSON.stringify(request.headers).includes(key))).toBe(
+      true,
+    );
+
+    const vmId = await world().sandboxOf(session);
+    // The search finds what is there: the other value of the bundles is in the environment of processes.
+    const { output: seen } = await account.client.sandboxes.exec(vmId, searchGuest(visible));
+    expect(seen).toMatch(/environ/);
+    const { output } = await account.client.sandboxes.exec(vmId, searchGuest(key));
+    expect(output.trim()).toBe('');
+
+    const qemu = await vmProcessOf(shared.address.dataDir, vmId);
+    expect(await memoryHolds(qemu, visible)).toBe(true);
+    expect(await memoryHolds(qemu, key)).toBe(false);
+
+    expect(JSON.stringify(talk.frames)).not.toContain(key);
+    const { content } = await account.client.sandboxes.logs(vmId, { bytes: 1_048_576 });
+    expect(content).not.toContain(key);
+    expect(await readFile(`${shared.address.dataDir}/service.log`, 'utf8')).not.toContain(key);
+    await world().sessions.delete(session.chat_session_id);
+  });
+});

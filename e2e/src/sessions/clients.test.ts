@@ -1,0 +1,101 @@
+import type { SessionAccess } from '@svc/contract';
+import { LIMITS } from '@svc/contract';
+import { beforeAll, describe, expect, test } from 'vitest';
+import { shared } from '../support/shared-service.ts';
+import { RawSocket, refusedUpgrade } from './raw-socket.ts';
+import { textOf } from './talk.ts';
+import { useSessionWorld } from './world.ts';
+
+const world = useSessionWorld({ rules: [] });
+let session: SessionAccess;
+beforeAll(async () => {
+  session = await world().create('deictic');
+});
+
+describe('an upgrade is refused', () => {
+  const refused = async (url: string, headers: Record<string, string> = {}) => {
+    const { status, body } = await refusedUpgrade(shared, url, headers);
+    return { status, code: JSON.parse(body).code as string };
+  };
+  const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+  const otherUrl = () =>
+    session.connect_url.replace(session.chat_session_id, '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b');
+
+  test('without a token, with a garbled one, and with an API key', async () => {
+    const { connect_url: url } = session;
+    const unauthorized = { status: 401, code: 'unauthorized' };
+    expect(await refused(url)).toEqual(unauthorized);
+    expect(await refused(`${url}?token=garbage`)).toEqual(unauthorized);
+    expect(await refused(url, bearer(`${session.jwt}x`))).toEqual(unauthorized);
+    expect(await refused(url, bearer(world().account.apiKey))).toEqual(unauthorized);
+    expect(await refused(url, bearer(world().account.token))).toEqual(unauthorized);
+  });
+
+  test('with the token of another session', async () => {
+    const other = await world().create('deictic');
+    expect((await refused(session.connect_url, bearer(other.jwt))).status).toBe(403);
+    expect((await refused(otherUrl(), bearer(session.jwt))).status).toBe(403);
+    await world().sessions.delete(other.chat_session_id);
+  });
+});
+
+describe('what a hostile client sends', () => {
+  test.each([
+    ['no JSON', 'hello', 'frame_invalid'],
+    ['a JSON value that is no object', '[1]', 'frame_invalid'],
+    ['an unknown type', '{"type":"sudo"}', 'frame_invalid'],
+    ['a frame that only the service makes', '{"type":"usage","input_tokens":1}', 'frame_invalid'],
+    ['a task without a prompt', '{"type":"task"}', 'frame_invalid'],
+    ['deep nesting', `{"type":"task","prompt":${'['.repeat(100_000)}`, 'frame_invalid'],
+    [
+      'one byte over the limit',
+      JSON.stringify('x'.repeat(LIMITS.clientFrameBytes - 1)),
+      'frame_too_large',
+    ],
+  ])('%s is answered with an error; the connection lives', async (_what, frame, code) => {
+    await using socket = await RawSocket.open(shared, session);
+    socket.send(frame);
+    await socket.until({ type: 'error', code });
+    socket.send('{"type":"ping"}');
+    await socket.until({ type: 'pong' });
+  });
+
+  test('a binary frame is answered with an error; the connection lives', async () => {
+    await using socket = await RawSocket.open(shared, session);
+    socket.send(Buffer.from('{"type":"ping"}'), { binary: true });
+    await socket.until({ type: 'error', code: 'frame_binary' });
+    socket.send('{"type":"ping"}');
+    await socket.until({ type: 'pong' });
+  });
+
+  test('ten thousand frames at once harm nobody else', { timeout: 300_000 }, async () => {
+    const neighbour = await world().attach(await world().create('deictic'));
+    {
+      await using socket = await RawSocket.open(shared, session);
+      for (let count = 0; count < 10_000; count += 1) socket.send('{"type":"interrupt"}');
+      await socket.sent('{"type":"interrupt"}');
+      await socket.until({ type: 'error', code: 'frame_rate' });
+      expect(textOf(await neighbour.task('Are you well?', 'n'))).toContain('Are you well?');
+    }
+    const talk = await world().attach(session);
+    expect(textOf(await talk.task('And you?', 'o'))).toContain('And you?');
+  });
+});
+
+test('a destroyed sandbox closes its clients with 1001', async () => {
+  const doomed = await world().create('deictic');
+  await using socket = await RawSocket.open(shared, doomed);
+  await world().account.client.sandboxes.delete(await world().sandboxOf(doomed));
+  expect(await socket.closed).toEqual({ code: 1001, reason: 'sandbox destroyed' });
+  expect(await world().sessions.get(doomed.chat_session_id)).toMatchObject({ status: 'completed' });
+});
+
+test('a cancel reaches the attached client', async () => {
+  await using socket = await RawSocket.open(shared, session);
+  const vmId = await world().sandboxOf(session);
+  expect(await world().account.client.sandboxes.cancel(vmId, 'admin_action')).toMatchObject({
+    cancelled: true,
+    reason: 'admin_action',
+  });
+  await socket.until({ type: 'system', event: 'cancel', reason: 'admin_action' });
+});

@@ -1,0 +1,102 @@
+import { AGENTS, type Agent, type ServerFrame } from '@svc/contract';
+import { describe, expect, test } from 'vitest';
+import { framesOf, textOf } from './talk.ts';
+import { useSessionWorld } from './world.ts';
+
+/** How each agent is told to run a command. */
+const SHELL: Readonly<Record<Agent, { readonly name: string; readonly argument: string }>> = {
+  deictic: { name: 'shell', argument: 'command' },
+  'claude-code': { name: 'Bash', argument: 'command' },
+  codex: { name: 'exec_command', argument: 'cmd' },
+};
+const USAGE = { input_tokens: 1200, output_tokens: 34 };
+
+const world = useSessionWorld({
+  rules: [
+    ...AGENTS.map((agent) => ({
+      when: { user: `with ${agent} write (\\S+) into a file` },
+      reply: {
+        tool_calls: [
+          {
+            name: SHELL[agent].name,
+            arguments: { [SHELL[agent].argument]: 'echo written-$1 > kept.txt; cat kept.txt' },
+          },
+        ],
+        usage: USAGE,
+      },
+    })),
+    { when: { tool: '(written-\\w+)' }, reply: { text: ['The file says ', '$1.'], usage: USAGE } },
+    { when: { user: 'remember (\\w+)' }, reply: { text: ['Noted: ', '$1', '.'], usage: USAGE } },
+    {
+      when: { user: 'what did I ask' },
+      reply: { text: 'You asked me to remember.', usage: USAGE },
+    },
+  ],
+});
+
+/** A resume goes on with the next number. */
+function expectGapless(frames: readonly ServerFrame[]): void {
+  const seqs = frames.flatMap(({ seq }) => (seq === undefined ? [] : [seq]));
+  expect(seqs).toEqual(seqs.map((_, index) => index + 1));
+}
+
+describe.each([...AGENTS])('%s', (agent) => {
+  test('three turns, with a resume on a fresh VM between them', { timeout: 600_000 }, async () => {
+    const session = await world().create(agent);
+    const first = await world().attach(session);
+    expect(first.frames[0]).toMatchObject({ type: 'ready', agent, resumed: false });
+
+    const noted = await first.task('Please remember zebra', 'one');
+    expect(textOf(noted)).toContain('Noted: zebra.');
+    expect(framesOf(noted, 'task_started')).toMatchObject([{ id: 'one' }]);
+    expect(framesOf(noted, 'task_completed')).toMatchObject([{ id: 'one', status: 'completed' }]);
+    expect(framesOf(noted, 'usage')).toMatchObject([USAGE]);
+
+    const written = await first.task(`Now with ${agent} write lion into a file`, 'two');
+    expect(framesOf(written, 'tool_call')).toHaveLength(1);
+    const [result] = framesOf(written, 'tool_result');
+    expect(result?.content).toContain('written-lion');
+    expect(textOf(written)).toContain('The file says written-lion.');
+    const before = await world().sandboxOf(session);
+    await first.close();
+
+    const resumed = await world().sessions.resume({ chat_session_id: session.chat_session_id });
+    expect(resumed.resumed_from.previous_status).toBe('active');
+    expect(await world().sandboxOf(session)).not.toBe(before);
+    expect((await world().account.client.sandboxes.get(before)).state).toBe('destroyed');
+
+    const second = await world().attach(resumed, 0);
+    expect(second.frames[0]).toMatchObject({ type: 'ready', agent, resumed: true });
+    const asked = await second.task('So what did I ask?', 'three');
+    expect(textOf(asked)).toContain('You asked me to remember.');
+    // What came before the resume is replayed, and the third turn follows it without a gap.
+    expectGapless(second.frames);
+    expect(framesOf(second.frames, 'task_completed').map(({ id }) => id)).toEqual([
+      'one',
+      'two',
+      'three',
+    ]);
+    // The model was shown the whole conversation again.
+    expect(JSON.stringify(world().models.requests.at(-1)?.body)).toContain('zebra');
+
+    const from = second.frames.length;
+    second.connection.exec('cat kept.txt', { id: 'four' });
+    await second.until('exit', ({ id }) => id === 'four', from);
+    const printed = framesOf(second.frames.slice(from), 'stdout').map(({ data }) => data);
+    expect(printed.join('')).toBe('written-lion\n');
+
+    await world().sessions.delete(session.chat_session_id);
+    const ended = await world().sessions.get(session.chat_session_id);
+    expect(ended).toMatchObject({ status: 'completed' });
+  });
+});
+
+test('every request carried the real key, and nothing else of ours', () => {
+  const { models, key } = world();
+  expect(models.requests.length).toBeGreaterThan(0);
+  for (const { headers } of models.requests) {
+    expect([headers['x-api-key'], headers.authorization]).toContain(
+      headers['x-api-key'] === undefined ? `Bearer ${key}` : key,
+    );
+  }
+});

@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest';
+import { textOf } from './talk.ts';
+import { useSessionWorld } from './world.ts';
+
+const USAGE = { input_tokens: 111, output_tokens: 7 };
+const world = useSessionWorld({
+  rules: [{ when: { user: 'hello' }, reply: { text: 'Hello to you.', usage: USAGE } }],
+});
+
+/** Root in the guest asks the gateway, forges what it can, and takes over the runtime's port. */
+const ATTACK = `python3 - <<'PYTHON'
+import json, os, signal, socket, time, urllib.request, urllib.error
+
+def ask(path, headers, body=b'{}'):
+    request = urllib.request.Request('http://172.30.0.1:7200' + path, data=body, headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        return error.code
+    except OSError as error:
+        return type(error).__name__
+
+print('other dialect', ask('/openai/chat/completions', {'content-type': 'application/json'}))
+print('traversal', ask('/anthropic/../../internal/v1/sandboxes', {}))
+print('unknown path', ask('/anthropic/v1/organizations', {}))
+for pid in filter(str.isdigit, os.listdir('/proc')):
+    try:
+        command = open(f'/proc/{pid}/cmdline', 'rb').read()
+    except OSError:
+        continue
+    if b'agent-runtime' in command and int(pid) != os.getpid():
+        os.kill(int(pid), signal.SIGKILL)
+deadline = time.time() + 20
+while time.time() < deadline:
+    try:
+        listener = socket.create_server(('0.0.0.0', 7100))
+        break
+    except OSError:
+        time.sleep(0.05)
+listener.settimeout(20)
+try:
+    line, _ = listener.accept()
+    line.settimeout(5)
+    try:
+        line.recv(65536)
+    except OSError:
+        pass
+    lies = [
+        {'type': 'attached', 'c': 10 ** 15},
+        {'type': 'frame', 'n': 1, 'frame': {'type': 'usage', 'input_tokens': 10 ** 9, 'output_tokens': 1}},
+        {'type': 'frame', 'n': 2, 'frame': {'type': 'system', 'event': 'cancel', 'reason': 'admin_action'}},
+        {'type': 'frame', 'n': -3, 'frame': {'type': 'ready', 'agent': 'x', 'model': 'y', 'resumed': True}},
+        {'type': 'frame', 'n': 4, 'frame': {'type': 'text_delta', 'data': 'lie', 'seq': 1}},
+    ]
+    for lie in lies:
+        line.sendall(json.dumps(lie).encode() + b'\\n')
+    line.sendall(b'[' * 200000 + b'\\n')
+    flood = json.dumps({'type': 'frame', 'n': 5, 'frame': {'type': 'stdout', 'data': 'x' * 60000}}).encode() + b'\\n'
+    until = time.time() + 10
+    while time.time() < until:
+        line.sendall(flood)
+except OSError as error:
+    print('line', type(error).__name__)
+PYTHON`;
+
+test('a guest that lies hurts only its own session, and falsifies no metering', {
+  timeout: 600_000,
+}, async () => {
+  const victim = await world().create('deictic');
+  const neighbour = await world().attach(await world().create('deictic'));
+  const talk = await world().attach(victim);
+  await talk.task('Say hello', 'before');
+  const attacked = world().account.client.sandboxes.exec(await world().sandboxOf(victim), ATTACK, {
+    timeoutMs: 180_000,
+  });
+  expect(textOf(await neighbour.task('Say hello', 'n'))).toBe('Hello to you.');
+  const { output } = await attacked;
+  expect(output).toMatch(/other dialect 40\d/);
+  expect(output).toMatch(/traversal 40\d/);
+  expect(output).toMatch(/unknown path 40\d/);
+  expect(textOf(await neighbour.task('Say hello', 'm'))).toBe('Hello to you.');
+
+  const usage = talk.frames.flatMap((frame) =>
+    frame.type === 'usage' ? [frame.input_tokens] : [],
+  );
+  expect(usage).toEqual([USAGE.input_tokens]);
+  expect(talk.frames.filter(({ type }) => type === 'ready')).toHaveLength(1);
+  expect(talk.frames.filter(({ type }) => type === 'system')).toEqual([]);
+  expect(talk.seqs).toEqual(talk.seqs.map((_, index) => index + 1));
+  await world().sessions.delete(victim.chat_session_id);
+});

@@ -1,0 +1,68 @@
+import { LIMITS } from '@svc/contract';
+import { expect, test } from 'vitest';
+import { framesOf, textOf } from './talk.ts';
+import { useSessionWorld } from './world.ts';
+
+const WORDS = Array.from({ length: 60 }, (_, index) => `word${index} `);
+
+const world = useSessionWorld({
+  rules: [{ when: { user: 'long story' }, reply: { text: WORDS, chunk_delay_ms: 100 } }],
+});
+
+test('a client that drops in mid-stream and returns sees every frame once, in order', async () => {
+  const session = await world().create('deictic');
+  const watcher = await world().attach(session);
+  const dropper = await world().attach(session);
+  dropper.connection.task('A long story, please', { id: 'story' });
+  await dropper.until('text_delta', ({ data }) => data.includes('word5'));
+  await dropper.close();
+  const seen = [...dropper.frames];
+
+  const returned = await world().attach(session, dropper.seqs.at(-1));
+  await returned.until('task_completed');
+  await watcher.until('task_completed');
+  expect([...dropper.seqs, ...returned.seqs]).toEqual(watcher.seqs);
+  expect(textOf(seen) + textOf(returned.frames)).toBe(WORDS.join(''));
+  expect(textOf(watcher.frames)).toBe(WORDS.join(''));
+});
+
+test('many clients at different places see the same frames', async () => {
+  const session = await world().create('deictic');
+  const first = await world().attach(session);
+  const turn = first.task('Another long story', 'story');
+  await first.until('text_delta', ({ data }) => data.includes('word3'));
+  const late = await Promise.all([0, 1, 3].map((after) => world().attach(session, after)));
+  await turn;
+  for (const talk of late) {
+    await talk.until('task_completed');
+    const after = (talk.seqs[0] ?? 0) - 1;
+    expect(talk.seqs).toEqual(first.seqs.filter((seq) => seq > after));
+  }
+});
+
+test('an interrupt ends the task, and the next one works', async () => {
+  const session = await world().create('deictic');
+  const talk = await world().attach(session);
+  talk.connection.task('A long story, please', { id: 'story' });
+  await talk.until('text_delta');
+  talk.connection.interrupt();
+  const done = await talk.until('task_completed', ({ id }) => id === 'story');
+  expect(done.status).toBe('interrupted');
+  expect(textOf(await talk.task('And now?', 'next'))).toContain('And now?');
+});
+
+test('a ninth waiting task is refused, the others run in turn', { timeout: 300_000 }, async () => {
+  const session = await world().create('deictic');
+  const talk = await world().attach(session);
+  talk.connection.task('A long story, please', { id: 'running' });
+  await talk.until('task_started');
+  const waiting = Array.from({ length: LIMITS.queuedTasks }, (_, index) => `waiting-${index}`);
+  for (const id of [...waiting, 'too many']) talk.connection.task(`Say ${id}`, { id });
+  const refused = await talk.until('error', ({ code }) => code === 'busy');
+  expect(refused.id).toBe('too many');
+  await talk.until('task_completed', ({ id }) => id === waiting.at(-1));
+  expect(framesOf(talk.frames, 'task_completed').map(({ id }) => id)).toEqual([
+    'running',
+    ...waiting,
+  ]);
+});

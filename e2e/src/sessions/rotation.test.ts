@@ -1,0 +1,49 @@
+import { expect, test } from 'vitest';
+import { textOf } from './talk.ts';
+import { useSessionWorld } from './world.ts';
+
+const WORDS = Array.from({ length: 30 }, (_, index) => `w${index} `);
+const NEW_KEY = 'sk-rotated-0123456789';
+
+const world = useSessionWorld({
+  rules: [{ when: { user: 'slowly' }, reply: { text: WORDS, chunk_delay_ms: 200 } }],
+});
+
+test('a bundle rotated in mid-stream: the stream goes on, the next request has the new key', async () => {
+  const { account, models } = world();
+  await account.client.secrets.create('more', { GREETING: 'hello' });
+  const session = await world().create('deictic', { secrets: ['llm', 'more'] });
+  const talk = await world().attach(session);
+  talk.connection.exec('echo "<$GREETING>"', { id: 'before' });
+  expect((await talk.until('stdout')).data).toBe('<hello>\n');
+
+  const turn = talk.task('Tell it slowly', 'slow');
+  await talk.until('text_delta');
+  await account.client.secrets.rotate('llm', { LLM_API_KEY: NEW_KEY, LLM_BASE_URL: models.url });
+  await account.client.secrets.rotate('more', { GREETING: 'good evening' });
+  const first = await talk.until('system', (frame) => frame.event === 'config_update');
+  expect(first).toMatchObject({ keys: expect.arrayContaining(['LLM_API_KEY']) });
+  await talk.until(
+    'system',
+    (frame) => frame.event === 'config_update' && frame.keys.includes('GREETING'),
+  );
+  expect(textOf(await turn)).toBe(WORDS.join(''));
+  expect(models.requests.at(-1)?.headers['x-api-key']).toBe(world().key);
+
+  await talk.task('Once more, quickly', 'next');
+  expect(models.requests.at(-1)?.headers['x-api-key']).toBe(NEW_KEY);
+  talk.connection.exec('echo "<$GREETING>"', { id: 'after' });
+  await talk.until('stdout', ({ data }) => data === '<good evening>\n');
+});
+
+test('a deleted bundle leaves a running session alone, and its resume is refused', async () => {
+  const { account } = world();
+  await account.client.secrets.create('short-lived', { EXTRA: 'x' });
+  const session = await world().create('deictic', { secrets: ['llm', 'short-lived'] });
+  const talk = await world().attach(session);
+  await account.client.secrets.delete('short-lived');
+  expect(textOf(await talk.task('Still there?', 'one'))).toContain('Still there?');
+  await expect(
+    world().sessions.resume({ chat_session_id: session.chat_session_id }),
+  ).rejects.toMatchObject({ status: 502, code: 'secret_bundle_not_found_at_resume' });
+});

@@ -1,0 +1,114 @@
+import type { ServerFrame, SessionAccess } from '@svc/contract';
+import type { SessionConnection, SvcClient } from '@svc/sdk';
+
+const FRAME_MS = 180_000;
+
+type FrameOf<T extends ServerFrame['type']> = Extract<ServerFrame, { type: T }>;
+
+/** A client of a session that keeps every frame it was shown. */
+export class Talk {
+  readonly frames: ServerFrame[] = [];
+  readonly #connection: SessionConnection;
+  readonly #reading: Promise<void>;
+  #wake = Promise.withResolvers<void>();
+  #ended = false;
+
+  private constructor(connection: SessionConnection) {
+    this.#connection = connection;
+    this.#reading = this.#read();
+  }
+
+  /** Attaches and waits for `ready`. */
+  static async open(client: SvcClient, session: SessionAccess, afterSeq?: number): Promise<Talk> {
+    const options = afterSeq === undefined ? {} : { afterSeq };
+    const talk = new Talk(client.sessions.connect(session, options));
+    await talk.until('ready');
+    return talk;
+  }
+
+  get connection(): SessionConnection {
+    return this.#connection;
+  }
+
+  /** Numbers of the kept frames, in the order they came. */
+  get seqs(): number[] {
+    return this.frames.flatMap(({ seq }) => (seq === undefined ? [] : [seq]));
+  }
+
+  /** Runs a task to its end and gives the frames from its start to its end. */
+  async task(prompt: string, id: string): Promise<ServerFrame[]> {
+    const from = this.frames.length;
+    this.#connection.task(prompt, { id });
+    await this.until('task_completed', (frame) => frame.id === id);
+    return this.frames.slice(from);
+  }
+
+  /** The first frame of a type (for which `fits` holds) among those that came after `from`, waited for. */
+  async until<T extends ServerFrame['type']>(
+    type: T,
+    fits: (frame: FrameOf<T>) => boolean = () => true,
+    from = 0,
+  ): Promise<FrameOf<T>> {
+    const isWanted = (frame: ServerFrame): frame is FrameOf<T> =>
+      frame.type === type && fits(frame as FrameOf<T>);
+    const deadline = AbortSignal.timeout(FRAME_MS);
+    for (;;) {
+      const found = this.frames.slice(from).find(isWanted);
+      if (found !== undefined) return found;
+      if (this.#ended) throw new Error(`the connection ended before ${type}: ${this.summary()}`);
+      await this.#next(deadline, type);
+    }
+  }
+
+  /** What was said, for the message of a failed test. */
+  summary(): string {
+    return this.frames.map((frame) => JSON.stringify(frame).slice(0, 300)).join('\n');
+  }
+
+  async close(): Promise<void> {
+    await this.#connection.close();
+    await this.#reading;
+  }
+
+  async #read(): Promise<void> {
+    try {
+      for await (const frame of this.#connection) {
+        if (frame.type !== 'screenshot') this.frames.push(frame);
+        this.#signal();
+      }
+    } finally {
+      this.#ended = true;
+      this.#signal();
+    }
+  }
+
+  #signal(): void {
+    this.#wake.resolve();
+    this.#wake = Promise.withResolvers();
+  }
+
+  async #next(deadline: AbortSignal, type: string): Promise<void> {
+    const late = Promise.withResolvers<never>();
+    const onLate = () => late.reject(new Error(`no ${type} frame came:\n${this.summary()}`));
+    deadline.addEventListener('abort', onLate, { once: true });
+    try {
+      deadline.throwIfAborted();
+      await Promise.race([this.#wake.promise, late.promise]);
+    } finally {
+      deadline.removeEventListener('abort', onLate);
+    }
+  }
+}
+
+/** The text that the agent streamed in these frames. */
+export function textOf(frames: readonly ServerFrame[]): string {
+  return frames.map((frame) => (frame.type === 'text_delta' ? frame.data : '')).join('');
+}
+
+/** The frames of a type. */
+export function framesOf<T extends ServerFrame['type']>(
+  frames: readonly ServerFrame[],
+  type: T,
+): FrameOf<T>[] {
+  return frames.filter((frame): frame is FrameOf<T> => frame.type === type);
+}

@@ -1,0 +1,104 @@
+import { randomUUID } from 'node:crypto';
+import type {
+  CreateSessionRequest,
+  DeleteSessionResponse,
+  ListSessionsQuery,
+  ListSessionsResponse,
+  ResumedSession,
+  ResumeSessionRequest,
+  SessionAccess,
+  SessionRecord,
+} from '@svc/contract';
+import {
+  type ConnectOptions,
+  type SessionAddress,
+  SessionConnection,
+} from '../sessions/connection.ts';
+import type { CallOptions, Transport } from '../transport/request.ts';
+import type { CreateOptions } from './sandboxes.ts';
+
+const PATH = '/v1/sessions';
+/** A start may have to boot a micro-VM, and to stop one before. */
+const START_TIMEOUT_MS = 180_000;
+const DELETE_TIMEOUT_MS = 120_000;
+/** How long the question may take whether a session that does not answer has ended. */
+const LOOK_TIMEOUT_MS = 5_000;
+
+/** Sessions: conversations with agents in sandboxes, live over a WebSocket, resumable. */
+export class Sessions {
+  readonly #transport: Transport;
+  readonly #ca: string | Uint8Array | undefined;
+
+  constructor(transport: Transport, ca: string | Uint8Array | undefined) {
+    this.#transport = transport;
+    this.#ca = ca;
+  }
+
+  /** Starts a session and resolves with what opens its WebSocket. Safe to repeat: the call carries an idempotency key. */
+  async create(request: CreateSessionRequest, options: CreateOptions = {}): Promise<SessionAccess> {
+    return this.#transport.json({
+      method: 'POST',
+      path: PATH,
+      headers: { 'idempotency-key': options.idempotencyKey ?? randomUUID() },
+      json: request,
+      repeatable: true,
+      defaultTimeoutMs: START_TIMEOUT_MS,
+      options,
+    });
+  }
+
+  /**
+   * Starts a session again, on a fresh sandbox with the conversation and the files it had. One that still runs is
+   * stopped first.
+   */
+  async resume(
+    request: string | ResumeSessionRequest,
+    options?: CallOptions,
+  ): Promise<ResumedSession> {
+    return this.#transport.json({
+      method: 'POST',
+      path: `${PATH}/resume`,
+      json: typeof request === 'string' ? { chat_session_id: request } : request,
+      defaultTimeoutMs: START_TIMEOUT_MS,
+      options,
+    });
+  }
+
+  /** The account's sessions, newest first. */
+  async list(query: ListSessionsQuery = {}, options?: CallOptions): Promise<ListSessionsResponse> {
+    return this.#transport.json({ method: 'GET', path: PATH, query, options });
+  }
+
+  /** One session. */
+  async get(id: string, options?: CallOptions): Promise<SessionRecord> {
+    return this.#transport.json({ method: 'GET', path: pathOf(id), options });
+  }
+
+  /** Ends a session; it can be resumed. Resolves when its sandbox is gone. */
+  async delete(id: string, options?: CallOptions): Promise<DeleteSessionResponse> {
+    return this.#transport.json({
+      method: 'DELETE',
+      path: pathOf(id),
+      defaultTimeoutMs: DELETE_TIMEOUT_MS,
+      options,
+    });
+  }
+
+  /**
+   * Attaches to a session, with what `create` or `resume` answered. Connects at once and again whenever the connection
+   * breaks; what goes wrong for good is thrown by the loop over its frames.
+   */
+  connect(access: SessionAddress, options: ConnectOptions = {}): SessionConnection {
+    return new SessionConnection(access, options, {
+      ca: this.#ca,
+      hasEnded: async () => {
+        const { status } = await this.get(access.chat_session_id, { timeoutMs: LOOK_TIMEOUT_MS });
+        return status !== 'active';
+      },
+    });
+  }
+}
+
+function pathOf(id: string): string {
+  return `${PATH}/${encodeURIComponent(id)}`;
+}

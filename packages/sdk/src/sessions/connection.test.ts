@@ -1,0 +1,315 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import { SvcClient } from '../client.ts';
+import { json, scriptedFetch } from '../testing/scripted-fetch.ts';
+import { type Meeting, numbered, ready, scriptedSessions } from '../testing/scripted-sessions.ts';
+import { type ConnectOptions, SessionConnection } from './connection.ts';
+import { type SessionFrame, seqOf } from './frames.ts';
+
+const cleanUp: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const end of cleanUp.splice(0)) await end();
+});
+
+/** A connection to a server that meets it like this; waits between tries are short. */
+async function connect(meetings: Meeting[], options: ConnectOptions = {}, hasEnded = false) {
+  const server = await scriptedSessions(...meetings);
+  const connection = new SessionConnection(server.access, options, {
+    ca: undefined,
+    hasEnded: async () => hasEnded,
+    firstDelayMs: 5,
+  });
+  cleanUp.push(() => connection.close(), server.close);
+  return { server, connection };
+}
+
+async function collect(connection: AsyncIterable<SessionFrame>): Promise<SessionFrame[]> {
+  const frames: SessionFrame[] = [];
+  for await (const frame of connection) frames.push(frame);
+  return frames;
+}
+
+async function numbersOf(connection: AsyncIterable<SessionFrame>) {
+  return (await collect(connection)).map((frame) => seqOf(frame) ?? frame.type);
+}
+
+/** Sends these and then parts. */
+const says =
+  (texts: readonly string[], end?: readonly [number, string]): Meeting =>
+  (socket) => {
+    for (const text of texts) socket.send(text);
+    if (end === undefined) socket.terminate();
+    else socket.close(...end);
+  };
+
+const DONE = [1000, ''] as const;
+
+describe('frames', () => {
+  test('come with the token in a header, typed, until the service closes with 1000', async () => {
+    const { server, connection } = await connect([
+      says([ready(4), numbered(5), '{"type":"pong","ts":"now"}', 'rubbish'], DONE),
+    ]);
+    const frames = await collect(connection);
+    expect(frames.map(({ type }) => type)).toEqual(['ready', 'text_delta', 'pong']);
+    expect(connection.lastSeq).toBe(5);
+    expect(await connection.closed).toEqual({ code: 1000, reason: '' });
+    expect(server.seen[0]).toMatchObject({
+      authorization: 'Bearer token-1',
+      protocol: 'svc.v2',
+      url: { search: '' },
+    });
+  });
+
+  test('of a desktop come as bytes', async () => {
+    const { connection } = await connect([
+      (socket) => {
+        socket.send(ready(0));
+        socket.send(Buffer.from([1, 2]));
+        socket.close(1000);
+      },
+    ]);
+    expect((await collect(connection))[1]).toEqual({
+      type: 'screenshot',
+      data: new Uint8Array([1, 2]),
+    });
+  });
+
+  test('are seen once and in order over any number of connections', async () => {
+    const statuses: string[] = [];
+    const { server, connection } = await connect(
+      [
+        says([ready(0), numbered(1), numbered(2)]),
+        says([ready(4), numbered(2), numbered(3), numbered(4)], [1001, 'server shutting down']),
+        says([ready(4)], [1013, 'slow consumer']),
+        503,
+        says([ready(5), numbered(3), numbered(4), numbered(5)], DONE),
+      ],
+      { onStatus: (status) => statuses.push(status) },
+    );
+    expect(await numbersOf(connection)).toEqual(['ready', 1, 2, 3, 4, 5]);
+    expect(server.seen.map(({ url }) => url.search)).toEqual([
+      '',
+      '?after_seq=2',
+      '?after_seq=4',
+      '?after_seq=4',
+    ]);
+    expect(statuses.filter((status) => status === 'connected')).toHaveLength(4);
+    expect(statuses.filter((status) => status === 'disconnected')).toHaveLength(3);
+  });
+
+  test('that came before the first frame are asked for by the number of ready', async () => {
+    const { server, connection } = await connect([
+      says([ready(41)]),
+      says([ready(43), numbered(42), numbered(43)], DONE),
+    ]);
+    expect(await numbersOf(connection)).toEqual(['ready', 42, 43]);
+    expect(server.seen[1]?.url.search).toBe('?after_seq=41');
+  });
+
+  test('are replayed from afterSeq on', async () => {
+    const { server, connection } = await connect([says([ready(9), numbered(8)], DONE)], {
+      afterSeq: 7,
+    });
+    expect(await numbersOf(connection)).toEqual(['ready', 8]);
+    expect(server.seen[0]?.url.search).toBe('?after_seq=7');
+  });
+
+  test('that are missing in between are an error, behind those that came', async () => {
+    for (const [afterSeq, first] of [
+      [undefined, 8],
+      [7, 8],
+      [0, 8],
+    ] as const) {
+      const texts = [ready(9), numbered(first), numbered(10)];
+      const meeting = says(afterSeq === undefined ? [ready(7), ...texts.slice(1)] : texts, DONE);
+      const { connection } = await connect([meeting], { afterSeq });
+      const seen: unknown[] = [];
+      const loop = (async () => {
+        for await (const frame of connection) seen.push(seqOf(frame));
+      })();
+      await expect(loop).rejects.toMatchObject({ code: 'frames_lost' });
+      expect(seen).toEqual([undefined, 8]);
+      await expect(connection.closed).rejects.toMatchObject({ code: 'frames_lost' });
+    }
+  });
+
+  test('that are not kept after afterSeq are an error, but not after 0', async () => {
+    const meeting = says([ready(9), numbered(9)], DONE);
+    const { connection } = await connect([meeting], { afterSeq: 3 });
+    await expect(collect(connection)).rejects.toMatchObject({ code: 'frames_lost' });
+    const { connection: any } = await connect([meeting], { afterSeq: 0 });
+    expect(await numbersOf(any)).toEqual(['ready', 9]);
+  });
+
+  test('of a session that was saved before the last ones go on from there', async () => {
+    const { connection } = await connect([
+      says([ready(0), ...[1, 2, 3].map(numbered)]),
+      says([ready(1), numbered(2)], DONE),
+    ]);
+    expect(await numbersOf(connection)).toEqual(['ready', 1, 2, 3, 2]);
+  });
+
+  test('wait for a loop that is left and taken up again, thousands of them', async () => {
+    const all = Array.from({ length: 5_000 }, (_, i) => i + 1);
+    const { connection } = await connect([says([ready(0), ...all.map(numbered)], DONE)]);
+    const seen: number[] = [];
+    for await (const frame of connection) {
+      const seq = seqOf(frame);
+      if (seq !== undefined) seen.push(seq);
+      if (seq === 10) break;
+    }
+    for await (const frame of connection) seen.push(seqOf(frame) ?? -1);
+    expect(seen).toEqual(all);
+  });
+});
+
+describe('it ends for good', () => {
+  test('when the sandbox was destroyed', async () => {
+    const { server, connection } = await connect([says([ready(0)], [1001, 'sandbox destroyed'])]);
+    expect(await numbersOf(connection)).toEqual(['ready']);
+    expect(server.count()).toBe(1);
+  });
+
+  test.each([401, 403, 400])('with the problem when it is refused with %i', async (status) => {
+    const { server, connection } = await connect([says([ready(0)]), status]);
+    const loop = numbersOf(connection);
+    await expect(loop).rejects.toMatchObject({
+      status,
+      code: 'refused_by_script',
+      requestId: 'req-1',
+    });
+    expect(server.count()).toBe(2);
+  });
+
+  test('when nobody answers any more, after a bound', async () => {
+    const { server, connection } = await connect([says([ready(0)]), 503], { maxReconnects: 4 });
+    await expect(collect(connection)).rejects.toMatchObject({
+      code: 'connection_lost',
+      status: 503,
+    });
+    expect(server.count()).toBe(5);
+  });
+
+  test('sooner when there never was a connection', async () => {
+    const { server, connection } = await connect([says([], [1011, 'upstream unavailable'])]);
+    await expect(collect(connection)).rejects.toMatchObject({ code: 'connection_lost' });
+    expect(server.count()).toBe(4);
+  });
+
+  test('when there is no upstream because the session has ended', async () => {
+    const gone = says([], [1011, 'upstream unavailable']);
+    const { server, connection } = await connect([says([ready(0)]), gone], {}, true);
+    await expect(collect(connection)).rejects.toMatchObject({ code: 'session_ended' });
+    expect(server.count()).toBe(2);
+  });
+
+  test('when it is closed, whatever it does at the moment', async () => {
+    const open: Meeting = (socket) => socket.send(ready(0));
+    for (const meetings of [[open], [says([ready(0)]), 503]]) {
+      const { server, connection } = await connect(meetings, { maxReconnects: 1_000 });
+      const frames = connection[Symbol.asyncIterator]();
+      await frames.next();
+      await expect.poll(() => server.count()).toBeGreaterThanOrEqual(meetings.length);
+      await connection.close();
+      expect(await frames.next()).toEqual({ done: true, value: undefined });
+      expect(await connection.closed).toEqual({ code: 1000, reason: '' });
+      expect(() => connection.task('more')).toThrow(
+        expect.objectContaining({ code: 'connection_closed' }),
+      );
+      const tries = server.count();
+      await expect
+        .poll(() => server.seen.every(({ socket }) => socket.readyState === 3))
+        .toBe(true);
+      expect(server.count()).toBe(tries);
+    }
+  });
+
+  test("with the signal's own reason", async () => {
+    const left = new AbortController();
+    const { connection } = await connect([(socket) => socket.send(ready(0))], {
+      signal: left.signal,
+    });
+    const loop = (async () => {
+      for await (const _ of connection) left.abort(new Error('enough'));
+    })();
+    await expect(loop).rejects.toThrow('enough');
+    const { connection: never } = await connect([503], { signal: AbortSignal.abort('early') });
+    await expect(collect(never)).rejects.toBe('early');
+  });
+});
+
+describe('what is sent', () => {
+  test('goes out as frames, and waits for ready', async () => {
+    let greet = () => undefined as unknown;
+    const { server, connection } = await connect([
+      (socket) => {
+        greet = () => socket.send(ready(0));
+      },
+    ]);
+    connection.task('one', { id: 'a' });
+    connection.exec('ls');
+    await expect.poll(() => server.seen).toHaveLength(1);
+    expect(server.seen[0]?.received).toEqual([]);
+    greet();
+    for await (const _ of connection) break;
+    connection.interrupt({ id: 'a' });
+    connection.send({ type: 'ping' });
+    await expect
+      .poll(() => server.seen[0]?.received)
+      .toEqual([
+        { type: 'task', prompt: 'one', id: 'a' },
+        { type: 'exec', command: 'ls' },
+        { type: 'interrupt', id: 'a' },
+        { type: 'ping' },
+      ]);
+  });
+
+  test('while disconnected goes out on the next connection', async () => {
+    let lost = () => undefined as unknown;
+    const { server, connection } = await connect(
+      [says([ready(0)]), 503, (socket) => socket.send(ready(0))],
+      { onStatus: (status) => void (status === 'disconnected' && lost()) },
+    );
+    lost = () => connection.task('again');
+    await expect.poll(() => server.seen[1]?.received).toEqual([{ type: 'task', prompt: 'again' }]);
+  });
+
+  test('is bounded while it waits, and one frame by 1 MiB', async () => {
+    const { connection } = await connect([() => undefined]);
+    const large = expect.objectContaining({ code: 'frame_too_large' });
+    expect(() => connection.task('x'.repeat(2 ** 20))).toThrow(large);
+    const full = expect.objectContaining({ code: 'send_queue_full' });
+    expect(() => {
+      for (let i = 0; i < 1_000; i += 1) connection.task('x');
+    }).toThrow(full);
+    const { connection: other } = await connect([() => undefined]);
+    expect(() => {
+      for (let i = 0; i < 9; i += 1) other.task('x'.repeat(2 ** 20 - 100));
+    }).toThrow(full);
+  });
+});
+
+test('the client makes sessions, and connects to what it is answered', async () => {
+  const server = await scriptedSessions(says([ready(0)], [1011, 'upstream unavailable']));
+  cleanUp.push(server.close);
+  const { fetch, seen } = scriptedFetch(
+    json(201, server.access),
+    json(200, { ...server.access, status: 'completed' }),
+  );
+  const client = new SvcClient({ baseUrl: 'https://svc.test', fetch });
+  const access = await client.sessions.create({
+    agent: { kind: 'deictic' },
+    app: { id: 'deictic' },
+    template: 'standard',
+    llm: { vendor: 'anthropic' },
+    user_id: 'ada',
+  });
+  await expect(collect(client.sessions.connect(access))).rejects.toMatchObject({
+    code: 'session_ended',
+  });
+  expect(seen.map(({ method, url }) => `${method} ${url.pathname}`)).toEqual([
+    'POST /v1/sessions',
+    'GET /v1/sessions/session-1',
+  ]);
+  expect(seen[0]?.headers.get('idempotency-key')).toBeTruthy();
+});

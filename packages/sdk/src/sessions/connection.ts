@@ -1,0 +1,243 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { ClientFrame, SessionAccess } from '@svc/contract';
+import { SvcError } from '../errors.ts';
+import { gaveUp, isOrderlyEnd, isWithoutUpstream, mayPass, sessionEnded } from './ends.ts';
+import { FrameQueue } from './frame-queue.ts';
+import { frameOf, type SessionFrame } from './frames.ts';
+import { Outbox } from './outbox.ts';
+import { Sequence } from './sequence.ts';
+import { type OpenSocket, openSocket, type SessionSocket, type SocketEnd } from './socket.ts';
+
+/** Where a session is, and what opens it: of the answer of `create` or `resume`. */
+export type SessionAddress = Pick<SessionAccess, 'chat_session_id' | 'jwt' | 'connect_url'>;
+
+export interface ConnectOptions {
+  /**
+   * Shows what came after this frame first, then goes on live. 0: the earliest that is kept. Default: only what comes
+   * from now on.
+   */
+  readonly afterSeq?: number | undefined;
+  /** Ends the connection when it fires; the loop over its frames then throws the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** How often in a row it is tried to reach the session again. Default 10, which takes about a minute. */
+  readonly maxReconnects?: number | undefined;
+  /** Told when the connection stands, and when it is lost and tried again. */
+  readonly onStatus?: ((status: 'connected' | 'disconnected') => void) | undefined;
+}
+
+/** What a connection needs besides: replaced in tests. */
+export interface ConnectionParts {
+  readonly ca: string | Uint8Array | undefined;
+  /** Whether the session is over. May reject, which says nothing. */
+  readonly hasEnded: () => Promise<boolean>;
+  readonly open?: OpenSocket;
+  /** Longest first wait before another try, in milliseconds. */
+  readonly firstDelayMs?: number;
+}
+
+const MAX_RECONNECTS = 10;
+/** Before there was any connection, a failure is more likely a mistake than a moment's weakness. */
+const FIRST_TRIES = 3;
+const FIRST_DELAY_MS = 250;
+const LONGEST_DELAY_MS = 10_000;
+const LONGEST_ASKED_MS = 30_000;
+
+/**
+ * A live connection to a session: yields its frames, each numbered one once and in order, across as many WebSockets
+ * as it takes. Ends with the session; leaving a loop over it does not end it, {@link close} does.
+ *
+ * Frames are sent at most once: one that is under way when the connection breaks may be lost.
+ */
+export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisposable {
+  /** Resolves with how the session's WebSocket ended; rejects with what the loop throws. */
+  readonly closed: Promise<SocketEnd>;
+  readonly #address: SessionAddress;
+  readonly #options: ConnectOptions;
+  readonly #parts: ConnectionParts;
+  readonly #sequence: Sequence;
+  readonly #queue = new FrameQueue((isFull) => this.#socket?.setPaused(isFull));
+  readonly #outbox = new Outbox();
+  readonly #stop = new AbortController();
+  #socket: SessionSocket | undefined;
+  /** On any WebSocket so far; on this one. */
+  #everReady = false;
+  #wasReady = false;
+  #isOver = false;
+
+  constructor(address: SessionAddress, options: ConnectOptions, parts: ConnectionParts) {
+    this.#address = address;
+    this.#options = options;
+    this.#parts = parts;
+    this.#sequence = new Sequence(options.afterSeq);
+    this.closed = this.#run();
+    // Whoever loops over the frames meets the failure there.
+    this.closed.catch(() => undefined);
+  }
+
+  /** The number of the last frame received: as `afterSeq` of another connection, it goes on from here. */
+  get lastSeq(): number | undefined {
+    return this.#sequence.last;
+  }
+
+  /** Gives the agent a task. `id` comes back in its `task_started` and `task_completed`. */
+  task(prompt: string, { id }: { readonly id?: string } = {}): void {
+    this.send({ type: 'task', prompt, ...(id === undefined ? {} : { id }) });
+  }
+
+  /** Runs a shell command beside the agent; `stdout`, `stderr` and `exit` frames answer, with `id` where one is given. */
+  exec(command: string, { id }: { readonly id?: string } = {}): void {
+    this.send({ type: 'exec', command, ...(id === undefined ? {} : { id }) });
+  }
+
+  /** Interrupts the task that runs, or the one with this id. */
+  interrupt({ id }: { readonly id?: string } = {}): void {
+    this.send({ type: 'interrupt', ...(id === undefined ? {} : { id }) });
+  }
+
+  /**
+   * Sends any frame; while there is no connection, as soon as there is one.
+   * @throws SvcError `connection_closed`, `frame_too_large`, `send_queue_full`
+   */
+  send(frame: ClientFrame): void {
+    if (this.#isOver || this.#stop.signal.aborted) {
+      throw new SvcError({ code: 'connection_closed', detail: 'The connection has ended.' });
+    }
+    this.#outbox.send(frame);
+  }
+
+  /** Ends the connection, not the session. Frames that were received can still be read. */
+  async close(): Promise<void> {
+    this.#stop.abort(CLOSED);
+    await this.closed.catch(() => undefined);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<SessionFrame, undefined> {
+    return { next: () => this.#queue.next() };
+  }
+
+  async #run(): Promise<SocketEnd> {
+    const { signal } = this.#options;
+    const abort = () => this.#stop.abort(signal?.reason);
+    signal?.addEventListener('abort', abort, { once: true });
+    if (signal?.aborted) abort();
+    try {
+      const end = await this.#connectUntilOver();
+      this.#queue.end();
+      return end;
+    } catch (error) {
+      const reason = this.#stop.signal.aborted ? this.#stop.signal.reason : error;
+      if (reason === CLOSED) {
+        this.#queue.end();
+        return { code: 1000, reason: '' };
+      }
+      this.#queue.fail(reason);
+      throw reason;
+    } finally {
+      this.#isOver = true;
+      this.#socket?.close();
+      signal?.removeEventListener('abort', abort);
+    }
+  }
+
+  async #connectUntilOver(): Promise<SocketEnd> {
+    const most = this.#options.maxReconnects ?? MAX_RECONNECTS;
+    for (let tries = 1; ; tries += 1) {
+      const end = await this.#connectOnce();
+      if (!(end instanceof SvcError) && isOrderlyEnd(end)) return end;
+      if (!(end instanceof SvcError) && isWithoutUpstream(end) && (await this.#hasEnded())) {
+        throw sessionEnded();
+      }
+      if (this.#wasReady) {
+        tries = 1;
+        this.#options.onStatus?.('disconnected');
+      }
+      if (tries > (this.#everReady ? most : Math.min(FIRST_TRIES, most))) throw gaveUp(tries, end);
+      await sleep(this.#delayMs(tries, end), undefined, { signal: this.#stop.signal });
+    }
+  }
+
+  /** How one WebSocket ended, or why there was none. Throws what no other attempt can mend. */
+  async #connectOnce(): Promise<SocketEnd | SvcError> {
+    this.#wasReady = false;
+    const over = Promise.withResolvers<SocketEnd>();
+    const { signal } = this.#stop;
+    const abort = () => over.reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    over.promise.catch(() => undefined);
+    const open = this.#parts.open ?? openSocket;
+    const receive = (data: string | Uint8Array) => {
+      try {
+        this.#receive(data);
+      } catch (error) {
+        over.reject(error);
+      }
+    };
+    try {
+      const { connect_url: url, jwt: token } = this.#address;
+      this.#socket = await open(
+        { url: this.#resumed(url), token, ca: this.#parts.ca, signal },
+        { message: receive, closed: over.resolve },
+      );
+      if (this.#wasReady) this.#outbox.open(this.#socket);
+      this.#socket.setPaused(this.#queue.isFull);
+      return await over.promise;
+    } catch (error) {
+      if (signal.aborted || !mayPass(error) || error.code === 'frames_lost') throw error;
+      return error;
+    } finally {
+      signal.removeEventListener('abort', abort);
+      this.#outbox.shut();
+      this.#socket?.close();
+      this.#socket = undefined;
+    }
+  }
+
+  #receive(data: string | Uint8Array): void {
+    const frame = frameOf(data);
+    if (frame === undefined) return;
+    if (frame.type === 'ready') {
+      this.#sequence.begin(frame);
+      this.#ready(frame);
+    } else if (this.#sequence.take(frame)) {
+      this.#queue.push(frame);
+    }
+  }
+
+  /** A worker greets with `ready`: only then does anybody take frames. The loop is shown the first one. */
+  #ready(frame: SessionFrame): void {
+    const isFirst = !this.#everReady;
+    this.#everReady = true;
+    this.#wasReady = true;
+    if (this.#socket !== undefined) this.#outbox.open(this.#socket);
+    if (isFirst) this.#queue.push(frame);
+    this.#options.onStatus?.('connected');
+  }
+
+  #resumed(url: string): string {
+    const { last } = this.#sequence;
+    if (last === undefined) return url;
+    const address = new URL(url);
+    address.searchParams.set('after_seq', String(last));
+    return address.href;
+  }
+
+  async #hasEnded(): Promise<boolean> {
+    return this.#parts.hasEnded().catch(() => false);
+  }
+
+  #delayMs(tries: number, end: SocketEnd | SvcError): number {
+    const { firstDelayMs = FIRST_DELAY_MS } = this.#parts;
+    const longest = Math.min(firstDelayMs * 2 ** (tries - 1), LONGEST_DELAY_MS);
+    const asked = end instanceof SvcError ? (end.retryAfterSeconds ?? 0) * 1000 : 0;
+    return Math.max(Math.min(asked, LONGEST_ASKED_MS), longest * (0.5 + Math.random() / 2));
+  }
+}
+
+/** Why a connection stops that its owner closed. */
+const CLOSED = Symbol('closed');

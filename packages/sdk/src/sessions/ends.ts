@@ -1,0 +1,37 @@
+import { SvcError } from '../errors.ts';
+import type { SocketEnd } from './socket.ts';
+
+/** Whether a close is the session's own end: another connection would find nothing. */
+export function isOrderlyEnd({ code, reason }: SocketEnd): boolean {
+  return code === 1000 || (code === 1001 && reason === 'sandbox destroyed');
+}
+
+/** Whether the session's worker was not there: perhaps for a moment, perhaps because the session has ended. */
+export function isWithoutUpstream({ code }: SocketEnd): boolean {
+  return code === 1011;
+}
+
+/** Whether a refused or failed attempt may succeed later. */
+export function mayPass(error: unknown): error is SvcError {
+  if (!(error instanceof SvcError)) return false;
+  return error.status === 0 || error.status === 429 || error.status >= 500;
+}
+
+/** The error of a session that is over. */
+export function sessionEnded(): SvcError {
+  return new SvcError({
+    code: 'session_ended',
+    detail: 'The session has ended; resume it and connect with what that answers.',
+  });
+}
+
+/** The error of giving up. */
+export function gaveUp(tries: number, last: SocketEnd | SvcError): SvcError {
+  const isError = last instanceof SvcError;
+  const why = isError ? last.detail : `closed with ${last.code} ${last.reason}`.trim();
+  return new SvcError({
+    code: 'connection_lost',
+    detail: `The session could not be reached again in ${tries} tries: ${why}`,
+    ...(isError ? { cause: last, status: last.status, requestId: last.requestId } : {}),
+  });
+}

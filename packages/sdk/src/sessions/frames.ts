@@ -1,0 +1,33 @@
+import type { ServerFrame } from '@svc/contract';
+
+/** An image of the desktop, in sessions that have one. */
+export interface ScreenshotFrame {
+  readonly type: 'screenshot';
+  /** PNG or JPEG. */
+  readonly data: Uint8Array;
+}
+
+/** What a connection yields. A newer service may send further types. */
+export type SessionFrame = ServerFrame | ScreenshotFrame;
+
+/** The frame that a message of the service holds; undefined for what is none. */
+export function frameOf(message: string | Uint8Array): SessionFrame | undefined {
+  if (typeof message !== 'string') return { type: 'screenshot', data: message };
+  try {
+    const value: unknown = JSON.parse(message);
+    const isFrame = typeof value === 'object' && value !== null && 'type' in value;
+    return isFrame ? (value as ServerFrame) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The number of a frame; undefined for one that concerns this connection alone. */
+export function seqOf(frame: SessionFrame): number | undefined {
+  return 'seq' in frame && typeof frame.seq === 'number' ? frame.seq : undefined;
+}
+
+/** The number of the newest frame that was kept when the connection was made. */
+export function lastSeqOf(frame: SessionFrame): number | undefined {
+  return 'last_seq' in frame && typeof frame.last_seq === 'number' ? frame.last_seq : undefined;
+}

@@ -1,0 +1,111 @@
+import type { IncomingMessage } from 'node:http';
+import { LIMITS, SESSION_PROTOCOL } from '@svc/contract';
+import { WebSocket } from 'ws';
+import { errorOfResponse, SvcError } from '../errors.ts';
+import type { OpenSocket, SessionSocket } from './socket.ts';
+
+const HANDSHAKE_MS = 15_000;
+const CLOSE_MS = 5_000;
+/** The service pings at an interval: after more than two of it nobody is there. */
+const SILENCE_MS = 2.5 * LIMITS.keepaliveIntervalMs;
+const LONGEST_FRAME_BYTES = 64 * 1024 * 1024;
+const LONGEST_PROBLEM_BYTES = 64 * 1024;
+
+/** In Node: the token goes in a header, a certificate authority of its own can be trusted, silence is noticed. */
+export const openNodeSocket: OpenSocket = async ({ url, token, ca, signal }, handlers) => {
+  signal.throwIfAborted();
+  const socket = new WebSocket(url, [SESSION_PROTOCOL], {
+    headers: { authorization: `Bearer ${token}` },
+    handshakeTimeout: HANDSHAKE_MS,
+    maxPayload: LONGEST_FRAME_BYTES,
+    perMessageDeflate: false,
+    ...(ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : Buffer.from(ca) }),
+  });
+  const opened = Promise.withResolvers<void>();
+  const abort = () => socket.terminate();
+  signal.addEventListener('abort', abort, { once: true });
+  let isOpen = false;
+  socket.once('open', () => {
+    isOpen = true;
+    opened.resolve();
+  });
+  socket.once('close', (code, reason) => {
+    if (isOpen) handlers.closed({ code, reason: reason.toString() });
+  });
+  socket.on('error', (cause) => opened.reject(signal.aborted ? signal.reason : failed(url, cause)));
+  socket.once('unexpected-response', (_request, response) => {
+    refused(response).then(opened.reject, (cause) => opened.reject(failed(url, cause)));
+  });
+  socket.on('message', (data: Buffer, isBinary) =>
+    handlers.message(isBinary ? new Uint8Array(data) : data.toString()),
+  );
+  watch(socket);
+  try {
+    await opened.promise;
+  } catch (error) {
+    socket.terminate();
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+  return handleOf(socket);
+};
+
+function handleOf(socket: WebSocket): SessionSocket {
+  return {
+    send: (text) => socket.send(text),
+    get unsentBytes() {
+      return socket.bufferedAmount;
+    },
+    setPaused: (paused) => (paused ? socket.pause() : socket.resume()),
+    close: () => {
+      socket.close(1000);
+      socket.resume();
+      const timer = setTimeout(() => socket.terminate(), CLOSE_MS);
+      socket.once('close', () => clearTimeout(timer));
+    },
+  };
+}
+
+/** Cuts a connection on which nothing comes any more, the service's pings included. */
+function watch(socket: WebSocket): void {
+  const timer = setTimeout(() => {
+    if (socket.isPaused) timer.refresh();
+    else socket.terminate();
+  }, SILENCE_MS);
+  const heard = () => timer.refresh();
+  socket
+    .on('ping', heard)
+    .on('message', heard)
+    .once('close', () => clearTimeout(timer));
+}
+
+/** The problem with which an upgrade was refused. */
+async function refused(response: IncomingMessage): Promise<SvcError> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > LONGEST_PROBLEM_BYTES) break;
+  }
+  const headers = new Headers();
+  for (const name of ['x-request-id', 'retry-after']) {
+    const value = response.headers[name];
+    if (typeof value === 'string') headers.set(name, value);
+  }
+  const { statusCode: status = 0 } = response;
+  const isStatus = status >= 200 && status <= 599;
+  return errorOfResponse(
+    new Response(Buffer.concat(chunks), { status: isStatus ? status : 502, headers }),
+  );
+}
+
+function failed(url: string, cause: unknown): SvcError {
+  const reason = cause instanceof Error ? cause.message : String(cause);
+  return new SvcError({
+    code: 'connection_failed',
+    detail: `Could not reach ${new URL(url).origin}: ${reason}.`,
+    cause,
+  });
+}

@@ -1,0 +1,55 @@
+import { type ClientFrame, LIMITS } from '@svc/contract';
+import { SvcError } from '../errors.ts';
+
+/** What may wait to be sent. */
+const MOST_FRAMES = 256;
+const MOST_BYTES = 4 * LIMITS.clientFrameBytes;
+
+const utf8 = new TextEncoder();
+
+/** What carries frames while connected. */
+interface Carrier {
+  send(text: string): void;
+  readonly unsentBytes: number;
+}
+
+/** Sends frames, and keeps those that have to wait for a connection. */
+export class Outbox {
+  readonly #waiting: string[] = [];
+  #bytes = 0;
+  #carrier: Carrier | undefined;
+
+  /** @throws SvcError `frame_too_large`, or `send_queue_full` when too much waits already */
+  send(frame: ClientFrame): void {
+    const text = JSON.stringify(frame);
+    const bytes = utf8.encode(text).length;
+    if (bytes > LIMITS.clientFrameBytes) {
+      throw new SvcError({ code: 'frame_too_large', detail: 'Send a frame of at most 1 MiB.' });
+    }
+    const unsent = this.#bytes + (this.#carrier?.unsentBytes ?? 0);
+    if (this.#waiting.length >= MOST_FRAMES || unsent + bytes > MOST_BYTES) {
+      throw new SvcError({
+        code: 'send_queue_full',
+        detail: 'Too much waits to be sent; wait until the session is connected and has taken it.',
+      });
+    }
+    if (this.#carrier !== undefined) {
+      this.#carrier.send(text);
+      return;
+    }
+    this.#waiting.push(text);
+    this.#bytes += bytes;
+  }
+
+  /** Sends what waits, and from now on at once. */
+  open(carrier: Carrier): void {
+    this.#carrier = carrier;
+    this.#bytes = 0;
+    for (const text of this.#waiting.splice(0)) carrier.send(text);
+  }
+
+  /** Keeps from now on what is to be sent. */
+  shut(): void {
+    this.#carrier = undefined;
+  }
+}

@@ -1,0 +1,49 @@
+import { SvcError } from '../errors.ts';
+import { lastSeqOf, type SessionFrame, seqOf } from './frames.ts';
+
+/** Sees to it that every numbered frame is taken once and in order, across connections. */
+export class Sequence {
+  #last: number | undefined;
+  /** Whatever comes first is the beginning: what came before it is not kept any more. */
+  #takesAnyFirst: boolean;
+
+  /** `after`: the number of the last frame seen; 0 for the earliest that is kept; undefined for live frames alone. */
+  constructor(after: number | undefined) {
+    this.#last = after;
+    this.#takesAnyFirst = after === undefined || after === 0;
+  }
+
+  /** The number of the last frame that was taken, from which a new connection goes on. */
+  get last(): number | undefined {
+    return this.#last;
+  }
+
+  /** Notes from where a connection, by its `ready` frame, is live. */
+  begin(ready: SessionFrame): void {
+    const newest = lastSeqOf(ready);
+    if (newest === undefined) return;
+    // A session that lost its last frames with its machine numbers anew from where it was saved.
+    if (this.#last === undefined || newest < this.#last) this.#last = newest;
+    if (this.#last === newest) this.#takesAnyFirst = false;
+  }
+
+  /**
+   * Whether a frame is new. Frames without a number always are.
+   * @throws SvcError `frames_lost` when others are missing before it
+   */
+  take(frame: SessionFrame): boolean {
+    const seq = seqOf(frame);
+    if (seq === undefined) return true;
+    const last = this.#last;
+    if (last !== undefined && seq <= last) return false;
+    if (last !== undefined && seq > last + 1 && !this.#takesAnyFirst) {
+      throw new SvcError({
+        code: 'frames_lost',
+        detail: `The frames from ${last + 1} to ${seq - 1} are not kept any more; connect again with afterSeq: 0 for the earliest that are.`,
+      });
+    }
+    this.#takesAnyFirst = false;
+    this.#last = seq;
+    return true;
+  }
+}

@@ -1,0 +1,78 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { type WebSocket, WebSocketServer } from 'ws';
+
+/** A connection as the stand-in saw it. */
+export interface SeenConnection {
+  readonly url: URL;
+  readonly authorization: string | undefined;
+  readonly protocol: string;
+  readonly socket: WebSocket;
+  /** Frames that came, parsed. */
+  readonly received: unknown[];
+}
+
+/** What a connection is met with: a script over its socket, or a status that refuses it. */
+export type Meeting = ((socket: WebSocket, url: URL) => void) | number;
+
+/** A WebSocket server for tests that meets connections in turn, the last way for ever. */
+export async function scriptedSessions(...meetings: readonly Meeting[]) {
+  const seen: SeenConnection[] = [];
+  const server = createServer();
+  const sockets = new WebSocketServer({ noServer: true });
+  let count = 0;
+  server.on('upgrade', (request: IncomingMessage, stream, head) => {
+    const meeting = meetings[Math.min(count, meetings.length - 1)];
+    count += 1;
+    if (typeof meeting !== 'function') {
+      const body = JSON.stringify({
+        code: 'refused_by_script',
+        detail: 'No.',
+        request_id: 'req-1',
+      });
+      stream.end(
+        `HTTP/1.1 ${meeting} No\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+      );
+      return;
+    }
+    sockets.handleUpgrade(request, stream, head, (socket) => {
+      const url = new URL(request.url ?? '', 'http://runtime');
+      const { authorization } = request.headers;
+      const received: unknown[] = [];
+      socket.on('error', () => undefined);
+      socket.on('message', (data) => received.push(JSON.parse(data.toString())));
+      seen.push({ url, authorization, protocol: socket.protocol, socket, received });
+      meeting(socket, url);
+    });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  return {
+    seen,
+    /** Upgrades asked for, the refused ones too. */
+    count: () => count,
+    access: {
+      chat_session_id: 'session-1',
+      jwt: 'token-1',
+      connect_url: `ws://127.0.0.1:${port}/v1/sessions/session-1/ws`,
+    },
+    close: async () => {
+      for (const { socket } of seen) socket.terminate();
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+/** A `ready` frame; with the newest kept number where one is given. */
+export function ready(lastSeq?: number): string {
+  const more = lastSeq === undefined ? {} : { last_seq: lastSeq };
+  return JSON.stringify({ type: 'ready', agent: 'deictic', model: 'm', resumed: false, ...more });
+}
+
+/** A numbered frame. */
+export function numbered(seq: number): string {
+  return JSON.stringify({ type: 'text_delta', data: `#${seq}`, seq, ts: 'now' });
+}

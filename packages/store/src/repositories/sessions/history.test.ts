@@ -1,0 +1,115 @@
+import { Kysely, PostgresDialect } from 'kysely';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { migrate } from '../../migrate.ts';
+import type { Schema } from '../../schema.ts';
+import { startTestPostgres, type TestPostgres } from '../../testing.ts';
+import { SessionHistoryRepository, type Turn } from './history.ts';
+
+const SESSION = '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b';
+const MOST_BYTES = 100;
+
+let postgres: TestPostgres;
+let db: Kysely<Schema>;
+let history: SessionHistoryRepository;
+
+beforeAll(async () => {
+  postgres = await startTestPostgres();
+  const pool = new pg.Pool({ connectionString: postgres.url });
+  db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
+  await migrate(db);
+  history = new SessionHistoryRepository(db, MOST_BYTES);
+});
+afterAll(async () => {
+  await db?.destroy();
+  await postgres?.[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await db.deleteFrom('sessions').execute();
+  await db.deleteFrom('tenants').execute();
+  await db.insertInto('tenants').values({ tenant_id: 't', email: 'a@b.c' }).execute();
+  await db
+    .insertInto('sessions')
+    .values({
+      session_id: SESSION,
+      tenant_id: 't',
+      status: 'active',
+      vm_id: 'vm',
+      agent: 'deictic',
+      app_id: 'a',
+      set_id: 's',
+      template: 'standard',
+      vendor: 'openai',
+      model: 'm',
+      secrets: [],
+      user_id: 'u',
+      expires_at: new Date(),
+    })
+    .execute();
+});
+
+/** Ten bytes a line. */
+const line = (seq: number) => `{"s":${String(seq).padStart(3)}}\n`;
+const turn = (firstSeq: number, lastSeq: number): Turn => ({
+  sessionId: SESSION,
+  generation: 1,
+  firstSeq,
+  lastSeq,
+  frames: Buffer.from(
+    Array.from({ length: lastSeq - firstSeq + 1 }, (_, index) => line(firstSeq + index)).join(''),
+  ),
+});
+const kept = async () => {
+  const state = await history.state(SESSION);
+  const frames = state?.frames.toString() ?? '';
+  return {
+    first: state?.firstSeq,
+    last: state?.lastSeq,
+    seqs: [...frames.matchAll(/\d+/g)].map(([seq]) => Number(seq)),
+  };
+};
+const range = (first: number, last: number) =>
+  Array.from({ length: last - first + 1 }, (_, index) => first + index);
+
+test('the oldest turns go first, and never more than their share is kept', async () => {
+  expect(line(1)).toHaveLength(10);
+  for (let first = 1; first <= 41; first += 4) await history.commit(turn(first, first + 3));
+  expect(await kept()).toEqual({ first: 37, last: 44, seqs: range(37, 44) });
+});
+
+test('of a turn that alone is larger, the newest frames are kept', async () => {
+  await history.commit(turn(1, 4));
+  await history.commit(turn(5, 29));
+  expect(await kept()).toEqual({ first: 20, last: 29, seqs: range(20, 29) });
+  await history.commit(turn(30, 30));
+  expect(await kept()).toEqual({ first: 30, last: 30, seqs: [30] });
+});
+
+test('a turn that was cut otherwise by a worker that came back replaces what it repeats', async () => {
+  await history.commit(turn(1, 2));
+  await history.commit(turn(3, 4));
+  await history.commit(turn(3, 6));
+  expect(await kept()).toEqual({ first: 1, last: 6, seqs: range(1, 6) });
+});
+
+test('what is kept has neither a hole nor a repeat', async () => {
+  await history.commit(turn(1, 2));
+  await history.commit(turn(5, 6));
+  expect(await kept()).toEqual({ first: 5, last: 6, seqs: [5, 6] });
+  await history.commit(turn(6, 8));
+  expect(await kept()).toEqual({ first: 6, last: 8, seqs: range(6, 8) });
+});
+
+test('a turn of another generation is stale; of no session, unknown', async () => {
+  expect(await history.commit({ ...turn(1, 1), generation: 2 })).toBe('stale');
+  const nobody = { ...turn(1, 1), sessionId: SESSION.replace('019a', '019b') };
+  expect(await history.commit(nobody)).toBe('unknown_session');
+  expect(await kept()).toEqual({ first: 1, last: 0, seqs: [] });
+});
+
+test('turns that come at once are taken one after the other', async () => {
+  await Promise.all(range(1, 5).map((seq) => history.commit(turn(seq, seq))));
+  const { first, last, seqs } = await kept();
+  expect(last).toBe(5);
+  expect(seqs).toEqual(range(first ?? 0, 5));
+});
