@@ -19,6 +19,8 @@ const WORKER_ADDRESS = '172.30.0.1';
 
 async function main(): Promise<void> {
   await warmDeictic();
+  // What loading left behind would be in the memory of every clone.
+  globalThis.gc?.();
   const runtime = await startRuntime({
     listen: { host: '0.0.0.0', port: AGENT_LINK_PORT, workerAddress: WORKER_ADDRESS },
     home: AGENT_HOME,

@@ -85,7 +85,7 @@ const ASK_RUNTIME = `
 const { execSync } = require('node:child_process');
 const DRAW = \`(() => {
   const { randomBytes, randomInt, randomUUID } = process.getBuiltinModule('node:crypto');
-  return [Math.random(), randomUUID(), randomInt(2 ** 47), randomBytes(16).toString('hex')].join('\\n');
+  return [Math.random(), randomUUID(), randomInt(2 ** 47), randomBytes(16).toString('hex')].join(String.fromCharCode(10));
 })()\`;
 process.kill(Number(execSync('pgrep -f "^/usr/local/bin/node .*agent-runtime"')), 'SIGUSR1');
 (async () => {
@@ -283,7 +283,7 @@ test('two clones share no randomness and no identity', async () => {
   expect(lines).toHaveLength(9);
   for (const line of first?.split('\n') ?? []) expect(lines).not.toContain(line);
   await Promise.all(clones.map((clone) => clone.destroy()));
-});
+}, 120_000);
 
 test('a larger disk and other memory are really there', async () => {
   // Frozen in advance and in the meantime, by whoever comes first; the other finds it there.
