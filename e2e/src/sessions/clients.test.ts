@@ -18,7 +18,7 @@ describe('an upgrade is refused', () => {
     return { status, code: JSON.parse(body).code as string };
   };
   const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
-  const otherUrl = () =>
+  const unknownUrl = () =>
     session.connect_url.replace(session.chat_session_id, '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b');
 
   test('without a token, with a garbled one, and with an API key', async () => {
@@ -34,7 +34,8 @@ describe('an upgrade is refused', () => {
   test('with the token of another session', async () => {
     const other = await world().create('deictic');
     expect((await refused(session.connect_url, bearer(other.jwt))).status).toBe(403);
-    expect((await refused(otherUrl(), bearer(session.jwt))).status).toBe(403);
+    // An unknown session is as good as an invalid token.
+    expect((await refused(unknownUrl(), bearer(session.jwt))).status).toBe(401);
     await world().sessions.delete(other.chat_session_id);
   });
 });

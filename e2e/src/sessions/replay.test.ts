@@ -6,7 +6,10 @@ import { useSessionWorld } from './world.ts';
 const WORDS = Array.from({ length: 60 }, (_, index) => `word${index} `);
 
 const world = useSessionWorld({
-  rules: [{ when: { user: 'long story' }, reply: { text: WORDS, chunk_delay_ms: 100 } }],
+  rules: [
+    { when: { user: 'long story' }, reply: { text: WORDS, chunk_delay_ms: 100 } },
+    { when: { user: 'endless story' }, reply: { text: WORDS, chunk_delay_ms: 2_000 } },
+  ],
 });
 
 test('a client that drops in mid-stream and returns sees every frame once, in order', async () => {
@@ -43,7 +46,7 @@ test('many clients at different places see the same frames', async () => {
 test('an interrupt ends the task, and the next one works', async () => {
   const session = await world().create('deictic');
   const talk = await world().attach(session);
-  talk.connection.task('A long story, please', { id: 'story' });
+  talk.connection.task('An endless story, please', { id: 'story' });
   await talk.until('text_delta');
   talk.connection.interrupt();
   const done = await talk.until('task_completed', ({ id }) => id === 'story');
