@@ -6,7 +6,6 @@
  * - `reaper/`        ends what is idle or too old
  * - `capacity/`      what the machine may hand out
  * - `exec/`, `files/`, `logs/`  what is done in a sandbox
- * - `gateway/`       the way of its agents to their models
  * - `connections/`   who is attached to it, and whether it is idle
  * - `sessions/`      agents in sandboxes: the line to the guest, what is kept of it, and the clients of sessions
  * - `gateway/`       how agents reach their models
@@ -16,5 +15,6 @@
  * - `assemble.ts`, `start.ts`, `shutdown.ts`  how the parts come together and end
  */
 
+export { LlmGateway } from './gateway/index.ts';
 export type { RunningWorker, WorkerOptions } from './options.ts';
 export { startWorker } from './start.ts';

@@ -18,17 +18,26 @@ export interface ForkedServer {
   close(): Promise<void>;
 }
 
-/** Starts a program that sends its port once it listens, and ends when it is disconnected. */
+/** Starts a server on the database and with the certificate of a service. */
 export async function forkServer(program: string, dataDir: string): Promise<ForkedServer> {
   const options: ForkedServerOptions = {
     databaseUrl: await databaseUrl(dataDir),
     certificateFile: join(dataDir, 'tls/server.pem'),
     keyFile: join(dataDir, 'tls/server-key.pem'),
   };
+  const { port, close } = await forkProgram(program, options);
+  return { baseUrl: `https://localhost:${port}`, close };
+}
+
+/** Starts a program that is told its options as JSON, sends its port once it listens, and ends when disconnected. */
+export async function forkProgram(
+  program: string,
+  options: object,
+): Promise<{ readonly port: number; close(): Promise<void> }> {
   const child = fork(program, [JSON.stringify(options)]);
   const [port] = await once(child, 'message', { signal: AbortSignal.timeout(START_MS) });
   return {
-    baseUrl: `https://localhost:${port}`,
+    port: port as number,
     close: async () => {
       if (child.exitCode !== null) return;
       const exited = once(child, 'exit');

@@ -1,14 +1,14 @@
 import { inTurns, timed } from '../measure/in-turns.ts';
 import type { Row } from '../measure/row.ts';
 import { summarise } from '../measure/statistics.ts';
-import { PROMPTS } from '../sessions/bench-models.ts';
+import { PROMPT } from '../sessions/bench-models.ts';
 import { BenchSessions } from '../sessions/bench-sessions.ts';
 
 const AT_MOST_MS = 250;
 /** Asks the gateway as the agent does, and says in seconds when the first byte of the answer came. */
 const BARE_CLIENT = `curl -sN -o /dev/null -w '%{time_starttransfer}' \
   -H 'content-type: application/json' -H 'anthropic-version: 2023-06-01' \
-  -d '{"model":"claude-sonnet-4-5","max_tokens":64,"stream":true,"messages":[{"role":"user","content":"${PROMPTS.short}"}]}' \
+  -d '{"model":"claude-sonnet-4-5","max_tokens":64,"stream":true,"messages":[{"role":"user","content":"${PROMPT}"}]}' \
   http://172.30.0.1:7200/anthropic/v1/messages`;
 
 /** From a task to the agent's first word, against a bare client in the same VM with the same prompt. */
@@ -26,7 +26,7 @@ export const firstDelta: Row = {
         runs,
         ours: async () => {
           const took = await timed(async () => {
-            talk.task(PROMPTS.short);
+            talk.task(PROMPT);
             await talk.until('text_delta');
           });
           await talk.until('task_completed');

@@ -5,6 +5,7 @@ import { createEmptyPool, createFromPool } from './create-one.ts';
 import { execWarm } from './exec-warm.ts';
 import { fileTransfer } from './file-transfer.ts';
 import { firstDelta } from './first-delta.ts';
+import { gatewayStream } from './gateway-stream.ts';
 import { idleSessions } from './idle-sessions.ts';
 import { manySandboxes } from './many-sandboxes.ts';
 import { readBundle } from './read-bundle.ts';
@@ -26,6 +27,7 @@ export const ROWS: readonly Row[] = [
   sessionReady,
   sessionResume,
   firstDelta,
+  gatewayStream,
   idleSessions,
   createBurst,
   manySandboxes,

@@ -1,6 +1,6 @@
 import { inTurns } from '../measure/in-turns.ts';
 import { type Row, ratioResult } from '../measure/row.ts';
-import { PROMPTS } from '../sessions/bench-models.ts';
+import { PROMPT } from '../sessions/bench-models.ts';
 import { BenchSessions } from '../sessions/bench-sessions.ts';
 
 const AT_MOST = 1.5;
@@ -16,7 +16,7 @@ export const sessionResume: Row = {
       ours: async () => {
         const session = await sessions.create();
         const talk = await sessions.attach(session);
-        talk.task(PROMPTS.short);
+        talk.task(PROMPT);
         await talk.until('task_completed');
         await talk.close();
         await sessions.delete(session);
