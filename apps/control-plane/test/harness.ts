@@ -1,7 +1,7 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLogger, loadConfig, Secret } from '@svc/service-kit';
+import { createLogger, loadConfig, retry, Secret } from '@svc/service-kit';
 import { startTestPostgres, type TestPostgres } from '@svc/store/testing';
 import pg from 'pg';
 import { expect } from 'vitest';
@@ -10,6 +10,8 @@ import { OpenapiCheck } from './openapi-check.ts';
 import { WorkerDouble } from './worker-double.ts';
 
 export const CLUSTER_SECRET = new Secret('a-secret-of-at-least-32-characters-for-tests');
+
+const DEADLOCK = '40P01';
 
 /** An answer, its body read. */
 export interface Answer {
@@ -104,7 +106,10 @@ export class Harness implements AsyncDisposable {
   /** Forgets every worker, sandbox and session. */
   async reset(): Promise<void> {
     await Promise.all(this.workers.splice(0).map((worker) => worker.stop()));
-    await this.sql.query('truncate sessions, sandboxes, workers cascade');
+    // In the way of the control plane's own statements, which take one table after the other.
+    await retry(() => this.sql.query('truncate sessions, sandboxes, workers cascade'), {
+      isTransient: (error) => (error as { code?: unknown }).code === DEADLOCK,
+    });
     await this.sql.query('update tenants set active_sandboxes = 0');
   }
 

@@ -37,6 +37,8 @@ export class WorkerDouble implements AsyncDisposable {
   beforeDestroyed: (vmId: string) => Promise<void> = async () => undefined;
   /** Keys of each update of secrets, by sandbox. */
   readonly configUpdates: { readonly vmId: string; readonly keys: readonly string[] }[] = [];
+  /** Logs that outlast their sandbox. */
+  readonly keptLogs = new Map<string, string>();
   /** Commands that hang. */
   busy = 0;
   readonly aborted: string[] = [];
@@ -258,6 +260,8 @@ export class WorkerDouble implements AsyncDisposable {
       },
     );
     app.get<{ Params: Id }>(`${base}/:id/logs`, async ({ params }) => {
+      const kept = this.keptLogs.get(params.id);
+      if (kept !== undefined) return { content: kept, truncated: false, total_bytes: kept.length };
       this.#running(params.id);
       return { content: '', truncated: false, total_bytes: 0 };
     });

@@ -38,6 +38,7 @@ export interface HarnessOptions {
   /** Of an earlier worker, for one that comes after it. */
   readonly dataDir?: string;
   readonly controlPlane?: ControlPlaneDouble;
+  readonly gatewayPort?: number;
   readonly clock?: Clock;
   readonly sessionTimes?: Partial<SessionTimes>;
   readonly egress?: Partial<Pick<Config, 'egressAllowHosts' | 'egressCaFile'>>;
@@ -105,7 +106,7 @@ export class Harness implements AsyncDisposable {
       listen: { host: '127.0.0.1', port: 0 },
       signal: new AbortController().signal,
       capacity: options.capacity ?? LIMITS,
-      gatewayPort: 0,
+      gatewayPort: options.gatewayPort ?? 0,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.sessionTimes === undefined ? {} : { sessionTimes: options.sessionTimes }),
     });

@@ -37,7 +37,7 @@ const world = useSessionWorld({
 });
 
 describe.each([...AGENTS])('%s', (agent) => {
-  test('the key is nowhere in the guest', { timeout: 600_000 }, async () => {
+  test('the key is nowhere in the guest', { timeout: 1_200_000 }, async () => {
     const { account, key, models } = world();
     const visible = `visible-${agent}-4711`;
     await account.client.secrets.create(`visible-${agent}`, { VISIBLE: visible });

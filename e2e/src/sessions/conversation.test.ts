@@ -41,7 +41,7 @@ function expectGapless(frames: readonly ServerFrame[]): void {
 }
 
 describe.each([...AGENTS])('%s', (agent) => {
-  test('three turns, with a resume on a fresh VM between them', { timeout: 600_000 }, async () => {
+  test('three turns, with a resume on a fresh VM between them', { timeout: 1_200_000 }, async () => {
     const session = await world().create(agent);
     const first = await world().attach(session);
     expect(first.frames[0]).toMatchObject({ type: 'ready', agent, resumed: false });

@@ -28,13 +28,13 @@ async function runOnce(agent: (typeof AGENTS)[number], task: string) {
       const now = await account.client.sandboxes.get(vm_id);
       return now.agent_exit_code !== undefined && now;
     },
-    { deadlineMs: 180_000 },
+    { deadlineMs: 400_000 },
   );
   return { vmId: vm_id, record };
 }
 
 describe.each([...AGENTS])('%s', (agent) => {
-  test('runs its task and exits', { timeout: 400_000 }, async () => {
+  test('runs its task and exits', { timeout: 600_000 }, async () => {
     const { vmId, record } = await runOnce(agent, 'Please greet Ada');
     expect(record).toMatchObject({
       agent_status: 'completed',
@@ -50,7 +50,7 @@ describe.each([...AGENTS])('%s', (agent) => {
 });
 
 describe('the log of an agent', () => {
-  test('of one that failed tells why, by lines and by bytes', { timeout: 400_000 }, async () => {
+  test('of one that failed tells why, by lines and by bytes', { timeout: 600_000 }, async () => {
     const { vmId, record } = await runOnce('deictic', 'Please fail');
     expect(record).toMatchObject({ agent_status: 'failed' });
     expect(record.agent_exit_code).not.toBe(0);

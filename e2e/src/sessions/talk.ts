@@ -1,7 +1,8 @@
 import type { ServerFrame, SessionAccess } from '@svc/contract';
 import type { SessionConnection, SvcClient } from '@svc/sdk';
 
-const FRAME_MS = 180_000;
+/** A vendor's agent takes a minute for its first turn on an emulated CPU, and longer on a busy machine. */
+const FRAME_MS = 400_000;
 
 type FrameOf<T extends ServerFrame['type']> = Extract<ServerFrame, { type: T }>;
 

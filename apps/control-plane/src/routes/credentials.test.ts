@@ -1,6 +1,6 @@
 import { createTokenMinter } from '@svc/service-kit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { CLUSTER_SECRET, Harness } from '../../test/harness.ts';
+import { CLUSTER_SECRET, Harness, type StartedSession } from '../../test/harness.ts';
 
 /** Every public route with every kind of credential: what it accepts is what its document says. */
 
@@ -13,10 +13,19 @@ interface Operation {
   readonly accepts: ReadonlySet<string>;
 }
 
-const KINDS = ['none', 'garbage', 'unknown key', 'revoked key', 'forged token', 'internal token'];
+const KINDS = [
+  'none',
+  'garbage',
+  'unknown key',
+  'revoked key',
+  'forged token',
+  'internal token',
+  'session token',
+];
 
 let harness: Harness;
 let owner: Account;
+let session: StartedSession;
 let operations: Operation[];
 let credentials: Map<string, string | undefined>;
 
@@ -24,6 +33,8 @@ beforeAll(async () => {
   harness = await Harness.start();
   await harness.addWorker('w1');
   owner = await harness.signUp();
+  await harness.addBundle(owner.key, 'llm', { LLM_API_KEY: 'k' });
+  session = await harness.startSession(owner.key);
   operations = operationsOf((await harness.openapi()).document);
   const revoked = await harness.signUp();
   await harness.call('DELETE', `/v1/api-keys/${revoked.body.key_id}`, { key: revoked.token });
@@ -39,6 +50,7 @@ beforeAll(async () => {
     ['revoked key', revoked.key],
     ['forged token', `${head}.${claims}.${signature}`],
     ['internal token', internal.replace(/^Bearer /, '')],
+    ['session token', String(session.access.jwt)],
     ['apiKey', owner.key],
     ['accountToken', owner.token],
   ]);
@@ -112,8 +124,6 @@ test('what belongs to another tenant is 404 on every route that names it', async
     key: owner.key,
     json: { name: 'mine', values: { A: '1' } },
   });
-  await harness.addBundle(owner.key, 'llm', { LLM_API_KEY: 'k' });
-  const session = await harness.startSession(owner.key);
   const ids: Record<string, string> = {
     '/v1/sessions/{id}': session.id,
     '/v1/sandboxes/{id}': vmId,

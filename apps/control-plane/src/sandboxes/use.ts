@@ -77,7 +77,10 @@ export class SandboxUse {
     return notRunningIfGone(worker.upload(vmId, path, upload, signal));
   }
 
-  /** The agent's log; empty where no machine is left, or not yet there, to hold one. */
+  /**
+   * The agent's log; empty where no machine is left, or not yet there, to hold one. That of an agent
+   * outlasts its sandbox by a while.
+   */
   async logs(
     caller: Caller,
     vmId: string,
@@ -85,9 +88,11 @@ export class SandboxUse {
     signal: AbortSignal,
   ): Promise<LogsResponse> {
     const row = await findSandbox(this.#store, caller, vmId);
-    if (!USABLE.includes(row.state)) return NO_LOGS;
+    const ended = !USABLE.includes(row.state);
+    if (ended && row.agent === null) return NO_LOGS;
     const worker = await this.#fleet.worker(row.worker_id);
-    return notRunningIfGone(worker.logs(vmId, tail, signal));
+    const logs = worker.logs(vmId, tail, signal);
+    return ended ? emptyIfGone(logs) : notRunningIfGone(logs);
   }
 
   async cancel(
@@ -133,6 +138,16 @@ export class SandboxUse {
     const row = await findSandbox(this.#store, caller, vmId);
     if (!states.includes(row.state)) throw new ServiceError('sandbox_not_running');
     return row;
+  }
+}
+
+/** What is left of an ended sandbox, nobody has promised. */
+async function emptyIfGone(logs: Promise<LogsResponse>): Promise<LogsResponse> {
+  try {
+    return await logs;
+  } catch (error) {
+    if (error instanceof ServiceError) return NO_LOGS;
+    throw error;
   }
 }
 

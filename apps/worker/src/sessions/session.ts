@@ -10,12 +10,10 @@ import type { SandboxAgent } from '../lifecycle/sandbox-agent.ts';
 import { keepLog } from '../logs/keep-log.ts';
 import { AgentAccess, environmentOf } from './access.ts';
 import { FrameStream } from './frame-stream.ts';
+import { GuestOutput } from './guest-output.ts';
 import type { Journal } from './journal/journal.ts';
-import type { NewFrame } from './journal/kept-frame.ts';
 import { AgentLine } from './line/agent-line.ts';
-import type { NumberedMessage } from './line/guest-messages.ts';
 import type { ForwardedFrame, Outbox } from './line/outbox.ts';
-import { OutputBudget } from './output-budget.ts';
 import type { AgentServices } from './services.ts';
 import { Commits } from './turns/commits.ts';
 import { TurnSaver } from './turns/turn-saver.ts';
@@ -46,8 +44,8 @@ export class Session implements SandboxAgent {
   readonly #access: AgentAccess;
   readonly #frames: FrameStream;
   readonly #turns: TurnSaver;
+  readonly #output: GuestOutput;
   readonly #commits: Commits;
-  readonly #budget = new OutputBudget();
   readonly #configuring = new Mutex();
   readonly #closed = new AbortController();
   #finishing: Promise<void> | undefined;
@@ -90,6 +88,11 @@ export class Session implements SandboxAgent {
       forward: (frame) => this.#forward(frame),
       onTaskShown: () => this.#turns.trail(),
     });
+    this.#output = new GuestOutput({
+      frames: this.#frames,
+      turns: this.#turns,
+      wireVersion: placed.wire_version,
+    });
     this.line = new AgentLine({
       dial: (signal) => vm.dialAgent(signal),
       token,
@@ -97,7 +100,7 @@ export class Session implements SandboxAgent {
       outbox,
       times: services.times,
       logger: services.logger,
-      onMessages: (messages, done) => this.#onMessages(messages, done),
+      onMessages: (messages, done) => this.#output.take(messages, done),
       isAwake: () => !vm.paused,
       onLost: () => this.#onLost(),
     });
@@ -211,36 +214,9 @@ export class Session implements SandboxAgent {
     await journal.close();
   }
 
-  async #onMessages(
-    messages: readonly NumberedMessage[],
-    done: (n: number) => void,
-  ): Promise<void> {
-    let frames: NewFrame[] = [];
-    const flush = async () => {
-      const last = frames.at(-1);
-      await this.#frames.keepAtLast(frames);
-      frames = [];
-      if (last !== undefined) done(last.n);
-    };
-    for (const message of messages) {
-      if (message.type === 'frame') {
-        const frame = this.#budget.admit(message, this.#options.placed.wire_version);
-        if (frame !== undefined) frames.push({ n: message.n, frame });
-      } else if (message.type === 'state') {
-        await flush();
-        await this.#turns.endTurn(message);
-        done(message.n);
-      }
-    }
-    await flush();
-    done(messages.at(-1)?.n ?? 0);
-    // Nothing more is read from the guest until clients have read what there is.
-    await this.#frames.caughtUp();
-  }
-
   async #forward(frame: ForwardedFrame): Promise<boolean> {
     if (this.#closed.signal.aborted) return false;
-    if (frame.type === 'task' || frame.type === 'exec') this.#budget.refill();
+    if (frame.type === 'task' || frame.type === 'exec') this.#output.refill();
     return this.line.forward(frame);
   }
 

@@ -139,25 +139,40 @@ describe('registration', () => {
 });
 
 describe('credentials', () => {
-  const post = (path: string, authorization?: string) =>
+  const ROUTES = [
+    ['POST', '/workers/register'],
+    ['POST', '/workers/w1/heartbeat'],
+    ['POST', '/workers/w1/events'],
+    ['GET', '/sandboxes/vm_x/agent-secrets'],
+    ['GET', '/sessions/x'],
+    ['GET', '/sessions/x/state'],
+    ['POST', '/sessions/x/turns'],
+    ['PUT', '/sessions/x/files/f?generation=1'],
+    ['GET', '/sessions/x/files/f'],
+  ] as const;
+  const send = (method: string, path: string, authorization?: string) =>
     fetch(`${url()}${INTERNAL_PREFIX}${path}`, {
-      method: 'POST',
+      method,
       headers: {
-        'content-type': 'application/json',
+        ...(method === 'GET' ? {} : { 'content-type': 'application/json' }),
         ...(authorization === undefined ? {} : { authorization }),
       },
-      body: '{}',
+      ...(method === 'GET' ? {} : { body: '{}' }),
     });
+  const post = (path: string, authorization?: string) => send('POST', path, authorization);
 
-  test('none, an API key, or a token of another cluster is 401', async () => {
+  test('none, an API key, a session token, or a token of another cluster is 401', async () => {
     const other = createTokenMinter(new Secret('x'.repeat(40)), 'w1');
+    await harness.addBundle(key, 'llm', { LLM_API_KEY: 'k' });
+    const { access } = await harness.startSession(key);
     for (const credential of [
       undefined,
       `Bearer ${key}`,
+      `Bearer ${access.jwt}`,
       `Bearer ${await other(CONTROL_PLANE_NAME)}`,
     ]) {
-      for (const path of ['/workers/register', '/workers/w1/heartbeat', '/workers/w1/events']) {
-        expect((await post(path, credential)).status).toBe(401);
+      for (const [method, path] of ROUTES) {
+        expect((await send(method, path, credential)).status, path).toBe(401);
       }
     }
   });

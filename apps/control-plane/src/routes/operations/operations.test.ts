@@ -53,6 +53,11 @@ describe('the document', () => {
         'POST /v1/sandboxes/{id}/cancel',
         'POST /v1/sandboxes/{id}/pause',
         'POST /v1/sandboxes/{id}/resume',
+        'POST /v1/sessions',
+        'POST /v1/sessions/resume',
+        'GET /v1/sessions',
+        'GET /v1/sessions/{id}',
+        'DELETE /v1/sessions/{id}',
         'GET /healthz',
         'GET /readyz',
         'GET /metrics',
@@ -61,7 +66,7 @@ describe('the document', () => {
       ].sort(),
     );
     expect(operations).toHaveLength(publicRoutes.length);
-    expect(internalRoutes).toHaveLength(3);
+    expect(internalRoutes).toHaveLength(9);
   });
 
   test('gives its components real names and every operation an id, a summary and problems', async () => {

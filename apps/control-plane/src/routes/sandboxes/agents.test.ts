@@ -138,6 +138,22 @@ describe('a one-shot agent', () => {
   });
 });
 
+describe('the log of an agent', () => {
+  const logs = (vmId: string) => harness.call('GET', `/v1/sandboxes/${vmId}/logs`, { key });
+
+  test('is shown as long as the worker keeps it, and is empty after', async () => {
+    const vmId = String((await create(CLAUDE)).body.vm_id);
+    worker.keptLogs.set(vmId, 'the end');
+    await worker.event(harness.plane.url, worker.end(vmId, 'idle_timeout'));
+    expect(await logs(vmId)).toMatchObject({ status: 200, body: { content: 'the end' } });
+    worker.keptLogs.clear();
+    const empty = { content: '', truncated: false, total_bytes: 0 };
+    expect(await logs(vmId)).toMatchObject({ status: 200, body: empty });
+    await worker.stop();
+    expect(await logs(vmId)).toMatchObject({ status: 200, body: empty });
+  });
+});
+
 describe('the secrets of an agent', () => {
   test('are for the worker that holds it, while it lives', async () => {
     const other = await harness.addWorker('w2', (w) => {

@@ -1,13 +1,11 @@
-import { type FileHandle, mkdir, open, readdir, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { LIMITS } from '@svc/contract';
-import { writeFileAtomic } from '@svc/service-kit';
 import { type Clock, timestamp } from '../../clock.ts';
 import { Mutex } from '../../concurrency/mutex.ts';
-import { type KeptFrame, lineOf, type NewFrame, seqOf, textOf } from './kept-frame.ts';
+import { readCommitted, writeCommitted } from './committed.ts';
+import { framesOf, portionsOf } from './history.ts';
+import { type KeptFrame, lineOf, type NewFrame, textOf } from './kept-frame.ts';
 import { firstOf, newSegment, readSegment, type Segment, scanSegment } from './segment.ts';
-
-const COMMITTED_FILE = 'committed';
 
 export interface JournalOptions {
   readonly directory: string;
@@ -55,7 +53,9 @@ export class Journal {
     const journal = new Journal(options);
     await rm(options.directory, { recursive: true, force: true });
     await mkdir(options.directory, { recursive: true, mode: 0o700 });
-    await journal.#seed(history.frames);
+    for (const portion of portionsOf(framesOf(history.frames), journal.#segmentBytes)) {
+      await journal.#write(portion.map((frame) => ({ n: 0, ...frame })));
+    }
     journal.#lastSeq = Math.max(journal.#lastSeq, history.lastSeq);
     await journal.noteCommitted(journal.#lastSeq);
     return journal;
@@ -74,7 +74,8 @@ export class Journal {
       journal.#taskRuns = taskRuns ?? journal.#taskRuns;
       journal.#lastSeq = segment.first + segment.count - 1;
     }
-    await journal.#readCommitted();
+    journal.#committedSeq = await readCommitted(options.directory);
+    journal.#lastSeq = Math.max(journal.#lastSeq, journal.#committedSeq);
     return journal;
   }
 
@@ -148,8 +149,7 @@ export class Journal {
   async noteCommitted(seq: number): Promise<void> {
     this.#committedSeq = Math.max(this.#committedSeq, seq);
     if (this.#closed) return;
-    const path = join(this.#directory, COMMITTED_FILE);
-    await writeFileAtomic(path, String(this.#committedSeq), { durable: false });
+    await writeCommitted(this.#directory, this.#committedSeq);
   }
 
   /** Closes the files; everything stays on disk. */
@@ -165,26 +165,6 @@ export class Journal {
   async remove(): Promise<void> {
     await this.close();
     await rm(this.#directory, { recursive: true, force: true });
-  }
-
-  async #seed(history: string): Promise<void> {
-    const kept: { n: number; seq: number; text: string }[] = [];
-    for (const text of history.split('\n')) {
-      const seq = seqOf(text);
-      const last = kept.at(-1)?.seq ?? 0;
-      if (seq === undefined || seq <= last) continue;
-      // Numbers in a journal have no gaps: of a history with one, the newer part counts.
-      if (seq !== last + 1) kept.length = 0;
-      kept.push({ n: 0, seq, text });
-    }
-    for (let at = 0; at < kept.length; ) {
-      let end = at;
-      for (let chars = 0; end < kept.length && chars < this.#segmentBytes; end += 1) {
-        chars += kept[end]?.text.length ?? 0;
-      }
-      await this.#write(kept.slice(at, end));
-      at = end;
-    }
   }
 
   async #write(kept: readonly { n: number; seq: number; text: string }[]): Promise<void> {
@@ -225,16 +205,5 @@ export class Journal {
       this.#segments = this.#segments.slice(1);
       await rm(oldest.path, { force: true });
     }
-  }
-
-  async #readCommitted(): Promise<void> {
-    const path = join(this.#directory, COMMITTED_FILE);
-    const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return '0';
-      throw error;
-    });
-    const seq = Number(text);
-    this.#committedSeq = Number.isSafeInteger(seq) ? seq : 0;
-    this.#lastSeq = Math.max(this.#lastSeq, this.#committedSeq);
   }
 }

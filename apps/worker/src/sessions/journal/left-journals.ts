@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { sleep } from '../../concurrency/sleep.ts';
 import { ControlPlaneError } from '../../registration/control-plane-transport.ts';
 import type { AgentServices } from '../services.ts';
-import { Commits } from '../turns/commits.ts';
+import { Commits, isStale } from '../turns/commits.ts';
 import { Journal } from './journal.ts';
 import { filesIn, readOwner } from './places.ts';
 
@@ -74,9 +74,10 @@ export class LeftJournals {
   }
 }
 
-/** Whether the control plane will never take it: the session is gone, or was started anew. */
+/** Whether the control plane will never take it. */
 function isRefusal(error: unknown): boolean {
-  return error instanceof ControlPlaneError && error.status >= 400 && error.status < 500;
+  const malformed = error instanceof ControlPlaneError && [400, 413].includes(error.status);
+  return malformed || isStale(error);
 }
 
 async function namesIn(directory: string): Promise<string[]> {

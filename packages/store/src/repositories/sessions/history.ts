@@ -47,7 +47,7 @@ export class SessionHistoryRepository {
         .selectFrom('sessions')
         .select(['generation', 'last_seq', 'commit_seq', 'files_id'])
         .where('session_id', '=', turn.sessionId)
-        .forUpdate()
+        .forNoKeyUpdate()
         .executeTakeFirst();
       if (session === undefined) return 'unknown_session';
       if (session.generation !== turn.generation) return 'stale';

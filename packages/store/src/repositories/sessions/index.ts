@@ -1,6 +1,8 @@
 import type { Agent, AppJson, LlmVendor, SessionStatus } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import type { Schema, SessionRow } from '../../schema.ts';
+import { ROW, until } from './columns.ts';
+import { claim, release, renew, type SessionLease } from './lease.ts';
 import {
   findHeld,
   findRoute,
@@ -11,6 +13,7 @@ import {
   type SessionUse,
 } from './lookup.ts';
 
+export type { SessionLease } from './lease.ts';
 export type { HeldSession, RoutedSession, SessionPage, SessionUse } from './lookup.ts';
 
 /** A session that is about to be started for the first time. */
@@ -32,43 +35,6 @@ export interface NewSession {
   readonly userId: string;
   readonly ttlSeconds: number;
 }
-
-/** Who holds a session while starting or stopping it, and for how long unless renewed. */
-export interface SessionLease {
-  readonly sessionId: string;
-  /** A UUID of the holder's own. */
-  readonly holder: string;
-  readonly seconds: number;
-}
-
-/** Everything but the conversation, which may be large. */
-const ROW = [
-  'session_id',
-  'tenant_id',
-  'status',
-  'generation',
-  'vm_id',
-  'agent',
-  'agent_version',
-  'app_id',
-  'set_id',
-  'app',
-  'template',
-  'vendor',
-  'requested_model',
-  'base_url',
-  'model',
-  'secrets',
-  'user_id',
-  'busy_by',
-  'busy_until',
-  'last_seq',
-  'commit_seq',
-  'files_id',
-  'created_at',
-  'expires_at',
-  'ended_at',
-] as const satisfies (keyof SessionRow)[];
 
 /** Sessions. A session ends in the statement that ends its sandbox. */
 export class SessionRepository {
@@ -135,35 +101,19 @@ export class SessionRepository {
     return { rows, total: Number(total) };
   }
 
-  /** Takes hold of a session; undefined while another request has it. */
-  async claim({ sessionId, holder, seconds }: SessionLease): Promise<SessionRow | undefined> {
-    return this.#db
-      .updateTable('sessions')
-      .set({ busy_by: holder, busy_until: until(seconds) })
-      .where('session_id', '=', sessionId)
-      .where(sql<boolean>`(busy_until is null or busy_until < now())`)
-      .returning(ROW)
-      .executeTakeFirst();
+  /** See {@link claim}. */
+  claim(lease: SessionLease): Promise<SessionRow | undefined> {
+    return claim(this.#db, lease);
   }
 
-  /** Keeps hold of it. */
-  async renew({ sessionId, holder, seconds }: SessionLease): Promise<void> {
-    await this.#db
-      .updateTable('sessions')
-      .set({ busy_until: until(seconds) })
-      .where('session_id', '=', sessionId)
-      .where('busy_by', '=', holder)
-      .execute();
+  /** See {@link renew}. */
+  renew(lease: SessionLease): Promise<void> {
+    return renew(this.#db, lease);
   }
 
-  /** Lets go of it. */
-  async release({ sessionId, holder }: Omit<SessionLease, 'seconds'>): Promise<void> {
-    await this.#db
-      .updateTable('sessions')
-      .set({ busy_by: null, busy_until: null })
-      .where('session_id', '=', sessionId)
-      .where('busy_by', '=', holder)
-      .execute();
+  /** See {@link release}. */
+  release(lease: Omit<SessionLease, 'seconds'>): Promise<void> {
+    return release(this.#db, lease);
   }
 
   /**
@@ -259,7 +209,3 @@ export class SessionRepository {
 }
 
 type HeldParameters = Parameters<typeof findHeld> extends [unknown, ...infer Rest] ? Rest : never;
-
-function until(seconds: number) {
-  return sql<Date>`now() + make_interval(secs => ${seconds})`;
-}

@@ -1,0 +1,63 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startModelServer } from '@svc/model-server';
+import { createSelfSigned } from '@svc/service-kit';
+import { request } from 'undici';
+import { expect, it } from 'vitest';
+import { freePort } from '../../test/control-plane-double.ts';
+import { Harness } from '../../test/harness.ts';
+import { ScriptedGuest } from '../../test/scripted-guest.ts';
+import { SessionSocket } from '../../test/session-socket.ts';
+
+it('what the vendor counts is kept and shown; the key is the gateway’s, and newer after a rotation', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-usage-'));
+  const tls = await createSelfSigned({ commonName: 'm', names: ['127.0.0.1'], days: 1 });
+  const egressCaFile = join(directory, 'ca.pem');
+  await writeFile(egressCaFile, tls.cert);
+  const usage = { input_tokens: 11, output_tokens: 7 };
+  await using model = await startModelServer({
+    tls,
+    script: { rules: [{ reply: { text: 'hi', usage } }] },
+  });
+  await using guest = await ScriptedGuest.listen();
+  const { hostname, port } = new URL(model.url);
+  const gatewayPort = await freePort();
+  await using harness = await Harness.start({
+    guest,
+    gatewayPort,
+    egress: { egressAllowHosts: [{ host: hostname, port: Number(port) }], egressCaFile },
+  });
+  const { onRestored } = harness.host;
+  harness.host.onRestored = (vm) => {
+    onRestored(vm);
+    vm.host = '127.0.0.1';
+  };
+  const { sessions } = harness.controlPlane;
+  sessions.secrets = { llm: { api_key: 'sk-first', base_url: model.url }, env: {} };
+  const { session, vmId } = await harness.startSession();
+  const client = await SessionSocket.open(harness, session);
+  const ask = async () => {
+    const answer = await request(`http://127.0.0.1:${gatewayPort}/anthropic/v1/messages`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-api-key': 'svc-llm-gateway' },
+      body: JSON.stringify({
+        model: 'claude-test',
+        max_tokens: 9,
+        messages: [{ role: 'user', content: 'x' }],
+      }),
+    });
+    await answer.body.dump();
+    return answer.statusCode;
+  };
+  expect(await ask()).toBe(200);
+  expect(await client.next(({ type }) => type === 'usage')).toMatchObject({ ...usage, seq: 1 });
+  expect(model.requests.at(-1)?.headers['x-api-key']).toBe('sk-first');
+  sessions.secrets = { llm: { api_key: 'sk-second', base_url: model.url }, env: {} };
+  await harness.call('POST', `/sandboxes/${vmId}/config-update`, { json: { keys: [] } });
+  expect(await ask()).toBe(200);
+  expect(model.requests.at(-1)?.headers['x-api-key']).toBe('sk-second');
+  await harness.json('DELETE', `/sandboxes/${vmId}`);
+  await expect(ask()).rejects.toThrow();
+  await rm(directory, { recursive: true });
+});

@@ -1,0 +1,36 @@
+import { sql } from 'kysely';
+import type { SessionRow } from '../../schema.ts';
+
+/** Everything but the conversation, which may be large. */
+export const ROW = [
+  'session_id',
+  'tenant_id',
+  'status',
+  'generation',
+  'vm_id',
+  'agent',
+  'agent_version',
+  'app_id',
+  'set_id',
+  'app',
+  'template',
+  'vendor',
+  'requested_model',
+  'base_url',
+  'model',
+  'secrets',
+  'user_id',
+  'busy_by',
+  'busy_until',
+  'last_seq',
+  'commit_seq',
+  'files_id',
+  'created_at',
+  'expires_at',
+  'ended_at',
+] as const satisfies (keyof SessionRow)[];
+
+/** So many seconds from now, by the database's clock. */
+export function until(seconds: number) {
+  return sql<Date>`now() + make_interval(secs => ${seconds})`;
+}
