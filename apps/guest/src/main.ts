@@ -12,13 +12,14 @@ import {
 } from '@svc/contract';
 import { warmDeictic } from './agents/deictic/index.ts';
 import { loadAgent } from './agents/registry.ts';
-import { startRuntime } from './runtime/index.ts';
+import { startRuntime, warmRuntime } from './runtime/index.ts';
 
 /** The guest's gateway, from where alone the worker comes. */
 const WORKER_ADDRESS = '172.30.0.1';
 
 async function main(): Promise<void> {
   await warmDeictic();
+  await warmRuntime(AGENT_HOME);
   // What loading left behind would be in the memory of every clone.
   globalThis.gc?.();
   const runtime = await startRuntime({
