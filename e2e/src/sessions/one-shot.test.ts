@@ -42,6 +42,8 @@ describe.each([...AGENTS])('%s', (agent) => {
       state: 'running',
     });
     const { account, models, key } = world();
+    const { content } = await account.client.sandboxes.logs(vmId, { lines: 100 });
+    expect(content).toContain('Good day, Ada.');
     const asked = models.requests.filter(({ body }) => JSON.stringify(body).includes('greet Ada'));
     expect(asked.length).toBeGreaterThan(0);
     expect(JSON.stringify(asked[0]?.headers)).toContain(key);

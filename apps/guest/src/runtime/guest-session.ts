@@ -5,6 +5,7 @@ import type { AgentLink } from '../link/index.ts';
 import { AgentHolder } from './agent-holder.ts';
 import { AgentLog } from './agent-log.ts';
 import { agentEnvironment } from './environment.ts';
+import { logLine } from './frame-log.ts';
 import type { RuntimeOptions } from './options.ts';
 import { runTask } from './run-task.ts';
 import { ShellCommands } from './shell-commands.ts';
@@ -107,7 +108,7 @@ export class GuestSession {
       home: this.#home,
       workingDirectory: this.#workingDirectory,
       signal: this.#ending.signal,
-      emit: (frame) => this.#line.frame(frame),
+      emit: (frame) => this.#emit(frame),
       drained: () => this.#line.drained(),
       env: () => agentEnvironment(this.#env, this.#home),
       log: (text) => this.#log.append(text),
@@ -146,8 +147,17 @@ export class GuestSession {
     // Who sees a task completed may rely on its state being kept.
     await this.save();
     this.#completed(task, outcome);
-    if (this.#setup.mode === 'one_shot') this.#line.exited(outcome.status === 'completed' ? 0 : 1);
+    if (this.#setup.mode === 'one_shot') {
+      await this.#log.flushed();
+      this.#line.exited(outcome.status === 'completed' ? 0 : 1);
+    }
     await this.#line.drained();
+  }
+
+  #emit(frame: AgentFrame): void {
+    const line = logLine(frame, this.#setup.mode);
+    if (line !== undefined) this.#log.append(line);
+    this.#line.frame(frame);
   }
 
   #completed({ id }: AgentTask, { status, result }: TaskOutcome): void {
