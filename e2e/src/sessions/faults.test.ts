@@ -58,7 +58,10 @@ test('a VM killed in mid-turn: the session has failed, and resumes from its last
   expect(resumed.resumed_from.previous_status).toBe('failed');
   const again = await world.attach(resumed, 0);
   const asked = await again.task('Go on', 'after');
-  expect(framesOf(asked, 'task_completed')).toMatchObject([{ id: 'after', status: 'completed' }]);
+  expect(framesOf(asked, 'task_completed').at(-1)).toMatchObject({
+    id: 'after',
+    status: 'completed',
+  });
   expect(JSON.stringify(world.models.requests.at(-1)?.body)).toContain('okapi');
   const completed = framesOf(again.frames, 'task_completed').map(({ id }) => id);
   expect(completed).toEqual(['kept', 'after']);
