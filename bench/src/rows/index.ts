@@ -10,6 +10,7 @@ import { idleSessions } from './idle-sessions.ts';
 import { manySandboxes } from './many-sandboxes.ts';
 import { readBundle } from './read-bundle.ts';
 import { readSandbox } from './read-sandbox.ts';
+import { sessionFrames } from './session-frames.ts';
 import { sessionReady } from './session-ready.ts';
 import { sessionResume } from './session-resume.ts';
 import { wrongCodes } from './wrong-codes.ts';
@@ -27,6 +28,7 @@ export const ROWS: readonly Row[] = [
   sessionReady,
   sessionResume,
   firstDelta,
+  sessionFrames,
   gatewayStream,
   idleSessions,
   createBurst,

@@ -66,13 +66,22 @@ export class BenchTalk {
     this.#connection.task(prompt);
   }
 
-  /** Reads up to a frame of this type; answers how many frames that were, and when they came. */
-  async until(type: ServerFrame['type']): Promise<{ readonly frames: number }> {
-    for (let frames = 1; ; frames += 1) {
+  /** Reads up to a frame of this type. */
+  async until(type: ServerFrame['type']): Promise<void> {
+    for (;;) {
       const { value, done } = await this.#frames.next();
       if (done === true) throw new Error(`the connection ended before ${type}`);
-      if (value.type === type) return { frames };
+      if (value.type === type) return;
     }
+  }
+
+  /** Asks the source of frames for a round of `count`, and measures how fast it comes. */
+  async framesPerSecond(count: number): Promise<number> {
+    this.#connection.interrupt();
+    await this.until('text_delta');
+    const first = performance.now();
+    for (let seen = 1; seen < count; seen += 1) await this.until('text_delta');
+    return ((count - 1) * 1000) / (performance.now() - first);
   }
 
   async close(): Promise<void> {
