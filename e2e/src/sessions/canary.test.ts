@@ -53,15 +53,16 @@ describe.each([...AGENTS])('%s', (agent) => {
     );
 
     const vmId = await world().sandboxOf(session);
+    // Before a search in the guest takes the key there.
+    const qemu = await vmProcessOf(shared.address.dataDir, vmId);
+    expect(await memoryHolds(qemu, visible)).toBe(true);
+    expect(await memoryHolds(qemu, key)).toBe(false);
+
     // The search finds what is there: the other value of the bundles is in the environment of processes.
     const { output: seen } = await account.client.sandboxes.exec(vmId, searchGuest(visible));
     expect(seen).toMatch(/environ/);
     const { output } = await account.client.sandboxes.exec(vmId, searchGuest(key));
     expect(output.trim()).toBe('');
-
-    const qemu = await vmProcessOf(shared.address.dataDir, vmId);
-    expect(await memoryHolds(qemu, visible)).toBe(true);
-    expect(await memoryHolds(qemu, key)).toBe(false);
 
     expect(JSON.stringify(talk.frames)).not.toContain(key);
     const { content } = await account.client.sandboxes.logs(vmId, { bytes: 1_048_576 });
