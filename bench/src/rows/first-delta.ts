@@ -54,7 +54,7 @@ export const firstDelta: Row = {
           figure: { text: `+${overhead.toFixed(0)} ms`, value: overhead },
           bound: accelerated ? `≤ ${AT_MOST_MS} ms` : 'reported',
           ok: !accelerated || overhead <= AT_MOST_MS,
-          notes: ['first-delta: the bound of 250 ms holds with KVM; emulation is reported only.'],
+          notes: ['The bound of 250 ms holds with KVM; emulation is reported only.'],
         },
       ];
     } finally {
