@@ -55,6 +55,38 @@ export interface RatioOptions {
   readonly notes?: readonly string[];
 }
 
+/** A side whose median must not be more than `atMost` above the other's; without a bound it is reported. */
+export interface DifferenceOptions {
+  readonly name: string;
+  readonly what: string;
+  readonly against: string;
+  readonly unit: string;
+  readonly ours: readonly number[];
+  readonly comparison: readonly number[];
+  readonly atMost?: number;
+  readonly notes?: readonly string[];
+}
+
+/** The result of a row that subtracts medians. */
+export function differenceResult(options: DifferenceOptions): RowResult {
+  const { name, what, against, unit, atMost, notes = [] } = options;
+  const ours = summarise(options.ours);
+  const comparison = summarise(options.comparison);
+  const value = ours.median - comparison.median;
+  return {
+    name,
+    what,
+    against,
+    unit,
+    ours,
+    comparison,
+    figure: { text: `+${value.toFixed(value < 10 ? 2 : 0)} ${unit}`, value },
+    bound: atMost === undefined ? 'reported' : `≤ ${atMost} ${unit}`,
+    ok: value <= (atMost ?? Number.POSITIVE_INFINITY),
+    notes,
+  };
+}
+
 /** The result of a row that compares medians. */
 export function ratioResult(options: RatioOptions): RowResult {
   const { name, what, against, unit, atMost, atLeast, inverse = false, notes = [] } = options;

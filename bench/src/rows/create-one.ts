@@ -1,5 +1,6 @@
-import { inTurns, timed } from '../measure/in-turns.ts';
+import { inTurns } from '../measure/in-turns.ts';
 import { type Row, ratioResult } from '../measure/row.ts';
+import { timeCreate } from '../service/time-create.ts';
 
 const SSH_ANSWERS =
   'SSH answers when the guest’s server has proved its host key, ours the one that it was given; the bare restore, whose ' +
@@ -24,12 +25,7 @@ function createOne({ name, pool, what, atMost }: CreateRow): Row {
         runs,
         ours: async () => {
           await service.settled();
-          let id = '';
-          const took = await timed(async () => {
-            id = (await service.createSandbox()).id;
-          });
-          await service.client.sandboxes.delete(id);
-          return took;
+          return timeCreate(service);
         },
         comparison: async () => {
           await service.settled();

@@ -5,8 +5,7 @@ import { forkProgram } from '../bare/forked-server.ts';
 import type { GatewayOptions } from '../bare/gateway.ts';
 import { medianTransit, type UpstreamOptions } from '../bare/timed-stream.ts';
 import { inTurns } from '../measure/in-turns.ts';
-import type { Row } from '../measure/row.ts';
-import { summarise } from '../measure/statistics.ts';
+import { differenceResult, type Row } from '../measure/row.ts';
 
 const UPSTREAM = fileURLToPath(new URL('../bare/timed-upstream.ts', import.meta.url));
 const GATEWAY = fileURLToPath(new URL('../bare/gateway.ts', import.meta.url));
@@ -40,22 +39,15 @@ export const gatewayStream: Row = {
         comparison: () => medianTransit(upstreamUrl, direct),
         onTurn: (done) => progress(`${done}/${runs}`),
       });
-      const ours = summarise(samples.ours);
-      const comparison = summarise(samples.comparison);
-      const added = ours.median - comparison.median;
       return [
-        {
+        differenceResult({
           name: this.name,
           what: 'an event of a stream through the LLM gateway',
           against: 'straight from the model',
           unit: 'ms',
-          ours,
-          comparison,
-          figure: { text: `+${added.toFixed(2)} ms`, value: added },
-          bound: `≤ ${AT_MOST_MS} ms`,
-          ok: added <= AT_MOST_MS,
-          notes: [],
-        },
+          ...samples,
+          atMost: AT_MOST_MS,
+        }),
       ];
     } finally {
       await Promise.all([direct.close(), plain.close()]);

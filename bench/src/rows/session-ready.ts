@@ -1,5 +1,6 @@
-import { inTurns, timed } from '../measure/in-turns.ts';
+import { inTurns } from '../measure/in-turns.ts';
 import { type Row, ratioResult } from '../measure/row.ts';
+import { timeCreate } from '../service/time-create.ts';
 import { BenchSessions } from '../sessions/bench-sessions.ts';
 
 const AT_MOST = 3;
@@ -14,22 +15,11 @@ export const sessionReady: Row = {
       runs,
       ours: async () => {
         await service.settled();
-        const start = performance.now();
-        const session = await sessions.create();
-        const talk = await sessions.attach(session);
-        const took = performance.now() - start;
-        await talk.close();
-        await sessions.delete(session);
-        return took;
+        return sessions.timeToReady(() => sessions.create());
       },
       comparison: async () => {
         await service.settled();
-        let id = '';
-        const took = await timed(async () => {
-          id = (await service.createSandbox()).id;
-        });
-        await service.client.sandboxes.delete(id);
-        return took;
+        return timeCreate(service);
       },
       onTurn: (done) => progress(`${done}/${runs}`),
     });

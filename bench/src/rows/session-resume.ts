@@ -21,23 +21,11 @@ export const sessionResume: Row = {
         await talk.close();
         await sessions.delete(session);
         await service.settled();
-        const start = performance.now();
-        const resumed = await sessions.resume(session);
-        const again = await sessions.attach(resumed);
-        const took = performance.now() - start;
-        await again.close();
-        await sessions.delete(resumed);
-        return took;
+        return sessions.timeToReady(() => sessions.resume(session));
       },
       comparison: async () => {
         await service.settled();
-        const start = performance.now();
-        const session = await sessions.create();
-        const talk = await sessions.attach(session);
-        const took = performance.now() - start;
-        await talk.close();
-        await sessions.delete(session);
-        return took;
+        return sessions.timeToReady(() => sessions.create());
       },
       onTurn: (done) => progress(`${done}/${runs}`),
     });

@@ -44,6 +44,17 @@ export class BenchSessions {
     await this.#service.client.sessions.delete(session.chat_session_id);
   }
 
+  /** Milliseconds from a call that starts a session to its `ready` frame. The session is ended afterwards. */
+  async timeToReady(start: () => Promise<SessionAccess>): Promise<number> {
+    const began = performance.now();
+    const session = await start();
+    const talk = await this.attach(session);
+    const took = performance.now() - began;
+    await talk.close();
+    await this.delete(session);
+    return took;
+  }
+
   /** Attaches a client and reads up to `ready`. */
   async attach(session: SessionAccess): Promise<BenchTalk> {
     const talk = new BenchTalk(this.#service.client.sessions.connect(session));

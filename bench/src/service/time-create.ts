@@ -1,0 +1,12 @@
+import { timed } from '../measure/in-turns.ts';
+import type { BenchService } from './bench-service.ts';
+
+/** Milliseconds from the call to the answer of a create. The sandbox is deleted afterwards. */
+export async function timeCreate(service: BenchService): Promise<number> {
+  let id = '';
+  const took = await timed(async () => {
+    id = (await service.createSandbox()).id;
+  });
+  await service.client.sandboxes.delete(id);
+  return took;
+}
