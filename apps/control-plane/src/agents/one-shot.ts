@@ -8,8 +8,8 @@ import {
   type PlacedAgent,
   vendorOfModel,
 } from '@svc/contract';
+import type { EgressPolicy } from '@svc/egress';
 import { refuse } from '../refuse.ts';
-import type { AddressRules } from './address-rules.ts';
 import type { DefaultModels } from './models.ts';
 import type { AgentOnSandbox } from './on-sandbox.ts';
 
@@ -36,7 +36,7 @@ export function checkOneShotAgent(request: AgentFields, defaults: DefaultModels)
 /** Its own model endpoint, which for an agent is no environment variable. @throws ServiceError `llm_base_url_refused` */
 export async function checkOneShotBaseUrl(
   request: AgentFields,
-  addresses: AddressRules,
+  addresses: EgressPolicy,
 ): Promise<void> {
   const baseUrl = baseUrlOf(request);
   const problem = baseUrl === undefined ? undefined : await addresses.problemOf(baseUrl);

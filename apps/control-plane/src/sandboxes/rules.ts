@@ -5,14 +5,14 @@ import {
   isTemplate,
   reservedKeysIn,
 } from '@svc/contract';
-import type { AddressRules } from '../agents/address-rules.ts';
+import type { EgressPolicy } from '@svc/egress';
 import type { DefaultModels } from '../agents/models.ts';
 import { checkOneShotAgent, checkOneShotBaseUrl } from '../agents/one-shot.ts';
 import { refuse } from '../refuse.ts';
 
 /** What requests are checked against. */
 export interface CreateRules {
-  readonly addresses: AddressRules;
+  readonly addresses: EgressPolicy;
   readonly models: DefaultModels;
 }
 
@@ -58,7 +58,7 @@ function checkWorkspace({ workspace_enabled, app_id, capset_id }: CreateSandboxR
 
 async function checkPersistence(
   { persistence_url }: CreateSandboxRequest,
-  addresses: AddressRules,
+  addresses: EgressPolicy,
 ): Promise<void> {
   if (persistence_url === undefined) return;
   const problem = await addresses.problemOf(persistence_url);

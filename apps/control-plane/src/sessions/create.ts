@@ -1,7 +1,7 @@
 import { type CreateSessionRequest, makeId, type SessionAccess } from '@svc/contract';
+import type { EgressPolicy } from '@svc/egress';
 import type { NewSession, SessionRow, Store } from '@svc/store';
 import { uuidv7 } from 'uuidv7';
-import type { AddressRules } from '../agents/address-rules.ts';
 import type { DefaultModels } from '../agents/models.ts';
 import type { Caller } from '../auth/caller.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
@@ -22,7 +22,7 @@ export interface SessionParts {
   readonly starter: SandboxStarter;
   readonly secretBundles: Pick<SecretBundles, 'reveal'>;
   readonly catalogue: Catalogue;
-  readonly addresses: AddressRules;
+  readonly addresses: EgressPolicy;
   readonly models: DefaultModels;
   readonly access: SessionAccessDesk;
 }

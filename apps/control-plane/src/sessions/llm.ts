@@ -7,7 +7,7 @@ import {
   type LlmVendor,
   modelProblem,
 } from '@svc/contract';
-import type { AddressRules } from '../agents/address-rules.ts';
+import type { EgressPolicy } from '@svc/egress';
 import type { DefaultModels } from '../agents/models.ts';
 import { refuse } from '../refuse.ts';
 
@@ -27,7 +27,7 @@ const DIALECT: Readonly<Record<Agent, LlmDialect | undefined>> = {
 };
 
 /** The rules over the request alone. @throws ServiceError `llm_model_invalid`, `model_not_allowed`, `llm_base_url_refused` */
-export async function checkLlmWish(wish: LlmWish, addresses: AddressRules): Promise<void> {
+export async function checkLlmWish(wish: LlmWish, addresses: EgressPolicy): Promise<void> {
   if (wish.model !== undefined) checkModel(wish.agent, wish.model, '/llm/model');
   if (wish.baseUrl !== undefined) await checkBaseUrl(wish.baseUrl, '/llm/base_url', addresses);
 }
@@ -41,7 +41,7 @@ export async function chooseModel(
   wish: LlmWish,
   values: ReadonlyMap<string, string>,
   models: DefaultModels,
-  addresses: AddressRules,
+  addresses: EgressPolicy,
 ): Promise<string> {
   const named = wish.model ?? values.get(LLM_MODEL_KEY);
   const model = named === undefined || named === '' ? models[wish.vendor] : named;
@@ -66,7 +66,7 @@ function checkModel(agent: Agent, model: string, path: string): void {
   if (problem !== undefined) refuse('model_not_allowed', path);
 }
 
-async function checkBaseUrl(url: string, path: string, addresses: AddressRules): Promise<void> {
+async function checkBaseUrl(url: string, path: string, addresses: EgressPolicy): Promise<void> {
   const problem = await addresses.problemOf(url);
   if (problem !== undefined) refuse('llm_base_url_refused', path, problem);
 }
