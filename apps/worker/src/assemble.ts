@@ -37,6 +37,7 @@ import { DestroyOrders } from './registration/orders.ts';
 import { Reporter } from './registration/report.ts';
 import { Agents } from './sessions/agents.ts';
 import { LeftJournals } from './sessions/journal/left-journals.ts';
+import { rehearse } from './sessions/line/rehearse.ts';
 import { SessionApi } from './sessions/session-api.ts';
 import { SessionRegistry } from './sessions/session-registry.ts';
 import { SESSION_TIMES } from './sessions/times.ts';
@@ -72,7 +73,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const maker = new VmMaker(microvms, capacity, pool, restoreConcurrency());
   const foreground = new Foreground();
   const images = cachedImages(microvms, () => clock.monotonic());
-  const keeper = new PoolKeeper({ pool, maker, capacity, foreground, images, logger });
+  const keeper = new PoolKeeper({ pool, maker, capacity, foreground, images, rehearse, logger });
   const shapes = new ShapePreparer({
     host: microvms,
     shapes: agentShapes,

@@ -1,6 +1,7 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { WorkerSandbox } from '@svc/contract';
+import type { Microvm } from '@svc/microvm';
 import { Capacity, type CapacityLimits } from '../src/capacity/capacity.ts';
 import { type Clock, systemClock } from '../src/clock.ts';
 import { sleep } from '../src/concurrency/sleep.ts';
@@ -23,6 +24,7 @@ export interface RoomsOptions {
   readonly limits?: CapacityLimits;
   readonly onChange?: (record: WorkerSandbox) => void;
   readonly agents?: AgentStarter;
+  readonly rehearse?: (vm: Microvm) => Promise<void>;
 }
 
 const NO_AGENTS: AgentStarter = {
@@ -60,6 +62,7 @@ export class Rooms {
       capacity: this.capacity,
       foreground: this.foreground,
       images,
+      rehearse: options.rehearse ?? (async () => undefined),
       logger: silentLogger,
       pollMs: 10,
       firstBackoffMs: 5,

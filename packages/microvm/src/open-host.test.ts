@@ -238,7 +238,7 @@ describe('one VM', () => {
   });
 
   test('its agent runtime answers, and takes a configuration once', async () => {
-    expect(await say(microvm, { type: 'ping' })).toBe('pong');
+    expect(await say(microvm, { ...CONFIGURE, type: 'rehearse' })).toBe('rehearsed');
     await configureAgent(microvm);
     expect(await say(microvm, CONFIGURE)).toBe('closed');
     const attach = { type: 'attach', token: CONFIGURE.token, after: 0 };

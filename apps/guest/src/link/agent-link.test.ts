@@ -84,23 +84,37 @@ describe('who is let in', () => {
     await line.ended();
   });
 
-  test('a process of the guest may ping and no more, though it knew the token', async () => {
+  test('no process of the guest, though it knew the token', async () => {
     await listen({ workerAddress: '192.0.2.1' });
     const line = await open();
-    line.say({ type: 'ping' });
-    await line.hear('pong');
     line.say({ type: 'configure', token: TOKEN, setup: SETUP });
     await line.ended();
     expect(handler.configure).not.toHaveBeenCalled();
+  });
+
+  test('a rehearsal leaves nothing of what it named, and there is none of a configured runtime', async () => {
+    await listen();
+    const rehearsal = { type: 'rehearse', token: 'rehearsal', setup: SETUP } as const;
+    const first = await open();
+    first.say(rehearsal);
+    await first.hear('rehearsed');
+    first.say({ type: 'attach', token: 'rehearsal', after: 0 });
+    await first.ended();
+    expect(handler.configure).not.toHaveBeenCalled();
+    await configured();
+    const late = await open();
+    late.say(rehearsal);
+    await late.ended();
+    expect(late.received).toEqual([]);
   });
 
   test('whoever says nothing is sent away', async () => {
     await listen({ authenticateMs: 50 });
     const silent = await open();
     await silent.ended();
-    const pinging = await open();
-    pinging.say({ type: 'ping' });
-    await pinging.ended();
+    const rehearsing = await open();
+    rehearsing.say({ type: 'rehearse', token: TOKEN, setup: SETUP });
+    await rehearsing.ended();
   });
 
   test('only a few may be silent at once, and they do not keep the owner out for long', async () => {

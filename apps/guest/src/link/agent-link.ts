@@ -12,15 +12,13 @@ import { Outbox, type OutgoingMessage } from './outbox.ts';
 
 const ROOM_BYTES = 32 * 1024 * 1024;
 const AUTHENTICATE_MS = 10_000;
-/** Connections that have not named the token, of the worker and of everybody else in the guest. */
+/** Connections that have not named the token yet. */
 const STRANGERS = 4;
-/** All that a stranger says is `ping`. */
-const STRANGER_LINE_BYTES = 1024;
 
 export interface AgentLinkOptions {
   readonly host: string;
   readonly port: number;
-  /** The only address that may configure or attach; undefined: any. Processes of the guest are strangers. */
+  /** The only address that is let in, so that processes of the guest are not; undefined: any. */
   readonly workerAddress?: string;
   /** Default 32 MiB unacknowledged. */
   readonly roomBytes?: number;
@@ -43,7 +41,7 @@ export class AgentLink {
   readonly #handler: LinkHandler;
   readonly #outbox: Outbox;
   readonly #server: Server;
-  readonly #connections = new Map<LinkConnection, 'worker' | 'stranger'>();
+  readonly #connections = new Set<LinkConnection>();
   #token: LinkToken | undefined;
   #attached: LinkConnection | undefined;
   #lastClientMessage = 0;
@@ -100,7 +98,7 @@ export class AgentLink {
   async close(): Promise<void> {
     const closed = once(this.#server, 'close');
     this.#server.close();
-    for (const connection of this.#connections.keys()) connection.close();
+    for (const connection of this.#connections) connection.close();
     await closed;
   }
 
@@ -116,31 +114,27 @@ export class AgentLink {
 
   #accept(socket: Socket): void {
     const { workerAddress, authenticateMs = AUTHENTICATE_MS } = this.#options;
-    const kind =
-      workerAddress === undefined || socket.remoteAddress === workerAddress ? 'worker' : 'stranger';
-    const strangers = [...this.#connections].filter(
-      ([connection, other]) => other === kind && !connection.isLetIn,
-    );
-    if (strangers.length >= STRANGERS) {
+    const mayCome = workerAddress === undefined || socket.remoteAddress === workerAddress;
+    const strangers = [...this.#connections].filter((connection) => !connection.isLetIn);
+    if (!mayCome || strangers.length >= STRANGERS) {
       socket.on('error', () => undefined).destroy();
       return;
     }
     const connection = new LinkConnection(socket, {
       authenticateMs,
-      lineBytes: kind === 'worker' ? AGENT_LINK_LINE_BYTES : STRANGER_LINE_BYTES,
-      onMessage: (from, message) => this.#receive(from, kind, message),
+      lineBytes: AGENT_LINK_LINE_BYTES,
+      onMessage: (from, message) => this.#receive(from, message),
       onClosed: (closed) => {
         this.#connections.delete(closed);
         if (this.#attached === closed) this.#attached = undefined;
       },
     });
-    this.#connections.set(connection, kind);
+    this.#connections.add(connection);
   }
 
-  #receive(from: LinkConnection, kind: 'worker' | 'stranger', message: WorkerMessage): void {
-    if (message.type === 'ping') from.answer({ type: 'pong' });
-    else if (kind === 'stranger') throw new Error('a stranger may only ping');
-    else if (message.type === 'configure') this.#configure(from, message);
+  #receive(from: LinkConnection, message: WorkerMessage): void {
+    if (message.type === 'configure') this.#configure(from, message);
+    else if (message.type === 'rehearse') this.#rehearse(from, message);
     else if (message.type === 'attach') this.#attach(from, message);
     else if (from !== this.#attached) throw new Error('the token has not been named');
     else this.#serve(from, message);
@@ -155,6 +149,14 @@ export class AgentLink {
     from.answer({ type: 'configured' });
     this.#takeOver(from);
     this.#handler.configure(setup);
+  }
+
+  /** What a machine does for the first time is slow: done in advance, it is not when somebody waits for it. */
+  #rehearse(from: LinkConnection, { token }: Extract<WorkerMessage, { type: 'rehearse' }>): void {
+    if (this.#token !== undefined || !new LinkToken(token).matches(token)) {
+      throw new Error('the runtime is configured');
+    }
+    from.answer({ type: 'rehearsed' });
   }
 
   #attach(
@@ -176,7 +178,7 @@ export class AgentLink {
 
   #serve(
     from: LinkConnection,
-    message: Exclude<WorkerMessage, { type: 'ping' | 'configure' | 'attach' }>,
+    message: Exclude<WorkerMessage, { type: 'rehearse' | 'configure' | 'attach' }>,
   ): void {
     if (message.type === 'ack') this.#outbox.acknowledge(message.n);
     else if (message.type === 'env') this.#handler.env(message.env);

@@ -4,13 +4,13 @@ type Fields = Readonly<Record<string, unknown>>;
 
 /** What each message must hold. The worker is believed; this is against its mistakes, and against strangers. */
 const CHECKS: Readonly<Record<WorkerMessage['type'], (message: Fields) => boolean>> = {
-  configure: ({ token, setup }) => isToken(token) && isObject(setup),
+  configure: isStart,
   attach: ({ token, after }) => isToken(token) && Number.isSafeInteger(after),
   ack: ({ n }) => Number.isSafeInteger(n),
   client: ({ c, frame }) => Number.isSafeInteger(c) && isObject(frame),
   env: ({ env }) => isObject(env),
   save: () => true,
-  ping: () => true,
+  rehearse: isStart,
 };
 
 /** Reads one line. Throws when it is no message. */
@@ -24,6 +24,10 @@ export function readWorkerMessage(line: string): WorkerMessage {
 
 function isType(value: unknown): value is WorkerMessage['type'] {
   return typeof value === 'string' && Object.hasOwn(CHECKS, value);
+}
+
+function isStart({ token, setup }: Fields): boolean {
+  return isToken(token) && isObject(setup);
 }
 
 function isObject(value: unknown): value is Fields {

@@ -1,5 +1,5 @@
 import { isServiceError } from '@svc/contract';
-import type { ImageInfo } from '@svc/microvm';
+import type { ImageInfo, Microvm } from '@svc/microvm';
 import { backoffMs } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/process';
 import type { Capacity } from '../capacity/capacity.ts';
@@ -18,6 +18,8 @@ export interface PoolKeeperOptions {
   readonly capacity: Capacity;
   readonly foreground: Foreground;
   readonly images: () => Promise<ImageInfo[]>;
+  /** Gets an idle VM's agent runtime ready for its first owner. */
+  readonly rehearse: (vm: Microvm, signal: AbortSignal) => Promise<void>;
   readonly logger: WorkerLogger;
   readonly pollMs?: number;
   readonly firstBackoffMs?: number;
@@ -28,6 +30,7 @@ const PAUSE_MS = 100;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 const RESTORE_MS = 120_000;
+const REHEARSAL_MS = 10_000;
 const IDLE_HOSTNAME = 'idle';
 
 /**
@@ -97,6 +100,7 @@ export class PoolKeeper {
     );
     try {
       // What a restored guest does first is slow: done here, it is not slow when somebody waits for it.
+      await this.#rehearse(made.vm, deadline);
       await made.vm.personalize({ hostname: IDLE_HOSTNAME, env: {} }, deadline);
       await made.vm.exec({ command: 'true', onOutput: () => undefined }, deadline);
       await made.vm.label(POOL_LABELS);
@@ -105,6 +109,15 @@ export class PoolKeeper {
       throw error;
     }
     if (!pool.put(made)) await discard(made);
+  }
+
+  /** A VM whose runtime does not answer is a sandbox all the same: whoever wants an agent in it learns of it. */
+  async #rehearse(vm: Microvm, signal: AbortSignal): Promise<void> {
+    const { rehearse, logger } = this.#options;
+    await rehearse(vm, withDeadline(signal, REHEARSAL_MS)).catch((error) => {
+      signal.throwIfAborted();
+      logger.warn({ err: error, template: vm.template }, 'an agent runtime does not answer');
+    });
   }
 
   async #giveBack(): Promise<void> {

@@ -37,6 +37,20 @@ describe('the pool', () => {
     expect(host.vmOf(sandbox.id).labels).toMatchObject({ role: 'sandbox', state: 'running' });
   });
 
+  it('takes a VM in once its agent runtime has rehearsed, and one whose runtime does not answer too', async () => {
+    const rehearsed: string[] = [];
+    const rooms: Rooms = new Rooms(host, {
+      pool: { standard: 2 },
+      rehearse: async ({ id }) => {
+        expect(rooms.pool.size('standard')).toBe(rehearsed.length);
+        rehearsed.push(id);
+        if (rehearsed.length === 2) throw new MicrovmError('guest_unreachable', 'nobody listens');
+      },
+    });
+    await rooms.fillPool();
+    expect(rehearsed).toEqual(host.live.map(({ id }) => id));
+  });
+
   it('is refilled after a hand-over and after a death', async () => {
     const rooms = new Rooms(host, { pool: { standard: 2 } });
     await whileKept(rooms, async () => {

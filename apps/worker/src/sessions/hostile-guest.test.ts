@@ -106,7 +106,7 @@ describe('a guest that lies', () => {
     liar.raw(
       '{"type":"received","c":9007199254740991}\n{"type":"attached","c":9007199254740991}\n',
     );
-    liar.raw('{"type":"configured"}\n{"type":"pong"}\n');
+    liar.raw('{"type":"configured"}\n{"type":"rehearsed"}\n');
     client.send({ type: 'task', prompt: 'still?' });
     await client.next(({ type }) => type === 'task_completed');
   });

@@ -64,14 +64,14 @@ export type WorkerMessage =
   | { readonly type: 'env'; readonly env: Readonly<Record<string, string>> }
   /** The sandbox is about to end: save now, answer with `state`. */
   | { readonly type: 'save' }
-  /** Before the owner comes, to warm up; answered by `pong`. Needs no token. */
-  | { readonly type: 'ping' };
+  /** Before the owner comes: goes the way of `configure` and keeps nothing. Answered by `rehearsed`. */
+  | { readonly type: 'rehearse'; readonly token: string; readonly setup: AgentSetup };
 
 /** From the runtime to the worker. Numbered ones are sent again after a reconnect until acknowledged. */
 export type GuestMessage =
   | { readonly type: 'configured' }
   | { readonly type: 'attached'; readonly c: number }
-  | { readonly type: 'pong' }
+  | { readonly type: 'rehearsed' }
   | { readonly type: 'received'; readonly c: number }
   | { readonly type: 'frame'; readonly n: number; readonly frame: AgentFrame }
   /**

@@ -169,16 +169,10 @@ async function warmUp(
   }
 }
 
-/** It answers once its agent is loaded and warm. */
-const PING_RUNTIME = `
-import socket
-line = socket.create_connection(("127.0.0.1", 7100), 1)
-line.settimeout(5)
-line.sendall(b"{\\"type\\":\\"ping\\"}\\n")
-assert b"pong" in line.recv(100)
-`;
-
-/** Undoes the identity; the daemon, started anew without one, waits for the next. The agent runtime has been told none. */
+/**
+ * Undoes the identity; the daemon, started anew without one, waits for the next. The agent runtime, which has been
+ * told none, listens once its agent is loaded and warm.
+ */
 const FORGET = `
 set -e
 find /run/svc -type f -delete
@@ -187,8 +181,9 @@ rm -rf /tmp/* /var/tmp/*
 sync
 # Written so that it does not match the shell that runs it.
 pkill -KILL -f 'svc/[g]uestd'
-until python3 -c 'import socket; socket.create_connection(("127.0.0.1", 7000), 1)'; do sleep 0.2; done
-until ! [ -e /usr/lib/svc/agent-runtime.cjs ] || python3 -c '${PING_RUNTIME}'; do sleep 0.2; done
+listens() { python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)"; }
+until listens 7000; do sleep 0.2; done
+until ! [ -e /usr/lib/svc/agent-runtime.cjs ] || listens 7100; do sleep 0.2; done
 sync
 `;
 

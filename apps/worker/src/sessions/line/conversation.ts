@@ -43,7 +43,10 @@ export class Conversation {
   }
 
   /** Waits for an answer of this type; what comes before it is left out, what comes with it is kept. */
-  async expect<T extends 'configured' | 'attached'>(type: T, signal: AbortSignal): Promise<Of<T>> {
+  async expect<T extends 'configured' | 'rehearsed' | 'attached'>(
+    type: T,
+    signal: AbortSignal,
+  ): Promise<Of<T>> {
     for (;;) {
       const messages = await untilAborted(this.#next(), signal);
       if (messages === undefined) throw new LineProtocolError('the guest closed the line');

@@ -25,7 +25,7 @@ export type NumberedMessage =
 
 export type CheckedMessage =
   | NumberedMessage
-  | { readonly type: 'configured' | 'pong' }
+  | { readonly type: 'configured' | 'rehearsed' }
   | { readonly type: 'attached' | 'received'; readonly c: number };
 
 const N = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
@@ -36,7 +36,7 @@ const frameMessage = Compile(
 );
 const otherMessage = Compile(
   Type.Union([
-    Type.Object({ type: Type.Enum(['configured', 'pong']) }),
+    Type.Object({ type: Type.Enum(['configured', 'rehearsed']) }),
     Type.Object({ type: Type.Enum(['attached', 'received']), c: C }),
     Type.Object({
       type: Type.Literal('state'),

@@ -2,10 +2,10 @@ import { GUEST_LINK } from '../../network/index.ts';
 import type { BootRequest, RestoreVmRequest, VmShape } from '../vmm.ts';
 
 /**
- * Megabytes of translated code a VM may keep without KVM. Half of it slows a command threefold; all
- * of it is private memory of the VM.
+ * Megabytes of translated code a VM may keep without KVM. A full cache is emptied whole: with half of this, what a VM
+ * in the pool has rehearsed is lost again. All of it is private memory of the VM.
  */
-const TRANSLATION_CACHE_MIB = 32;
+const TRANSLATION_CACHE_MIB = 64;
 /** A VM that is booted to be frozen does everything for the first time, and soon gives its memory back. */
 const BOOT_TRANSLATION_CACHE_MIB = 128;
 /** Bytes of console output that are kept; older ones are dropped. */
