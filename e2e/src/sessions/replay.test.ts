@@ -1,5 +1,6 @@
 import { LIMITS } from '@svc/contract';
 import { expect, test } from 'vitest';
+import { withEachAgent } from './each-agent.ts';
 import { framesOf, textOf } from './talk.ts';
 import { useSessionWorld } from './world.ts';
 
@@ -12,22 +13,30 @@ const world = useSessionWorld({
   ],
 });
 
-test('a client that drops in mid-stream and returns sees every frame once, in order', async () => {
-  const session = await world().create('deictic');
-  const watcher = await world().attach(session);
-  const dropper = await world().attach(session);
-  dropper.connection.task('A long story, please', { id: 'story' });
-  await dropper.until('text_delta', ({ data }) => data.includes('word5'));
-  await dropper.close();
-  const seen = [...dropper.frames];
+test(
+  'a client that drops in mid-stream and returns sees every frame once, in order',
+  {
+    timeout: 900_000,
+  },
+  () =>
+    withEachAgent(async (agent) => {
+      const session = await world().create(agent);
+      const watcher = await world().attach(session);
+      const dropper = await world().attach(session);
+      dropper.connection.task('A long story, please', { id: 'story' });
+      await dropper.until('text_delta', ({ data }) => data.includes('word5'));
+      await dropper.close();
+      const seen = [...dropper.frames];
 
-  const returned = await world().attach(session, dropper.seqs.at(-1));
-  await returned.until('task_completed');
-  await watcher.until('task_completed');
-  expect([...dropper.seqs, ...returned.seqs]).toEqual(watcher.seqs);
-  expect(textOf(seen) + textOf(returned.frames)).toBe(WORDS.join(''));
-  expect(textOf(watcher.frames)).toBe(WORDS.join(''));
-});
+      const returned = await world().attach(session, dropper.seqs.at(-1));
+      await returned.until('task_completed');
+      await watcher.until('task_completed');
+      expect([...dropper.seqs, ...returned.seqs]).toEqual(watcher.seqs);
+      expect(textOf(seen) + textOf(returned.frames)).toBe(WORDS.join(''));
+      expect(textOf(watcher.frames)).toBe(WORDS.join(''));
+      await world().sessions.delete(session.chat_session_id);
+    }),
+);
 
 test('many clients at different places see the same frames', async () => {
   const session = await world().create('deictic');

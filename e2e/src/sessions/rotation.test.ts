@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { withEachAgent } from './each-agent.ts';
 import { textOf } from './talk.ts';
 import { useSessionWorld } from './world.ts';
 
@@ -9,32 +10,52 @@ const world = useSessionWorld({
   rules: [{ when: { user: 'slowly' }, reply: { text: WORDS, chunk_delay_ms: 200 } }],
 });
 
-test('a bundle rotated in mid-stream: the stream goes on, the next request has the new key', async () => {
-  const { account, models } = world();
-  await account.client.secrets.create('more', { GREETING: 'hello' });
-  const session = await world().create('deictic', { secrets: ['llm', 'more'] });
-  const talk = await world().attach(session);
-  talk.connection.exec('echo "<$GREETING>"', { id: 'before' });
-  expect((await talk.until('stdout')).data).toBe('<hello>\n');
+/** The customer's key in the last request whose conversation holds `said`. */
+function keyIn(said: string): string | undefined {
+  const { requests } = world().models;
+  const last = requests.findLast(({ body }) => JSON.stringify(body).includes(said));
+  const { 'x-api-key': key, authorization } = last?.headers ?? {};
+  return typeof key === 'string' ? key : authorization?.replace(/^Bearer /, '');
+}
 
-  const turn = talk.task('Tell it slowly', 'slow');
-  await talk.until('text_delta');
-  await account.client.secrets.rotate('llm', { LLM_API_KEY: NEW_KEY, LLM_BASE_URL: models.url });
-  await account.client.secrets.rotate('more', { GREETING: 'good evening' });
-  const first = await talk.until('system', (frame) => frame.event === 'config_update');
-  expect(first).toMatchObject({ keys: expect.arrayContaining(['LLM_API_KEY']) });
-  await talk.until(
-    'system',
-    (frame) => frame.event === 'config_update' && frame.keys.includes('GREETING'),
-  );
-  expect(textOf(await turn)).toBe(WORDS.join(''));
-  expect(models.requests.at(-1)?.headers['x-api-key']).toBe(world().key);
+test(
+  'a bundle rotated in mid-stream: the stream goes on, the next request has the new key',
+  {
+    timeout: 900_000,
+  },
+  () =>
+    withEachAgent(async (agent) => {
+      const { account, models } = world();
+      const [llm, more] = [`llm-${agent}`, `more-${agent}`];
+      await account.client.secrets.create(llm, {
+        LLM_API_KEY: world().key,
+        LLM_BASE_URL: models.url,
+      });
+      await account.client.secrets.create(more, { GREETING: 'hello' });
+      const session = await world().create(agent, { secrets: [llm, more] });
+      const talk = await world().attach(session);
+      talk.connection.exec('echo "<$GREETING>"', { id: 'before' });
+      expect((await talk.until('stdout')).data).toBe('<hello>\n');
 
-  await talk.task('Once more, quickly', 'next');
-  expect(models.requests.at(-1)?.headers['x-api-key']).toBe(NEW_KEY);
-  talk.connection.exec('echo "<$GREETING>"', { id: 'after' });
-  await talk.until('stdout', ({ data }) => data === '<good evening>\n');
-});
+      const turn = talk.task(`Tell it slowly, ${agent}`, 'slow');
+      await talk.until('text_delta');
+      await account.client.secrets.rotate(llm, { LLM_API_KEY: NEW_KEY, LLM_BASE_URL: models.url });
+      await account.client.secrets.rotate(more, { GREETING: 'good evening' });
+      const first = await talk.until('system', (frame) => frame.event === 'config_update');
+      expect(first).toMatchObject({ keys: expect.arrayContaining(['LLM_API_KEY']) });
+      await talk.until(
+        'system',
+        (frame) => frame.event === 'config_update' && frame.keys.includes('GREETING'),
+      );
+      expect(textOf(await turn)).toBe(WORDS.join(''));
+      expect(keyIn(`slowly, ${agent}`)).toBe(world().key);
+
+      await talk.task(`Once more, ${agent}, quickly`, 'next');
+      expect(keyIn(`more, ${agent}, quickly`)).toBe(NEW_KEY);
+      talk.connection.exec('echo "<$GREETING>"', { id: 'after' });
+      await talk.until('stdout', ({ data }) => data === '<good evening>\n');
+    }),
+);
 
 test('a deleted bundle leaves a running session alone, and its resume is refused', async () => {
   const { account } = world();
