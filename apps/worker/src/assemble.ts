@@ -39,6 +39,7 @@ import { Agents } from './sessions/agents.ts';
 import { LeftJournals } from './sessions/journal/left-journals.ts';
 import { rehearse } from './sessions/line/rehearse.ts';
 import { SessionApi } from './sessions/session-api.ts';
+import { SessionMetrics } from './sessions/session-metrics.ts';
 import { SessionRegistry } from './sessions/session-registry.ts';
 import { SESSION_TIMES } from './sessions/times.ts';
 
@@ -109,6 +110,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     accounts: gateway,
     egress,
     sessions,
+    metrics: new SessionMetrics(metrics, sessions),
     logs,
     clock,
     logger,

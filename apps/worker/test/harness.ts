@@ -150,6 +150,12 @@ export class Harness implements AsyncDisposable {
     return { status: response.statusCode, body: (await response.body.json()) as T };
   }
 
+  /** What Prometheus would read. */
+  async metrics(): Promise<string> {
+    const { body } = await this.call('GET', '/../../metrics');
+    return body.text();
+  }
+
   /** Creates a sandbox and gives its id. */
   async create(changes: Partial<PlaceSandboxRequest> = {}): Promise<string> {
     const request = placement(changes);

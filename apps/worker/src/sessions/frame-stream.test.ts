@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { placement } from '../../test/harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
@@ -8,6 +9,8 @@ import { Rooms } from '../../test/rooms.ts';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
 import { FrameStream } from './frame-stream.ts';
 import { Journal } from './journal/journal.ts';
+import { SessionMetrics } from './session-metrics.ts';
+import { SessionRegistry } from './session-registry.ts';
 import { SESSION_TIMES } from './times.ts';
 
 let directory: string;
@@ -35,11 +38,13 @@ afterEach(async () => {
 
 function stream(shown: () => void = () => undefined): FrameStream {
   return new FrameStream({
+    agent: 'deictic',
     sandbox,
     journal,
     services: {
       clock: rooms.clock,
       times: SESSION_TIMES,
+      metrics: new SessionMetrics(new Registry(), new SessionRegistry()),
       onFault: (error) => faults.push(error),
     },
     closed: closed.signal,

@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { FRAME_ERRORS, type FrameErrorCode } from '@svc/contract';
+import { type Agent, FRAME_ERRORS, type FrameErrorCode } from '@svc/contract';
 import type { WebSocket } from 'ws';
 import { sleep } from '../concurrency/sleep.ts';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
@@ -13,9 +13,10 @@ import type { AgentServices } from './services.ts';
 const DISK_RETRY_MS = 1_000;
 
 export interface FrameStreamOptions {
+  readonly agent: Agent;
   readonly sandbox: Sandbox;
   readonly journal: Journal;
-  readonly services: Pick<AgentServices, 'clock' | 'times' | 'onFault'>;
+  readonly services: Pick<AgentServices, 'clock' | 'times' | 'metrics' | 'onFault'>;
   /** Aborts when the session is over here. */
   readonly closed: AbortSignal;
   /** Passes a client's frame on to the agent; false when too many wait. */
@@ -69,9 +70,10 @@ export class FrameStream {
 
   /** Keeps frames, and shows them then. Rejects, and none is kept, when they cannot be written. */
   async keep(frames: readonly NewFrame[]): Promise<void> {
-    const { journal, sandbox, onTaskShown } = this.#options;
+    const { agent, journal, sandbox, services, onTaskShown } = this.#options;
     await journal.append(frames);
     for (const { frame } of frames) {
+      services.metrics.frameKept(agent, frame);
       if (frame.type === 'task_started') this.#endTask ??= sandbox.activity.begin();
       if (frame.type !== 'task_completed') continue;
       this.#taskEnded();

@@ -4,6 +4,7 @@ import type { LlmAccounts } from '../gateway/index.ts';
 import type { WorkerLogger } from '../logger.ts';
 import type { AgentLogs } from '../logs/agent-logs.ts';
 import type { SessionApi } from './session-api.ts';
+import type { SessionMetrics } from './session-metrics.ts';
 import type { SessionRegistry } from './session-registry.ts';
 import type { SessionTimes } from './times.ts';
 
@@ -13,6 +14,7 @@ export interface AgentServices {
   readonly accounts: LlmAccounts;
   readonly egress: Pick<Egress, 'request'>;
   readonly sessions: SessionRegistry;
+  readonly metrics: SessionMetrics;
   readonly logs: AgentLogs;
   readonly clock: Clock;
   readonly logger: WorkerLogger;

@@ -10,6 +10,11 @@ export class SessionRegistry {
     return this.#sessions.get(sessionId);
   }
 
+  /** One start of each session. */
+  all(): Session[] {
+    return [...this.#sessions.values()];
+  }
+
   add(session: Session): void {
     const known = this.find(session.id);
     if (known === undefined || known.generation <= session.generation) {

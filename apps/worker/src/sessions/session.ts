@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import type { AgentSecrets, PlacedAgent, ServiceFrame } from '@svc/contract';
+import type { Agent, AgentSecrets, PlacedAgent, ServiceFrame } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import type { WebSocket } from 'ws';
 import { settledWithin } from '../concurrency/abort.ts';
@@ -81,6 +81,7 @@ export class Session implements SandboxAgent {
       onStale: () => this.#end('worker_lost'),
     });
     this.#frames = new FrameStream({
+      agent: placed.kind,
       sandbox,
       journal,
       services,
@@ -98,8 +99,7 @@ export class Session implements SandboxAgent {
       token,
       lastN: journal.lastN,
       outbox,
-      times: services.times,
-      logger: services.logger,
+      services,
       onMessages: (messages, done) => this.#output.take(messages, done),
       isAwake: () => !vm.paused,
       onLost: () => this.#onLost(),
@@ -113,6 +113,11 @@ export class Session implements SandboxAgent {
   /** Of its start: a later one has a higher number. */
   get generation(): number {
     return this.#options.session.generation;
+  }
+
+  /** The kind of its agent. */
+  get agent(): Agent {
+    return this.#options.placed.kind;
   }
 
   get sandbox(): Sandbox {

@@ -99,8 +99,7 @@ describe('pause, resume, cancel and logs', () => {
     expect(await harness.json('GET', '/health')).toMatchObject({
       body: { status: 'ok', worker_id: 'worker-1', version: '0.1.0' },
     });
-    const response = await harness.call('GET', '/../../metrics');
-    const text = await response.body.text();
+    const text = await harness.metrics();
     expect(text).toMatch(/svc_worker_sandboxes\{state="running"\} \d+/);
     expect(text).toContain('svc_worker_create_duration_seconds_count{outcome="created"}');
     expect(text).toMatch(/svc_worker_execs_total \d+/);

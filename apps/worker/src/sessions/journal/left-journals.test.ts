@@ -1,12 +1,14 @@
 import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { silentLogger } from '../../../test/silent-logger.ts';
 import { systemClock } from '../../clock.ts';
 import { AgentLogs } from '../../logs/agent-logs.ts';
 import { ControlPlaneError } from '../../registration/control-plane-transport.ts';
 import type { SessionApi } from '../session-api.ts';
+import { SessionMetrics } from '../session-metrics.ts';
 import { SessionRegistry } from '../session-registry.ts';
 import { SESSION_TIMES } from '../times.ts';
 import { Journal } from './journal.ts';
@@ -29,6 +31,7 @@ beforeEach(async () => {
     accounts: { register: () => () => undefined, update: () => false },
     egress: { request: () => Promise.reject(new Error('not here')) },
     sessions,
+    metrics: new SessionMetrics(new Registry(), sessions),
     logs: new AgentLogs(directory),
     clock: systemClock,
     logger: silentLogger,

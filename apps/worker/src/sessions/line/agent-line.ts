@@ -2,9 +2,8 @@ import type { Socket } from 'node:net';
 import type { AgentSetup, WorkerMessage } from '@svc/contract';
 import { backoffMs, withDeadline } from '@svc/service-kit';
 import { sleep } from '../../concurrency/sleep.ts';
-import type { WorkerLogger } from '../../logger.ts';
 import { RateLimit } from '../rate-limit.ts';
-import type { SessionTimes } from '../times.ts';
+import type { AgentServices } from '../services.ts';
 import { Conversation } from './conversation.ts';
 import type { NumberedMessage } from './guest-messages.ts';
 import type { ForwardedFrame, Outbox } from './outbox.ts';
@@ -16,8 +15,7 @@ export interface AgentLineOptions {
   readonly lastN: number;
   /** Where clients' frames wait; undefined for an agent that has no clients. */
   readonly outbox: Outbox | undefined;
-  readonly times: SessionTimes;
-  readonly logger: WorkerLogger;
+  readonly services: Pick<AgentServices, 'times' | 'metrics' | 'logger'>;
   /**
    * Deals with messages in order; nothing more is read until it has settled. Calls `done(n)` for each that needs
    * not come again. A rejection breaks the connection, and what is not done comes again.
@@ -107,6 +105,7 @@ export class AgentLine {
   }
 
   async #run(first: Conversation | undefined): Promise<void> {
+    const { services, isAwake, onLost } = this.#options;
     const { signal } = this.#closed;
     let conversation = first;
     let failingSince: number | undefined;
@@ -115,21 +114,22 @@ export class AgentLine {
         conversation ??= await this.#reattach(signal);
         await this.#talk(conversation);
       } catch (error) {
-        this.#options.logger.debug({ err: error }, 'the line to an agent broke');
+        services.logger.debug({ err: error }, 'the line to an agent broke');
       } finally {
         conversation?.end();
         this.#conversation = undefined;
         conversation = undefined;
       }
       if (signal.aborted) return;
-      if (this.#progress || !this.#options.isAwake()) {
+      if (this.#progress || !isAwake()) {
         failures = 0;
         failingSince = undefined;
         this.#progress = false;
       }
       failingSince ??= performance.now();
-      if (performance.now() - failingSince > this.#options.times.lineLostMs) {
-        this.#options.onLost();
+      if (performance.now() - failingSince > services.times.lineLostMs) {
+        services.metrics.lineLost();
+        onLost();
         return;
       }
       await sleep(backoffMs(failures + 1, { baseMs: 50, maxMs: 2_000 }), signal);
@@ -140,8 +140,9 @@ export class AgentLine {
   async #open(signal: AbortSignal): Promise<Conversation> {
     for (let attempt = 1; ; attempt += 1) {
       try {
-        const { dial, times } = this.#options;
-        return new Conversation(await dial(withDeadline(signal, times.dialMs)), this.#pace);
+        const { dial, services } = this.#options;
+        const bounded = withDeadline(signal, services.times.dialMs);
+        return new Conversation(await dial(bounded), this.#pace);
       } catch (error) {
         if (signal.aborted) throw error;
       }
@@ -151,8 +152,8 @@ export class AgentLine {
   }
 
   async #reattach(closed: AbortSignal): Promise<Conversation> {
-    const { dial, token, outbox, times } = this.#options;
-    const signal = withDeadline(closed, times.dialMs);
+    const { dial, token, outbox, services } = this.#options;
+    const signal = withDeadline(closed, services.times.dialMs);
     const conversation = new Conversation(await dial(signal), this.#pace);
     try {
       conversation.send({ type: 'attach', token, after: this.#lastN });

@@ -18,7 +18,7 @@ export interface TurnSaverOptions {
   readonly vm: Microvm;
   readonly owner: FilesOwner;
   readonly commits: Commits;
-  readonly services: Pick<AgentServices, 'api' | 'times' | 'logger' | 'onFault'>;
+  readonly services: Pick<AgentServices, 'api' | 'times' | 'metrics' | 'logger' | 'onFault'>;
   /** Aborts when the session is over here. */
   readonly closed: AbortSignal;
   /** Asks the guest to save; it answers with a `state` message. */
@@ -61,12 +61,15 @@ export class TurnSaver {
       this.#owesFiles = false;
       return id;
     };
+    const ended = services.metrics.timeTurnCommit();
     try {
       await commits.commit(
         { conversation: state.conversation, saveFiles: this.#owesFiles ? files : undefined },
         closed,
       );
+      ended('committed');
     } catch (error) {
+      ended(this.#stale || isStale(error) ? 'stale' : 'failed');
       closed.throwIfAborted();
       if (isStale(error)) {
         this.#leave();
