@@ -73,12 +73,7 @@ export class Harness implements AsyncDisposable {
 
   static async start(options: HarnessOptions = {}): Promise<Harness> {
     const host = options.host ?? new MemoryHost();
-    const { guest } = options;
-    if (guest !== undefined) {
-      host.onRestored = (vm) => {
-        vm.agentPort = guest.port;
-      };
-    }
+    if (options.guest !== undefined) host.runGuest(options.guest);
     const secret = new Secret('a cluster secret that only this test knows');
     const controlPlane = options.controlPlane ?? (await ControlPlaneDouble.create(secret));
     if (options.withoutControlPlane !== true) await controlPlane.start();

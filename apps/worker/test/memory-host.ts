@@ -56,6 +56,13 @@ export class MemoryHost implements MicrovmHost {
     return found;
   }
 
+  /** The agent runtime of every VM that is restored from now on. */
+  runGuest({ port }: { readonly port: number }): void {
+    this.onRestored = (vm) => {
+      vm.agentPort = port;
+    };
+  }
+
   async images(): Promise<ImageInfo[]> {
     return this.currentImages;
   }

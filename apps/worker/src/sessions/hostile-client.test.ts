@@ -1,22 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Harness } from '../../test/harness.ts';
-import { ScriptedGuest } from '../../test/scripted-guest.ts';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { useSessionLab } from '../../test/session-lab.ts';
 import { hopToken, SessionSocket } from '../../test/session-socket.ts';
 import { until } from '../../test/until.ts';
 
-let guest: ScriptedGuest;
-let harness: Harness;
 let session: string;
 
-beforeAll(async () => {
-  guest = await ScriptedGuest.listen();
-  harness = await Harness.start({ guest });
-  ({ session } = await harness.startSession());
-});
+const lab = useSessionLab({}, 'file');
 
-afterAll(async () => {
-  await harness[Symbol.asyncDispose]();
-  await guest[Symbol.asyncDispose]();
+beforeAll(async () => {
+  ({ session } = await lab().harness.startSession());
 });
 
 const MIB = 1024 * 1024;
@@ -49,8 +41,8 @@ describe('a frame that is none', () => {
   ])(
     'because it is %s is answered to its sender alone, and the connection lives',
     async (_what, data, code) => {
-      const other = await SessionSocket.open(harness, session);
-      const client = await SessionSocket.open(harness, session);
+      const other = await lab().attach(session);
+      const client = await lab().attach(session);
       client.ws.send(data);
       const error = await client.next(({ type }) => type === 'error');
       expect(error).toEqual({
@@ -71,15 +63,15 @@ describe('a frame that is none', () => {
   );
 
   it('is taken at exactly 1 MiB', async () => {
-    const client = await SessionSocket.open(harness, session);
+    const client = await lab().attach(session);
     client.ws.send(taskOf(MIB));
     await client.next(({ type }) => type === 'task_completed');
     await client.close();
   });
 
   it('of 16 MiB ends its own connection only', async () => {
-    const other = await SessionSocket.open(harness, session);
-    const client = await SessionSocket.open(harness, session);
+    const other = await lab().attach(session);
+    const client = await lab().attach(session);
     client.ws.send('x'.repeat(16 * MIB));
     expect((await client.closed).code).toBe(1009);
     other.send({ type: 'ping' });
@@ -90,9 +82,9 @@ describe('a frame that is none', () => {
 
 describe('too many frames', () => {
   it('are dropped and said so once a second; the session and the others go on', async () => {
-    const client = await SessionSocket.open(harness, session);
-    const other = await SessionSocket.open(harness, session);
-    const before = guest.all('client').length;
+    const client = await lab().attach(session);
+    const other = await lab().attach(session);
+    const before = lab().guest.all('client').length;
     for (let index = 0; index < 10_000; index += 1) {
       client.send({ type: 'exec', command: `true ${index}` });
     }
@@ -103,7 +95,7 @@ describe('too many frames', () => {
       client.send({ type: 'ping' });
       expect(client.types).toContain('pong');
     });
-    const passed = guest.all('client').length - before;
+    const passed = lab().guest.all('client').length - before;
     expect(passed).toBeGreaterThan(0);
     expect(passed).toBeLessThan(5_000);
     expect(client.frames.filter(({ code }) => code === 'frame_rate').length).toBeLessThan(15);
@@ -113,17 +105,12 @@ describe('too many frames', () => {
   });
 
   it('for a guest that takes none are answered busy', async () => {
-    const stuck = await ScriptedGuest.listen();
-    harness.host.onRestored = (vm) => {
-      vm.agentPort = stuck.port;
-    };
+    const stuck = await lab().addGuest();
     stuck.answersReceived = false;
-    const { session: id } = await harness.startSession();
-    const client = await SessionSocket.open(harness, id);
+    const { client } = await lab().startAttached();
     for (let index = 0; index < 400; index += 1) client.send({ type: 'interrupt' });
     await client.next((frame) => frame.code === 'busy');
     await client.close();
-    await stuck[Symbol.asyncDispose]();
   });
 });
 
@@ -133,11 +120,11 @@ describe('an upgrade', () => {
     ['nonsense', async () => 'nonsense'],
     [
       'the token of another session',
-      () => hopToken(harness, '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b'),
+      () => hopToken(lab().harness, '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b'),
     ],
-    ['a token that a customer has', () => hopToken(harness, session, 'runtime')],
+    ['a token that a customer has', () => hopToken(lab().harness, session, 'runtime')],
   ])('with %s is refused', async (_what, token) => {
-    expect(await SessionSocket.refusal(harness, session, { token: await token() })).toEqual({
+    expect(await SessionSocket.refusal(lab().harness, session, { token: await token() })).toEqual({
       status: 401,
       code: 'unauthorized',
     });
@@ -145,7 +132,7 @@ describe('an upgrade', () => {
 
   it('is refused for a session that is not here', async () => {
     const unknown = '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b';
-    expect(await SessionSocket.refusal(harness, unknown)).toEqual({
+    expect(await SessionSocket.refusal(lab().harness, unknown)).toEqual({
       status: 404,
       code: 'session_not_found',
     });
@@ -154,7 +141,7 @@ describe('an upgrade', () => {
   it.each([['/internal/v1/sandboxes'], ['/internal/v1/sessions/x/ws/more'], ['/']])(
     'of %s is refused',
     async (path) => {
-      expect(await SessionSocket.refusal(harness, session, { path })).toMatchObject({
+      expect(await SessionSocket.refusal(lab().harness, session, { path })).toMatchObject({
         status: 404,
       });
     },
@@ -162,7 +149,7 @@ describe('an upgrade', () => {
 
   it.each(['-1', 'x', '1e3', ''])('after the frame "%s" is refused', async (seq) => {
     const path = `/internal/v1/sessions/${session}/ws?after_seq=${seq}`;
-    expect(await SessionSocket.refusal(harness, session, { path })).toEqual({
+    expect(await SessionSocket.refusal(lab().harness, session, { path })).toEqual({
       status: 400,
       code: 'validation_failed',
     });

@@ -1,36 +1,24 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Harness } from '../../test/harness.ts';
-import { ScriptedGuest } from '../../test/scripted-guest.ts';
-import { SessionSocket } from '../../test/session-socket.ts';
+import { beforeEach, describe, expect, it } from 'vitest';
+import type { ScriptedGuest } from '../../test/scripted-guest.ts';
+import { useSessionLab } from '../../test/session-lab.ts';
+import type { SessionSocket } from '../../test/session-socket.ts';
 import { until } from '../../test/until.ts';
 
 let liar: ScriptedGuest;
-let honest: ScriptedGuest;
-let harness: Harness;
-let session: string;
 let neighbour: string;
 let client: SessionSocket;
 
-beforeEach(async () => {
-  liar = await ScriptedGuest.listen();
-  honest = await ScriptedGuest.listen();
-  harness = await Harness.start({ guest: liar, sessionTimes: { lineLostMs: 2_000 } });
-  ({ session } = await harness.startSession());
-  harness.host.onRestored = (vm) => {
-    vm.agentPort = honest.port;
-  };
-  ({ session: neighbour } = await harness.startSession());
-  client = await SessionSocket.open(harness, session);
-});
+const lab = useSessionLab({ sessionTimes: { lineLostMs: 2_000 } });
 
-afterEach(async () => {
-  await harness[Symbol.asyncDispose]();
-  await liar[Symbol.asyncDispose]();
-  await honest[Symbol.asyncDispose]();
+beforeEach(async () => {
+  liar = lab().guest;
+  ({ client } = await lab().startAttached());
+  await lab().addGuest();
+  ({ session: neighbour } = await lab().harness.startSession());
 });
 
 async function neighbourIsWell(): Promise<void> {
-  const other = await SessionSocket.open(harness, neighbour);
+  const other = await lab().attach(neighbour);
   other.send({ type: 'task', prompt: 'well?' });
   await other.next(({ type }) => type === 'task_completed');
   await other.close();
@@ -168,9 +156,9 @@ describe('a guest that lies', () => {
 
   it('with endless turns is committed at a bearable pace', async () => {
     for (let index = 0; index < 400; index += 1) liar.state(`${index}`);
-    await until(() => expect(harness.controlPlane.sessions.turns.length).toBeGreaterThan(30));
+    await until(() => expect(lab().store.turns.length).toBeGreaterThan(30));
     await neighbourIsWell();
-    expect(harness.controlPlane.sessions.turns.length).toBeLessThan(150);
+    expect(lab().store.turns.length).toBeLessThan(150);
   });
 });
 
@@ -186,13 +174,10 @@ describe('a guest that does not get ready', () => {
       (socket: { write(text: string): unknown }) => socket.write('x'.repeat(9_000_000)),
     ],
   ])('and %s fails its create, which leaves nothing', async (_what, answer) => {
-    await using silent = await ScriptedGuest.listen();
+    const silent = await lab().addGuest();
     silent.onConfigure = answer;
-    harness.host.onRestored = (vm) => {
-      vm.agentPort = silent.port;
-    };
-    await expect(harness.startSession()).rejects.toThrow('500');
-    await until(() => expect(harness.host.live).toHaveLength(2));
-    expect(harness.controlPlane.sessions.turns).toEqual([]);
+    await expect(lab().harness.startSession()).rejects.toThrow('500');
+    await until(() => expect(lab().harness.host.live).toHaveLength(2));
+    expect(lab().store.turns).toEqual([]);
   });
 });

@@ -1,30 +1,19 @@
 import { MicrovmError } from '@svc/microvm';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Harness } from '../../test/harness.ts';
-import { ScriptedGuest } from '../../test/scripted-guest.ts';
+import { describe, expect, it } from 'vitest';
+import { useSessionLab } from '../../test/session-lab.ts';
 import { SessionSocket } from '../../test/session-socket.ts';
 import { until } from '../../test/until.ts';
 
-let guest: ScriptedGuest;
-let harness: Harness;
-
-beforeEach(async () => {
-  guest = await ScriptedGuest.listen();
-  harness = await Harness.start({ guest });
-});
-
-afterEach(async () => {
-  await harness[Symbol.asyncDispose]();
-  await guest[Symbol.asyncDispose]();
-});
+const lab = useSessionLab();
 
 describe('cancel', () => {
   it('reaches every client, is kept, and says whether anybody heard it', async () => {
+    const { harness } = lab();
     const { session, vmId } = await harness.startSession();
     expect(await harness.json('POST', `/sandboxes/${vmId}/cancel`)).toMatchObject({
       body: { cancelled: false },
     });
-    const client = await SessionSocket.open(harness, session, { afterSeq: 0 });
+    const client = await lab().attach(session, { afterSeq: 0 });
     expect(
       await harness.json('POST', `/sandboxes/${vmId}/cancel`, { reason: 'admin_action' }),
     ).toMatchObject({ body: { cancelled: true, reason: 'admin_action' } });
@@ -39,14 +28,13 @@ describe('cancel', () => {
 
 describe('a rotation', () => {
   it('takes new values into use, and tells clients which keys', async () => {
-    const { session, vmId } = await harness.startSession();
-    const client = await SessionSocket.open(harness, session);
-    harness.controlPlane.sessions.secrets = {
+    const { vmId, client } = await lab().startAttached();
+    lab().store.secrets = {
       llm: { api_key: 'sk-the-new-key' },
       env: { GREETING: 'good day', LLM_API_KEY: 'never' },
     };
     const keys = ['GREETING', 'LLM_API_KEY'];
-    const answer = await harness.call('POST', `/sandboxes/${vmId}/config-update`, {
+    const answer = await lab().harness.call('POST', `/sandboxes/${vmId}/config-update`, {
       json: { keys },
     });
     expect(answer.statusCode).toBe(204);
@@ -54,15 +42,16 @@ describe('a rotation', () => {
       keys,
       seq: 1,
     });
-    expect(guest.all('env').at(-1)).toEqual({ type: 'env', env: { GREETING: 'good day' } });
-    expect(JSON.stringify([guest.heard, client.frames])).not.toContain('sk-the');
+    expect(lab().guest.all('env').at(-1)).toEqual({ type: 'env', env: { GREETING: 'good day' } });
+    expect(JSON.stringify([lab().guest.heard, client.frames])).not.toContain('sk-the');
   });
 
   it('reaches a guest whose line is down as soon as it is up', async () => {
-    const { vmId } = await harness.startSession();
+    const { guest } = lab();
+    const { vmId } = await lab().harness.startSession();
     guest.open = false;
     guest.cut();
-    await harness.call('POST', `/sandboxes/${vmId}/config-update`, {
+    await lab().harness.call('POST', `/sandboxes/${vmId}/config-update`, {
       json: { keys: ['GREETING'] },
     });
     expect(guest.all('env')).toEqual([]);
@@ -71,6 +60,7 @@ describe('a rotation', () => {
   });
 
   it('fails when the values cannot be had, and is refused for what is not there', async () => {
+    const { harness } = lab();
     const { vmId } = await harness.startSession();
     harness.controlPlane.broken = true;
     const json = { keys: ['GREETING'] };
@@ -89,15 +79,17 @@ describe('a rotation', () => {
 
 describe('a paused session', () => {
   it('runs again when a client attaches, and not before', async () => {
+    const { harness } = lab();
     const { session, vmId } = await harness.startSession();
     await harness.json('POST', `/sandboxes/${vmId}/pause`);
-    const client = await SessionSocket.open(harness, session);
+    const client = await lab().attach(session);
     expect(harness.host.vmOf(vmId)).toMatchObject({ paused: false, resumes: 1 });
     client.send({ type: 'task', prompt: 'x' });
     await client.next(({ type }) => type === 'task_completed');
   });
 
   it('answers 502 when it does not wake', async () => {
+    const { harness } = lab();
     const { session, vmId } = await harness.startSession();
     await harness.json('POST', `/sandboxes/${vmId}/pause`);
     const vm = harness.host.vmOf(vmId);

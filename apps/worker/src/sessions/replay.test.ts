@@ -1,25 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Harness } from '../../test/harness.ts';
-import { ScriptedGuest } from '../../test/scripted-guest.ts';
+import { describe, expect, it } from 'vitest';
+import { useSessionLab } from '../../test/session-lab.ts';
 import { SessionSocket } from '../../test/session-socket.ts';
 import { until } from '../../test/until.ts';
 
-let guest: ScriptedGuest;
-let harness: Harness;
-
-beforeEach(async () => {
-  guest = await ScriptedGuest.listen();
-  harness = await Harness.start({ guest, sessionTimes: { slowConsumerMs: 300 } });
-});
-
-afterEach(async () => {
-  await harness[Symbol.asyncDispose]();
-  await guest[Symbol.asyncDispose]();
-});
+const lab = useSessionLab({ sessionTimes: { slowConsumerMs: 300 } });
 
 function say(count: number, from = 0, size = 20): void {
   for (let index = from; index < from + count; index += 1) {
-    guest.frame({ type: 'text_delta', data: `${index} ${'x'.repeat(size)}` });
+    lab().guest.frame({ type: 'text_delta', data: `${index} ${'x'.repeat(size)}` });
   }
 }
 
@@ -28,11 +16,11 @@ const range = (from: number, to: number) =>
 
 describe('clients of a session', () => {
   it('all get everything, and only what comes after they attached', async () => {
-    const { session, vmId } = await harness.startSession();
-    const first = await SessionSocket.open(harness, session);
+    const { harness } = lab();
+    const { session, vmId, client: first } = await lab().startAttached();
     say(10);
     await first.next(({ seq }) => seq === 10);
-    const second = await SessionSocket.open(harness, session);
+    const second = await lab().attach(session);
     expect(second.frames[0]).toMatchObject({ type: 'ready', last_seq: 10 });
     expect(await harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
       body: { active_connections: 2 },
@@ -56,17 +44,17 @@ describe('clients of a session', () => {
     [20, 21],
     [900, 21],
   ])('that come back after %i go on with %i', async (afterSeq, next) => {
-    const { session } = await harness.startSession();
+    const { session } = await lab().harness.startSession();
     say(20);
-    await guest.drained();
-    const client = await SessionSocket.open(harness, session, { afterSeq });
+    await lab().guest.drained();
+    const client = await lab().attach(session, { afterSeq });
     say(1, 20);
     await client.next(({ seq }) => seq === 21);
     expect(client.seqs).toEqual(range(next, 21));
   });
 
   it('miss nothing and see nothing twice, whenever they come and go under load', async () => {
-    const { session } = await harness.startSession();
+    const { session } = await lab().harness.startSession();
     const total = 6_000;
     let said = 0;
     const talk = setInterval(() => {
@@ -78,9 +66,7 @@ describe('clients of a session', () => {
         range(1, 6).map(async (which) => {
           const seen: number[] = [];
           while ((seen.at(-1) ?? 0) < total) {
-            const client = await SessionSocket.open(harness, session, {
-              afterSeq: seen.at(-1) ?? 0,
-            });
+            const client = await lab().attach(session, { afterSeq: seen.at(-1) ?? 0 });
             const enough = Math.min(total, (seen.at(-1) ?? 0) + which * 700);
             await client.next(({ seq }) => (seq ?? 0) >= enough);
             client.ws.terminate();
@@ -96,19 +82,17 @@ describe('clients of a session', () => {
   });
 
   it('get the same frames live and in replay', async () => {
-    const { session } = await harness.startSession();
-    const live = await SessionSocket.open(harness, session);
-    guest.turn('talked', 'é 😀 \u2028 "quoted"');
+    const { session, client: live } = await lab().startAttached();
+    lab().guest.turn('talked', 'é 😀 \u2028 "quoted"');
     await live.next(({ type }) => type === 'task_completed');
-    const later = await SessionSocket.open(harness, session, { afterSeq: 0 });
+    const later = await lab().attach(session, { afterSeq: 0 });
     await later.next(({ type }) => type === 'task_completed');
     expect(later.frames.slice(1)).toEqual(live.frames.slice(1));
   });
 
   it('that do not read are sent away, and the others hear everything', async () => {
-    const { session } = await harness.startSession();
-    const slow = await SessionSocket.open(harness, session);
-    const good = await SessionSocket.open(harness, session);
+    const { session, client: slow } = await lab().startAttached();
+    const good = await lab().attach(session);
     slow.ws.pause();
     const total = 400;
     say(total, 0, 50_000);
@@ -122,12 +106,13 @@ describe('clients of a session', () => {
   });
 
   it('that do not read a replay are sent away', async () => {
+    const { harness } = lab();
     const { session } = await harness.startSession();
     say(200, 0, 50_000);
-    await guest.drained();
-    const slow = await SessionSocket.open(harness, session);
+    await lab().guest.drained();
+    const slow = await lab().attach(session);
     slow.ws.pause();
-    const other = await SessionSocket.open(harness, session, { afterSeq: 0 });
+    const other = await lab().attach(session, { afterSeq: 0 });
     other.ws.pause();
     await until(() => expect(harness.host.live).toHaveLength(1));
     await until(async () => {
@@ -141,19 +126,19 @@ describe('clients of a session', () => {
   });
 
   it('may not be more than a session bears', async () => {
-    const { session } = await harness.startSession();
-    await Promise.all(range(1, 64).map(() => SessionSocket.open(harness, session)));
-    expect(await SessionSocket.refusal(harness, session)).toMatchObject({ status: 429 });
+    const { session } = await lab().harness.startSession();
+    await Promise.all(range(1, 64).map(() => lab().attach(session)));
+    expect(await SessionSocket.refusal(lab().harness, session)).toMatchObject({ status: 429 });
   });
 
   it('still find the newest frames when the history is full', async () => {
-    const { session } = await harness.startSession();
+    const { session } = await lab().harness.startSession();
     const total = 450;
     for (let index = 0; index < total; index += 50) {
       say(50, index, 50_000);
-      await guest.drained();
+      await lab().guest.drained();
     }
-    const client = await SessionSocket.open(harness, session, { afterSeq: 0 });
+    const client = await lab().attach(session, { afterSeq: 0 });
     await client.next(({ seq }) => seq === total);
     const [first = 0] = client.seqs;
     expect(first).toBeGreaterThan(1);

@@ -1,25 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Harness } from '../../test/harness.ts';
-import { ScriptedGuest } from '../../test/scripted-guest.ts';
-import { SessionSocket } from '../../test/session-socket.ts';
+import { describe, expect, it } from 'vitest';
+import { useSessionLab } from '../../test/session-lab.ts';
 import { until } from '../../test/until.ts';
 
-let guest: ScriptedGuest;
-let harness: Harness;
-
-beforeEach(async () => {
-  guest = await ScriptedGuest.listen();
-  harness = await Harness.start({ guest });
-});
-
-afterEach(async () => {
-  await harness[Symbol.asyncDispose]();
-  await guest[Symbol.asyncDispose]();
-});
+const lab = useSessionLab();
 
 describe('a session', () => {
   it('answers its create once its agent is configured, with everything but the key', async () => {
-    harness.controlPlane.sessions.secrets = {
+    const { guest, harness } = lab();
+    lab().store.secrets = {
       llm: { api_key: 'sk-the-real-key' },
       env: { GREETING: 'hello' },
     };
@@ -43,8 +31,7 @@ describe('a session', () => {
   });
 
   it('greets a client with ready, then passes a whole turn', async () => {
-    const { session } = await harness.startSession();
-    const client = await SessionSocket.open(harness, session);
+    const { client } = await lab().startAttached();
     expect(client.frames).toEqual([
       {
         type: 'ready',
@@ -57,12 +44,12 @@ describe('a session', () => {
     ]);
     client.send({ type: 'task', prompt: 'dance', id: 't1', extra: 1 });
     await client.next(({ type }) => type === 'task_completed');
-    expect(guest.all('client')).toEqual([
+    expect(lab().guest.all('client')).toEqual([
       { type: 'client', c: 1, frame: { type: 'task', prompt: 'dance', id: 't1' } },
     ]);
     expect(client.types).toEqual(['ready', 'task_started', 'text_delta', 'task_completed']);
     expect(client.seqs).toEqual([1, 2, 3]);
-    await guest.drained();
-    await until(() => expect(harness.controlPlane.sessions.frames).toHaveLength(3));
+    await lab().guest.drained();
+    await until(() => expect(lab().store.frames).toHaveLength(3));
   });
 });

@@ -6,9 +6,7 @@ import { createSelfSigned } from '@svc/service-kit';
 import { request } from 'undici';
 import { expect, it } from 'vitest';
 import { freePort } from '../../test/control-plane-double.ts';
-import { Harness } from '../../test/harness.ts';
-import { ScriptedGuest } from '../../test/scripted-guest.ts';
-import { SessionSocket } from '../../test/session-socket.ts';
+import { SessionLab } from '../../test/session-lab.ts';
 
 it('what the vendor counts is kept and shown; the key is the gateway’s, and newer after a rotation', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'svc-usage-'));
@@ -20,23 +18,20 @@ it('what the vendor counts is kept and shown; the key is the gateway’s, and ne
     tls,
     script: { rules: [{ reply: { text: 'hi', usage } }] },
   });
-  await using guest = await ScriptedGuest.listen();
   const { hostname, port } = new URL(model.url);
   const gatewayPort = await freePort();
-  await using harness = await Harness.start({
-    guest,
+  await using lab = await SessionLab.start({
     gatewayPort,
     egress: { egressAllowHosts: [{ host: hostname, port: Number(port) }], egressCaFile },
   });
+  const { harness, store } = lab;
   const { onRestored } = harness.host;
   harness.host.onRestored = (vm) => {
     onRestored(vm);
     vm.host = '127.0.0.1';
   };
-  const { sessions } = harness.controlPlane;
-  sessions.secrets = { llm: { api_key: 'sk-first', base_url: model.url }, env: {} };
-  const { session, vmId } = await harness.startSession();
-  const client = await SessionSocket.open(harness, session);
+  store.secrets = { llm: { api_key: 'sk-first', base_url: model.url }, env: {} };
+  const { vmId, client } = await lab.startAttached();
   const ask = async () => {
     const answer = await request(`http://127.0.0.1:${gatewayPort}/anthropic/v1/messages`, {
       method: 'POST',
@@ -53,7 +48,7 @@ it('what the vendor counts is kept and shown; the key is the gateway’s, and ne
   expect(await ask()).toBe(200);
   expect(await client.next(({ type }) => type === 'usage')).toMatchObject({ ...usage, seq: 1 });
   expect(model.requests.at(-1)?.headers['x-api-key']).toBe('sk-first');
-  sessions.secrets = { llm: { api_key: 'sk-second', base_url: model.url }, env: {} };
+  store.secrets = { llm: { api_key: 'sk-second', base_url: model.url }, env: {} };
   await harness.call('POST', `/sandboxes/${vmId}/config-update`, { json: { keys: [] } });
   expect(await ask()).toBe(200);
   expect(model.requests.at(-1)?.headers['x-api-key']).toBe('sk-second');

@@ -1,41 +1,25 @@
 import { ServiceError } from '@svc/contract';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { Harness } from '../../../test/harness.ts';
-import { ScriptedGuest } from '../../../test/scripted-guest.ts';
-import { SessionSocket } from '../../../test/session-socket.ts';
-import type { SessionStoreDouble } from '../../../test/session-store-double.ts';
+import { describe, expect, it } from 'vitest';
+import { useSessionLab } from '../../../test/session-lab.ts';
 import { until } from '../../../test/until.ts';
 
-let guest: ScriptedGuest;
-let harness: Harness;
-let store: SessionStoreDouble;
-
-beforeEach(async () => {
-  guest = await ScriptedGuest.listen();
-  harness = await Harness.start({
-    guest,
-    sessionTimes: { commitMs: 1_000, saveMs: 1_000, finishMs: 3_000 },
-  });
-  store = harness.controlPlane.sessions;
-});
-
-afterEach(async () => {
-  await harness[Symbol.asyncDispose]();
-  await guest[Symbol.asyncDispose]();
+const lab = useSessionLab({
+  sessionTimes: { commitMs: 1_000, saveMs: 1_000, finishMs: 3_000 },
 });
 
 const completed = (frame: { type: string }) => frame.type === 'task_completed';
 
 describe('the end of a turn', () => {
   it('is shown only when the turn is the control plane’s', async () => {
-    const { session, vmId } = await harness.startSession();
+    const { store } = lab();
+    const { session, vmId } = await lab().harness.startSession();
     const gate = Promise.withResolvers<void>();
     store.gate = gate.promise;
-    const client = await SessionSocket.open(harness, session);
+    const client = await lab().attach(session);
     client.send({ type: 'task', prompt: 'a' });
     await until(() => expect(store.commitsAsked).toBe(1));
     // What has nothing to do with the turn goes on meanwhile.
-    await harness.json('POST', `/sandboxes/${vmId}/cancel`);
+    await lab().harness.json('POST', `/sandboxes/${vmId}/cancel`);
     await client.next(({ event }) => event === 'cancel');
     expect(client.types).toEqual(['ready', 'task_started', 'text_delta', 'system']);
     gate.resolve();
@@ -59,21 +43,20 @@ describe('the end of a turn', () => {
   });
 
   it('waits for a control plane that is away', async () => {
-    const { session } = await harness.startSession();
-    const client = await SessionSocket.open(harness, session);
-    harness.controlPlane.broken = true;
+    const { client } = await lab().startAttached();
+    lab().harness.controlPlane.broken = true;
     client.send({ type: 'task', prompt: 'a' });
     await client.next(({ type }) => type === 'text_delta');
-    await until(() => expect(guest.unacknowledged).toBe(2));
-    harness.controlPlane.broken = false;
+    await until(() => expect(lab().guest.unacknowledged).toBe(2));
+    lab().harness.controlPlane.broken = false;
     await client.next(completed);
     expect(client.types).not.toContain('error');
-    expect(store.turns[0]).toMatchObject({ conversation: 'a' });
+    expect(lab().store.turns[0]).toMatchObject({ conversation: 'a' });
   });
 
   it('tells the truth when it could not be saved, and the next one saves all of it', async () => {
-    const { session } = await harness.startSession();
-    const client = await SessionSocket.open(harness, session);
+    const { store } = lab();
+    const { client } = await lab().startAttached();
     store.failure = new ServiceError('internal_error');
     client.send({ type: 'task', prompt: 'a' });
     await client.next(completed);
@@ -91,45 +74,45 @@ describe('the end of a turn', () => {
   });
 
   it('is never shown of a session that was started anew; its sandbox ends', async () => {
-    const { session, vmId } = await harness.startSession();
-    const client = await SessionSocket.open(harness, session);
-    store.failure = new ServiceError('stale_generation');
+    const { vmId, client } = await lab().startAttached();
+    lab().store.failure = new ServiceError('stale_generation');
     client.send({ type: 'task', prompt: 'a' });
     expect(await client.closed).toEqual({ code: 1001, reason: 'sandbox destroyed' });
     expect(client.types).not.toContain('task_completed');
     await until(async () =>
-      expect(await harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
+      expect(await lab().harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
         body: { state: 'destroyed' },
       }),
     );
-    expect(guest.all('save')).toEqual([]);
+    expect(lab().guest.all('save')).toEqual([]);
   });
 
   it('brings the files along when they have changed', async () => {
-    const { session, vmId } = await harness.startSession();
-    const vm = harness.host.vmOf(vmId);
+    const { store } = lab();
+    const { session, vmId } = await lab().harness.startSession();
+    const vm = lab().harness.host.vmOf(vmId);
     const archive = Buffer.alloc(3_000_000, 'tar');
     vm.files.set('/var/lib/svc/saved.tar', archive);
-    const client = await SessionSocket.open(harness, session);
-    guest.turn('a', 'a', true);
+    const client = await lab().attach(session);
+    lab().guest.turn('a', 'a', true);
     await client.next(completed);
     const id = store.turns[0]?.files_id ?? '';
     expect(store.files.get(id)?.equals(archive)).toBe(true);
-    guest.turn('b', 'b', false);
+    lab().guest.turn('b', 'b', false);
     await until(() => expect(store.turns.map((turn) => turn.conversation)).toContain('b'));
     expect(store.files.size).toBe(1);
   });
 
   it('keeps the conversation when the files cannot be had, and gets them the next time', async () => {
-    const { session, vmId } = await harness.startSession();
-    const client = await SessionSocket.open(harness, session);
-    guest.turn('a', 'a', true);
+    const { store } = lab();
+    const { vmId, client } = await lab().startAttached();
+    lab().guest.turn('a', 'a', true);
     await client.next(completed);
     expect(client.types).toContain('error');
     expect(store.turns[0]).toMatchObject({ conversation: 'a' });
     expect(store.turns[0]).not.toHaveProperty('files_id');
-    harness.host.vmOf(vmId).files.set('/var/lib/svc/saved.tar', Buffer.from('tar'));
-    guest.turn('b', 'b', false);
+    lab().harness.host.vmOf(vmId).files.set('/var/lib/svc/saved.tar', Buffer.from('tar'));
+    lab().guest.turn('b', 'b', false);
     await until(() =>
       expect(store.turns.find(({ conversation }) => conversation === 'b')).toHaveProperty(
         'files_id',
@@ -140,23 +123,23 @@ describe('the end of a turn', () => {
 
 describe('the end of the sandbox', () => {
   it('saves what the agent has, and commits it before the VM is gone', async () => {
-    const { session, vmId } = await harness.startSession();
-    const client = await SessionSocket.open(harness, session);
+    const { guest } = lab();
+    const { vmId, client } = await lab().startAttached();
     guest.frame({ type: 'text_delta', data: 'half a thought' });
     await client.next(({ seq }) => seq === 1);
     guest.conversation = 'as it stands';
-    const vm = harness.host.vmOf(vmId);
+    const vm = lab().harness.host.vmOf(vmId);
     let alive = false;
     guest.onSave = () => {
       alive = !vm.isGone;
       guest.state('as it stands');
     };
-    expect(await harness.json('DELETE', `/sandboxes/${vmId}`)).toMatchObject({
+    expect(await lab().harness.json('DELETE', `/sandboxes/${vmId}`)).toMatchObject({
       status: 200,
       body: { state: 'destroyed' },
     });
     expect(alive).toBe(true);
-    expect(store.turns.at(-1)).toMatchObject({
+    expect(lab().store.turns.at(-1)).toMatchObject({
       conversation: 'as it stands',
       first_seq: 1,
       last_seq: 1,
@@ -165,68 +148,65 @@ describe('the end of the sandbox', () => {
   });
 
   it('wakes a paused agent for it', async () => {
+    const { harness } = lab();
     const { vmId } = await harness.startSession();
     await harness.json('POST', `/sandboxes/${vmId}/pause`);
     await harness.json('DELETE', `/sandboxes/${vmId}`);
-    expect(store.turns.at(-1)).toMatchObject({ conversation: 'nothing yet' });
+    expect(lab().store.turns.at(-1)).toMatchObject({ conversation: 'nothing yet' });
   });
 
   it('does not wait for ever: not for a guest that is silent, not for a control plane that is away', async () => {
-    const { session, vmId } = await harness.startSession();
-    const client = await SessionSocket.open(harness, session);
-    guest.frame({ type: 'text_delta', data: 'x' });
+    const { harness } = lab();
+    const { vmId, client } = await lab().startAttached();
+    lab().guest.frame({ type: 'text_delta', data: 'x' });
     await client.next(({ seq }) => seq === 1);
-    guest.onSave = () => undefined;
+    lab().guest.onSave = () => undefined;
     harness.controlPlane.broken = true;
     expect(await harness.json('DELETE', `/sandboxes/${vmId}`)).toMatchObject({ status: 200 });
     expect(harness.host.live).toEqual([]);
   });
 
   it('commits the frames of a VM that died in the middle', async () => {
-    const { session } = await harness.startSession();
-    const client = await SessionSocket.open(harness, session);
-    guest.frame({ type: 'task_started' });
-    guest.frame({ type: 'text_delta', data: 'x' });
+    const { client } = await lab().startAttached();
+    lab().guest.frame({ type: 'task_started' });
+    lab().guest.frame({ type: 'text_delta', data: 'x' });
     await client.next(({ seq }) => seq === 2);
-    harness.host.live[0]?.die();
+    lab().harness.host.live[0]?.die();
     await client.closed;
-    await until(() => expect(store.frames.map(({ seq }) => seq)).toEqual([1, 2]));
-    expect(store.turns.at(-1)).not.toHaveProperty('conversation');
+    await until(() => expect(lab().store.frames.map(({ seq }) => seq)).toEqual([1, 2]));
+    expect(lab().store.turns.at(-1)).not.toHaveProperty('conversation');
   });
 
   it('saves on an orderly shutdown too', async () => {
-    const { session } = await harness.startSession();
-    const client = await SessionSocket.open(harness, session);
-    guest.conversation = 'before the end';
-    await harness.worker.close({ keepSandboxes: false });
+    const { client } = await lab().startAttached();
+    lab().guest.conversation = 'before the end';
+    await lab().harness.worker.close({ keepSandboxes: false });
     expect(await client.closed).toEqual({ code: 1001, reason: 'server shutting down' });
-    expect(store.turns.at(-1)).toMatchObject({ conversation: 'before the end' });
+    expect(lab().store.turns.at(-1)).toMatchObject({ conversation: 'before the end' });
   });
 });
 
 describe('a resumed session', () => {
   it('goes on with its conversation, its files and its numbers', async () => {
+    const { harness, store } = lab();
     const { session, vmId } = await harness.startSession();
     harness.host.vmOf(vmId).files.set('/var/lib/svc/saved.tar', Buffer.from('my files'));
-    const before = await SessionSocket.open(harness, session);
-    guest.turn('what was said', 'a', true);
+    const before = await lab().attach(session);
+    lab().guest.turn('what was said', 'a', true);
     await before.next(completed);
     await harness.json('DELETE', `/sandboxes/${vmId}`);
     store.states.set(session, store.stateOf(session));
 
-    await using second = await ScriptedGuest.listen();
+    const second = await lab().addGuest();
     let restored: Buffer | undefined;
-    harness.host.onRestored = (vm) => {
-      vm.agentPort = second.port;
-      second.onConfigure = (socket) => {
-        restored = vm.files.get('/var/lib/svc/restore.tar');
-        socket.write('{"type":"configured"}\n');
-      };
+    second.onConfigure = (socket) => {
+      restored = harness.host.live[0]?.files.get('/var/lib/svc/restore.tar');
+      socket.write('{"type":"configured"}\n');
     };
     await harness.startSession({ chat_session_id: session, generation: 2, resumed: true });
     expect(second.setup).toMatchObject({ conversation: 'what was said', restoreFiles: true });
     expect(restored?.toString()).toBe('my files');
-    const after = await SessionSocket.open(harness, session, { afterSeq: 1 });
+    const after = await lab().attach(session, { afterSeq: 1 });
     expect(after.frames[0]).toMatchObject({ type: 'ready', resumed: true, last_seq: 3 });
     second.turn('and on', 'b');
     await after.next(({ seq }) => seq === 6);
@@ -236,9 +216,9 @@ describe('a resumed session', () => {
   });
 
   it('is not started when its state cannot be had, and leaves nothing', async () => {
-    const request = harness.startSession({ resumed: true });
+    const request = lab().harness.startSession({ resumed: true });
     await expect(request).rejects.toThrow();
-    await until(() => expect(harness.host.live).toEqual([]));
-    expect(guest.setup).toBeUndefined();
+    await until(() => expect(lab().harness.host.live).toEqual([]));
+    expect(lab().guest.setup).toBeUndefined();
   });
 });

@@ -1,0 +1,42 @@
+import { describe, expect, test } from 'vitest';
+import { type Refusal, useSessionWorld } from '../../../test/session-world.ts';
+
+const world = useSessionWorld();
+
+describe('a session', () => {
+  test('is given the values of all its bundles, which go nowhere but to its worker', async () => {
+    const { body, text } = await world().create({ secrets: ['llm', 'extra', 'llm'] });
+    expect(await world().secretsOf(world().placed.vm_id)).toEqual({
+      llm: { api_key: 'key-1' },
+      env: { TOKEN: 'value-1', EXTRA: 'value-2' },
+    });
+    const everything = [
+      text,
+      JSON.stringify(world().worker.placed),
+      ...world().harness.logLines,
+    ].join();
+    const stored = await world().harness.dump();
+    for (const secret of ['key-1', 'value-1', 'value-2']) {
+      expect(everything).not.toContain(secret);
+      expect(stored).not.toContain(secret);
+    }
+    expect([...world().harness.logLines, stored].join()).not.toContain(String(body.jwt));
+  });
+});
+
+describe('refusals', () => {
+  test.each<Refusal>([
+    ['no bundles', { secrets: [] }, 400, 'llm_api_key_missing'],
+    ['no list of bundles', { secrets: undefined }, 400, 'llm_api_key_missing'],
+    ['bundles without a key', { secrets: ['extra'] }, 400, 'llm_api_key_missing'],
+    ['bundles that collide', { secrets: ['llm', 'other-llm'] }, 400, 'secret_key_collision'],
+    ['a bundle that is not there', { secrets: ['llm', 'none'] }, 404, 'bundle_not_found'],
+    ['a bundle of no possible name', { secrets: ['llm', 'A\0'] }, 404, 'bundle_not_found'],
+  ])('%s', (_, changes, status, code) => world().expectRefused(changes, status, code));
+
+  test('a bundle of another tenant is not there', async () => {
+    const stranger = await world().harness.signUp();
+    const answer = await world().create({}, { key: stranger.key });
+    expect(answer).toMatchObject({ status: 404, body: { code: 'bundle_not_found' } });
+  });
+});
