@@ -1,219 +1,42 @@
-import { existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
-import { join } from 'node:path';
-import { type ModelServer, type Rule, startModelServer } from '@svc/model-server';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import type { AgentSession } from '../agent.ts';
-import { type AgentWorld, createAgentWorld } from '../vendor-cli/testing/agent-world.ts';
-import { type ForwardProxy, startForwardProxy } from '../vendor-cli/testing/forward-proxy.ts';
-import { INSTALL_MS, installClis } from '../vendor-cli/testing/install-clis.ts';
-import { isRunning, killAll } from '../vendor-cli/testing/running.ts';
+import { expect } from 'vitest';
+import { describeVendorCli } from '../vendor-cli/testing/describe-vendor-cli.ts';
 import { openCodex } from './index.ts';
 
-const NEVER = new AbortController().signal;
-const TURN_MS = 120_000;
-const SHELL = 'exec_command';
-const COMMAND = 'echo it-is-$((40 + 2)); echo "$BUNDLE_TOKEN"';
-
-let binary: string;
-let server: ModelServer;
-let world: AgentWorld;
-let proxy: ForwardProxy;
-let session: AgentSession;
-
-function open(setup = {}) {
-  return openCodex(world.context(setup), { binary, maxRetries: 1 });
-}
-
-function script(...rules: Rule[]) {
-  server.setScript({ rules });
-}
-
-beforeAll(async () => {
-  binary = (await installClis()).codex;
-  server = await startModelServer({ script: { rules: [] } });
-  proxy = await startForwardProxy();
-  world = await createAgentWorld('codex', 'gpt-5.1', `${server.url}/openai`);
-  // A bundle's own key and proxy must not lead it away from the gateway.
-  world.env = { ...proxy.env, OPENAI_API_KEY: 'sk-of-a-bundle', BUNDLE_TOKEN: 'first' };
-  session = await open();
-}, INSTALL_MS);
-afterAll(async () => {
-  await session?.close();
-  await world?.[Symbol.asyncDispose]();
-  await server?.close();
-  await proxy?.[Symbol.asyncDispose]();
-});
-beforeEach(() => {
-  world.frames.length = 0;
-});
-
-describe('codex', { timeout: TURN_MS }, () => {
-  test('answers two tasks in one process, in a stream, with the placeholder as its key', async () => {
-    script({ reply: { text: ['one ', 'two ', 'three'] } });
-    const first = await session.runTask({ prompt: 'count' }, NEVER);
-    expect(first).toEqual({ status: 'completed', result: 'one two three' });
-    expect(world.frames).toEqual([
-      { type: 'text_delta', data: 'one ' },
-      { type: 'text_delta', data: 'two ' },
-      { type: 'text_delta', data: 'three' },
-      { type: 'message', role: 'assistant', content: 'one two three' },
-    ]);
-    script();
-    const second = await session.runTask({ prompt: 'and again' }, NEVER);
-    expect(second).toEqual({ status: 'completed', result: 'You said: and again' });
-    const keys = server.requests.map((request) => request.headers.authorization);
-    expect(keys).toEqual(['Bearer svc-llm-gateway', 'Bearer svc-llm-gateway']);
-    const paths = server.requests.map((request) => request.path);
-    expect(paths).toEqual(['/openai/responses', '/openai/responses']);
-  });
-
-  test('runs a command of the model with the values of bundles', async () => {
-    script(
-      { when: { tool: '(it-is-42)' }, reply: { text: 'It printed $1.' } },
-      { reply: { tool_calls: [{ name: SHELL, arguments: { cmd: COMMAND } }] } },
-    );
-    const outcome = await session.runTask({ prompt: 'run it' }, NEVER);
-    expect(outcome).toEqual({ status: 'completed', result: 'It printed it-is-42.' });
-    const call = world.frames.find((frame) => frame.type === 'tool_call');
-    expect(call).toMatchObject({ name: 'shell', arguments: { cwd: join(world.home, 'work') } });
-    const result = world.frames.find((frame) => frame.type === 'tool_result');
-    expect(result).toMatchObject({ id: call?.id, content: 'it-is-42\nfirst\n', is_error: false });
-  });
-
-  test('is interrupted in the middle of an answer, and goes on with the next task', async () => {
-    script({ reply: { text: ['begun', 'x', 'x'], chunk_delay_ms: 60_000 } });
-    const abort = new AbortController();
-    const running = session.runTask({ prompt: 'slow one' }, abort.signal);
-    await expect.poll(() => world.texts('text_delta'), { timeout: TURN_MS }).toContain('begun');
-    abort.abort();
-    expect(await running).toMatchObject({ status: 'interrupted' });
-    script({ reply: { text: 'still here' } });
-    const next = await session.runTask({ prompt: 'there?' }, NEVER);
-    expect(next).toEqual({ status: 'completed', result: 'still here' });
-  });
-
-  test('is interrupted in the middle of a command, which ends', async () => {
-    const cmd = 'touch started; sleep 65432';
-    script(
-      { when: { tool: '' }, reply: { text: 'not reached' } },
-      { reply: { tool_calls: [{ name: SHELL, arguments: { cmd, yield_time_ms: 60_000 } }] } },
-    );
-    const abort = new AbortController();
-    const running = session.runTask({ prompt: 'sleep' }, abort.signal);
-    const started = join(world.home, 'work/started');
-    await expect.poll(() => existsSync(started), { timeout: TURN_MS }).toBe(true);
-    const types = () => world.frames.map((frame) => frame.type);
-    await expect.poll(types, { timeout: TURN_MS }).toContain('tool_call');
-    abort.abort();
-    expect(await running).toMatchObject({ status: 'interrupted' });
-    expect(world.frames.filter((frame) => frame.type === 'tool_result')).toMatchObject([
-      { is_error: true },
-    ]);
-    await expect.poll(() => isRunning('sleep 65432'), { timeout: TURN_MS }).toBe(false);
-  });
-
-  test.for([
-    ['llm_unauthorized', { status: 401 }],
-    ['llm_rate_limited', { status: 429, retry_after: '0' }],
-    ['llm_overloaded', { status: 529 }],
-    ['llm_refused', { status: 400 }],
-    ['llm_bad_response', { fault: 'garbage' }],
-    ['llm_unavailable', { fault: 'close' }],
-  ] as const)('tells %s, and goes on with the next task: %o', async ([code, reply]) => {
-    script({ reply });
-    const failed = await session.runTask({ prompt: 'please', id: 'task-1' }, NEVER);
-    expect(failed.status).toBe('failed');
-    expect(world.frames.filter((frame) => frame.type === 'error')).toMatchObject([
-      { code, id: 'task-1' },
-    ]);
-    script({ reply: { text: 'well again' } });
-    const next = await session.runTask({ prompt: 'and now?' }, NEVER);
-    expect(next).toEqual({ status: 'completed', result: 'well again' });
-  });
-
-  test('tells of an answer that broke off', async () => {
-    script({ reply: { fault: 'cut', text: ['some ', 'text'] } });
-    const failed = await session.runTask({ prompt: 'please' }, NEVER);
-    expect(failed.status).toBe('failed');
-    const codes = world.frames.flatMap((frame) => (frame.type === 'error' ? [frame.code] : []));
-    expect(['llm_bad_response', 'llm_unavailable']).toContain(codes[0]);
-    expect(codes).toHaveLength(1);
-  });
-
-  test('takes rotated values in another process, which remembers', async () => {
-    world.env = { ...world.env, BUNDLE_TOKEN: 'second' };
-    script(
-      { when: { tool: '' }, reply: { text: 'done' } },
-      { reply: { tool_calls: [{ name: SHELL, arguments: { cmd: 'echo "$BUNDLE_TOKEN"' } }] } },
-    );
-    await session.runTask({ prompt: 'which value?' }, NEVER);
-    expect(world.texts('tool_result')).toEqual(['second\n']);
-    expect(JSON.stringify(server.requests.at(-1)?.body)).toContain('and again');
-  });
-
-  test('is another process after it was killed, which remembers', async () => {
-    script();
-    await session.runTask({ prompt: 'before the crash' }, NEVER);
-    script({ reply: { fault: 'hang' } });
-    const asked = server.requests.length;
-    const running = session.runTask({ prompt: 'crash' }, NEVER);
-    await expect.poll(() => server.requests.length, { timeout: TURN_MS }).toBeGreaterThan(asked);
-    await killAll(binary, world.home);
-    expect(await running).toMatchObject({ status: 'failed' });
-    expect(world.frames.at(-1)).toMatchObject({ type: 'error', code: 'agent_failed' });
-    script();
-    const next = await session.runTask({ prompt: 'after the crash' }, NEVER);
-    expect(next).toMatchObject({ status: 'completed' });
-    expect(JSON.stringify(server.requests.at(-1)?.body)).toContain('before the crash');
-  });
-
-  test('leaves no process behind', async () => {
-    const cmd = 'setsid sleep 54321 >/dev/null 2>&1 & echo started';
-    script(
-      { when: { tool: '' }, reply: { text: 'done' } },
-      { reply: { tool_calls: [{ name: SHELL, arguments: { cmd } }] } },
-    );
-    await session.runTask({ prompt: 'leave something' }, NEVER);
-    expect(await isRunning('sleep 54321')).toBe(true);
-    const conversation = session.conversation();
-    await session.close();
-    expect(await isRunning('sleep 54321')).toBe(false);
-    session = await open({ conversation });
-  });
-
-  test('goes on with a conversation in another session, from its transcripts alone', async () => {
-    script();
-    const conversation = session.conversation();
-    await session.close();
-    session = await open({ conversation });
-    const resumed = await session.runTask({ prompt: 'resumed' }, NEVER);
-    expect(resumed).toMatchObject({ result: 'You said: resumed' });
-    expect(JSON.stringify(server.requests.at(-1)?.body)).toContain('and again');
-
-    const { thread } = JSON.parse(conversation);
-    await session.close();
-    session = await open({ resumeId: thread });
-    await session.runTask({ prompt: 'resumed by its name' }, NEVER);
-    expect(JSON.stringify(server.requests.at(-1)?.body)).toContain('and again');
-  });
-
-  test('begins a conversation where the transcript of the earlier one is not there', async () => {
-    script();
-    const conversation = session.conversation();
-    await session.close();
-    await rm(join(world.home, '.codex/sessions'), { recursive: true });
-    session = await open({ conversation });
-    const fresh = await session.runTask({ prompt: 'fresh' }, NEVER);
-    expect(fresh).toMatchObject({ status: 'completed' });
-    expect(JSON.stringify(server.requests.at(-1)?.body)).not.toContain('and again');
-    expect(session.conversation()).not.toBe(conversation);
-    expect(world.log()).toContain('a new one begins');
-  });
-
-  test('has reached out to nothing but the gateway', () => {
-    expect(proxy.wanted).toEqual([]);
-    const models = server.requests.map(({ body }) => (body as { model?: string })?.model);
-    expect([...new Set(models)]).toEqual(['gpt-5.1']);
-  });
-});
+describeVendorCli(
+  'codex',
+  {
+    agent: 'codex',
+    model: 'gpt-5.1',
+    gatewayPath: '/openai',
+    request: 'POST /openai/responses',
+    keyVariable: 'OPENAI_API_KEY',
+    transcripts: '.codex/sessions',
+    unknownConversation: JSON.stringify({ thread: '00000000-0000-4000-8000-000000000000' }),
+    startsAnew: 'a new one begins',
+    keepsInterruptedText: false,
+    cutCode: 'llm_bad_response',
+    program: ({ codex }) => codex,
+    open: (context, binary, deadlines) => openCodex(context, { binary, maxRetries: 1 }, deadlines),
+    // It returns to the model before a long command has ended, unless it is told to wait.
+    shellCall: (command) => ({
+      name: 'exec_command',
+      arguments: { cmd: command, yield_time_ms: 60_000 },
+    }),
+    // It says how it starts its shell, too.
+    shellFrame: (command, cwd) => ({
+      name: 'shell',
+      arguments: { command: expect.stringContaining(command), cwd },
+    }),
+    shellResult: (output) => output,
+  },
+  (test) => {
+    test('goes on with a thread by its name', async ({ cli }) => {
+      cli.script();
+      await cli.run('before it was named');
+      const { thread } = JSON.parse(cli.session.conversation());
+      await cli.reopen({ resumeId: thread });
+      await cli.run('resumed by its name');
+      expect(cli.lastRequest()).toContain('before it was named');
+    });
+  },
+);

@@ -9,12 +9,24 @@ export async function isRunning(command: string): Promise<boolean> {
 /** Kills the processes of a program that run for the agent with this home directory. */
 export async function killAll(program: string, home: string): Promise<void> {
   for (const pid of await pids()) {
-    const executable = await readlink(`/proc/${pid}/exe`).catch(() => '');
-    const environment = (await read(pid, 'environ')).split('\0');
-    if (executable === program && environment.includes(`HOME=${home}`)) {
-      process.kill(Number(pid), 'SIGKILL');
-    }
+    if (await isOf(pid, program, home)) process.kill(Number(pid), 'SIGKILL');
   }
+}
+
+/** Ids of the processes of a program that this one has started for the agent with this home directory. */
+export async function childrenOf(program: string, home: string): Promise<string[]> {
+  const parent = new RegExp(`^PPid:\\s+${process.pid}$`, 'm');
+  const found: string[] = [];
+  for (const pid of await pids()) {
+    if (parent.test(await read(pid, 'status')) && (await isOf(pid, program, home))) found.push(pid);
+  }
+  return found;
+}
+
+async function isOf(pid: string, program: string, home: string): Promise<boolean> {
+  const executable = await readlink(`/proc/${pid}/exe`).catch(() => '');
+  const environment = (await read(pid, 'environ')).split('\0');
+  return executable === program && environment.includes(`HOME=${home}`);
 }
 
 async function pids(): Promise<string[]> {

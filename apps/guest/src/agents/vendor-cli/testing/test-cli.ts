@@ -1,0 +1,127 @@
+import type { AgentSetup } from '@svc/contract';
+import { type ModelServer, type Rule, startModelServer } from '@svc/model-server';
+import { expect, vi } from 'vitest';
+import type { AgentSession, AgentTask, TaskOutcome } from '../../agent.ts';
+import { type AgentWorld, createAgentWorld } from './agent-world.ts';
+import type { CliDriver } from './cli-driver.ts';
+import { type ForwardProxy, startForwardProxy } from './forward-proxy.ts';
+import { installClis } from './install-clis.ts';
+import { childrenOf } from './running.ts';
+
+/** Longest turn of a CLI, on a busy machine. */
+export const TURN_MS = 120_000;
+/** Above what a busy machine may take: a CLI that does not heed an interrupt is ended then. */
+const INTERRUPT_MS = 60_000;
+const NEVER = new AbortController().signal;
+
+/** A session with a vendor's real CLI, whose model is scripted. */
+export class TestCli implements AsyncDisposable {
+  readonly driver: CliDriver;
+  readonly binary: string;
+  readonly server: ModelServer;
+  readonly proxy: ForwardProxy;
+  readonly world: AgentWorld;
+  #session: AgentSession | undefined;
+
+  private constructor(
+    driver: CliDriver,
+    binary: string,
+    server: ModelServer,
+    proxy: ForwardProxy,
+    world: AgentWorld,
+  ) {
+    this.driver = driver;
+    this.binary = binary;
+    this.server = server;
+    this.proxy = proxy;
+    this.world = world;
+  }
+
+  /** Installs the CLI where it is not there yet: takes up to `INSTALL_MS`. */
+  static async start(driver: CliDriver): Promise<TestCli> {
+    const binary = driver.program(await installClis());
+    await using resources = new AsyncDisposableStack();
+    const server = resources.use(await startModelServer({ script: { rules: [] } }));
+    const proxy = resources.use(await startForwardProxy());
+    const { agent, model, gatewayPath } = driver;
+    const gateway = `${server.url}${gatewayPath}`;
+    const world = resources.use(await createAgentWorld(agent, model, gateway));
+    const cli = new TestCli(driver, binary, server, proxy, world);
+    cli.reset();
+    await cli.reopen();
+    resources.move();
+    return cli;
+  }
+
+  get session(): AgentSession {
+    if (this.#session === undefined) throw new Error('no session is open');
+    return this.#session;
+  }
+
+  /** Forgets the frames, and gives the bundles their first values again. */
+  reset(): void {
+    this.world.frames.length = 0;
+    // A bundle's own key and proxy must not lead it away from the gateway.
+    this.world.env = {
+      ...this.proxy.env,
+      [this.driver.keyVariable]: 'sk-of-a-bundle',
+      BUNDLE_TOKEN: 'first',
+    };
+  }
+
+  /** Closes the session and opens another. */
+  async reopen(setup: Partial<AgentSetup> = {}): Promise<void> {
+    await this.#session?.close();
+    const deadlines = { interrupt: INTERRUPT_MS };
+    this.#session = await this.driver.open(this.world.context(setup), this.binary, deadlines);
+  }
+
+  /** Gives the model another script; without rules it repeats what the user said. */
+  script(...rules: Rule[]): void {
+    this.server.setScript({ rules });
+  }
+
+  /** Has the model run a command at the next prompt, and then say `done`. */
+  scriptCommand(command: string, done = { when: { tool: '' }, reply: { text: 'done' } }): void {
+    this.script(done, { reply: { tool_calls: [this.driver.shellCall(command)] } });
+  }
+
+  run(prompt: string, task: Omit<AgentTask, 'prompt'> = {}): Promise<TaskOutcome> {
+    return this.session.runTask({ prompt, ...task }, NEVER);
+  }
+
+  /** Runs a task, and interrupts it once it has come so far. Fails when that costs the CLI its process. */
+  async interrupt(prompt: string, soFar: () => boolean): Promise<TaskOutcome> {
+    const abort = new AbortController();
+    const running = this.session.runTask({ prompt }, abort.signal);
+    await vi.waitUntil(soFar, { timeout: TURN_MS });
+    const processes = await this.processes();
+    abort.abort();
+    const outcome = await running;
+    expect(await this.processes()).toEqual(processes);
+    return outcome;
+  }
+
+  /** Ids of the processes of the CLI: one, while a task runs and after it. */
+  processes(): Promise<string[]> {
+    return childrenOf(this.binary, this.world.home);
+  }
+
+  /** Tells whether the model was asked anything since this call. */
+  watchRequests(): () => boolean {
+    const { length } = this.server.requests;
+    return () => this.server.requests.length > length;
+  }
+
+  /** What the model was asked last, with all that it was reminded of. */
+  lastRequest(): string {
+    return JSON.stringify(this.server.requests.at(-1)?.body);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#session?.close();
+    await this.world[Symbol.asyncDispose]();
+    await this.server.close();
+    await this.proxy[Symbol.asyncDispose]();
+  }
+}
