@@ -42,6 +42,11 @@ export class RawSocket implements AsyncDisposable {
     this.#socket.send(data, options);
   }
 
+  /** From now on takes nothing that comes. */
+  stopReading(): void {
+    this.#socket.pause();
+  }
+
   /** Sends and waits until the bytes have left. */
   async sent(data: string): Promise<void> {
     await new Promise<void>((resolve, reject) => {

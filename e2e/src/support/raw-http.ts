@@ -11,6 +11,8 @@ export interface RawRequest {
   readonly method?: string;
   /** Path and query as they go on the wire. */
   readonly target: string;
+  /** Where it goes, if not to the service's API. */
+  readonly origin?: string;
   readonly apiKey?: string;
   readonly headers?: Readonly<Record<string, string>>;
   /** Anything but a string or bytes is sent as JSON. */
@@ -30,7 +32,7 @@ export interface RawAnswer {
 /** Sends a request and reads the whole answer. */
 export async function sendRaw(access: Access, raw: RawRequest): Promise<RawAnswer> {
   const { body, headers } = encode(raw);
-  const request = httpsRequest(access.address.baseUrl, {
+  const request = httpsRequest(raw.origin ?? access.address.baseUrl, {
     method: raw.method ?? 'GET',
     path: raw.target,
     ca: access.ca,

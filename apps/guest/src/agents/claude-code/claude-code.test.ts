@@ -11,7 +11,7 @@ describeVendorCli(
     request: 'POST /anthropic/v1/messages?beta=true',
     keyVariable: 'ANTHROPIC_API_KEY',
     transcripts: '.claude/projects',
-    unknownConversation: JSON.stringify({ session: '00000000-0000-4000-8000-000000000000' }),
+    unknownConversation: JSON.stringify({ id: '00000000-0000-4000-8000-000000000000' }),
     startsAnew: 'starts anew',
     keepsInterruptedText: true,
     cutCode: 'llm_unavailable',

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
+import { conversationIn } from '../vendor-cli/conversation.ts';
 import type { VendorCli } from '../vendor-cli/dialogue.ts';
 import { cliEnvironment } from '../vendor-cli/environment.ts';
+import { hasTranscript, unpackTranscript } from '../vendor-cli/transcript.ts';
 import { DEADLINES, type Deadlines, VendorSession } from '../vendor-cli/vendor-session.ts';
 import { ClaudeCodeDialogue } from './claude-dialogue.ts';
 import {
@@ -11,7 +13,6 @@ import {
   claudeCodeArgs,
   claudeCodeEnvironment,
 } from './command.ts';
-import { conversationOf, hasTranscript, sessionIn } from './transcripts.ts';
 
 /** Anthropic's Claude Code, from the image. */
 export const startClaudeCode: StartAgent = (context) => openClaudeCode(context);
@@ -55,12 +56,17 @@ class ClaudeCode implements VendorCli {
     configDirectory: string,
     options: ClaudeCodeOptions,
   ): Promise<ClaudeCode> {
-    const earlier = sessionIn(context.setup.conversation);
-    const goesOn = earlier !== undefined && (await hasTranscript(configDirectory, earlier));
-    if (context.setup.conversation !== undefined && !goesOn) {
-      context.log('The transcript of the earlier conversation is not there: it starts anew.\n');
+    const { home, setup, log } = context;
+    const transcripts = transcriptsIn(configDirectory);
+    const earlier = conversationIn(setup.conversation);
+    if (earlier?.transcript !== undefined) {
+      await unpackTranscript(home, transcripts, earlier.transcript);
     }
-    const session = goesOn ? earlier : randomUUID();
+    const goesOn = earlier !== undefined && hasTranscript(transcripts, earlier.id);
+    if (setup.conversation !== undefined && !goesOn) {
+      log('The transcript of the earlier conversation is not there: it starts anew.\n');
+    }
+    const session = goesOn ? earlier.id : randomUUID();
     return new ClaudeCode(context, configDirectory, options, session);
   }
 
@@ -71,7 +77,7 @@ class ClaudeCode implements VendorCli {
 
   async open(env: Record<string, string>): Promise<ClaudeCodeDialogue> {
     const { home, workingDirectory, signal, setup } = this.#context;
-    const exists = await hasTranscript(this.#configDirectory, this.#session);
+    const exists = hasTranscript(this.transcripts, this.#session);
     return ClaudeCodeDialogue.start(
       { home, workingDirectory, signal, env: () => env },
       {
@@ -86,7 +92,15 @@ class ClaudeCode implements VendorCli {
     );
   }
 
-  conversation(): string {
-    return conversationOf(this.#session);
+  get transcripts(): string {
+    return transcriptsIn(this.#configDirectory);
   }
+
+  get conversation(): string {
+    return this.#session;
+  }
+}
+
+function transcriptsIn(configDirectory: string): string {
+  return join(configDirectory, 'projects');
 }

@@ -11,7 +11,7 @@ describeVendorCli(
     request: 'POST /openai/responses',
     keyVariable: 'OPENAI_API_KEY',
     transcripts: '.codex/sessions',
-    unknownConversation: JSON.stringify({ thread: '00000000-0000-4000-8000-000000000000' }),
+    unknownConversation: JSON.stringify({ id: '00000000-0000-4000-8000-000000000000' }),
     startsAnew: 'a new one begins',
     keepsInterruptedText: false,
     cutCode: 'llm_bad_response',
@@ -33,7 +33,7 @@ describeVendorCli(
     test('goes on with a thread by its name', async ({ cli }) => {
       cli.script();
       await cli.run('before it was named');
-      const { thread } = JSON.parse(cli.session.conversation());
+      const { id: thread } = JSON.parse(cli.session.conversation());
       await cli.reopen({ resumeId: thread });
       await cli.run('resumed by its name');
       expect(cli.lastRequest()).toContain('before it was named');

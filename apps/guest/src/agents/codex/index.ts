@@ -3,12 +3,14 @@ import { chown, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
+import { conversationIn } from '../vendor-cli/conversation.ts';
 import type { VendorCli } from '../vendor-cli/dialogue.ts';
 import { cliEnvironment } from '../vendor-cli/environment.ts';
+import { unpackTranscript } from '../vendor-cli/transcript.ts';
 import { DEADLINES, type Deadlines, VendorSession } from '../vendor-cli/vendor-session.ts';
 import { CodexDialogue } from './codex-dialogue.ts';
 import { CODEX_OPTIONS, type CodexOptions, codexArgs, codexEnvironment } from './command.ts';
-import { ThreadMemory, threadIn } from './thread-memory.ts';
+import { ThreadMemory } from './thread-memory.ts';
 
 /** OpenAI's codex, from the image. */
 export const startCodex: StartAgent = (context) => openCodex(context);
@@ -23,7 +25,11 @@ export async function openCodex(
   const databases = await mkdtemp(join(tmpdir(), 'svc-codex-'));
   await mkdir(home, { recursive: true });
   await giveTo(context.home, [home, databases]);
-  const cli = new Codex(context, home, databases, { ...CODEX_OPTIONS, ...options });
+  const earlier = conversationIn(context.setup.conversation);
+  if (earlier?.transcript !== undefined) {
+    await unpackTranscript(context.home, transcriptsIn(home), earlier.transcript);
+  }
+  const cli = new Codex(context, home, databases, earlier?.id, { ...CODEX_OPTIONS, ...options });
   const session = new VendorSession(context, cli, { ...DEADLINES, ...deadlines });
   return {
     runTask: (task, signal) => session.runTask(task, signal),
@@ -51,13 +57,19 @@ class Codex implements VendorCli {
   readonly #options: CodexOptions;
   readonly #memory: ThreadMemory;
 
-  constructor(context: AgentContext, home: string, databases: string, options: CodexOptions) {
+  constructor(
+    context: AgentContext,
+    home: string,
+    databases: string,
+    earlier: string | undefined,
+    options: CodexOptions,
+  ) {
     this.#context = context;
     this.#home = home;
     this.#databases = databases;
     this.#options = options;
-    const { conversation, resumeId } = context.setup;
-    this.#memory = new ThreadMemory(threadIn(conversation) ?? resumeId, context.log.bind(context));
+    const { resumeId } = context.setup;
+    this.#memory = new ThreadMemory(earlier ?? resumeId, context.log.bind(context));
   }
 
   environment(): Record<string, string> {
@@ -78,7 +90,15 @@ class Codex implements VendorCli {
     );
   }
 
-  conversation(): string {
-    return this.#memory.conversation();
+  get transcripts(): string {
+    return transcriptsIn(this.#home);
   }
+
+  get conversation(): string | undefined {
+    return this.#memory.thread;
+  }
+}
+
+function transcriptsIn(home: string): string {
+  return join(home, 'sessions');
 }

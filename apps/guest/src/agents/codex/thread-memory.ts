@@ -13,20 +13,4 @@ export class ThreadMemory {
     this.#log(`The thread ${this.thread} cannot be resumed, a new one begins: ${String(error)}\n`);
     this.thread = undefined;
   }
-
-  /** What brings the thread back. */
-  conversation(): string {
-    return JSON.stringify({ thread: this.thread });
-  }
-}
-
-/** The thread that a conversation names; undefined when it names none. */
-export function threadIn(conversation: string | undefined): string | undefined {
-  if (conversation === undefined) return undefined;
-  try {
-    const { thread } = JSON.parse(conversation);
-    return typeof thread === 'string' ? thread : undefined;
-  } catch {
-    return undefined;
-  }
 }

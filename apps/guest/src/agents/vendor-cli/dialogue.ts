@@ -37,6 +37,8 @@ export interface VendorCli {
   environment(): Record<string, string>;
   /** Starts a process that goes on with the conversation. Rejects when it cannot be started. */
   open(env: Record<string, string>): Promise<Dialogue>;
-  /** See `AgentSession.conversation`. */
-  conversation(): string;
+  /** Directory of its transcripts: one file for each conversation, whose name ends with the conversation's. */
+  readonly transcripts: string;
+  /** Its name for the conversation; undefined as long as it has none. */
+  readonly conversation: string | undefined;
 }

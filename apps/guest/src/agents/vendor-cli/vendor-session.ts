@@ -1,7 +1,9 @@
 import type { AgentContext, AgentSession, AgentTask, TaskOutcome } from '../agent.ts';
+import { conversationText } from './conversation.ts';
 import type { Dialogue, TurnEnd, VendorCli } from './dialogue.ts';
 import { AgentFailure } from './failure.ts';
 import { killMarked } from './kill-marked.ts';
+import { packTranscript } from './transcript.ts';
 import { TurnFrames } from './turn-frames.ts';
 import { aborted, failAfter, failAtEnd, failInSilence, failWhenAborted } from './waits.ts';
 
@@ -61,7 +63,12 @@ export class VendorSession implements AgentSession {
   }
 
   conversation(): string {
-    return this.#cli.conversation();
+    const { conversation: id, transcripts } = this.#cli;
+    if (id === undefined) return conversationText(undefined);
+    // A session's files are kept, and its transcripts with them.
+    const isKept = this.#context.setup.mode === 'session';
+    const transcript = isKept ? undefined : packTranscript(transcripts, id);
+    return conversationText(transcript === undefined ? { id } : { id, transcript });
   }
 
   close(): Promise<void> {

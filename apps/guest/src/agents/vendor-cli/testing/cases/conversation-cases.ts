@@ -18,6 +18,22 @@ export function conversationCases(test: CliTest): void {
     }
   });
 
+  test('carries its transcript along where its files are not kept', async ({ cli }) => {
+    const setup = { mode: 'one_shot' } as const;
+    await cli.reopen(setup);
+    cli.script();
+    await cli.run('before it moved');
+    for (const prompt of ['moved', 'moved again']) {
+      const conversation = cli.session.conversation();
+      await cli.session.close();
+      await rm(join(cli.world.home, cli.driver.transcripts), { recursive: true });
+      await cli.reopen({ ...setup, conversation });
+      expect(await cli.run(prompt)).toMatchObject({ result: `You said: ${prompt}` });
+      expect(cli.lastRequest()).toContain('before it moved');
+    }
+    await cli.reopen();
+  });
+
   test('begins a conversation where the transcript of the earlier one is not there', async ({
     cli,
   }) => {
