@@ -17,7 +17,7 @@ export class RuntimeMetrics {
   });
   readonly closed = new Counter({
     name: 'svc_runtime_connections_closed_total',
-    help: 'Session connections that ended, by close code.',
+    help: 'Session connections that ended, by the close code that either side meant.',
     labelNames: ['code'],
     registers: [this.registry],
   });

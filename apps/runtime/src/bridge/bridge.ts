@@ -31,6 +31,7 @@ export class Bridge {
   readonly #toWorker: Outlet;
   readonly #stopPings: readonly (() => void)[];
   #isClosing = false;
+  #parting: CloseReason | undefined;
 
   constructor(options: BridgeOptions) {
     this.#options = options;
@@ -69,11 +70,17 @@ export class Bridge {
     if (client.readyState === client.CLOSED) this.#clientClosed();
   }
 
+  /** What the client was parted from with, whether it has heard it or not; undefined when it left by itself. */
+  get parting(): CloseReason | undefined {
+    return this.#parting;
+  }
+
   /** Tells the client why and parts from it; cut when it does not answer in time. */
   close({ code, reason }: CloseReason): void {
     if (this.#isClosing) return;
     this.#isClosing = true;
     const { client, worker, bounds } = this.#options;
+    if (client.readyState === client.OPEN) this.#parting = { code, reason };
     for (const stop of this.#stopPings) stop();
     this.#toClient.end();
     this.#toWorker.end();

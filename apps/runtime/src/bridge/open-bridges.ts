@@ -27,14 +27,17 @@ export class OpenBridges {
     const bridge = new Bridge({ client, worker, bounds: this.#bounds, metrics: this.#metrics });
     const entry = { client, bridge };
     this.#entries.add(entry);
-    const remove = (code: number, reason: string) => {
+    const remove = (end: CloseReason) => {
       if (!this.#entries.delete(entry)) return;
       connections.dec();
-      closed.inc({ code: String(code) });
-      onClosed({ code, reason });
+      closed.inc({ code: String(end.code) });
+      onClosed(end);
     };
-    client.once('close', (code, reason) => remove(code, reason.toString()));
-    if (client.readyState === client.CLOSED) remove(1006, '');
+    client.once('close', (code, reason) => {
+      // Whoever does not answer is cut, which says nothing of why.
+      remove(bridge.parting ?? { code, reason: reason.toString() });
+    });
+    if (client.readyState === client.CLOSED) remove({ code: 1006, reason: '' });
   }
 
   /** Parts from every client, and cuts those that have not answered after `graceMs`. */
