@@ -11,6 +11,8 @@ export default defineConfig({
             'bench/src/**/*.test.ts',
             'scripts/*.test.ts',
           ],
+          // Most of them wait: for PostgreSQL, sockets, processes.
+          maxWorkers: 2,
           testTimeout: 30_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 0 },

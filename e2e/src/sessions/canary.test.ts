@@ -36,7 +36,7 @@ const world = useSessionWorld({
   rules: [{ when: { user: 'hello' }, reply: { text: 'Hello to you.' } }],
 });
 
-describe.each([...AGENTS])('%s', (agent) => {
+describe.concurrent.each([...AGENTS])('%s', (agent) => {
   test('the key is nowhere in the guest', { timeout: 1_200_000 }, async () => {
     const { account, key, models } = world();
     const visible = `visible-${agent}-4711`;

@@ -26,7 +26,7 @@ const world = useSessionWorld({
       },
     })),
     { when: { tool: '(written-\\w+)' }, reply: { text: ['The file says ', '$1.'], usage: USAGE } },
-    { when: { user: 'remember (\\w+)' }, reply: { text: ['Noted: ', '$1', '.'], usage: USAGE } },
+    { when: { user: 'remember (\\S+)' }, reply: { text: ['Noted: ', '$1', '.'], usage: USAGE } },
     {
       when: { user: 'what did I ask' },
       reply: { text: 'You asked me to remember.', usage: USAGE },
@@ -40,7 +40,7 @@ function expectGapless(frames: readonly ServerFrame[]): void {
   expect(seqs).toEqual(seqs.map((_, index) => index + 1));
 }
 
-describe.each([...AGENTS])('%s', (agent) => {
+describe.concurrent.each([...AGENTS])('%s', (agent) => {
   test('three turns, with a resume on a fresh VM between them', {
     timeout: 1_200_000,
   }, async () => {
@@ -48,8 +48,8 @@ describe.each([...AGENTS])('%s', (agent) => {
     const first = await world().attach(session);
     expect(first.frames[0]).toMatchObject({ type: 'ready', agent, resumed: false });
 
-    const noted = await first.task('Please remember zebra', 'one');
-    expect(textOf(noted)).toContain('Noted: zebra.');
+    const noted = await first.task(`Please remember zebra-of-${agent}`, 'one');
+    expect(textOf(noted)).toContain(`Noted: zebra-of-${agent}.`);
     expect(framesOf(noted, 'task_started')).toMatchObject([{ id: 'one' }]);
     expect(framesOf(noted, 'task_completed')).toMatchObject([{ id: 'one', status: 'completed' }]);
     expect(framesOf(noted, 'usage')).toMatchObject([USAGE]);
@@ -69,7 +69,7 @@ describe.each([...AGENTS])('%s', (agent) => {
 
     const second = await world().attach(resumed, 0);
     expect(second.frames[0]).toMatchObject({ type: 'ready', agent, resumed: true });
-    const asked = await second.task('So what did I ask?', 'three');
+    const asked = await second.task(`So what did I ask, ${agent}?`, 'three');
     expect(textOf(asked)).toContain('You asked me to remember.');
     // What came before the resume is replayed, and the third turn follows it without a gap.
     expectGapless(second.frames);
@@ -79,7 +79,9 @@ describe.each([...AGENTS])('%s', (agent) => {
       'three',
     ]);
     // The model was shown the whole conversation again.
-    expect(JSON.stringify(world().models.requests.at(-1)?.body)).toContain('zebra');
+    const bodies = world().models.requests.map(({ body }) => JSON.stringify(body));
+    const last = bodies.findLast((body) => body.includes(`what did I ask, ${agent}`));
+    expect(last).toContain(`zebra-of-${agent}`);
 
     const from = second.frames.length;
     second.connection.exec('cat kept.txt', { id: 'four' });

@@ -6,13 +6,13 @@ import { useSessionWorld } from './world.ts';
 const world = useSessionWorld({
   rules: [
     { when: { user: 'fail' }, reply: { status: 401 } },
-    { when: { user: 'greet (\\w+)' }, reply: { text: 'Good day, $1.' } },
+    { when: { user: 'greet (\\S+)' }, reply: { text: 'Good day, $1.' } },
   ],
 });
 
-describe.each([...AGENTS])('%s', (agent) => {
+describe.concurrent.each([...AGENTS])('%s', (agent) => {
   test('runs its task and exits', { timeout: 600_000 }, async () => {
-    const record = await runOnce(world(), agent, 'Please greet Ada');
+    const record = await runOnce(world(), agent, `Please greet Ada-of-${agent}`);
     expect(record).toMatchObject({
       agent_status: 'completed',
       agent_exit_code: 0,
@@ -20,8 +20,10 @@ describe.each([...AGENTS])('%s', (agent) => {
     });
     const { account, models, key } = world();
     const { content } = await account.client.sandboxes.logs(record.vm_id, { lines: 100 });
-    expect(content).toContain('Good day, Ada.');
-    const asked = models.requests.filter(({ body }) => JSON.stringify(body).includes('greet Ada'));
+    expect(content).toContain(`Good day, Ada-of-${agent}.`);
+    const asked = models.requests.filter(({ body }) =>
+      JSON.stringify(body).includes(`greet Ada-of-${agent}`),
+    );
     expect(asked.length).toBeGreaterThan(0);
     expect(JSON.stringify(asked[0]?.headers)).toContain(key);
     await account.client.sandboxes.delete(record.vm_id);
