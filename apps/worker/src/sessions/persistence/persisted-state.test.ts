@@ -81,6 +81,15 @@ describe('the persistence endpoint of a one-shot agent', () => {
     expect(JSON.stringify(guest.heard)).not.toContain('secret=42');
   });
 
+  it('keeps what it has when a state is too large to be taken up again', async () => {
+    const { guest } = lab;
+    await start();
+    guest.state('x'.repeat(5 * 1024 * 1024));
+    guest.state('small');
+    await until(() => expect(puts()).toHaveLength(1));
+    expect(JSON.parse(puts()[0]?.body ?? '')).toMatchObject({ state: 'small' });
+  });
+
   it('is tried again when it fails', async () => {
     await start();
     let failures = 2;

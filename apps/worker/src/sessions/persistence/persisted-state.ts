@@ -40,6 +40,15 @@ class PersistenceError extends Error {
   }
 }
 
+/** The state is larger than one that a sandbox can begin with. */
+class StateTooLarge extends Error {
+  override readonly name = 'StateTooLarge';
+
+  constructor() {
+    super(`the state is larger than ${MAX_BYTES} bytes and was not sent`);
+  }
+}
+
 /** An agent's state at the address that its customer named. Only the newest is sent; sending holds nobody up. */
 export class PersistedState {
   readonly #options: PersistedStateOptions;
@@ -90,39 +99,42 @@ export class PersistedState {
   async #send(): Promise<void> {
     const { signal } = this.#closed;
     while (this.#newest !== undefined && !signal.aborted) {
+      let tried = this.#newest;
+      const put = () => {
+        tried = this.#newest ?? tried;
+        return this.#put(tried, signal);
+      };
       try {
-        await retry(() => this.#put(signal), {
-          ...BACKOFF,
-          attempts: ATTEMPTS,
-          signal,
-          isTransient,
-        });
+        await retry(put, { ...BACKOFF, attempts: ATTEMPTS, signal, isTransient });
       } catch (error) {
-        this.#newest = undefined;
         if (!signal.aborted) this.#options.onFault(error, 'send a state to its persistence URL');
+      } finally {
+        // One that came meanwhile gets its own chance.
+        if (this.#newest === tried) this.#newest = undefined;
       }
     }
   }
 
-  async #put(signal: AbortSignal): Promise<void> {
+  async #put(state: string, signal: AbortSignal): Promise<void> {
     const { egress, url, sessionId, vmId, agent, clock } = this.#options;
-    const state = this.#newest;
+    const body = JSON.stringify({
+      version: 1,
+      session_id: sessionId ?? null,
+      vm_id: vmId,
+      agent,
+      saved_at: timestamp(clock.wall()),
+      state,
+    });
+    // What is there now can be taken up again; this could not.
+    if (Buffer.byteLength(body) > MAX_BYTES) throw new StateTooLarge();
     const response = await egress.request(url, {
       method: 'PUT',
       headers: { 'content-type': 'application/json', ...this.#authorization() },
-      body: JSON.stringify({
-        version: 1,
-        session_id: sessionId ?? null,
-        vm_id: vmId,
-        agent,
-        saved_at: timestamp(clock.wall()),
-        state,
-      }),
+      body,
       signal: withDeadline(signal, REQUEST_MS),
     });
     await response.body.dump();
     if (response.statusCode >= 300) throw new PersistenceError(response.statusCode);
-    if (this.#newest === state) this.#newest = undefined;
   }
 
   async #get(signal: AbortSignal): Promise<string | undefined> {
@@ -155,5 +167,6 @@ function isTransient(error: unknown): boolean {
     return error.status >= 500 || error.status === 408 || error.status === 429;
   }
   const refused = error instanceof Error && 'code' in error && error.code === 'egress_refused';
+  if (error instanceof StateTooLarge) return false;
   return !(refused || error instanceof SyntaxError || error instanceof ServiceError);
 }
