@@ -61,7 +61,9 @@ export class SessionCreator {
     const { tenantId } = caller;
     const plan = await this.#plan(caller, request);
     const make = (id: string, until: AbortSignal) => this.#start(id, plan, until);
-    if (idempotencyKey === undefined) return this.#grant(await make(uuidv7(), signal));
+    if (idempotencyKey === undefined) {
+      return this.#parts.access.grant(await make(uuidv7(), signal));
+    }
     return this.#grant(
       await this.#idempotent.run({
         tenantId,
@@ -69,7 +71,7 @@ export class SessionCreator {
         body: request,
         subject: uuidv7(),
         signal,
-        create: (id) => make(id, new AbortController().signal),
+        create: async (id) => createdOf(await make(id, new AbortController().signal)),
         recover: (id) => this.#recover(id),
       }),
     );
@@ -115,7 +117,11 @@ export class SessionCreator {
     return { facts, bundles };
   }
 
-  async #start(sessionId: string, { facts, bundles }: Plan, signal: AbortSignal): Promise<Created> {
+  async #start(
+    sessionId: string,
+    { facts, bundles }: Plan,
+    signal: AbortSignal,
+  ): Promise<SessionRow> {
     const { store, starter } = this.#parts;
     const lease = newLease(sessionId);
     const vmId = makeId('sandbox', uuidv7());
@@ -124,7 +130,7 @@ export class SessionCreator {
       try {
         const { ttlSeconds } = facts;
         await launch(starter, { session, bundles, ttlSeconds, resumed: false }, signal);
-        return createdOf(session);
+        return session;
       } catch (error) {
         // Nobody was told of it. Where the database fails as well, it is found without a sandbox later.
         await store.sessions.forget(sessionId).catch(() => undefined);

@@ -35,7 +35,7 @@ export async function connectWorker(
   url.protocol = 'wss:';
   if (afterSeq !== undefined) url.searchParams.set('after_seq', String(afterSeq));
   const socket = new WebSocket(url, {
-    agent: pinnedAgent(worker.certificate),
+    agent: agentFor(worker.certificate),
     handshakeTimeout: CONNECT_MS,
     maxPayload: LONGEST_FRAME_BYTES,
     perMessageDeflate: false,
@@ -54,6 +54,21 @@ export async function connectWorker(
   } finally {
     signal.removeEventListener('abort', abort);
   }
+}
+
+/** Most workers whose TLS sessions are remembered. */
+const REMEMBERED = 256;
+const agents = new Map<string, Agent>();
+
+/** The agent for the worker with this certificate, which resumes the TLS session that it had before. */
+function agentFor(certificate: string): Agent {
+  const known = agents.get(certificate);
+  if (known !== undefined) return known;
+  const [oldest] = agents.keys();
+  if (oldest !== undefined && agents.size >= REMEMBERED) agents.delete(oldest);
+  const agent = pinnedAgent(certificate);
+  agents.set(certificate, agent);
+  return agent;
 }
 
 /** Trusts exactly one certificate, whatever name the worker is reached by. */

@@ -173,6 +173,20 @@ export class SandboxCreator {
     const signal = withDeadline(sandbox.signal, CREATE_MS);
     const agent =
       request.agent === undefined ? undefined : this.#deps.agents.prepare(sandbox, request, signal);
+    try {
+      await this.#boot(sandbox, wish, agent, signal);
+    } catch (error) {
+      await agent?.abandon();
+      throw error;
+    }
+  }
+
+  async #boot(
+    sandbox: Sandbox,
+    wish: AcquireRequest,
+    agent: PreparedAgent | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
     await sandbox.transition('configuring');
     await sandbox.provision(async () => {
       const made = await acquire(sandbox, wish, this.#deps, signal);

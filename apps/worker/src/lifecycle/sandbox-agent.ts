@@ -35,4 +35,6 @@ export interface PreparedAgent {
    * @throws ServiceError, MicrovmError
    */
   start(vm: Microvm, signal: AbortSignal): Promise<SandboxAgent>;
+  /** Removes what was prepared; nothing to do for an agent that was started. */
+  abandon(): Promise<void>;
 }

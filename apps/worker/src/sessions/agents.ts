@@ -8,11 +8,20 @@ import { OneShot } from './one-shot.ts';
 import type { AgentServices } from './services.ts';
 import type { Session } from './session.ts';
 import { setupOf } from './setup.ts';
-import { adoptSession, earlierState, startSession } from './start-session.ts';
+import {
+  adoptSession,
+  earlierState,
+  makeSessionFiles,
+  removeSessionFiles,
+  type SessionFiles,
+  startSession,
+} from './start-session.ts';
 
 interface Fetched {
   readonly secrets: AgentSecrets;
   readonly earlier: SessionState | undefined;
+  /** Of a session. */
+  readonly files: SessionFiles | undefined;
 }
 
 const FETCH_ATTEMPTS = 4;
@@ -29,8 +38,18 @@ export class Agents implements AgentStarter {
     const fetching = this.#fetch(sandbox, request, signal);
     // Whoever starts the agent learns of it; a create that fails before that does not care.
     fetching.catch(() => undefined);
+    let isTaken = false;
     return {
-      start: async (vm, until) => this.#start(sandbox, request, await fetching, vm, until),
+      start: async (vm, until) => {
+        const fetched = await fetching;
+        isTaken = true;
+        return this.#start(sandbox, request, fetched, vm, until);
+      },
+      abandon: async () => {
+        if (isTaken) return;
+        const { files } = (await fetching.catch(() => undefined)) ?? {};
+        if (files !== undefined) await removeSessionFiles(files);
+      },
     };
   }
 
@@ -67,7 +86,11 @@ export class Agents implements AgentStarter {
         ? undefined
         : retry(() => earlierState(session, this.#services, signal), options),
     ]);
-    return { secrets, earlier };
+    const files =
+      session === undefined
+        ? undefined
+        : await makeSessionFiles(session, sandbox.id, earlier, this.#services);
+    return { secrets, earlier, files };
   }
 
   async #start(
@@ -81,8 +104,9 @@ export class Agents implements AgentStarter {
     const token = sandbox.placement.agent?.token;
     if (placed === undefined || token === undefined) throw new Error('no agent is to be started');
     const { session } = placed;
-    if (session !== undefined) {
-      const start = { sandbox, request, placed, session, token, ...fetched };
+    const { files } = fetched;
+    if (session !== undefined && files !== undefined) {
+      const start = { sandbox, request, placed, session, token, ...fetched, files };
       return startSession(start, vm, this.#services, signal);
     }
     const oneShot = new OneShot({ sandbox, vm, placed, token, services: this.#services });

@@ -1,3 +1,6 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { MicrovmError } from '@svc/microvm';
 import { describe, expect, it } from 'vitest';
 import { useSessionLab } from '../../test/session-lab.ts';
 import { until } from '../../test/until.ts';
@@ -28,6 +31,15 @@ describe('a session', () => {
     expect(await harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
       body: { state: 'running', agent_status: 'running' },
     });
+  });
+
+  it('whose VM does not come leaves nothing behind', async () => {
+    const { harness } = lab();
+    harness.host.onRestored = (vm) => {
+      vm.faults.personalize = new MicrovmError('timeout', 'it does not answer');
+    };
+    await expect(harness.startSession()).rejects.toThrow();
+    expect(await readdir(join(harness.dataDir, 'sessions'))).toEqual([]);
   });
 
   it('greets a client with ready, then passes a whole turn', async () => {

@@ -28,6 +28,15 @@ export interface SessionStart {
   readonly secrets: AgentSecrets;
   /** Where a resumed session goes on from. */
   readonly earlier: SessionState | undefined;
+  readonly files: SessionFiles;
+}
+
+/** What a session keeps on this machine, in use by nobody else. */
+export interface SessionFiles {
+  readonly journal: Journal;
+  readonly outbox: Outbox;
+  /** Gives the journal's name back. */
+  readonly unclaim: () => void;
 }
 
 /** Where a resumed session goes on from; undefined for a new one. @throws ControlPlaneError */
@@ -47,8 +56,10 @@ export async function startSession(
   services: AgentServices,
   signal: AbortSignal,
 ): Promise<Session> {
-  const { earlier, placed, request, secrets } = start;
-  const session = await makeSession(start, vm, services);
+  const { sandbox, earlier, placed, request, secrets, token, files } = start;
+  const named = { ...placed, model: placed.model ?? secrets.llm.model } as PlacedAgent;
+  const owned = { sandbox, placed: named, session: start.session, token };
+  const session = new Session({ ...owned, vm, services, ...files });
   try {
     session.useSecrets(secrets);
     if (earlier?.files_id !== undefined) {
@@ -87,11 +98,13 @@ export async function adoptSession(
   return adopted;
 }
 
-async function makeSession(
-  { sandbox, session, placed, token, secrets, earlier }: SessionStart,
-  vm: Microvm,
+/** Makes the files of a start of a session, whatever an earlier attempt left. */
+export async function makeSessionFiles(
+  session: PlacedSession,
+  vmId: string,
+  earlier: SessionState | undefined,
   services: AgentServices,
-): Promise<Session> {
+): Promise<SessionFiles> {
   const name = nameOf(session);
   const directory = join(services.directory, name);
   const unclaim = services.sessions.claim(name);
@@ -101,23 +114,27 @@ async function makeSession(
       { directory, clock: services.clock },
       { frames: earlier?.frames ?? '', lastSeq: earlier?.last_seq ?? 0 },
     );
-    await noteOwner(directory, session, sandbox.id);
+    await noteOwner(directory, session, vmId);
     const outbox = await Outbox.open(filesIn(directory).outbox);
-    const named = { ...placed, model: placed.model ?? secrets.llm.model };
-    return new Session({
-      sandbox,
-      vm,
-      placed: named as PlacedAgent,
-      session,
-      token,
-      journal,
-      outbox,
-      services,
-      unclaim,
-    });
+    return { journal, outbox, unclaim };
   } catch (error) {
     unclaim();
     throw error;
+  }
+}
+
+/** Removes the files of a session that did not come about. */
+export async function removeSessionFiles({
+  journal,
+  outbox,
+  unclaim,
+}: SessionFiles): Promise<void> {
+  try {
+    await outbox.close();
+    await journal.close();
+    await journal.remove();
+  } finally {
+    unclaim();
   }
 }
 
