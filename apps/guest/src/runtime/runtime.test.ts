@@ -109,7 +109,9 @@ describe('an agent that does not start', () => {
     runtime.agent.failingStarts = 1;
     line = await runtime.configured();
     expect(await line.frame('error')).toMatchObject({ code: 'agent_failed' });
-    expect(await readFile(runtime.options.logPath, 'utf8')).toContain('no agent today');
+    // The log is written beside the frames.
+    const log = () => readFile(runtime.options.logPath, 'utf8').catch(() => '');
+    await expect.poll(log).toContain('no agent today');
     ask({ type: 'task', prompt: 'again' });
     await line.frame('task_completed', { status: 'completed' });
   });
