@@ -40,8 +40,8 @@ export interface Row {
   run(context: RowContext): Promise<RowResult[]>;
 }
 
-/** A side whose median must not be more, or not be less, than `bound` times the other's. */
-export interface RatioOptions {
+/** Two sides whose medians are compared. */
+interface ComparisonOptions {
   readonly name: string;
   readonly what: string;
   readonly against: string;
@@ -49,26 +49,21 @@ export interface RatioOptions {
   readonly ours: readonly number[];
   readonly comparison: readonly number[];
   readonly atMost?: number;
+  readonly notes?: readonly string[];
+}
+
+/** A side whose median must not be more, or not be less, than a bound times the other's. */
+export interface RatioOptions extends ComparisonOptions {
   readonly atLeast?: number;
   /** Whether the figure is the comparison over ours, as in "so many times faster". */
   readonly inverse?: boolean;
-  readonly notes?: readonly string[];
 }
 
-/** A side whose median must not be more than `atMost` above the other's; without a bound it is reported. */
-export interface DifferenceOptions {
-  readonly name: string;
-  readonly what: string;
-  readonly against: string;
-  readonly unit: string;
-  readonly ours: readonly number[];
-  readonly comparison: readonly number[];
-  readonly atMost?: number;
-  readonly notes?: readonly string[];
-}
-
-/** The result of a row that subtracts medians. */
-export function differenceResult(options: DifferenceOptions): RowResult {
+/**
+ * The result of a row that subtracts medians: ours must not be more than `atMost` above the other; without a bound
+ * it is reported.
+ */
+export function differenceResult(options: ComparisonOptions): RowResult {
   const { name, what, against, unit, atMost, notes = [] } = options;
   const ours = summarise(options.ours);
   const comparison = summarise(options.comparison);

@@ -1,6 +1,6 @@
-import { chown, mkdir } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ownerOf } from '../agents/processes/process-owner.ts';
+import { giveToOwner } from '../agents/processes/process-owner.ts';
 
 /** Where an agent's tools and the clients' commands run. */
 export function workingDirectoryOf(home: string): string {
@@ -11,6 +11,5 @@ export function workingDirectoryOf(home: string): string {
 export async function makeWorkingDirectory(home: string): Promise<void> {
   const path = workingDirectoryOf(home);
   if ((await mkdir(path, { recursive: true })) === undefined) return;
-  const { uid, gid } = await ownerOf(home);
-  if (uid !== undefined && gid !== undefined) await chown(path, uid, gid);
+  await giveToOwner(home, [path]);
 }

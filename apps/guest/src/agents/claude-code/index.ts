@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
-import { conversationIn } from '../vendor-cli/conversation.ts';
+import { takeUpConversation } from '../vendor-cli/conversation.ts';
 import type { VendorCli } from '../vendor-cli/dialogue.ts';
 import { cliEnvironment } from '../vendor-cli/environment.ts';
-import { hasTranscript, unpackTranscript } from '../vendor-cli/transcript.ts';
+import { hasTranscript } from '../vendor-cli/transcript.ts';
 import { DEADLINES, type Deadlines, VendorSession } from '../vendor-cli/vendor-session.ts';
 import { ClaudeCodeDialogue } from './claude-dialogue.ts';
 import {
@@ -56,17 +56,13 @@ class ClaudeCode implements VendorCli {
     configDirectory: string,
     options: ClaudeCodeOptions,
   ): Promise<ClaudeCode> {
-    const { home, setup, log } = context;
     const transcripts = transcriptsIn(configDirectory);
-    const earlier = conversationIn(setup.conversation);
-    if (earlier?.transcript !== undefined) {
-      await unpackTranscript(home, transcripts, earlier.transcript);
+    const earlier = await takeUpConversation(context, transcripts);
+    const goesOn = earlier !== undefined && hasTranscript(transcripts, earlier);
+    if (context.setup.conversation !== undefined && !goesOn) {
+      context.log('The transcript of the earlier conversation is not there: it starts anew.\n');
     }
-    const goesOn = earlier !== undefined && hasTranscript(transcripts, earlier.id);
-    if (setup.conversation !== undefined && !goesOn) {
-      log('The transcript of the earlier conversation is not there: it starts anew.\n');
-    }
-    const session = goesOn ? earlier.id : randomUUID();
+    const session = goesOn ? earlier : randomUUID();
     return new ClaudeCode(context, configDirectory, options, session);
   }
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { chown, mkdir, mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
-import { conversationIn } from '../vendor-cli/conversation.ts';
+import { giveToOwner } from '../processes/process-owner.ts';
+import { takeUpConversation } from '../vendor-cli/conversation.ts';
 import type { VendorCli } from '../vendor-cli/dialogue.ts';
 import { cliEnvironment } from '../vendor-cli/environment.ts';
-import { unpackTranscript } from '../vendor-cli/transcript.ts';
 import { DEADLINES, type Deadlines, VendorSession } from '../vendor-cli/vendor-session.ts';
 import { CodexDialogue } from './codex-dialogue.ts';
 import { CODEX_OPTIONS, type CodexOptions, codexArgs, codexEnvironment } from './command.ts';
@@ -24,12 +24,9 @@ export async function openCodex(
   const home = join(context.home, '.codex');
   const databases = await mkdtemp(join(tmpdir(), 'svc-codex-'));
   await mkdir(home, { recursive: true });
-  await giveTo(context.home, [home, databases]);
-  const earlier = conversationIn(context.setup.conversation);
-  if (earlier?.transcript !== undefined) {
-    await unpackTranscript(context.home, transcriptsIn(home), earlier.transcript);
-  }
-  const cli = new Codex(context, home, databases, earlier?.id, { ...CODEX_OPTIONS, ...options });
+  await giveToOwner(context.home, [home, databases]);
+  const earlier = await takeUpConversation(context, transcriptsIn(home));
+  const cli = new Codex(context, home, databases, earlier, { ...CODEX_OPTIONS, ...options });
   const session = new VendorSession(context, cli, { ...DEADLINES, ...deadlines });
   return {
     runTask: (task, signal) => session.runTask(task, signal),
@@ -39,13 +36,6 @@ export async function openCodex(
       await rm(databases, { recursive: true, force: true });
     },
   };
-}
-
-/** Only root can give away; everybody else runs codex as themselves. */
-async function giveTo(ownersFile: string, files: readonly string[]): Promise<void> {
-  if (process.getuid?.() !== 0) return;
-  const { uid, gid } = await stat(ownersFile);
-  for (const file of files) await chown(file, uid, gid);
 }
 
 class Codex implements VendorCli {

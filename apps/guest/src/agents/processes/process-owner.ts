@@ -1,5 +1,5 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { stat } from 'node:fs/promises';
+import { chown, stat } from 'node:fs/promises';
 
 /** Who a process runs as; nothing: as we do. */
 export interface ProcessOwner {
@@ -15,6 +15,13 @@ export async function ownerOf(home: string): Promise<ProcessOwner> {
   if (process.getuid?.() !== 0) return {};
   const { uid, gid } = await stat(home);
   return { uid, gid };
+}
+
+/** Gives files to the owner of the agent's home directory. Only root can; everybody else's are their own. */
+export async function giveToOwner(home: string, paths: readonly string[]): Promise<void> {
+  const { uid, gid } = await ownerOf(home);
+  if (uid === undefined || gid === undefined) return;
+  for (const path of paths) await chown(path, uid, gid);
 }
 
 /**

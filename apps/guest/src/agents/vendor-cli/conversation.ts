@@ -1,5 +1,6 @@
+import type { AgentContext } from '../agent.ts';
 import { isObject, stringAt } from './json.ts';
-import type { Transcript } from './transcript.ts';
+import { type Transcript, unpackTranscript } from './transcript.ts';
 
 /** What brings a conversation with a vendor's CLI back. */
 export interface Conversation {
@@ -26,6 +27,21 @@ export function conversationIn(text: string | undefined): Conversation | undefin
   const gzip = stringAt(value, 'transcript', 'gzip');
   if (path === undefined || gzip === undefined || !PATH_BELOW.test(path)) return { id };
   return { id, transcript: { path, gzip } };
+}
+
+/**
+ * The CLI's name for the conversation that an agent goes on with, once the transcript that came along is in its place;
+ * undefined when there is none.
+ */
+export async function takeUpConversation(
+  { home, setup }: Pick<AgentContext, 'home' | 'setup'>,
+  transcripts: string,
+): Promise<string | undefined> {
+  const earlier = conversationIn(setup.conversation);
+  if (earlier?.transcript !== undefined) {
+    await unpackTranscript(home, transcripts, earlier.transcript);
+  }
+  return earlier?.id;
 }
 
 function parsed(text = '{}'): unknown {

@@ -1,8 +1,8 @@
 import { readdirSync, readFileSync } from 'node:fs';
-import { chown, mkdir, readdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
-import { ownerOf } from '../processes/process-owner.ts';
+import { giveToOwner } from '../processes/process-owner.ts';
 
 /** A file in which a CLI keeps a conversation, to be taken elsewhere. */
 export interface Transcript {
@@ -42,11 +42,9 @@ export async function unpackTranscript(
     if ((error as NodeJS.ErrnoException).code === 'EEXIST') return;
     throw error;
   }
-  const { uid, gid } = await ownerOf(home);
-  if (uid === undefined || gid === undefined) return;
   const inside = made === undefined ? [] : await readdir(made, { recursive: true });
   const created = made === undefined ? [file] : [made, ...inside.map((name) => join(made, name))];
-  for (const path of created) await chown(path, uid, gid);
+  await giveToOwner(home, created);
 }
 
 function pathOf(directory: string, conversation: string): string | undefined {

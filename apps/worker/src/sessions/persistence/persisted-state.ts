@@ -167,6 +167,6 @@ function isTransient(error: unknown): boolean {
     return error.status >= 500 || error.status === 408 || error.status === 429;
   }
   const refused = error instanceof Error && 'code' in error && error.code === 'egress_refused';
-  if (error instanceof StateTooLarge) return false;
-  return !(refused || error instanceof SyntaxError || error instanceof ServiceError);
+  const isFinal = [StateTooLarge, SyntaxError, ServiceError].some((kind) => error instanceof kind);
+  return !(refused || isFinal);
 }
