@@ -318,7 +318,7 @@ describe('failing answers', () => {
   test('that hang end with the server', async () => {
     rules({ reply: { fault: 'hang' } });
     const hanging = post('/v1/messages', {}).catch(() => 'ended');
-    await expect.poll(() => server.requests.length, { timeout: 10_000 }).toBe(1);
+    await expect.poll(() => server.requests.length).toBe(1);
     await server.close();
     expect(await hanging).toBe('ended');
   });

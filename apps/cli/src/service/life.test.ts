@@ -37,7 +37,7 @@ async function svc(...args: string[]): Promise<string> {
 async function killService(): Promise<void> {
   const record = JSON.parse(await readFile(join(directory, 'service.json'), 'utf8'));
   process.kill(record.process.pid, 'SIGKILL');
-  await expect.poll(async () => (await run(['status'])).code, { timeout: 10_000 }).toBe(3);
+  await expect.poll(async () => (await run(['status'])).code).toBe(3);
 }
 
 async function microvmsLeft(): Promise<string[]> {

@@ -91,9 +91,7 @@ describe.each(DIALECTS)('$name', ({ vendor, path, body, credential, upstream, up
     const text = await answer.text();
     expect(text).toContain('second');
     expect(text).not.toContain(KEY);
-    await expect
-      .poll(() => usages, { timeout: 10_000 })
-      .toContainEqual({ ...USAGE, model: MODELS[vendor] });
+    await expect.poll(() => usages).toContainEqual({ ...USAGE, model: MODELS[vendor] });
     const last = lab.model.requests.at(-1);
     expect(last?.path).toBe(upstream);
     expect(last?.headers[credential[0]]).toBe(credential[1]);

@@ -112,9 +112,7 @@ describe('a sandbox', () => {
       if (seen.includes('first')) break;
     }
     leaving.abort();
-    await expect
-      .poll(() => usages, { timeout: 10_000 })
-      .toEqual([{ ...USAGE, output_tokens: 1, model: 'claude-1' }]);
+    await expect.poll(() => usages).toEqual([{ ...USAGE, output_tokens: 1, model: 'claude-1' }]);
     expect(await metrics.metrics()).toContain('svc_worker_llm_requests_running 0');
   });
 
@@ -128,7 +126,7 @@ describe('a sandbox', () => {
     socket.write(
       `POST /anthropic/v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
     );
-    await expect.poll(() => usages.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => usages.length).toBe(1);
     expect(usages[0]?.output_tokens).toBe(1);
     socket.destroy();
   });

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { GuestChannel } from './guest-channel.ts';
 
 const NEVER = new AbortController().signal;
@@ -56,5 +56,5 @@ test('closing ends the connection, and none is kept after it', async () => {
   await channel.ping(NEVER);
   channel.close();
   await channel.ping(NEVER);
-  await vi.waitFor(() => expect(connections.map(({ closed }) => closed)).toEqual([true, true]));
+  await expect.poll(() => connections.map(({ closed }) => closed)).toEqual([true, true]);
 });

@@ -89,7 +89,7 @@ test(
     }
     child.kill('SIGKILL');
     await exited;
-    await expect.poll(() => processesNaming(directory.path), { timeout: 20_000 }).toEqual([]);
+    await expect.poll(() => processesNaming(directory.path)).toEqual([]);
     expect(await listImages(imageDir)).toEqual([]);
     expect(await mountsBelow(directory.path)).toEqual([]);
   },

@@ -3,7 +3,7 @@ import { type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { OCTET_STREAM_MEDIA_TYPE, type Problem } from '@svc/contract';
 import { type Logger, pino } from 'pino';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 import { acceptStreamOnly } from './body-parsers.ts';
 import { ClientGoneError, clientGoneSignal, isClientGone } from './client-gone.ts';
 import { formatEvent } from './event-stream.ts';
@@ -84,7 +84,7 @@ describe('closing', () => {
     const answer = client.toArray();
     client.write(head);
     const [serverSide] = await accepted;
-    await vi.waitFor(() => expect(serverSide.bytesRead).toBe(head.length));
+    await expect.poll(() => serverSide.bytesRead).toBe(head.length);
     const closed = app.close();
     client.write('\r\n');
     expect(Buffer.concat(await answer).toString()).toContain('"code":"shutting_down"');
@@ -107,7 +107,7 @@ describe('a client that leaves', () => {
     const sent = request({ port, path: '/wait', method: 'POST' });
     sent.on('error', () => sent.destroy());
     sent.end();
-    await vi.waitFor(() => expect(sent.writableFinished).toBe(true));
+    await expect.poll(() => sent.writableFinished).toBe(true);
     setImmediate(() => sent.destroy());
     const reason = await seen.promise;
     expect(reason).toBeInstanceOf(ClientGoneError);

@@ -176,9 +176,7 @@ describe('without its database', () => {
     }
     expect((await own.call('GET', '/healthz')).status).toBe(200);
     await own.postgres.start();
-    await expect
-      .poll(async () => (await own.call('GET', '/readyz')).status, { timeout: 20_000 })
-      .toBe(200);
+    await expect.poll(async () => (await own.call('GET', '/readyz')).status).toBe(200);
     expect((await own.call('GET', `/v1/sandboxes/${vmId}`, { key })).status).toBe(200);
   });
 });

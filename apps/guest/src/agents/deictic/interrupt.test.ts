@@ -77,12 +77,8 @@ test('while the endpoint does not answer, and while a retry waits', async () => 
   for (const [index, prompt] of ['hang', 'busy'].entries()) {
     const interrupt = new AbortController();
     const task = session.run(prompt, interrupt.signal);
-    await vi.waitFor(() => expect(session.server.requests).toHaveLength(index + 1), {
-      timeout: 20_000,
-    });
-    if (prompt === 'busy') {
-      await vi.waitFor(() => expect(session.logged).toHaveLength(1), { timeout: 20_000 });
-    }
+    await expect.poll(() => session.server.requests).toHaveLength(index + 1);
+    if (prompt === 'busy') await expect.poll(() => session.logged).toHaveLength(1);
     interrupt.abort();
     expect((await task).status).toBe('interrupted');
   }

@@ -66,10 +66,10 @@ test('connections of a released slot are forgotten by the host', async () => {
 
 test('the stock fills itself, and serves takes at once', async () => {
   await lab.slots.call('open', lab.dataDir, { stock: 3 });
-  await expect.poll(() => lab.slots.call('ready'), { timeout: 10_000 }).toBe(3);
+  await expect.poll(() => lab.slots.call('ready')).toBe(3);
   const slots = await Promise.all([1, 2, 3, 4, 5].map(() => lab.slots.call('take')));
   expect(new Set(slots.map((slot) => slot.index)).size).toBe(5);
-  await expect.poll(() => lab.slots.call('ready'), { timeout: 10_000 }).toBe(3);
+  await expect.poll(() => lab.slots.call('ready')).toBe(3);
   await lab.slots.call('close', []);
 });
 

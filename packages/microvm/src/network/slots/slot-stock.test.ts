@@ -54,7 +54,7 @@ test('background failures are reported and retried', async () => {
   });
   const stock = new SlotStock(made, 1, onFailure);
   stock.fill();
-  await expect.poll(() => stock.size, { timeout: 5000 }).toBe(1);
+  await expect.poll(() => stock.size).toBe(1);
   expect(onFailure).toHaveBeenCalledOnce();
   await stock.close();
 });
