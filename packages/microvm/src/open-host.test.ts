@@ -5,13 +5,15 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Microvm, MicrovmHost, RestoreRequest } from './facade.ts';
 import { openMicrovmHost } from './open-host.ts';
 import { temporaryDirectory } from './testing/temporary-directory.ts';
 import { testImage } from './testing/test-image.ts';
 
 const PREPARE_MS = 25 * 60_000;
+/** An emulated guest on a loaded machine takes its time. */
+vi.setConfig({ testTimeout: 180_000, hookTimeout: 240_000 });
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const signal = () => AbortSignal.timeout(60_000);
 
@@ -134,9 +136,10 @@ describe('one VM', () => {
 
   test('a command returns though a process it left in the background goes on', async () => {
     expect(await output(microvm, 'sleep 300 & echo started')).toBe('started');
-    expect(
-      await output(microvm, 'pgrep -x sleep >/dev/null && pkill -x sleep && echo was there'),
-    ).toBe('was there');
+    // It has another name until its shell has become it.
+    const end = () =>
+      output(microvm, 'pgrep -x sleep >/dev/null && pkill -x sleep && echo was there');
+    await expect.poll(end).toBe('was there');
   });
 
   test('aborting a command kills everything it started', async () => {
@@ -283,7 +286,7 @@ test('two clones share no randomness and no identity', async () => {
   expect(lines).toHaveLength(9);
   for (const line of first?.split('\n') ?? []) expect(lines).not.toContain(line);
   await Promise.all(clones.map((clone) => clone.destroy()));
-}, 120_000);
+}, 300_000);
 
 test('a larger disk and other memory are really there', async () => {
   // Frozen in advance and in the meantime, by whoever comes first; the other finds it there.
@@ -344,4 +347,4 @@ test('VMs that are kept are found again with their labels, paused ones paused', 
   expect(adopted && (await output(adopted, 'cat /root/note'))).toBe('kept');
   await second.close({ keepVms: false });
   await own.remove();
-}, 120_000);
+}, 300_000);

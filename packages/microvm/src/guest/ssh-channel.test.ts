@@ -51,7 +51,8 @@ test('a command that ends at once has its exit code', async () => {
 });
 
 test('closing ends an attempt to connect at once, and leaves no connection', async () => {
-  const silent = createServer().listen(0, '127.0.0.1');
+  // It reads, or what the client says first would keep the connection open for ever.
+  const silent = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const { port } = silent.address() as AddressInfo;
   const options = {

@@ -10,7 +10,9 @@ import { buildImage } from './build-image.ts';
 import { listImages } from './image-info.ts';
 import { readRecipe } from './recipe.ts';
 
-const INTERRUPT_MS = 120_000;
+const INTERRUPT_MS = 300_000;
+/** The packages are being unpacked, or are already: of lines that come together only the last is told. */
+const UNPACKING = /extracting archives|installing/;
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let imageDir: string;
@@ -27,7 +29,7 @@ afterEach(() => directory.remove());
 async function interruptedBuild(): Promise<void> {
   const abort = new AbortController();
   const onProgress = (line: string) => {
-    if (line.includes('extracting archives')) abort.abort(new Error('interrupted'));
+    if (UNPACKING.test(line)) abort.abort(new Error('interrupted'));
   };
   const build = buildImage({ template: 'small', imageDir, recipes, onProgress }, abort.signal);
   await expect(build).rejects.toThrow('interrupted');
@@ -79,13 +81,13 @@ test(
     import { buildImage } from '${fileURLToPath(new URL('./build-image.ts', import.meta.url))}';
     const onProgress = (line) => console.log(line);
     const [, imageDir, recipes] = process.argv;
-    await buildImage({ template: 'small', imageDir, recipes, onProgress }, AbortSignal.timeout(60_000));
+    await buildImage({ template: 'small', imageDir, recipes, onProgress }, AbortSignal.timeout(240_000));
   `;
     const args = ['--input-type=module', '-e', program, imageDir, recipes];
     const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
     const exited = once(child, 'exit');
     for await (const text of child.stdout.setEncoding('utf8')) {
-      if (String(text).includes('extracting archives')) break;
+      if (UNPACKING.test(String(text))) break;
     }
     child.kill('SIGKILL');
     await exited;

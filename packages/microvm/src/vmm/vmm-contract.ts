@@ -17,7 +17,7 @@ const silent = { info: () => undefined, warn: () => undefined, error: () => unde
 
 /** What every machine monitor behind the interface must do, shown on real VMs. */
 export function describeVmm(name: string): void {
-  describe(name, () => {
+  describe(name, { timeout: 120_000 }, () => {
     const signal = () => AbortSignal.timeout(60_000);
     let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
     let environment: OpenEnvironment;

@@ -138,5 +138,6 @@ add rule ip lab prerouting tcp flags syn tcp option maxseg size 1260 counter nam
   );
   expect(await attacker.call('tcp', PUBLIC_ADDRESS, 80)).toMatch(/^connected/);
   const counter = await runIn(lab.world, 'nft', ['list', 'counter', 'ip', 'lab', 'small']);
-  expect(counter).toContain('packets 1 ');
+  // More where the first was sent again.
+  expect(counter).toMatch(/packets [1-9]/);
 });

@@ -49,18 +49,23 @@ function resolveCode(guest: TapGuest): Promise<number> {
 }
 
 test('DNS queries beyond the rate are refused, and the neighbour’s are answered', async () => {
-  const burst = 10;
+  // As often as the neighbour asks at most: it does so once a second until it is answered.
+  const burst = 20;
   await lab.internet.call('serveDns', DNS_SERVER, {});
   const { flooder, neighbour } = await openSandboxes({ dnsRate: 1, dnsBurst: burst });
   const started = performance.now();
   for (let id = 1; id <= 150; id += 1) flooder.send(dnsQuery(id));
   expect(await resolveCode(neighbour)).toBe(3);
   await expect.poll(() => answersFrom(flooder, GATEWAY)).toBeGreaterThan(burst);
-  const arrivals = await lab.internet.call('arrivals');
-  const forwarded = arrivals.filter((text) => text.startsWith('dns A n') && !/n5000/.test(text));
+  // By name: a query that is not answered soon is forwarded again.
+  const forwarded = async () => {
+    const arrivals = await lab.internet.call('arrivals');
+    return new Set(arrivals.filter((text) => /^dns A n/.test(text) && !/n5000/.test(text)));
+  };
+  await expect.poll(async () => (await forwarded()).size).toBeGreaterThan(0);
+  const { size } = await forwarded();
   const seconds = (performance.now() - started) / 1000;
-  expect(forwarded.length).toBeGreaterThan(0);
-  expect(forwarded.length).toBeLessThanOrEqual(burst + seconds + 1);
+  expect(size).toBeLessThanOrEqual(burst + seconds + 1);
 });
 
 test('a flood of packets to the DNS server is held back before it reaches the host', async () => {
@@ -96,8 +101,10 @@ test('connections beyond the rate are dropped', async () => {
     flooder.send(frames.ipv4Frame({ destination: `8.8.4.${n}`, payload: frames.udp(7000, 9) }));
   }
   await flooder.settle();
+  const reached = async () =>
+    [...(await lab.seen())].filter((address) => address.startsWith('8.8.4.')).length;
+  await expect.poll(reached).toBeGreaterThanOrEqual(connectionBurst - 1);
+  const count = await reached();
   const seconds = (performance.now() - started) / 1000;
-  const reached = [...(await lab.seen())].filter((address) => address.startsWith('8.8.4.'));
-  expect(reached.length).toBeGreaterThanOrEqual(connectionBurst - 1);
-  expect(reached.length).toBeLessThanOrEqual(connectionBurst + seconds * connectionRate + 1);
+  expect(count).toBeLessThanOrEqual(connectionBurst + seconds * connectionRate + 1);
 });

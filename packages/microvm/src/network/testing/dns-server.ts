@@ -1,8 +1,10 @@
-import { createSocket } from 'node:dgram';
+import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer, type Server } from 'node:net';
 import { decode, encode, type Packet, RECURSION_AVAILABLE, TRUNCATED_RESPONSE } from 'dns-packet';
 import { FrameReader, frame } from '../dns/tcp-frames.ts';
+
+const TRIES = 20;
 
 /** What a scripted server does with a query; undefined leaves it unanswered. */
 export type Script = (query: Packet, transport: 'udp' | 'tcp') => Packet | Buffer | undefined;
@@ -21,14 +23,12 @@ export async function startDnsServer(script: Script): Promise<ScriptedDnsServer>
     const reply = script(query, transport);
     return reply === undefined || Buffer.isBuffer(reply) ? reply : encode(reply);
   };
-  const udp = createSocket('udp4', (message, from) => {
+  const { udp, tcp, port } = await listenAtOnePort();
+  udp.on('message', (message, from) => {
     const reply = answer(message, 'udp');
     if (reply !== undefined) udp.send(reply, from.port, from.address);
   });
-  udp.bind(0, '127.0.0.1');
-  await once(udp, 'listening');
-  const { port } = udp.address();
-  const tcp = createServer((socket) => {
+  tcp.on('connection', (socket) => {
     const reader = new FrameReader(4096);
     socket.on('error', () => undefined);
     socket.on('data', (chunk) => {
@@ -38,8 +38,6 @@ export async function startDnsServer(script: Script): Promise<ScriptedDnsServer>
       }
     });
   });
-  tcp.listen(port, '127.0.0.1');
-  await once(tcp, 'listening');
   return {
     address: `127.0.0.1:${port}`,
     queries,
@@ -49,6 +47,25 @@ export async function startDnsServer(script: Script): Promise<ScriptedDnsServer>
       await once(tcp, 'close');
     },
   };
+}
+
+/** Listens by UDP and TCP at one port of the loopback: one that is free for UDP may be in use for TCP. */
+export async function listenAtOnePort(): Promise<{ udp: Socket; tcp: Server; port: number }> {
+  for (let tries = 1; ; tries += 1) {
+    const udp = createSocket('udp4');
+    udp.bind(0, '127.0.0.1');
+    await once(udp, 'listening');
+    const { port } = udp.address();
+    const tcp = createServer();
+    try {
+      tcp.listen(port, '127.0.0.1');
+      await once(tcp, 'listening');
+      return { udp, tcp, port };
+    } catch (error) {
+      udp.close();
+      if (tries === TRIES) throw error;
+    }
+  }
 }
 
 /** A well-formed answer to a query. */

@@ -90,7 +90,7 @@ const methods = {
     return arrivals;
   },
   /** Connects and returns `connected <greeting>`, or the error's code. */
-  async tcp(address: string, port: number, timeoutMs = 2000): Promise<Outcome> {
+  async tcp(address: string, port: number, timeoutMs = 10_000): Promise<Outcome> {
     const socket = connect({
       host: address,
       port,
@@ -107,7 +107,7 @@ const methods = {
   },
   /** Looks a name up at a server and returns the addresses, or the error's code. */
   async resolve(name: string, server: string, type: 'A' | 'AAAA' | 'TXT' = 'A'): Promise<unknown> {
-    const resolver = new Resolver({ timeout: 3000, tries: 1 });
+    const resolver = new Resolver({ timeout: 5000, tries: 2 });
     resolver.setServers([server]);
     try {
       return await resolver.resolve(name, type);

@@ -34,7 +34,7 @@ export async function openTapPort(tap: Tap): Promise<TapPort> {
   });
   const ended = once(qemu, 'exit');
   const [socket] = await Promise.race([
-    once(server, 'connection', { signal: AbortSignal.timeout(10_000) }),
+    once(server, 'connection', { signal: AbortSignal.timeout(30_000) }),
     ended.then(([status]) => Promise.reject(new Error(`QEMU ended with status ${status}`))),
   ]);
   let closed = false;
