@@ -28,6 +28,7 @@ test('a database that dies costs 503s for a moment, and comes back by itself', a
       },
     ),
   );
+  await until('a first answer', async () => outcomes.has('ok'));
   killHard(first?.pid ?? Number.NaN);
   await until('a refusal', async () => outcomes.has('503 database_unavailable'));
   await until('another server', async () => {

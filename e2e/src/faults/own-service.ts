@@ -80,7 +80,7 @@ export class OwnService {
 
   /** What a command prints. */
   async run(id: string, command: string): Promise<string> {
-    const { output } = await this.sandboxes.exec(id, command, { timeoutMs: 60_000 });
+    const { output } = await this.sandboxes.exec(id, command, { timeoutMs: 300_000 });
     return output.trim();
   }
 

@@ -6,7 +6,8 @@ import { footprintOf, leftoversOf } from '../machine/footprint.ts';
 import { instanceOf } from '../machine/instance.ts';
 import { vmProcessOf } from '../machine/vms.ts';
 import { startService } from '../support/start-service.ts';
-import { ownService } from './own-service.ts';
+import { until } from '../support/until.ts';
+import { LASTING, ownService } from './own-service.ts';
 
 const POOL = 1;
 
@@ -30,10 +31,13 @@ test('two services on one machine do not touch each other, running, crashing or 
   const account = await other.signUp();
   const instance = await instanceOf(other.dataDir);
   expect(instance.index).not.toBe(own.instance.index);
-  const { vm_id: theirs } = await account.client.sandboxes.create({ template: 'standard' });
+  const { vm_id: theirs } = await account.client.sandboxes.create(LASTING);
   await expect(account.client.sandboxes.get(mine)).rejects.toMatchObject({ status: 404 });
 
-  const before = await footprintOf(own.instance);
+  const before = await until('the pool is full again', async () => {
+    const footprint = await footprintOf(own.instance);
+    return footprint.vms.length === 1 + POOL && footprint;
+  });
   await other.kill9();
   await other.startAgain();
   expect((await account.client.sandboxes.exec(theirs, 'echo here')).output).toBe('here\n');

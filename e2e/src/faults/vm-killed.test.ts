@@ -50,10 +50,11 @@ test('an idle VM of the pool that dies is replaced', async () => {
   // At once: the pool may not have noticed yet.
   const id = await own.create();
   expect(await own.run(id, 'echo here')).toBe('here');
-  await until('another one is ready', async () =>
-    (await vmsOf(dataDir)).some((vm) => vm.vmId === undefined && vm.pid !== undefined),
-  );
-  expect((await vmsOf(dataDir)).map(({ name }) => name)).not.toContain(idle?.name);
+  await until('another one is ready in its place', async () => {
+    const vms = await vmsOf(dataDir);
+    const ready = vms.some((vm) => vm.vmId === undefined && vm.pid !== undefined);
+    return ready && vms.every(({ name }) => name !== idle?.name);
+  });
   expect(await ledgerAgrees(own.instance, own.account, POOL)).toEqual([id]);
   await own.sandboxes.delete(id);
   await returnsToIdle(own.instance, own.idle);

@@ -5,7 +5,7 @@ import { type Footprint, footprintOf } from './footprint.ts';
 import type { InstanceNames } from './instance.ts';
 import { vmsOf } from './vms.ts';
 
-const SETTLE_MS = 60_000;
+const SETTLE_MS = 180_000;
 const POLL_MS = 250;
 
 /** What an idle service holds: how many of each kind. */

@@ -93,6 +93,7 @@ test('a destroyed sandbox closes its clients with 1001', async () => {
 
 test('a cancel reaches the attached client', async () => {
   await using socket = await RawSocket.open(shared, session);
+  await socket.until({ type: 'ready' });
   const vmId = await world().sandboxOf(session);
   expect(await world().account.client.sandboxes.cancel(vmId, 'admin_action')).toMatchObject({
     cancelled: true,

@@ -45,11 +45,13 @@ const across = (address: string) => address.replace(/\d+$/, (last) => String(Num
 describe('from inside a sandbox', () => {
   test('public addresses are reached, from the machine’s own address', async () => {
     const targets = [...at(ALLOWED, OUTER.tcpPort), ...at([OUTER.public], OUTER.udpPort, 'udp')];
-    expect(await reached(attacker, targets)).toEqual(targets.map(nameOf));
-    const arrivals = await outer.world.arrivals();
-    for (const address of ALLOWED) {
-      expect(arrivals).toContain(`tcp ${OUTER.machine} > ${address}`);
-    }
+    await expect.poll(() => reached(attacker, targets)).toEqual(targets.map(nameOf));
+    // A connection is made before the one who listens knows of it.
+    await expect
+      .poll(() => outer.world.arrivals())
+      .toEqual(
+        expect.arrayContaining(ALLOWED.map((address) => `tcp ${OUTER.machine} > ${address}`)),
+      );
   });
 
   test('private, link-local, carrier-grade and metadata addresses are not reached', async () => {
@@ -92,9 +94,9 @@ describe('from inside a sandbox', () => {
     const address = hostOf(neighbour);
     // It is there, for the machine that it runs on.
     expect(await outer.machine.connect(address, neighbour.hostPort)).toBe('connected');
-    expect(
-      await neighbour.run(`curl -s -o /dev/null -w '%{http_code}' localhost:${OUTER.machinePort}`),
-    ).toBe('200');
+    const ask = `curl -s -o /dev/null -w '%{http_code}' localhost:${OUTER.machinePort}`;
+    // It may still be starting.
+    await expect.poll(async () => (await neighbour.exec(ask)).output).toBe('200');
     const ports = [22, 7000, OUTER.machinePort, neighbour.hostPort];
     const targets = ports.flatMap((port) => at([address, hostOf(attacker)], port));
     expect(await reached(attacker, targets)).toEqual([]);
@@ -201,7 +203,8 @@ with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
     const add = others.map((address) => `ip addr add ${address}/32 dev eth0`).join('; ');
     const targets = others.map((from) => ({ host: OUTER.public, port: OUTER.tcpPort, from }));
     expect(await reached(attacker, targets, `(${add}; true)`)).toEqual([]);
-    expect(await reached(attacker, at([OUTER.public], OUTER.tcpPort))).toHaveLength(1);
+    const own = at([OUTER.public], OUTER.tcpPort);
+    await expect.poll(() => reached(attacker, own)).toHaveLength(1);
   });
 
   test.each(['02:00:00:00:00:77', '02:00:00:00:00:01'])(
@@ -224,7 +227,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
         return answer?.exit_code === 0 && answer.output;
       });
       expect(JSON.parse(result)).toEqual([false]);
-      expect(await reached(attacker, targets)).toHaveLength(1);
+      await expect.poll(() => reached(attacker, targets)).toHaveLength(1);
     },
   );
 });
