@@ -1,3 +1,5 @@
+import { randomInt } from 'node:crypto';
+import { once } from 'node:events';
 import { createServer } from 'node:net';
 import {
   CONTROL_PLANE_NAME,
@@ -115,16 +117,21 @@ export class ControlPlaneDouble {
   }
 }
 
-/** A port that nobody listens on. */
+/** A port that nobody listens on, below those that the kernel gives to whoever asks for any. */
 export async function freePort(): Promise<number> {
-  const server = createServer();
-  const listening = Promise.withResolvers<void>();
-  server.listen(0, '127.0.0.1', listening.resolve);
-  await listening.promise;
-  const address = server.address();
-  const closed = Promise.withResolvers<void>();
-  server.close(() => closed.resolve());
-  await closed.promise;
-  if (typeof address !== 'object' || address === null) throw new Error('no address');
-  return address.port;
+  for (;;) {
+    const port = randomInt(20_000, 32_768);
+    const server = createServer();
+    try {
+      server.listen(port, '127.0.0.1');
+      await once(server, 'listening');
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') continue;
+      throw error;
+    }
+    const closed = once(server, 'close');
+    server.close();
+    await closed;
+    return port;
+  }
 }

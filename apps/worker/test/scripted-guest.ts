@@ -109,8 +109,9 @@ export class ScriptedGuest implements AsyncDisposable {
     });
   }
 
-  /** Breaks every connection off. */
+  /** Breaks every connection off; nobody is attached from then on, until the worker comes back. */
   cut(): void {
+    this.#attached = undefined;
     for (const socket of this.#sockets) socket.destroy();
   }
 

@@ -16,6 +16,8 @@ export interface SocketOptions {
   readonly afterSeq?: number;
   /** Instead of a good hop token. */
   readonly token?: string | null;
+  /** Stops reading at the first frame, before more of them come. */
+  readonly pauses?: boolean;
 }
 
 /** A client of a session at the worker, as a runtime host is one. */
@@ -40,7 +42,9 @@ export class SessionSocket {
     session: string,
     options: SocketOptions = {},
   ): Promise<SessionSocket> {
-    const socket = new SessionSocket(await dial(harness, session, options));
+    const ws = await dial(harness, session, options);
+    if (options.pauses === true) ws.once('message', () => ws.pause());
+    const socket = new SessionSocket(ws);
     await socket.next((frame) => frame.type === 'ready');
     return socket;
   }

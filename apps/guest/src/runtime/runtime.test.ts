@@ -201,7 +201,7 @@ describe('a command', () => {
   test('of too many at once the last is refused', async () => {
     line = await runtime.configured();
     for (let index = 0; index < 17; index += 1) {
-      ask({ type: 'exec', command: 'read -r < /dev/zero', id: `e${index}` });
+      ask({ type: 'exec', command: 'sleep 60', id: `e${index}` });
     }
     expect(await line.frame('error')).toMatchObject({ code: 'busy', id: 'e16' });
   });

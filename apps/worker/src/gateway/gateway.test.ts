@@ -117,7 +117,7 @@ describe('a sandbox', () => {
   });
 
   test('that does not read is given up, and holds back the endpoint until then', async () => {
-    const { port, usages } = await lab.start('anthropic', {}, { limits: { idleMs: 2_000 } });
+    const { port, usages } = await lab.start('anthropic', {}, { limits: { idleMs: 5_000 } });
     lab.script({ text: Array.from({ length: 400 }, () => 'x'.repeat(100_000)), usage: USAGE });
     const socket = connect({ host: HOST, port });
     socket.on('error', () => undefined).pause();

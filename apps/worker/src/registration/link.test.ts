@@ -83,8 +83,11 @@ describe('the link to the control plane', () => {
     const request = placement();
     await harness.json('POST', '/sandboxes', request);
     await harness.json('DELETE', `/sandboxes/${request.vm_id}`);
-    const acknowledged = () => harness.controlPlane.heartbeats.at(-1)?.sandboxes.length === 0;
-    await until(() => expect(acknowledged()).toBe(true));
+    const { heartbeats } = harness.controlPlane;
+    const reported = () =>
+      heartbeats.findIndex(({ sandboxes }) => sandboxes[0]?.state === 'destroyed');
+    await until(() => expect(reported()).toBeGreaterThanOrEqual(0));
+    await until(() => expect(heartbeats.slice(reported()).at(-1)?.sandboxes).toEqual([]));
     harness.controlPlane.knows = false;
     await until(() =>
       expect(harness.controlPlane.registrations.at(1)?.sandboxes).toMatchObject([

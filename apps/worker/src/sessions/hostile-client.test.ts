@@ -85,6 +85,7 @@ describe('too many frames', () => {
     const client = await lab().attach(session);
     const other = await lab().attach(session);
     const before = lab().guest.all('client').length;
+    const begun = performance.now();
     for (let index = 0; index < 10_000; index += 1) {
       client.send({ type: 'exec', command: `true ${index}` });
     }
@@ -95,10 +96,13 @@ describe('too many frames', () => {
       client.send({ type: 'ping' });
       expect(client.types).toContain('pong');
     });
-    const passed = lab().guest.all('client').length - before;
-    expect(passed).toBeGreaterThan(0);
-    expect(passed).toBeLessThan(5_000);
-    expect(client.frames.filter(({ code }) => code === 'frame_rate').length).toBeLessThan(15);
+    const passed = () => lab().guest.all('client').length - before;
+    await until(() => expect(passed()).toBeGreaterThan(0));
+    // A slow machine takes so long that more may pass.
+    const seconds = (performance.now() - begun) / 1000;
+    expect(passed()).toBeLessThanOrEqual(1_000 + 200 * seconds);
+    const told = client.frames.filter(({ code }) => code === 'frame_rate').length;
+    expect(told).toBeLessThanOrEqual(1 + seconds);
     expect(other.types.filter((type) => type === 'error')).toEqual([]);
     await client.close();
     await other.close();

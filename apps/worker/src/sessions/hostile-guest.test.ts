@@ -112,6 +112,9 @@ describe('a guest that lies', () => {
     for (let index = 0; index < 10; index += 1) {
       liar.cut();
       await until(() => expect(liar.attached).toBe(true));
+      // Or it would be given up, for it would not get on.
+      liar.frame({ type: 'text_delta', data: `again ${index}` });
+      await client.next(({ data }) => data === `again ${index}`);
     }
     expect(liar.connections - before).toBeLessThan(200);
     await stillTalks();
@@ -152,7 +155,8 @@ describe('a guest that lies', () => {
     await until(() => expect(liar.all('client')).toHaveLength(1));
     await stillTalks();
     expect(client.frames.at(-1)?.seq).toBe(seq + 1);
-  });
+    // 100 MB, at the pace that a guest is read with.
+  }, 120_000);
 
   it('with endless turns is committed at a bearable pace', async () => {
     for (let index = 0; index < 400; index += 1) liar.state(`${index}`);

@@ -42,7 +42,9 @@ describe('a rotation', () => {
       keys,
       seq: 1,
     });
-    expect(lab().guest.all('env').at(-1)).toEqual({ type: 'env', env: { GREETING: 'good day' } });
+    await until(() =>
+      expect(lab().guest.all('env').at(-1)).toEqual({ type: 'env', env: { GREETING: 'good day' } }),
+    );
     expect(JSON.stringify([lab().guest.heard, client.frames])).not.toContain('sk-the');
   });
 

@@ -3,7 +3,7 @@ import { useSessionLab } from '../../test/session-lab.ts';
 import { SessionSocket } from '../../test/session-socket.ts';
 import { until } from '../../test/until.ts';
 
-const lab = useSessionLab({ sessionTimes: { slowConsumerMs: 300 } });
+const lab = useSessionLab({ sessionTimes: { slowConsumerMs: 3_000 } });
 
 function say(count: number, from = 0, size = 20): void {
   for (let index = from; index < from + count; index += 1) {
@@ -112,8 +112,7 @@ describe('clients of a session', () => {
     await lab().guest.drained();
     const slow = await lab().attach(session);
     slow.ws.pause();
-    const other = await lab().attach(session, { afterSeq: 0 });
-    other.ws.pause();
+    const other = await lab().attach(session, { afterSeq: 0, pauses: true });
     await until(() => expect(harness.host.live).toHaveLength(1));
     await until(async () => {
       const { body } = await harness.json('GET', '/sandboxes');

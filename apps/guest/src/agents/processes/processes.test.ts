@@ -108,7 +108,7 @@ describe('a process that is waited for', () => {
     const abort = new AbortController();
     const running = run('sleep 60 & echo $! >pid; wait', {
       signal: abort.signal,
-      ...(how === 'timeout' ? { timeoutMs: 500 } : {}),
+      ...(how === 'timeout' ? { timeoutMs: 3_000 } : {}),
     });
     const pid = await pidIn('pid');
     if (how === 'aborted') abort.abort();

@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -57,7 +58,7 @@ describe('a CLI', () => {
   test('that hangs at its start fails the task in time, and the next task starts another', async () => {
     const script = `[ -e ${world.home}/again ] || { touch ${world.home}/again; exec sleep 1000; }`;
     const slow = await open(`${script}\n${READY}\nread -r prompt\n${DONE}\nread -r more`, {
-      start: 2_000,
+      start: 5_000,
     });
     const failed = await slow.runTask({ prompt: 'x', id: 'one' }, NEVER);
     expect(failed.status).toBe('failed');
@@ -82,8 +83,9 @@ describe('a CLI', () => {
   });
 
   test('that does not heed an interrupt is ended, with all that it started', async () => {
+    const [left, own] = [1, 2].map(() => `sleep ${randomInt(1e5, 1e9)}`) as [string, string];
     const deaf = await open(
-      `${READY}\nread -r prompt\nsetsid sleep 43210 &\ntouch ${world.home}/busy\nexec sleep 43211`,
+      `${READY}\nread -r prompt\nsetsid ${left} &\ntouch ${world.home}/busy\nexec ${own}`,
       { interrupt: 500 },
     );
     const abort = new AbortController();
@@ -92,9 +94,9 @@ describe('a CLI', () => {
     abort.abort();
     expect(await running).toMatchObject({ status: 'interrupted' });
     expect(errors()).toEqual([]);
-    expect(await isRunning('sleep 43211')).toBe(false);
+    expect(await isRunning(own)).toBe(false);
     await deaf.close();
-    expect(await isRunning('sleep 43210')).toBe(false);
+    expect(await isRunning(left)).toBe(false);
   });
 
   test('is not waited for by a task that is interrupted while it starts', async () => {

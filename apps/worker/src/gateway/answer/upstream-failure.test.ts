@@ -27,7 +27,7 @@ describe('an endpoint', () => {
   });
 
   test('that hangs in the middle is given up at the deadline; what it counted counts', async () => {
-    const { ask, usages } = await lab.start('anthropic', {}, { limits: { idleMs: 2_000 } });
+    const { ask, usages } = await lab.start('anthropic', {}, { limits: { idleMs: 5_000 } });
     lab.script({ text: ['first', 'second'], chunk_delay_ms: 3_600_000, usage: USAGE });
     const { statusCode, body: answer } = await ask(path, { body });
     expect(statusCode).toBe(200);

@@ -41,7 +41,7 @@ describe('exec', () => {
     const id = await harness.create();
     const { body } = await harness.exec(id, {
       command: 'echo begun; sleep 600 & sleep 600',
-      timeout_seconds: 0.2,
+      timeout_seconds: 3,
     });
     expect(body).toMatchObject({ exit_code: 124, timed_out: true, output: 'begun\n' });
     expect(harness.host.vmOf(id).groups.size).toBe(0);

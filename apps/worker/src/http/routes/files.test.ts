@@ -78,6 +78,14 @@ describe('files', () => {
 
   it('leaves nothing of an upload whose sender breaks off', async () => {
     const id = await harness.create();
+    const vm = harness.host.vmOf(id);
+    const upload = vm.upload.bind(vm);
+    const begun = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    vm.upload = (...args) => {
+      begun.resolve();
+      return upload(...args).finally(ended.resolve);
+    };
     const sender = new AbortController();
     const { Readable } = await import('node:stream');
     const body = new Readable({ read() {} });
@@ -88,9 +96,12 @@ describe('files', () => {
       headers: OCTETS,
       signal: sender.signal,
     });
+    const outcome = expect(call).rejects.toThrow();
+    await begun.promise;
     sender.abort();
-    await expect(call).rejects.toThrow();
-    expect(harness.host.vmOf(id).files.has('/half')).toBe(false);
+    await outcome;
+    await ended.promise;
+    expect(vm.files.has('/half')).toBe(false);
     expect(await harness.exec(id, { command: 'true' })).toMatchObject({ status: 200 });
   });
 });

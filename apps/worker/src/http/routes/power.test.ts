@@ -96,6 +96,7 @@ describe('pause, resume, cancel and logs', () => {
   });
 
   it('answers health and metrics', async () => {
+    await harness.create();
     expect(await harness.json('GET', '/health')).toMatchObject({
       body: { status: 'ok', worker_id: 'worker-1', version: '0.1.0' },
     });

@@ -162,7 +162,7 @@ describe('a journal', () => {
     const script = `
       import { Journal } from ${JSON.stringify(join(import.meta.dirname, 'journal.ts'))};
       const clock = { wall: () => Date.now(), monotonic: () => performance.now() };
-      const journal = await Journal.create({ directory: ${JSON.stringify(directory)}, clock, segmentBytes: 50_000 }, { frames: '', lastSeq: 0 });
+      const journal = await Journal.create({ directory: ${JSON.stringify(directory)}, clock, segmentBytes: 50_000, maxBytes: 1e12 }, { frames: '', lastSeq: 0 });
       journal.onKept = (frames) => process.stdout.write(frames.at(-1).seq + '\\n');
       for (let n = 1; ; n += 1) await journal.append([{ n, frame: { type: 'text_delta', data: 'x'.repeat(3000) } }]);`;
     const child = spawn(process.execPath, ['--input-type=module', '-e', script], {

@@ -38,7 +38,6 @@ beforeEach(async () => {
   url = `https://localhost:${port}/state`;
   lab = await SessionLab.start({
     egress: { egressAllowHosts: [{ host: 'localhost', port }], egressCaFile },
-    sessionTimes: { saveMs: 2_000 },
   });
   lab.store.secrets = {
     llm: { api_key: 'k' },

@@ -1,11 +1,9 @@
 import { ServiceError } from '@svc/contract';
 import { describe, expect, it } from 'vitest';
-import { useSessionLab } from '../../../test/session-lab.ts';
+import { SessionLab, useSessionLab } from '../../../test/session-lab.ts';
 import { until } from '../../../test/until.ts';
 
-const lab = useSessionLab({
-  sessionTimes: { commitMs: 1_000, saveMs: 1_000, finishMs: 3_000 },
-});
+const lab = useSessionLab();
 
 const completed = (frame: { type: string }) => frame.type === 'task_completed';
 
@@ -55,8 +53,10 @@ describe('the end of a turn', () => {
   });
 
   it('tells the truth when it could not be saved, and the next one saves all of it', async () => {
-    const { store } = lab();
-    const { client } = await lab().startAttached();
+    // For the commit that succeeds, too.
+    await using impatient = await SessionLab.start({ sessionTimes: { commitMs: 5_000 } });
+    const { store } = impatient;
+    const { client } = await impatient.startAttached();
     store.failure = new ServiceError('internal_error');
     client.send({ type: 'task', prompt: 'a' });
     await client.next(completed);
@@ -156,11 +156,14 @@ describe('the end of the sandbox', () => {
   });
 
   it('does not wait for ever: not for a guest that is silent, not for a control plane that is away', async () => {
-    const { harness } = lab();
-    const { vmId, client } = await lab().startAttached();
-    lab().guest.frame({ type: 'text_delta', data: 'x' });
+    await using impatient = await SessionLab.start({
+      sessionTimes: { saveMs: 1_000, finishMs: 3_000 },
+    });
+    const { harness, guest } = impatient;
+    const { vmId, client } = await impatient.startAttached();
+    guest.frame({ type: 'text_delta', data: 'x' });
     await client.next(({ seq }) => seq === 1);
-    lab().guest.onSave = () => undefined;
+    guest.onSave = () => undefined;
     harness.controlPlane.broken = true;
     expect(await harness.json('DELETE', `/sandboxes/${vmId}`)).toMatchObject({ status: 200 });
     expect(harness.host.live).toEqual([]);
