@@ -4,9 +4,12 @@ import { join } from 'node:path';
 import { type ControlPlane, startControlPlane } from '@svc/control-plane';
 import { SvcClient } from '@svc/sdk';
 import { createLogger, loadConfig, lockFile, Secret } from '@svc/service-kit';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { servicePlaces } from '../service/places.ts';
 import { commandLine } from '../testing/run-svc.ts';
+
+// Every command is a process of its own, which a loaded machine takes seconds to start.
+vi.setConfig({ testTimeout: 120_000 });
 
 const EMAIL = 'ada@example.com';
 

@@ -47,18 +47,19 @@ test('findings are one screen, with how to mend each', () => {
 });
 
 test('a port that another program holds is a failure', async () => {
-  const other = createServer().listen(0, '127.0.0.1');
+  // An address of its own: on a shared one, somebody else could get the port once it is free.
+  const other = createServer().listen(0, '127.0.0.2');
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
   for (const setting of ['SVC_LISTEN', 'SVC_RUNTIME_LISTEN']) {
-    const listen = { SVC_LISTEN: '127.0.0.1:0', [setting]: `127.0.0.1:${port}` };
+    const listen = { SVC_LISTEN: '127.0.0.1:0', [setting]: `127.0.0.2:${port}` };
     const found = await run(portsCheck, listen);
     expect(found).toContainEqual(expect.objectContaining({ verdict: 'fail' }));
     expect(found.map(({ mend }) => mend).join()).toContain(`set ${setting} `);
   }
   other.close();
   await once(other, 'close');
-  const listen = { SVC_LISTEN: `127.0.0.1:${port}`, SVC_RUNTIME_LISTEN: '127.0.0.1:0' };
+  const listen = { SVC_LISTEN: `127.0.0.2:${port}`, SVC_RUNTIME_LISTEN: '127.0.0.1:0' };
   expect(await run(portsCheck, listen)).toMatchObject([{ verdict: 'ok' }, { verdict: 'ok' }]);
 });
 

@@ -4,9 +4,12 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { commandLine, type Outcome, startSvc } from '../testing/run-svc.ts';
+
+// Every command is a process of its own, which a loaded machine takes seconds to start.
+vi.setConfig({ testTimeout: 120_000 });
 
 const ID = '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b';
 

@@ -1,6 +1,7 @@
 import { createTokenMinter } from '@svc/service-kit';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness, type StartedSession } from '../../test/harness.ts';
+import type { WorkerDouble } from '../../test/worker-double.ts';
 
 /** Every public route with every kind of credential: what it accepts is what its document says. */
 
@@ -25,13 +26,14 @@ const KINDS = [
 
 let harness: Harness;
 let owner: Account;
+let worker: WorkerDouble;
 let session: StartedSession;
 let operations: Operation[];
 let credentials: Map<string, string | undefined>;
 
 beforeAll(async () => {
   harness = await Harness.start();
-  await harness.addWorker('w1');
+  worker = await harness.addWorker('w1');
   owner = await harness.signUp();
   await harness.addBundle(owner.key, 'llm', { LLM_API_KEY: 'k' });
   session = await harness.startSession(owner.key);
@@ -119,6 +121,8 @@ test('no route but those of sign-in and of operation is open', () => {
 
 test('what belongs to another tenant is 404 on every route that names it', async () => {
   const stranger = await harness.signUp();
+  // After half a minute of silence it would be given no more sandboxes.
+  await worker.heartbeat(harness.plane.url);
   const vmId = await harness.create(owner.key);
   await harness.call('POST', '/v1/tenants/me/secrets', {
     key: owner.key,

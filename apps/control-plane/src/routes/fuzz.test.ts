@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { URL_TEXT, valuesNear } from '../../test/arbitrary-request.ts';
 import { Harness } from '../../test/harness.ts';
+import type { WorkerDouble } from '../../test/worker-double.ts';
 import { publicRoutes } from '../app.ts';
 
 /** Whatever comes: an answer in time, as documented, and never a failure of the service's own. */
@@ -23,6 +24,7 @@ interface Operation {
 
 let harness: Harness;
 let account: Awaited<ReturnType<Harness['signUp']>>;
+let worker: WorkerDouble;
 let vmId: string;
 let sessionId: string;
 
@@ -31,7 +33,7 @@ beforeAll(async () => {
     SVC_LIMIT_OTP_PER_IP_PER_HOUR: '100000',
     SVC_LIMIT_TEMPLATES_PER_MINUTE: '100000',
   });
-  await harness.addWorker('w1');
+  worker = await harness.addWorker('w1');
   account = await harness.signUp();
   vmId = await harness.create(account.key);
   await harness.addBundle(account.key, 'llm', { LLM_API_KEY: 'k' });
@@ -81,6 +83,8 @@ test('the document has every route, so that none escapes', async () => {
 test('no request gets a failure of the service, an undocumented answer, or none in time', async () => {
   const seen = new Map<number, number>();
   for (const operation of await operations()) {
+    // One that is silent for half a minute is given no more sandboxes.
+    await worker.heartbeat(harness.plane.url);
     const byKey = JSON.stringify(operation.security ?? []).includes('apiKey');
     const key = byKey ? account.key : account.token;
     await fc.assert(

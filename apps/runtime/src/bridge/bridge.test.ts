@@ -5,17 +5,20 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';
 
 let harness: Harness;
+/** Soon gives up whoever takes nothing, so not for tests that a pause of the machine must not end. */
+let impatient: Harness;
 
 beforeAll(async () => {
-  harness = await Harness.start({ stalledMs: 1_000 });
+  harness = await Harness.start();
+  impatient = await Harness.start({ stalledMs: 3_000 });
 });
 
-afterAll(() => harness[Symbol.asyncDispose]());
+afterAll(() => Promise.all([harness, impatient].map((one) => one?.[Symbol.asyncDispose]())));
 
-async function attach() {
-  const client = await harness.attach();
+async function attach(to = harness) {
+  const client = await to.attach();
   await expect.poll(() => client.frames.length).toBe(1);
-  return { client, worker: harness.worker.last };
+  return { client, worker: to.worker.last };
 }
 
 describe('frames', () => {
@@ -109,7 +112,7 @@ describe('the end of the client', () => {
 
 describe('a client that does not read', () => {
   test('is closed with 1013, and the worker is not drained for it', async () => {
-    const { client, worker } = await attach();
+    const { client, worker } = await attach(impatient);
     client.socket.pause();
     const piece = 'x'.repeat(64 * 1024);
     let isOpen = true;
@@ -130,7 +133,7 @@ describe('a client that does not read', () => {
   });
 
   test('what it is told about its own frames is closed with 1013 too', async () => {
-    const { client, worker } = await attach();
+    const { client, worker } = await attach(impatient);
     client.socket.pause();
     let isOpen = true;
     worker.socket.once('close', () => {
@@ -145,7 +148,7 @@ describe('a client that does not read', () => {
     expect(worker.received).toEqual([]);
     client.socket.resume();
     expect(await client.ended).toEqual({ code: 1013, reason: 'slow consumer' });
-  });
+  }, 60_000);
 
   test('but goes on, however slowly, gets everything', async () => {
     const { client, worker } = await attach();
@@ -162,7 +165,7 @@ describe('a client that does not read', () => {
 });
 
 test('a worker that does not read makes the client wait, then counts as gone', async () => {
-  const { client, worker } = await attach();
+  const { client, worker } = await attach(impatient);
   worker.socket.pause();
   const piece = 'x'.repeat(512 * 1024);
   let ended = false;

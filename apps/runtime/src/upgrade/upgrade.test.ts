@@ -231,6 +231,7 @@ describe('a session without a worker that answers', () => {
 });
 
 test('metrics count connections', async () => {
+  await harness.attach(harness.addSession({ isOver: true }));
   const { text } = await harness.get('/metrics');
   expect(text).toMatch(/svc_runtime_connections_total\{upstream="unavailable"\} [1-9]/);
   expect(text).toMatch(/svc_runtime_connections \d/);

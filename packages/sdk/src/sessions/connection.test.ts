@@ -217,6 +217,8 @@ describe('it ends for good', () => {
       expect(() => connection.task('more')).toThrow(
         expect.objectContaining({ code: 'connection_closed' }),
       );
+      // A try that was under way may still reach the server.
+      await expect.poll(server.connections).toBe(0);
       const tries = server.count();
       await expect
         .poll(() => server.seen.every(({ socket }) => socket.readyState === 3))

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import { type WebSocket, WebSocketServer } from 'ws';
 
 /** A connection as the stand-in saw it. */
@@ -53,6 +54,8 @@ export async function scriptedSessions(...meetings: readonly Meeting[]) {
     seen,
     /** Upgrades asked for, the refused ones too. */
     count: () => count,
+    /** Connections that are open, upgraded or not. */
+    connections: () => promisify(server.getConnections.bind(server))(),
     access: {
       chat_session_id: 'session-1',
       jwt: 'token-1',

@@ -97,8 +97,10 @@ describe('closing', () => {
 describe('a client that leaves', () => {
   it('aborts the signal of its request', async () => {
     const app = make();
+    const entered = Promise.withResolvers<void>();
     const seen = Promise.withResolvers<unknown>();
     app.post('/wait', (_incoming, reply) => {
+      entered.resolve();
       const signal = clientGoneSignal(reply);
       signal.addEventListener('abort', () => seen.resolve(signal.reason));
       return new Promise(() => undefined);
@@ -107,8 +109,8 @@ describe('a client that leaves', () => {
     const sent = request({ port, path: '/wait', method: 'POST' });
     sent.on('error', () => sent.destroy());
     sent.end();
-    await expect.poll(() => sent.writableFinished).toBe(true);
-    setImmediate(() => sent.destroy());
+    await entered.promise;
+    sent.destroy();
     const reason = await seen.promise;
     expect(reason).toBeInstanceOf(ClientGoneError);
     expect(isClientGone(new Error('create failed', { cause: reason }))).toBe(true);

@@ -81,14 +81,17 @@ test('starts the server again when it dies; the store fails typed, then recovers
   const store = await openStore({ url: server.url, placement: PLACEMENT });
   const pid = await postmaster();
   if (pid === undefined) throw new Error('no server');
-  process.kill(pid, 'SIGKILL');
-  // Its backends notice within a moment that the server is gone.
+  // A statement that waits meets the end of the server, however soon there is another one.
+  const holder = new pg.Client({ connectionString: server.url });
+  holder.on('error', () => undefined);
+  await holder.connect();
+  await holder.query('begin; lock table tenants');
+  const waiting = failure(store.tenants.find('usr_1'));
   await expect
-    .poll(() => failure(store.ping()))
-    .toMatchObject({
-      code: 'database_unavailable',
-      status: 503,
-    });
+    .poll(() => query(server.url, 'select 1 from pg_locks where not granted'))
+    .toHaveLength(1);
+  process.kill(pid, 'SIGKILL');
+  expect(await waiting).toMatchObject({ code: 'database_unavailable', status: 503 });
   await expect.poll(() => failure(store.ping())).toBeUndefined();
   expect(await postmaster()).not.toBe(pid);
   await store.close();

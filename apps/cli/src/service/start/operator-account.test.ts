@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { loadConfig } from '@svc/service-kit/config';
 import { createLogger } from '@svc/service-kit/logging';
 import { Shutdown } from '@svc/service-kit/process';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { readCredentials, writeCredentials } from '../../connection/credentials-file.ts';
 import { localCredentialsFile } from '../../connection/places.ts';
 import { commandLine, type Outcome } from '../../testing/run-svc.ts';
@@ -14,6 +14,9 @@ import { clusterSecret } from './kept-values.ts';
 import { localClient } from './local-client.ts';
 import { operatorAccount } from './operator-account.ts';
 import { openTls } from './tls.ts';
+
+// Every command is a process of its own, which a loaded machine takes seconds to start.
+vi.setConfig({ testTimeout: 120_000 });
 
 let directory: string;
 let shutdown: Shutdown;

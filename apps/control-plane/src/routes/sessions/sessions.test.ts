@@ -99,7 +99,10 @@ describe('a session ends as its sandbox ends', () => {
 
   test('the end of an earlier sandbox does not touch it', async () => {
     const { id, vmId } = await harness.startSession(key);
-    await harness.sql.query('update sessions set generation = 2');
+    // Under way to the next one: the sweeper would end a session at rest that has no sandbox.
+    await harness.sql.query(
+      `update sessions set generation = 2, busy_until = now() + interval '1 minute'`,
+    );
     await worker.event(harness.plane.url, worker.end(vmId, 'idle_timeout'));
     expect(await harness.session(key, id)).toMatchObject({ status: 'active' });
   });
