@@ -13,7 +13,7 @@ export default defineConfig({
           ],
           // Most of them wait: for PostgreSQL, sockets, processes.
           maxWorkers: 2,
-          testTimeout: 30_000,
+          testTimeout: 60_000,
           hookTimeout: 60_000,
           // What is waited for comes as fast as a loaded machine lets it.
           expect: { poll: { timeout: 20_000 } },
@@ -27,7 +27,7 @@ export default defineConfig({
           include: ['e2e/src/**/*.test.ts'],
           globalSetup: 'e2e/src/support/global-setup.ts',
           fileParallelism: false,
-          testTimeout: 120_000,
+          testTimeout: 300_000,
           hookTimeout: 300_000,
           expect: { poll: { timeout: 60_000 } },
           sequence: { groupOrder: 1 },

@@ -5,6 +5,7 @@ import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { dialectOf, type LlmVendor } from '@svc/contract';
 import { createEgress, type Egress } from '@svc/egress';
 import { type ModelServer, type Reply, startModelServer } from '@svc/model-server';
@@ -27,6 +28,7 @@ const NO_RULES = { rules: [] };
 
 interface AskOptions {
   readonly method?: 'GET' | 'POST' | 'HEAD';
+  /** Sent as it is when it is text or a stream, else as JSON. A stream's length is not told beforehand. */
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
@@ -157,9 +159,14 @@ export class GatewayLab implements AsyncDisposable {
       request(`http://${HOST}:${port}${path}`, {
         method,
         headers: { 'content-type': 'application/json', ...headers },
-        body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+        body: bodyOf(body),
         dispatcher: agentFrom(from),
         ...(signal === undefined ? {} : { signal }),
       });
   }
+}
+
+function bodyOf(body: unknown): string | Readable | null {
+  if (body === undefined) return null;
+  return typeof body === 'string' || body instanceof Readable ? body : JSON.stringify(body);
 }

@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { withDeadline } from '@svc/service-kit/process';
 import type { RestoreOrder, RestoreTimes } from './bare-restore.ts';
 import type { Snapshot } from './snapshot.ts';
 
@@ -48,7 +49,7 @@ export class BareMachine {
       directory: join(this.#scratch, `bare-${this.#runs}`),
     };
     const settled = new AbortController();
-    const signal = AbortSignal.any([settled.signal, AbortSignal.timeout(RUN_MS)]);
+    const signal = withDeadline(settled.signal, RUN_MS);
     const answer = once(this.#child, 'message', { signal });
     const ended = once(this.#child, 'exit', { signal }).then(() => {
       throw new Error('the bare restore failed; it said why above');

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { SvcClient } from '@svc/sdk';
+import { withDeadline } from '@svc/service-kit/process';
 import { until } from '../measure/conditions.ts';
 import type { BenchModels } from '../sessions/bench-models.ts';
 import { type ServiceMachine, serviceMachines } from './machines.ts';
@@ -148,7 +149,7 @@ export class BenchService {
 
 async function ready(child: ChildProcess, dataDir: string): Promise<void> {
   const settled = new AbortController();
-  const signal = AbortSignal.any([settled.signal, AbortSignal.timeout(START_MS)]);
+  const signal = withDeadline(settled.signal, START_MS);
   try {
     await Promise.race([
       once(child, 'message', { signal }),

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { buffer } from 'node:stream/consumers';
+import { withDeadline } from '@svc/service-kit/process';
 import type { Access } from './access.ts';
 
 const DEADLINE_MS = 60_000;
@@ -42,10 +43,7 @@ export async function sendRaw(access: Access, raw: RawRequest): Promise<RawAnswe
       ...(raw.apiKey === undefined ? {} : { authorization: `Bearer ${raw.apiKey}` }),
       ...headers,
     },
-    signal: AbortSignal.any([
-      AbortSignal.timeout(DEADLINE_MS),
-      ...(raw.signal === undefined ? [] : [raw.signal]),
-    ]),
+    signal: withDeadline(raw.signal, DEADLINE_MS),
   });
   const answered = once(request, 'response') as Promise<[IncomingMessage]>;
   request.end(body);

@@ -1,5 +1,6 @@
 import { EXEC_TIMEOUT_EXIT_CODE, type ExecExitEvent, type ExecRequest } from '@svc/contract';
 import type { MicrovmExecRequest, OutputStream } from '@svc/microvm';
+import { withDeadline } from '@svc/service-kit/process';
 import { settledWithin } from '../concurrency/abort.ts';
 import { toSandboxError } from '../lifecycle/microvm-errors.ts';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
@@ -34,8 +35,7 @@ export async function runCommand(
   try {
     const vm = await sandbox.power.ensureRunning(caller);
     const start = performance.now();
-    const timeout = timeoutSignal(request.timeout_seconds);
-    const stop = AbortSignal.any([caller, sandbox.signal, timeout]);
+    const stop = stopSignal(AbortSignal.any([caller, sandbox.signal]), request.timeout_seconds);
     const finished = vm.exec({ ...commandOf(request, onOutput), mergeOutput }, stop);
     const exitCode = await settle(finished, stop, sandbox.signal);
     const duration_ms = Math.round(performance.now() - start);
@@ -76,11 +76,9 @@ async function settle(
   }
 }
 
-function timeoutSignal(seconds: number | undefined): AbortSignal {
-  // Never aborts when there is no timeout: the sandbox's lifetime is the bound then.
-  return seconds === undefined
-    ? new AbortController().signal
-    : AbortSignal.timeout(Math.ceil(seconds * 1000));
+/** Without a timeout the sandbox's lifetime is the bound. */
+function stopSignal(gone: AbortSignal, seconds: number | undefined): AbortSignal {
+  return seconds === undefined ? gone : withDeadline(gone, Math.ceil(seconds * 1000));
 }
 
 function commandOf(request: ExecRequest, onOutput: OutputSink): MicrovmExecRequest {

@@ -1,5 +1,6 @@
 import { chmod, chown, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { withDeadline } from '@svc/service-kit/process';
 import type { Environment } from '../environment.ts';
 import { MicrovmError } from '../facade.ts';
 import { GuestChannel } from '../guest/guest-channel.ts';
@@ -128,19 +129,14 @@ async function warmUp(
   const [sshPort, channelPort] = GUEST_LINK.guestPorts;
   const identity = createIdentity('sandbox');
   const channel = new GuestChannel({ host, port: channelPort }, '', () => LONG_AGO_MS);
-  await waitForGuest(
-    channel,
-    identity,
-    sshKey.publicKey,
-    AbortSignal.any([signal, AbortSignal.timeout(BOOT_MS)]),
-  );
+  await waitForGuest(channel, identity, sshKey.publicKey, withDeadline(signal, BOOT_MS));
   const ssh = new SshChannel({
     host,
     port: sshPort,
     privateKey: sshKey.privateKey,
     hostKey: identity.hostKey.publicKey,
   });
-  const deadline = AbortSignal.any([signal, AbortSignal.timeout(WARM_UP_MS)]);
+  const deadline = withDeadline(signal, WARM_UP_MS);
   const run = async (command: string) => {
     let output = '';
     const onOutput = (_stream: string, chunk: Buffer) => {

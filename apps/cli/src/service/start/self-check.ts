@@ -1,3 +1,4 @@
+import { withDeadline } from '@svc/service-kit/process';
 import { CliError } from '../../output/cli-error.ts';
 import type { Progress } from '../../output/progress.ts';
 import { localClient } from './local-client.ts';
@@ -18,7 +19,7 @@ export async function selfCheck(
   stop: AbortSignal,
 ): Promise<void> {
   await using client = localClient(service, apiKey);
-  const signal = AbortSignal.any([stop, AbortSignal.timeout(DEADLINE_MS)]);
+  const signal = withDeadline(stop, DEADLINE_MS);
   const { sandboxes } = client;
   const { vm_id: id } = await progress.step(
     'create',

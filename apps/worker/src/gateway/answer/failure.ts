@@ -58,8 +58,6 @@ export function sendFailure(
   response.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
-    // What is left of the request is not worth waiting for.
-    ...(status === 413 ? { connection: 'close' } : {}),
   });
   response.end(body);
 }

@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { GatewayLab, KEY, messages } from '../../../test/gateway-lab.ts';
 
@@ -103,10 +104,8 @@ describe('requests', () => {
       const { ask, gateway } = await lab.start(vendor, {}, { limits: { requestBytes: 100_000 } });
       const body = JSON.stringify({ messages, text: 'x'.repeat(100_000) });
       expect((await ask(path, { body })).statusCode).toBe(413);
-      const chunked = await ask(path, { body, headers: { 'transfer-encoding': 'chunked' } }).catch(
-        () => undefined,
-      );
-      expect(chunked?.statusCode ?? 413).toBe(413);
+      const unsaid = Readable.from([body, body.slice(0, 1000)], { objectMode: false });
+      expect((await ask(path, { body: unsaid })).statusCode).toBe(413);
       await gateway.close();
     }
   });

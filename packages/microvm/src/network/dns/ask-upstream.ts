@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { withDeadline } from '@svc/service-kit/process';
 import { type DecodedPacket, decode, encode, type Question, RECURSION_DESIRED } from 'dns-packet';
 import { RCODE, rcodeOf } from './dns-codes.ts';
 import { exchangeByTcp } from './exchange-by-tcp.ts';
@@ -21,7 +22,7 @@ export async function askUpstream(
   signal: AbortSignal,
 ): Promise<DecodedPacket> {
   const usable = servers.flatMap((text) => parseServer(text) ?? []);
-  const overall = AbortSignal.any([signal, AbortSignal.timeout(TOTAL_MS)]);
+  const overall = withDeadline(signal, TOTAL_MS);
   let failure: unknown = new Error('no DNS server is configured on this machine');
   for (let attempt = 0; attempt < TRIES; attempt += 1) {
     const server = usable[attempt % usable.length];
@@ -41,7 +42,7 @@ async function askOne(
   question: Question,
   overall: AbortSignal,
 ): Promise<DecodedPacket> {
-  const signal = AbortSignal.any([overall, AbortSignal.timeout(TRY_MS)]);
+  const signal = withDeadline(overall, TRY_MS);
   const id = randomInt(0x10000);
   const query = encode({ type: 'query', id, flags: RECURSION_DESIRED, questions: [question] });
   const isOurs = (message: Buffer) => answers(message, id, question);
