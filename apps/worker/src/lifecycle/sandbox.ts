@@ -178,8 +178,8 @@ export class Sandbox {
   async noteAgentExit(exitCode: number): Promise<void> {
     if (this.#agentExitCode !== undefined) return;
     this.#agentExitCode = exitCode;
-    this.#changed();
-    await this.#writeLabels(this.state);
+    // A full disk keeps it from being found after a restart, not from being reported.
+    await this.#writeLabels(this.state).finally(() => this.#changed());
   }
 
   /** Settles, never rejects, when no VM is being made for this sandbox. */
