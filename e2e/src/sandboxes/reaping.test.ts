@@ -17,7 +17,7 @@ beforeAll(async () => {
   account = await shared.signUp();
   [idle, pausedOne] = await Promise.all([
     TestSandbox.create(account, { idle_timeout_seconds: 3 }),
-    TestSandbox.create(account, { idle_timeout_seconds: 15 }),
+    TestSandbox.create(account, { idle_timeout_seconds: 10, max_lifetime_seconds: 40 }),
   ]);
   await account.client.sandboxes.pause(pausedOne.id);
 });
@@ -56,6 +56,6 @@ test('an idle sandbox ends, and not early', async () => {
   await expect(idle.exec('true')).rejects.toMatchObject({ code: 'sandbox_not_running' });
 });
 
-test('a paused sandbox is idle as well', async () => {
-  expect(await ended(pausedOne)).toMatchObject({ end_reason: 'idle_timeout' });
+test('a paused sandbox keeps its place until its maximum lifetime', async () => {
+  expect(await ended(pausedOne)).toMatchObject({ end_reason: 'max_lifetime' });
 });
