@@ -1,6 +1,6 @@
 import { EXEC_TIMEOUT_EXIT_CODE, type ExecExitEvent, type ExecRequest } from '@svc/contract';
 import type { MicrovmExecRequest, OutputStream } from '@svc/microvm';
-import { withDeadline } from '@svc/service-kit/process';
+import { type Deadline, openDeadline } from '@svc/service-kit/process';
 import { settledWithin } from '../concurrency/abort.ts';
 import { toSandboxError } from '../lifecycle/microvm-errors.ts';
 import type { Sandbox } from '../lifecycle/sandbox.ts';
@@ -35,7 +35,9 @@ export async function runCommand(
   try {
     const vm = await sandbox.power.ensureRunning(caller);
     const start = performance.now();
-    const stop = stopSignal(AbortSignal.any([caller, sandbox.signal]), request.timeout_seconds);
+    const gone = AbortSignal.any([caller, sandbox.signal]);
+    using deadline = deadlineOf(request, gone);
+    const stop = deadline?.signal ?? gone;
     const finished = vm.exec({ ...commandOf(request, onOutput), mergeOutput }, stop);
     const exitCode = await settle(finished, stop, sandbox.signal);
     const duration_ms = Math.round(performance.now() - start);
@@ -77,8 +79,9 @@ async function settle(
 }
 
 /** Without a timeout the sandbox's lifetime is the bound. */
-function stopSignal(gone: AbortSignal, seconds: number | undefined): AbortSignal {
-  return seconds === undefined ? gone : withDeadline(gone, Math.ceil(seconds * 1000));
+function deadlineOf(request: ExecRequest, gone: AbortSignal): Deadline | undefined {
+  const { timeout_seconds: seconds } = request;
+  return seconds === undefined ? undefined : openDeadline(gone, Math.ceil(seconds * 1000));
 }
 
 function commandOf(request: ExecRequest, onOutput: OutputSink): MicrovmExecRequest {

@@ -1,12 +1,20 @@
+/** A signal with a timer behind it, which disposing gives up: work that may end long before its time must not keep it. */
+export interface Deadline extends Disposable {
+  readonly signal: AbortSignal;
+}
+
 /**
  * A signal that aborts when `parent` does, or after `ms`, whichever comes first. Its timer holds it: a
  * composite of AbortSignal.any and AbortSignal.timeout can be collected as garbage before it fires.
  */
-export function withDeadline(parent: AbortSignal | undefined, ms: number): AbortSignal {
+export function openDeadline(parent: AbortSignal | undefined, ms: number): Deadline {
   const controller = new AbortController();
-  const settle = (reason: unknown) => {
+  const giveUp = () => {
     clearTimeout(timer);
     parent?.removeEventListener('abort', follow);
+  };
+  const settle = (reason: unknown) => {
+    giveUp();
     controller.abort(reason);
   };
   const follow = () => settle(parent?.reason);
@@ -14,7 +22,12 @@ export function withDeadline(parent: AbortSignal | undefined, ms: number): Abort
   timer.unref();
   if (parent?.aborted) follow();
   else parent?.addEventListener('abort', follow, { once: true });
-  return controller.signal;
+  return { signal: controller.signal, [Symbol.dispose]: giveUp };
+}
+
+/** The signal of {@link openDeadline} alone, for a time short enough to run out by itself. */
+export function withDeadline(parent: AbortSignal | undefined, ms: number): AbortSignal {
+  return openDeadline(parent, ms).signal;
 }
 
 function timedOut(ms: number): DOMException {

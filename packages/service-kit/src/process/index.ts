@@ -1,5 +1,5 @@
 export { type AtomicWriteOptions, writeFileAtomic } from './atomic-write.ts';
-export { withDeadline } from './deadline.ts';
+export { type Deadline, openDeadline, withDeadline } from './deadline.ts';
 export { type FileLock, FileLockedError, lockFile } from './file-lock.ts';
 export { identityOf, isAlive, type ProcessIdentity } from './identity.ts';
 export { type BackoffOptions, backoffMs, type RetryOptions, retry } from './retry.ts';
