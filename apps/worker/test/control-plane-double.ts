@@ -1,6 +1,3 @@
-import { randomInt } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer } from 'node:net';
 import {
   CONTROL_PLANE_NAME,
   type DestroyOrder,
@@ -17,6 +14,7 @@ import {
   type HttpServer,
   type Secret,
 } from '@svc/service-kit';
+import { freePort } from '@svc/service-kit/testing';
 import { pino } from 'pino';
 import { SessionStoreDouble } from './session-store-double.ts';
 
@@ -53,7 +51,7 @@ export class ControlPlaneDouble {
       names: ['127.0.0.1'],
       days: 1,
     });
-    return new ControlPlaneDouble(await freePort(), tls, secret);
+    return new ControlPlaneDouble(await freePort('127.0.0.1'), tls, secret);
   }
 
   get url(): string {
@@ -114,24 +112,5 @@ export class ControlPlaneDouble {
     const orders = this.orders;
     this.orders = [];
     return orders;
-  }
-}
-
-/** A port that nobody listens on, below those that the kernel gives to whoever asks for any. */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(20_000, 32_768);
-    const server = createServer();
-    try {
-      server.listen(port, '127.0.0.1');
-      await once(server, 'listening');
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code === 'EADDRINUSE') continue;
-      throw error;
-    }
-    const closed = once(server, 'close');
-    server.close();
-    await closed;
-    return port;
   }
 }

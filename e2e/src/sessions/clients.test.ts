@@ -69,7 +69,7 @@ describe('what a hostile client sends', () => {
     await socket.until({ type: 'pong' });
   });
 
-  test('ten thousand frames at once harm nobody else', { timeout: 300_000 }, async () => {
+  test('ten thousand frames at once harm nobody else', async () => {
     const neighbour = await world().attach(await world().create('deictic'));
     {
       await using socket = await RawSocket.open(shared, session);

@@ -63,7 +63,7 @@ test('an interrupt ends the task, and the next one works', async () => {
   expect(textOf(await talk.task('And now?', 'next'))).toContain('And now?');
 });
 
-test('a ninth waiting task is refused, the others run in turn', { timeout: 300_000 }, async () => {
+test('a ninth waiting task is refused, the others run in turn', async () => {
   const session = await world().create('deictic');
   const talk = await world().attach(session);
   talk.connection.task('A long story, please', { id: 'running' });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { SessionAccess } from '@svc/contract';
-import { freePorts } from '../support/free-ports.ts';
+import { freePort } from '@svc/service-kit/testing';
 import type { Service } from '../support/start-service.ts';
 import { until } from '../support/until.ts';
 
@@ -20,8 +20,7 @@ export interface RuntimeHost {
 
 /** Starts `svc runtime` for a service, and waits until it serves. Whoever starts it ends it. */
 export async function spawnRuntimeHost(service: Service, wanted?: number): Promise<RuntimeHost> {
-  const port = wanted ?? (await freePorts(1))[0];
-  if (port === undefined) throw new Error('no port is free');
+  const port = wanted ?? (await freePort());
   const { baseUrl, caFile, dataDir } = service.address;
   const ownDirectory = await mkdtemp(join(tmpdir(), 'svc-e2e-runtime-'));
   const child = spawn(process.execPath, [SVC, 'runtime'], {

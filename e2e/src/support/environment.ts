@@ -1,4 +1,4 @@
-import { freePorts } from './free-ports.ts';
+import { freePorts } from '@svc/service-kit/testing';
 
 export interface EnvironmentOptions {
   /** Variables of the service, over those that tests set. */

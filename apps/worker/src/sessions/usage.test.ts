@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { startModelServer } from '@svc/model-server';
 import { createSelfSigned } from '@svc/service-kit';
+import { freePort } from '@svc/service-kit/testing';
 import { request } from 'undici';
 import { expect, it } from 'vitest';
-import { freePort } from '../../test/control-plane-double.ts';
 import { SessionLab } from '../../test/session-lab.ts';
 
 it('what the vendor counts is kept and shown; the key is the gateway’s, and newer after a rotation', async () => {
@@ -19,7 +19,7 @@ it('what the vendor counts is kept and shown; the key is the gateway’s, and ne
     script: { rules: [{ reply: { text: 'hi', usage } }] },
   });
   const { hostname, port } = new URL(model.url);
-  const gatewayPort = await freePort();
+  const gatewayPort = await freePort('127.0.0.1');
   await using lab = await SessionLab.start({
     gatewayPort,
     egress: { egressAllowHosts: [{ host: hostname, port: Number(port) }], egressCaFile },

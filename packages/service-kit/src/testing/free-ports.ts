@@ -5,21 +5,27 @@ import { createServer } from 'node:net';
 const FIRST = 20_000;
 const LAST = 31_999;
 
-/** Different ports of localhost that are free now. */
-export async function freePorts(count: number): Promise<number[]> {
+/** Different ports that are free now. @throws Error when hardly any is */
+export async function freePorts(count: number, host = 'localhost'): Promise<number[]> {
   const ports = new Set<number>();
   for (let tries = 0; ports.size < count; tries += 1) {
     if (tries > 200) throw new Error('no free ports');
     const port = FIRST + Math.floor(Math.random() * (LAST - FIRST + 1));
-    if (await isFree(port)) ports.add(port);
+    if (await isFree(port, host)) ports.add(port);
   }
   return [...ports];
 }
 
-async function isFree(port: number): Promise<boolean> {
+/** A port that is free now. @throws Error when hardly any is */
+export async function freePort(host?: string): Promise<number> {
+  const [port] = await freePorts(1, host);
+  return port as number;
+}
+
+async function isFree(port: number, host: string): Promise<boolean> {
   const server = createServer();
   try {
-    server.listen({ host: 'localhost', port });
+    server.listen({ host, port });
     await once(server, 'listening');
   } catch {
     return false;
