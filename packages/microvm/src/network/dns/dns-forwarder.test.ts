@@ -221,16 +221,19 @@ describe('a faulty upstream server', () => {
     await using failing = await startDnsServer((q) => reply(q, { rcode: 2 }));
     await using silent = await startDnsServer(() => undefined);
     const servers = [[failing.address], [silent.address], [], ['127.0.0.1:9']];
-    const outcome = async () => {
+    const all: (number | undefined)[][] = [];
+    const tookMs = async () => {
       const started = performance.now();
       const codes = servers.map(async (upstreams) => {
         await using forwarder = await forward(upstreams);
         return rcodeOf((await askUdp(forwarder.port, query('A')))?.flags);
       });
-      return { codes: await Promise.all(codes), inTime: performance.now() - started < 6000 };
+      all.push(await Promise.all(codes));
+      return performance.now() - started;
     };
-    // One that fell into a pause of the machine is measured again.
-    await expect.poll(outcome).toEqual({ codes: [2, 2, 2, 2], inTime: true });
+    // What fell into a pause of the machine is measured again; the answer has to be right each time.
+    await expect.poll(tookMs).toBeLessThan(6000);
+    for (const codes of all) expect(codes).toEqual([2, 2, 2, 2]);
   });
 
   test('whose answer is to another question, or is garbage, is not believed', async () => {
