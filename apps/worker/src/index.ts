@@ -1,18 +1,17 @@
 /**
- * The worker: owns the sandboxes of one machine.
+ * The worker: owns the micro-VMs of one machine.
  *
- * - `lifecycle/`     one sandbox: its states, how it is made, paused and ended
- * - `pool/`          idle VMs that make the usual create a hand-over
- * - `reaper/`        ends what is idle or too old
- * - `capacity/`      what the machine may hand out
- * - `exec/`, `files/`, `logs/`  what is done in a sandbox
- * - `connections/`   who is attached to it, and whether it is idle
- * - `sessions/`      agents in sandboxes: the line to the guest, what is kept of it, and the clients of sessions
- * - `gateway/`       how agents reach their models
- * - `adoption/`      takes up the VMs of an earlier run
- * - `registration/`  the link to the control plane
- * - `http/`          the internal API
- * - `assemble.ts`, `start.ts`, `shutdown.ts`  how the parts come together and end
+ * - `http/`           the internal API that the control plane and the runtime host call
+ * - `control-plane/`  everything said to the control plane: registration, heartbeats, session state
+ * - `sandbox/`        a sandbox: its record, states, power and end
+ * - `creating/`       how a sandbox is created
+ * - `vms/`            the machine's VMs: pool, capacity, images, sizes
+ * - `agents/`         the agent in a sandbox: its setup, line, logs and one-shot tasks
+ * - `sessions/`       conversations with an agent: journal, clients, turns
+ * - `adoption/`       taking over the VMs of an earlier worker process
+ * - `reaper/`         ends sandboxes that are due
+ * - `exec/`, `files/` commands and file transfers
+ * - `gateway/`        the LLM gateway of the agents
  */
 
 export { LlmGateway } from './gateway/index.ts';

@@ -1,9 +1,9 @@
 import type { MicrovmHost } from '@svc/microvm';
 import type { Config, Secret } from '@svc/service-kit';
-import type { CapacityLimits } from './capacity/capacity.ts';
 import type { Clock } from './clock.ts';
 import type { WorkerLogger } from './logger.ts';
 import type { SessionTimes } from './sessions/times.ts';
+import type { CapacityLimits } from './vms/capacity/capacity.ts';
 
 export interface WorkerOptions {
   readonly config: Pick<

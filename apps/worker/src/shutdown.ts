@@ -2,12 +2,12 @@ import type { Egress } from '@svc/egress';
 import type { HttpServer } from '@svc/service-kit';
 import pLimit from 'p-limit';
 import { settledWithin } from './concurrency/abort.ts';
+import type { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
+import type { ControlPlaneLink } from './control-plane/link.ts';
 import type { LlmGateway } from './gateway/index.ts';
-import type { SandboxRegistry } from './lifecycle/registry.ts';
-import type { Sandbox } from './lifecycle/sandbox.ts';
-import { discard, type Pool } from './pool/pool.ts';
-import type { ControlPlaneTransport } from './registration/control-plane-transport.ts';
-import type { ControlPlaneLink } from './registration/link.ts';
+import type { SandboxRegistry } from './sandbox/registry.ts';
+import type { Sandbox } from './sandbox/sandbox.ts';
+import { discard, type Pool } from './vms/pool/pool.ts';
 
 const CONCURRENCY = 8;
 const FLUSH_MS = 3_000;

@@ -3,10 +3,10 @@ import { createSelfSigned, withDeadline } from '@svc/service-kit';
 import { certificateNames, reachableUrl } from './address.ts';
 import { adoptVms } from './adoption/adopt.ts';
 import { assemble, type WorkerParts } from './assemble.ts';
-import { machineLimits } from './capacity/machine-limits.ts';
 import type { RunningWorker, WorkerOptions } from './options.ts';
 import { shutDown } from './shutdown.ts';
 import { readVersion } from './version.ts';
+import { machineLimits } from './vms/capacity/machine-limits.ts';
 
 const ADOPT_MS = 60_000;
 const CERTIFICATE_DAYS = 3650;

@@ -11,10 +11,10 @@ import {
 import { type Config, createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
 import { pino } from 'pino';
 import { Agent, type Dispatcher, request } from 'undici';
-import type { CapacityLimits } from '../src/capacity/capacity.ts';
 import type { Clock } from '../src/clock.ts';
 import { type RunningWorker, startWorker } from '../src/index.ts';
 import type { SessionTimes } from '../src/sessions/times.ts';
+import type { CapacityLimits } from '../src/vms/capacity/capacity.ts';
 import { ControlPlaneDouble } from './control-plane-double.ts';
 import { MemoryHost } from './memory-host.ts';
 import type { ScriptedGuest } from './scripted-guest.ts';

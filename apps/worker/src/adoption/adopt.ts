@@ -1,15 +1,15 @@
 import type { EndReason, SandboxState, WorkerSandbox } from '@svc/contract';
 import type { ImageInfo, Microvm, MicrovmHost } from '@svc/microvm';
-import type { Capacity } from '../capacity/capacity.ts';
 import type { Clock } from '../clock.ts';
-import type { SandboxLabels } from '../lifecycle/labels.ts';
-import { factsOf } from '../lifecycle/record.ts';
-import type { SandboxRegistry } from '../lifecycle/registry.ts';
-import { Sandbox } from '../lifecycle/sandbox.ts';
-import type { SandboxAgent } from '../lifecycle/sandbox-agent.ts';
-import type { Size } from '../lifecycle/size.ts';
+import type { SandboxAgent } from '../creating/agent-starter.ts';
 import type { WorkerLogger } from '../logger.ts';
-import type { Pool } from '../pool/pool.ts';
+import type { SandboxLabels } from '../sandbox/labels.ts';
+import { factsOf } from '../sandbox/record.ts';
+import type { SandboxRegistry } from '../sandbox/registry.ts';
+import { Sandbox } from '../sandbox/sandbox.ts';
+import type { Capacity } from '../vms/capacity/capacity.ts';
+import type { Pool } from '../vms/pool/pool.ts';
+import type { Size } from '../vms/sizes.ts';
 import { classify } from './classify.ts';
 
 /** More than a sandbox can have changed since its labels were written last. */

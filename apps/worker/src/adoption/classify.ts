@@ -1,5 +1,5 @@
 import type { EndReason, SandboxState } from '@svc/contract';
-import { readLabels, type SandboxLabels } from '../lifecycle/labels.ts';
+import { readLabels, type SandboxLabels } from '../sandbox/labels.ts';
 
 /** What a restarted worker does with a VM that lives. */
 export type Verdict =

@@ -1,5 +1,5 @@
 import { type ExecRequest, type ExecResponse, LIMITS } from '@svc/contract';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { ByteBudget } from './byte-budget.ts';
 import { OutputCollector } from './output-limit.ts';
 import { runCommand } from './run.ts';

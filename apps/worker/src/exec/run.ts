@@ -2,8 +2,8 @@ import { EXEC_TIMEOUT_EXIT_CODE, type ExecExitEvent, type ExecRequest } from '@s
 import type { MicrovmExecRequest, OutputStream } from '@svc/microvm';
 import { type Deadline, openDeadline } from '@svc/service-kit/process';
 import { settledWithin } from '../concurrency/abort.ts';
-import { toSandboxError } from '../lifecycle/microvm-errors.ts';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
+import { toSandboxError } from '../sandbox/microvm-errors.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 
 export interface RunOptions {
   /** Both outputs come as stdout, in the order they were written; apart, their order is lost. */

@@ -1,5 +1,5 @@
 import { LIMITS, ServiceError } from '@svc/contract';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { ByteBudget } from './byte-budget.ts';
 
 const MIB = 1024 * 1024;

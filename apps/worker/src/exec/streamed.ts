@@ -1,5 +1,5 @@
 import { ERRORS, type ExecRequest, isServiceError } from '@svc/contract';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { OutputText } from './output-text.ts';
 import { runCommand } from './run.ts';
 import type { EventStream } from './stream.ts';

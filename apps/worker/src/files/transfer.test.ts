@@ -6,7 +6,7 @@ import { MemoryHost } from '../../test/memory-host.ts';
 import type { MemoryMicrovm } from '../../test/memory-microvm.ts';
 import { Rooms } from '../../test/rooms.ts';
 import { until } from '../../test/until.ts';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { download } from './download.ts';
 import { upload } from './upload.ts';
 

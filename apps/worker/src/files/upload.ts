@@ -1,8 +1,8 @@
 import type { Readable } from 'node:stream';
 import { ServiceError } from '@svc/contract';
 import { untilAborted } from '../concurrency/abort.ts';
-import { toSandboxError } from '../lifecycle/microvm-errors.ts';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
+import { toSandboxError } from '../sandbox/microvm-errors.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { hasData } from './first-byte.ts';
 import { Meter } from './meter.ts';
 import { ProgressWatch } from './progress.ts';

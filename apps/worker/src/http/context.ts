@@ -1,11 +1,11 @@
 import type { TokenVerifier } from '@svc/service-kit';
 import type { Registry } from 'prom-client';
+import type { AgentLogs } from '../agents/logs/agent-logs.ts';
+import type { SandboxCreator } from '../creating/create.ts';
 import type { ExecSlots } from '../exec/slots.ts';
 import type { TransferLimits } from '../files/upload.ts';
-import type { SandboxCreator } from '../lifecycle/create.ts';
-import type { SandboxRegistry } from '../lifecycle/registry.ts';
-import type { AgentLogs } from '../logs/agent-logs.ts';
 import type { ExecMetrics } from '../metrics/worker-metrics.ts';
+import type { SandboxRegistry } from '../sandbox/registry.ts';
 
 /** What the routes work with. */
 export interface WorkerContext {

@@ -4,8 +4,8 @@ import { ManualClock } from '../../test/manual-clock.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import { Rooms } from '../../test/rooms.ts';
 import { until } from '../../test/until.ts';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
-import type { SandboxAgent } from '../lifecycle/sandbox-agent.ts';
+import type { SandboxAgent } from '../creating/agent-starter.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 
 const NEVER = new AbortController().signal;
 let clock: ManualClock;

@@ -1,9 +1,9 @@
 import { LIMITS } from '@svc/contract';
+import type { AgentLogs } from '../agents/logs/agent-logs.ts';
 import type { Clock } from '../clock.ts';
 import { sleep } from '../concurrency/sleep.ts';
-import type { SandboxRegistry } from '../lifecycle/registry.ts';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
-import type { AgentLogs } from '../logs/agent-logs.ts';
+import type { SandboxRegistry } from '../sandbox/registry.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { decide, type ReaperView } from './decide.ts';
 
 export interface ReaperOptions {

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { placement } from '../../test/harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import { Rooms } from '../../test/rooms.ts';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { FrameStream } from './frame-stream.ts';
 import { Journal } from './journal/journal.ts';
 import { SessionMetrics } from './session-metrics.ts';

@@ -1,13 +1,13 @@
 import type { Duplex } from 'node:stream';
 import { type Agent, FRAME_ERRORS, type FrameErrorCode } from '@svc/contract';
 import type { WebSocket } from 'ws';
+import type { ForwardedFrame } from '../agents/line/outbox.ts';
 import { sleep } from '../concurrency/sleep.ts';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { Audience } from './clients/audience.ts';
 import { SessionClient } from './clients/session-client.ts';
 import type { Journal } from './journal/journal.ts';
 import type { NewFrame } from './journal/kept-frame.ts';
-import type { ForwardedFrame } from './line/outbox.ts';
 import type { AgentServices } from './services.ts';
 
 const DISK_RETRY_MS = 1_000;

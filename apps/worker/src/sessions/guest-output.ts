@@ -1,6 +1,6 @@
+import type { NumberedMessage } from '../agents/line/guest-messages.ts';
 import type { FrameStream } from './frame-stream.ts';
 import type { NewFrame } from './journal/kept-frame.ts';
-import type { NumberedMessage } from './line/guest-messages.ts';
 import { OutputBudget } from './output-budget.ts';
 import type { TurnSaver } from './turns/turn-saver.ts';
 

@@ -1,9 +1,9 @@
 import type { Egress } from '@svc/egress';
+import type { AgentLogs } from '../agents/logs/agent-logs.ts';
 import type { Clock } from '../clock.ts';
+import type { SessionApi } from '../control-plane/session-api.ts';
 import type { LlmAccounts } from '../gateway/index.ts';
 import type { WorkerLogger } from '../logger.ts';
-import type { AgentLogs } from '../logs/agent-logs.ts';
-import type { SessionApi } from './session-api.ts';
 import type { SessionMetrics } from './session-metrics.ts';
 import type { SessionRegistry } from './session-registry.ts';
 import type { SessionTimes } from './times.ts';

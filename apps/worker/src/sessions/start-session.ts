@@ -9,13 +9,13 @@ import {
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { withDeadline, writeFileAtomic } from '@svc/service-kit';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
+import { Outbox } from '../agents/line/outbox.ts';
+import { setupOf } from '../agents/setup.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 import { Journal } from './journal/journal.ts';
 import { filesIn, journalName } from './journal/places.ts';
-import { Outbox } from './line/outbox.ts';
 import type { AgentServices } from './services.ts';
 import { Session } from './session.ts';
-import { setupOf } from './setup.ts';
 
 type PlacedSession = NonNullable<PlacedAgent['session']>;
 

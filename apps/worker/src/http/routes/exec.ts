@@ -10,8 +10,8 @@ import { collectCommand } from '../../exec/collected.ts';
 import type { ExecSlot } from '../../exec/slots.ts';
 import { EventStream } from '../../exec/stream.ts';
 import { streamCommand } from '../../exec/streamed.ts';
-import { toSandboxError } from '../../lifecycle/microvm-errors.ts';
-import type { Sandbox } from '../../lifecycle/sandbox.ts';
+import { toSandboxError } from '../../sandbox/microvm-errors.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { callerSignal } from '../caller.ts';
 import type { WorkerContext } from '../context.ts';
 

@@ -1,6 +1,6 @@
 import { WorkerSandbox, WorkerSandboxParams } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
-import { toSandboxError } from '../../lifecycle/microvm-errors.ts';
+import { toSandboxError } from '../../sandbox/microvm-errors.ts';
 import type { WorkerContext } from '../context.ts';
 
 /** `POST /sandboxes/:id/resume`: atomic, and no change when it runs already. */

@@ -1,12 +1,12 @@
 import type { Duplex } from 'node:stream';
 import { LIMITS } from '@svc/contract';
 import type { WebSocket } from 'ws';
+import type { ForwardedFrame } from '../../agents/line/outbox.ts';
 import { type Clock, timestamp } from '../../clock.ts';
 import { sleep } from '../../concurrency/sleep.ts';
-import type { Connection } from '../../connections/registry.ts';
+import type { Connection } from '../../sandbox/connections.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { KeptFrame } from '../journal/kept-frame.ts';
-import type { ForwardedFrame } from '../line/outbox.ts';
 import { RateLimit } from '../rate-limit.ts';
 import { errorFrame, readClientFrame } from './client-frames.ts';
 

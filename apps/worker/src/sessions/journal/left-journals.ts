@@ -1,7 +1,7 @@
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../concurrency/sleep.ts';
-import { ControlPlaneError } from '../../registration/control-plane-transport.ts';
+import { ControlPlaneError } from '../../control-plane/control-plane-transport.ts';
 import type { AgentServices } from '../services.ts';
 import { Commits, isStale } from '../turns/commits.ts';
 import { Journal } from './journal.ts';

@@ -2,9 +2,9 @@ import { isServiceError } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
 import { retry, withDeadline } from '@svc/service-kit';
 import { Mutex } from '../../concurrency/mutex.ts';
-import { ControlPlaneError, mayPass } from '../../registration/control-plane-transport.ts';
+import { ControlPlaneError, mayPass } from '../../control-plane/control-plane-transport.ts';
+import type { SessionApi } from '../../control-plane/session-api.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { SessionApi } from '../session-api.ts';
 
 export interface CommitsOptions {
   readonly api: SessionApi;

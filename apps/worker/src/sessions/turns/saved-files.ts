@@ -2,9 +2,9 @@ import { pipeline } from 'node:stream/promises';
 import { LIMITS, SAVED_ARCHIVE } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { uuidv7 } from 'uuidv7';
+import type { SessionApi } from '../../control-plane/session-api.ts';
 import { Meter } from '../../files/meter.ts';
 import { ProgressWatch } from '../../files/progress.ts';
-import type { SessionApi } from '../session-api.ts';
 
 /** A guest or control plane in which nothing moves for this long is given up, in ms. */
 const STALL_MS = 30_000;

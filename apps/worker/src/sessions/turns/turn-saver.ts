@@ -1,8 +1,8 @@
 import type { Microvm } from '@svc/microvm';
 import { withDeadline } from '@svc/service-kit';
+import type { NumberedMessage } from '../../agents/line/guest-messages.ts';
 import { settledWithin, untilAborted } from '../../concurrency/abort.ts';
 import { sleep } from '../../concurrency/sleep.ts';
-import type { NumberedMessage } from '../line/guest-messages.ts';
 import { RateLimit } from '../rate-limit.ts';
 import type { AgentServices } from '../services.ts';
 import { type Commits, isStale } from './commits.ts';

@@ -1,9 +1,9 @@
 import type { ImageInfo, MicrovmHost, VmShape } from '@svc/microvm';
 import { backoffMs } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/process';
+import { sleep } from '../../concurrency/sleep.ts';
+import type { WorkerLogger } from '../../logger.ts';
 import type { Capacity } from '../capacity/capacity.ts';
-import { sleep } from '../concurrency/sleep.ts';
-import type { WorkerLogger } from '../logger.ts';
 import type { Foreground } from './foreground.ts';
 import type { Pool } from './pool.ts';
 

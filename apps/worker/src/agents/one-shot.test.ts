@@ -6,7 +6,7 @@ import { Harness } from '../../test/harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import { ONE_SHOT, SessionLab, useSessionLab } from '../../test/session-lab.ts';
 import { until } from '../../test/until.ts';
-import { AgentLogs } from '../logs/agent-logs.ts';
+import { AgentLogs } from './logs/agent-logs.ts';
 
 const LOG = '/var/log/svc/agent.log';
 

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { AgentSecrets, type CommitTurnRequest, SessionState } from '@svc/contract';
-import { answerOf, type ControlPlaneTransport } from '../registration/control-plane-transport.ts';
+import { answerOf, type ControlPlaneTransport } from './control-plane-transport.ts';
 
 const SHORT_MS = 10_000;
 /** Frames and conversation of a session. */

@@ -12,10 +12,10 @@ import type { HttpServer, SessionTokens } from '@svc/service-kit';
 import { toServiceError, withDeadline } from '@svc/service-kit';
 import { uuidv7 } from 'uuidv7';
 import { WebSocketServer } from 'ws';
-import type { WorkerLogger } from '../logger.ts';
-import { MAX_ANSWERED_BYTES } from '../sessions/clients/session-client.ts';
-import type { Session } from '../sessions/session.ts';
-import type { SessionRegistry } from '../sessions/session-registry.ts';
+import type { WorkerLogger } from '../../logger.ts';
+import { MAX_ANSWERED_BYTES } from '../../sessions/clients/session-client.ts';
+import type { Session } from '../../sessions/session.ts';
+import type { SessionRegistry } from '../../sessions/session-registry.ts';
 
 const PATH = new RegExp(`^${INTERNAL_PREFIX}/sessions/([^/]{1,128})/ws$`);
 /** For a paused sandbox to run again. */

@@ -1,14 +1,14 @@
 import type { PlacedAgent } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { settledWithin } from '../concurrency/abort.ts';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
-import type { SandboxAgent } from '../lifecycle/sandbox-agent.ts';
-import { keepLog } from '../logs/keep-log.ts';
+import type { SandboxAgent } from '../creating/agent-starter.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { AgentServices } from '../sessions/services.ts';
 import { AgentAccess } from './access.ts';
 import { AgentLine } from './line/agent-line.ts';
 import type { NumberedMessage } from './line/guest-messages.ts';
+import { keepLog } from './logs/keep-log.ts';
 import { PersistedState } from './persistence/persisted-state.ts';
-import type { AgentServices } from './services.ts';
 
 /** What a runtime that cannot be reached any more ended with: as if it had been killed. */
 const LOST_EXIT_CODE = 137;

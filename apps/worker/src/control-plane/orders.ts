@@ -1,6 +1,6 @@
 import type { DestroyOrder } from '@svc/contract';
 import pLimit from 'p-limit';
-import type { SandboxRegistry } from '../lifecycle/registry.ts';
+import type { SandboxRegistry } from '../sandbox/registry.ts';
 
 const CONCURRENCY = 8;
 

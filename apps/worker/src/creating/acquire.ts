@@ -1,10 +1,10 @@
 import { ServiceError } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
 import { withDeadline } from '@svc/service-kit';
-import { discard, type Pool, type PooledVm } from '../pool/pool.ts';
-import type { Sandbox } from './sandbox.ts';
-import { isImageSize, type Size } from './size.ts';
-import type { VmMaker } from './vm-maker.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import { discard, type Pool, type PooledVm } from '../vms/pool/pool.ts';
+import { isImageSize, type Size } from '../vms/sizes.ts';
+import type { VmMaker } from '../vms/vm-maker.ts';
 
 /** An idle VM that takes longer to take its name is of no use. */
 const POOLED_HAND_OVER_MS = 10_000;

@@ -1,8 +1,8 @@
 import { beforeEach, expect, it } from 'vitest';
-import { MemoryHost, STANDARD } from '../../test/memory-host.ts';
-import { Rooms } from '../../test/rooms.ts';
-import { silentLogger } from '../../test/silent-logger.ts';
-import { until } from '../../test/until.ts';
+import { MemoryHost, STANDARD } from '../../../test/memory-host.ts';
+import { Rooms } from '../../../test/rooms.ts';
+import { silentLogger } from '../../../test/silent-logger.ts';
+import { until } from '../../../test/until.ts';
 import { agentShapes } from './agent-shapes.ts';
 import { ShapePreparer } from './shape-preparer.ts';
 

@@ -1,6 +1,6 @@
 import { type AgentSetup, LLM_GATEWAY_PORT } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { RateLimit } from '../rate-limit.ts';
+import { RateLimit } from '../../sessions/rate-limit.ts';
 import { Conversation } from './conversation.ts';
 
 /** The second time shows what the first has left to do. */

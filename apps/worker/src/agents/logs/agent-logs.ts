@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { LIMITS, type LogsResponse, type LogTail } from '@svc/contract';
-import { Meter } from '../files/meter.ts';
+import { Meter } from '../../files/meter.ts';
 import { tailOf } from './tail.ts';
 
 const EMPTY: LogsResponse = { content: '', truncated: false, total_bytes: 0 };

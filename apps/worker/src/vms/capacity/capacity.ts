@@ -1,5 +1,5 @@
 import { ServiceError } from '@svc/contract';
-import type { Size } from '../lifecycle/size.ts';
+import type { Size } from '../sizes.ts';
 
 /** What this worker may hand out, and how much of the real machine must stay free. All sizes in MiB. */
 export interface CapacityLimits {

@@ -1,6 +1,6 @@
 import type { PlaceSandboxRequest, ServiceFrame } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import type { Sandbox } from './sandbox.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
 
 /** The agent in a sandbox, as the sandbox's life knows it. */
 export interface SandboxAgent {

@@ -9,15 +9,15 @@ import type { ImageInfo } from '@svc/microvm';
 import { withDeadline } from '@svc/service-kit/process';
 import type { Clock } from '../clock.ts';
 import { untilAborted } from '../concurrency/abort.ts';
-import type { Foreground } from '../pool/foreground.ts';
-import { discard } from '../pool/pool.ts';
+import { toCreateError } from '../sandbox/microvm-errors.ts';
+import { placementOf } from '../sandbox/placement.ts';
+import type { SandboxRegistry } from '../sandbox/registry.ts';
+import { Sandbox } from '../sandbox/sandbox.ts';
+import type { Foreground } from '../vms/pool/foreground.ts';
+import { discard } from '../vms/pool/pool.ts';
+import { sizeOf } from '../vms/sizes.ts';
 import { type AcquireDeps, type AcquireRequest, acquire } from './acquire.ts';
-import { toCreateError } from './microvm-errors.ts';
-import { placementOf } from './placement.ts';
-import type { SandboxRegistry } from './registry.ts';
-import { Sandbox } from './sandbox.ts';
-import type { AgentStarter, PreparedAgent } from './sandbox-agent.ts';
-import { sizeOf } from './size.ts';
+import type { AgentStarter, PreparedAgent } from './agent-starter.ts';
 
 export interface CreateDeps extends AcquireDeps {
   readonly registry: SandboxRegistry;

@@ -1,13 +1,11 @@
 import type { AgentSecrets, PlaceSandboxRequest, SessionState } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { retry, withDeadline } from '@svc/service-kit';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
-import type { AgentStarter, PreparedAgent, SandboxAgent } from '../lifecycle/sandbox-agent.ts';
-import { mayPass } from '../registration/control-plane-transport.ts';
-import { OneShot } from './one-shot.ts';
-import type { AgentServices } from './services.ts';
-import type { Session } from './session.ts';
-import { setupOf } from './setup.ts';
+import { mayPass } from '../control-plane/control-plane-transport.ts';
+import type { AgentStarter, PreparedAgent, SandboxAgent } from '../creating/agent-starter.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { AgentServices } from '../sessions/services.ts';
+import type { Session } from '../sessions/session.ts';
 import {
   adoptSession,
   earlierState,
@@ -15,7 +13,9 @@ import {
   removeSessionFiles,
   type SessionFiles,
   startSession,
-} from './start-session.ts';
+} from '../sessions/start-session.ts';
+import { OneShot } from './one-shot.ts';
+import { setupOf } from './setup.ts';
 
 interface Fetched {
   readonly secrets: AgentSecrets;

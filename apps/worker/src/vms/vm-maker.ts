@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { isServiceError } from '@svc/contract';
 import type { MicrovmHost } from '@svc/microvm';
-import type { Capacity } from '../capacity/capacity.ts';
 import { Slots } from '../concurrency/slots.ts';
-import { discard, type Pool, type PooledVm } from '../pool/pool.ts';
-import type { Size } from './size.ts';
+import type { Capacity } from './capacity/capacity.ts';
+import { discard, type Pool, type PooledVm } from './pool/pool.ts';
+import type { Size } from './sizes.ts';
 
 const CUSTOM_SIZES_AT_ONCE = 2;
 

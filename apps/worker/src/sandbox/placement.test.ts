@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { placement } from '../../test/harness.ts';
 import { ManualClock } from '../../test/manual-clock.ts';
-import { hostnameOf } from './acquire.ts';
+import { hostnameOf } from '../creating/acquire.ts';
 import { placementOf } from './placement.ts';
 
 describe('placementOf', () => {

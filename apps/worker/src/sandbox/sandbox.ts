@@ -7,19 +7,19 @@ import {
   type WorkerSandbox,
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import type { Reservation } from '../capacity/capacity.ts';
 import { type Clock, timestamp } from '../clock.ts';
 import { settledWithin } from '../concurrency/abort.ts';
 import { Mutex } from '../concurrency/mutex.ts';
-import { Activity } from '../connections/activity.ts';
-import { cancelFrame } from '../connections/cancel-frame.ts';
-import { type Connection, Connections } from '../connections/registry.ts';
+import type { SandboxAgent } from '../creating/agent-starter.ts';
+import type { Reservation } from '../vms/capacity/capacity.ts';
+import { Activity } from './activity.ts';
+import { cancelFrame } from './cancel-frame.ts';
+import { type Connection, Connections } from './connections.ts';
 import { Ending } from './ending.ts';
 import type { SandboxLabels } from './labels.ts';
 import type { Placement } from './placement.ts';
 import { Power } from './power.ts';
 import { factsOf, type Life, labelsOf, recordOf, type VmFacts } from './record.ts';
-import type { SandboxAgent } from './sandbox-agent.ts';
 import { StateMachine } from './state-machine.ts';
 
 export interface SandboxOptions {

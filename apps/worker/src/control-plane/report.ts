@@ -6,10 +6,10 @@ import type {
   WorkerTemplate,
 } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
-import type { Capacity } from '../capacity/capacity.ts';
-import type { SandboxRegistry } from '../lifecycle/registry.ts';
-import type { Sandbox } from '../lifecycle/sandbox.ts';
-import type { Pool } from '../pool/pool.ts';
+import type { SandboxRegistry } from '../sandbox/registry.ts';
+import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { Capacity } from '../vms/capacity/capacity.ts';
+import type { Pool } from '../vms/pool/pool.ts';
 
 export interface ReportDeps {
   readonly registry: SandboxRegistry;

@@ -1,9 +1,9 @@
 import { MicrovmError } from '@svc/microvm';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { LIMITS, placement } from '../../test/harness.ts';
-import { MemoryHost, STANDARD } from '../../test/memory-host.ts';
-import { Rooms } from '../../test/rooms.ts';
-import { until } from '../../test/until.ts';
+import { LIMITS, placement } from '../../../test/harness.ts';
+import { MemoryHost, STANDARD } from '../../../test/memory-host.ts';
+import { Rooms } from '../../../test/rooms.ts';
+import { until } from '../../../test/until.ts';
 
 const NEVER = new AbortController().signal;
 let host: MemoryHost;
