@@ -10,8 +10,9 @@ import {
   SessionTokens,
 } from '@svc/service-kit';
 import { Agents } from './agents/agents.ts';
-import { rehearse } from './agents/line/rehearse.ts';
+import { warmUpRuntime } from './agents/link/warm-up.ts';
 import { AgentLogs } from './agents/logs/agent-logs.ts';
+import { AGENT_TIMEOUTS } from './agents/timeouts.ts';
 import { systemClock } from './clock.ts';
 import { ControlPlaneClient } from './control-plane/control-plane-client.ts';
 import { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
@@ -29,10 +30,9 @@ import type { WorkerOptions } from './options.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
-import { LeftJournals } from './sessions/journal/left-journals.ts';
-import { SessionMetrics } from './sessions/session-metrics.ts';
-import { SessionRegistry } from './sessions/session-registry.ts';
-import { SESSION_TIMES } from './sessions/times.ts';
+import { OrphanedJournals } from './sessions/journal/orphaned-journals.ts';
+import { SessionMetrics } from './sessions/metrics.ts';
+import { SessionRegistry } from './sessions/registry.ts';
 import { Capacity, type CapacityLimits } from './vms/capacity/capacity.ts';
 import { restoreConcurrency } from './vms/capacity/machine-limits.ts';
 import { cachedImages } from './vms/images.ts';
@@ -74,7 +74,15 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const maker = new VmMaker(microvms, capacity, pool, restoreConcurrency());
   const foreground = new Foreground();
   const images = cachedImages(microvms, () => clock.monotonic());
-  const keeper = new PoolKeeper({ pool, maker, capacity, foreground, images, rehearse, logger });
+  const keeper = new PoolKeeper({
+    pool,
+    maker,
+    capacity,
+    foreground,
+    images,
+    rehearse: warmUpRuntime,
+    logger,
+  });
   const shapes = new ShapePreparer({
     host: microvms,
     shapes: agentShapes,
@@ -114,7 +122,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     logs,
     clock,
     logger,
-    times: { ...SESSION_TIMES, ...options.sessionTimes },
+    times: { ...AGENT_TIMEOUTS, ...options.agentTimeouts },
     directory: join(config.dataDir, 'sessions'),
     onFault,
   };
@@ -186,7 +194,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     egress,
     gateway,
     keeper,
-    leftJournals: new LeftJournals(services),
+    orphanedJournals: new OrphanedJournals(services),
     link,
     onFault,
     pool,

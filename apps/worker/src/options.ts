@@ -1,8 +1,8 @@
 import type { MicrovmHost } from '@svc/microvm';
 import type { Config, Secret } from '@svc/service-kit';
+import type { AgentTimeouts } from './agents/timeouts.ts';
 import type { Clock } from './clock.ts';
 import type { WorkerLogger } from './logger.ts';
-import type { SessionTimes } from './sessions/times.ts';
 import type { CapacityLimits } from './vms/capacity/capacity.ts';
 
 export interface WorkerOptions {
@@ -27,8 +27,8 @@ export interface WorkerOptions {
   readonly clock?: Clock;
   /** Where the LLM gateway listens on the host's service address; default: where guests look for it. */
   readonly gatewayPort?: number;
-  /** Default: {@link SESSION_TIMES}. */
-  readonly sessionTimes?: Partial<SessionTimes>;
+  /** Default: {@link AGENT_TIMEOUTS}. */
+  readonly agentTimeouts?: Partial<AgentTimeouts>;
 }
 
 export interface RunningWorker {

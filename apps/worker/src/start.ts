@@ -58,6 +58,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
 }
 
 function startLoops(parts: WorkerParts, signal: AbortSignal): Promise<void>[] {
-  const { link, keeper, reaper, leftJournals, shapes } = parts;
-  return [link, keeper, reaper, leftJournals, shapes].map((loop) => loop.run(signal));
+  const { link, keeper, reaper, orphanedJournals, shapes } = parts;
+  return [link, keeper, reaper, orphanedJournals, shapes].map((loop) => loop.run(signal));
 }

@@ -11,9 +11,9 @@ import {
 import { type Config, createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
 import { pino } from 'pino';
 import { Agent, type Dispatcher, request } from 'undici';
+import type { AgentTimeouts } from '../src/agents/timeouts.ts';
 import type { Clock } from '../src/clock.ts';
 import { type RunningWorker, startWorker } from '../src/index.ts';
-import type { SessionTimes } from '../src/sessions/times.ts';
 import type { CapacityLimits } from '../src/vms/capacity/capacity.ts';
 import { ControlPlaneDouble } from './control-plane-double.ts';
 import { MemoryHost } from './memory-host.ts';
@@ -40,7 +40,7 @@ export interface HarnessOptions {
   readonly controlPlane?: ControlPlaneDouble;
   readonly gatewayPort?: number;
   readonly clock?: Clock;
-  readonly sessionTimes?: Partial<SessionTimes>;
+  readonly agentTimeouts?: Partial<AgentTimeouts>;
   readonly egress?: Partial<Pick<Config, 'egressAllowHosts' | 'egressCaFile'>>;
   /** Leaves the control plane unreachable until the test starts it. */
   readonly withoutControlPlane?: boolean;
@@ -103,7 +103,7 @@ export class Harness implements AsyncDisposable {
       capacity: options.capacity ?? LIMITS,
       gatewayPort: options.gatewayPort ?? 0,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
-      ...(options.sessionTimes === undefined ? {} : { sessionTimes: options.sessionTimes }),
+      ...(options.agentTimeouts === undefined ? {} : { agentTimeouts: options.agentTimeouts }),
     });
     if (options.withoutControlPlane !== true) await worker.ready;
     return new Harness(host, worker, controlPlane, dataDir, secret);

@@ -14,7 +14,7 @@ import {
   type SessionFiles,
   startSession,
 } from '../sessions/start-session.ts';
-import { OneShot } from './one-shot.ts';
+import { OneShot } from './one-shot/one-shot.ts';
 import { setupOf } from './setup.ts';
 
 interface Fetched {

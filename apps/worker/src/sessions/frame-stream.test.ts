@@ -6,12 +6,12 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { placement } from '../../test/harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import { Rooms } from '../../test/rooms.ts';
+import { AGENT_TIMEOUTS } from '../agents/timeouts.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { FrameStream } from './frame-stream.ts';
 import { Journal } from './journal/journal.ts';
-import { SessionMetrics } from './session-metrics.ts';
-import { SessionRegistry } from './session-registry.ts';
-import { SESSION_TIMES } from './times.ts';
+import { SessionMetrics } from './metrics.ts';
+import { SessionRegistry } from './registry.ts';
 
 let directory: string;
 let sandbox: Sandbox;
@@ -43,7 +43,7 @@ function stream(shown: () => void = () => undefined): FrameStream {
     journal,
     services: {
       clock: rooms.clock,
-      times: SESSION_TIMES,
+      times: AGENT_TIMEOUTS,
       metrics: new SessionMetrics(new Registry(), new SessionRegistry()),
       onFault: (error) => faults.push(error),
     },

@@ -1,13 +1,13 @@
 import type { Duplex } from 'node:stream';
 import { type Agent, FRAME_ERRORS, type FrameErrorCode } from '@svc/contract';
 import type { WebSocket } from 'ws';
-import type { ForwardedFrame } from '../agents/line/outbox.ts';
+import type { ForwardedFrame } from '../agents/link/outbox.ts';
 import { sleep } from '../concurrency/sleep.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { Audience } from './clients/audience.ts';
+import { AttachedClients } from './clients/attached-clients.ts';
 import { SessionClient } from './clients/session-client.ts';
+import type { NewFrame } from './journal/format.ts';
 import type { Journal } from './journal/journal.ts';
-import type { NewFrame } from './journal/kept-frame.ts';
 import type { AgentServices } from './services.ts';
 
 const DISK_RETRY_MS = 1_000;
@@ -28,7 +28,7 @@ export interface FrameStreamOptions {
 /** The frames of a session on their way: into the journal, then to everyone attached. A running task is activity. */
 export class FrameStream {
   readonly #options: FrameStreamOptions;
-  readonly #audience = new Audience();
+  readonly #audience = new AttachedClients();
   #endTask: (() => void) | undefined;
 
   constructor(options: FrameStreamOptions) {

@@ -1,7 +1,7 @@
-import type { NumberedMessage } from '../agents/line/guest-messages.ts';
+import type { NumberedMessage } from '../agents/link/guest-messages.ts';
 import type { FrameStream } from './frame-stream.ts';
-import type { NewFrame } from './journal/kept-frame.ts';
-import { OutputBudget } from './output-budget.ts';
+import type { NewFrame } from './journal/format.ts';
+import { OutputBudget } from './turns/output-budget.ts';
 import type { TurnSaver } from './turns/turn-saver.ts';
 
 export interface GuestOutputOptions {
@@ -24,7 +24,7 @@ export class GuestOutput {
     this.#budget.refill();
   }
 
-  /** Deals with messages in order, see `AgentLine`; settles when the guest may be read on. */
+  /** Deals with messages in order, see `AgentLink`; settles when the guest may be read on. */
   async take(messages: readonly NumberedMessage[], done: (n: number) => void): Promise<void> {
     const { frames, turns, wireVersion } = this.#options;
     let waiting: NewFrame[] = [];

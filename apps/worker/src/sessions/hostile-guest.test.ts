@@ -8,7 +8,7 @@ let liar: ScriptedGuest;
 let neighbour: string;
 let client: SessionSocket;
 
-const lab = useSessionLab({ sessionTimes: { lineLostMs: 2_000 } });
+const lab = useSessionLab({ agentTimeouts: { linkLostMs: 2_000 } });
 
 beforeEach(async () => {
   liar = lab().guest;

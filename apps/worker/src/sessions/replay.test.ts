@@ -3,7 +3,7 @@ import { useSessionLab } from '../../test/session-lab.ts';
 import { SessionSocket } from '../../test/session-socket.ts';
 import { until } from '../../test/until.ts';
 
-const lab = useSessionLab({ sessionTimes: { slowConsumerMs: 3_000 } });
+const lab = useSessionLab({ agentTimeouts: { slowConsumerMs: 3_000 } });
 
 function say(count: number, from = 0, size = 20): void {
   for (let index = from; index < from + count; index += 1) {

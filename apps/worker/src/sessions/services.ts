@@ -1,12 +1,12 @@
 import type { Egress } from '@svc/egress';
 import type { AgentLogs } from '../agents/logs/agent-logs.ts';
+import type { AgentTimeouts } from '../agents/timeouts.ts';
 import type { Clock } from '../clock.ts';
 import type { SessionApi } from '../control-plane/session-api.ts';
 import type { LlmAccounts } from '../gateway/index.ts';
 import type { WorkerLogger } from '../logger.ts';
-import type { SessionMetrics } from './session-metrics.ts';
-import type { SessionRegistry } from './session-registry.ts';
-import type { SessionTimes } from './times.ts';
+import type { SessionMetrics } from './metrics.ts';
+import type { SessionRegistry } from './registry.ts';
 
 /** What all agents of a worker work with. */
 export interface AgentServices {
@@ -18,7 +18,7 @@ export interface AgentServices {
   readonly logs: AgentLogs;
   readonly clock: Clock;
   readonly logger: WorkerLogger;
-  readonly times: SessionTimes;
+  readonly times: AgentTimeouts;
   /** Where journals are kept. */
   readonly directory: string;
   readonly onFault: (error: unknown, what: string) => void;

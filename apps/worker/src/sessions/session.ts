@@ -3,8 +3,8 @@ import type { Agent, AgentSecrets, PlacedAgent, ServiceFrame } from '@svc/contra
 import type { Microvm } from '@svc/microvm';
 import type { WebSocket } from 'ws';
 import { AgentAccess, environmentOf } from '../agents/access.ts';
-import { AgentLine } from '../agents/line/agent-line.ts';
-import type { ForwardedFrame, Outbox } from '../agents/line/outbox.ts';
+import { AgentLink } from '../agents/link/agent-link.ts';
+import type { ForwardedFrame, Outbox } from '../agents/link/outbox.ts';
 import { keepLog } from '../agents/logs/keep-log.ts';
 import { settledWithin } from '../concurrency/abort.ts';
 import { Mutex } from '../concurrency/mutex.ts';
@@ -15,7 +15,7 @@ import { FrameStream } from './frame-stream.ts';
 import { GuestOutput } from './guest-output.ts';
 import type { Journal } from './journal/journal.ts';
 import type { AgentServices } from './services.ts';
-import { Commits } from './turns/commits.ts';
+import { Committer } from './turns/committer.ts';
 import { TurnSaver } from './turns/turn-saver.ts';
 
 const PAUSE_WAIT_MS = 5_000;
@@ -39,13 +39,13 @@ export interface SessionOptions {
  */
 export class Session implements SandboxAgent {
   /** The way to its agent; brought up by who makes the session. */
-  readonly line: AgentLine;
+  readonly line: AgentLink;
   readonly #options: SessionOptions;
   readonly #access: AgentAccess;
   readonly #frames: FrameStream;
   readonly #turns: TurnSaver;
   readonly #output: GuestOutput;
-  readonly #commits: Commits;
+  readonly #commits: Committer;
   readonly #configuring = new Mutex();
   readonly #closed = new AbortController();
   #finishing: Promise<void> | undefined;
@@ -62,7 +62,7 @@ export class Session implements SandboxAgent {
       vendor: placed.vendor,
       onUsage: (usage) => this.#noteUsage(usage),
     });
-    this.#commits = new Commits({
+    this.#commits = new Committer({
       api: services.api,
       journal,
       sessionId,
@@ -94,7 +94,7 @@ export class Session implements SandboxAgent {
       turns: this.#turns,
       wireVersion: placed.wire_version,
     });
-    this.line = new AgentLine({
+    this.line = new AgentLink({
       dial: (signal) => vm.dialAgent(signal),
       token,
       lastN: journal.lastN,

@@ -9,11 +9,11 @@ import {
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { withDeadline, writeFileAtomic } from '@svc/service-kit';
-import { Outbox } from '../agents/line/outbox.ts';
+import { Outbox } from '../agents/link/outbox.ts';
 import { setupOf } from '../agents/setup.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
+import { filesIn, journalName } from './journal/directory.ts';
 import { Journal } from './journal/journal.ts';
-import { filesIn, journalName } from './journal/places.ts';
 import type { AgentServices } from './services.ts';
 import { Session } from './session.ts';
 

@@ -14,8 +14,8 @@ import { uuidv7 } from 'uuidv7';
 import { WebSocketServer } from 'ws';
 import type { WorkerLogger } from '../../logger.ts';
 import { MAX_ANSWERED_BYTES } from '../../sessions/clients/session-client.ts';
+import type { SessionRegistry } from '../../sessions/registry.ts';
 import type { Session } from '../../sessions/session.ts';
-import type { SessionRegistry } from '../../sessions/session-registry.ts';
 
 const PATH = new RegExp(`^${INTERNAL_PREFIX}/sessions/([^/]{1,128})/ws$`);
 /** For a paused sandbox to run again. */

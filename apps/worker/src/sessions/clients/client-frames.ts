@@ -1,6 +1,6 @@
 import { ClientFrame, FRAME_ERRORS, type FrameErrorCode, LIMITS } from '@svc/contract';
 import { isTooDeep } from '@svc/service-kit';
-import { frameReader } from '../frame-forms.ts';
+import { frameReader } from '../../agents/link/frame-reader.ts';
 
 export type ReadFrame =
   | { readonly frame: ClientFrame }

@@ -1,12 +1,12 @@
 import type { Duplex } from 'node:stream';
 import { LIMITS } from '@svc/contract';
 import type { WebSocket } from 'ws';
-import type { ForwardedFrame } from '../../agents/line/outbox.ts';
+import type { ForwardedFrame } from '../../agents/link/outbox.ts';
 import { type Clock, timestamp } from '../../clock.ts';
 import { sleep } from '../../concurrency/sleep.ts';
 import type { Connection } from '../../sandbox/connections.ts';
+import type { StoredFrame } from '../journal/format.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { KeptFrame } from '../journal/kept-frame.ts';
 import { RateLimit } from '../rate-limit.ts';
 import { errorFrame, readClientFrame } from './client-frames.ts';
 
@@ -83,7 +83,7 @@ export class SessionClient implements Connection {
   }
 
   /** Takes frames at the moment they are kept. */
-  show(frames: readonly KeptFrame[]): void {
+  show(frames: readonly StoredFrame[]): void {
     if (!this.#live || !this.isOpen) return;
     const { ws, socket } = this.#options;
     socket.cork();

@@ -1,8 +1,8 @@
-import { type KeptFrame, seqOf } from './kept-frame.ts';
+import { type StoredFrame, seqOf } from './format.ts';
 
 /** The frames of an earlier history, one a line; what is no frame is left out. */
-export function framesOf(history: string): KeptFrame[] {
-  const frames: KeptFrame[] = [];
+export function framesOf(history: string): StoredFrame[] {
+  const frames: StoredFrame[] = [];
   for (const text of history.split('\n')) {
     const seq = seqOf(text);
     const last = frames.at(-1)?.seq ?? 0;
@@ -16,10 +16,10 @@ export function framesOf(history: string): KeptFrame[] {
 
 /** Cuts frames into portions of about so many characters, at least one frame each. */
 export function* portionsOf(
-  frames: readonly KeptFrame[],
+  frames: readonly StoredFrame[],
   chars: number,
-): Generator<readonly KeptFrame[]> {
-  let portion: KeptFrame[] = [];
+): Generator<readonly StoredFrame[]> {
+  let portion: StoredFrame[] = [];
   let length = 0;
   for (const frame of frames) {
     portion.push(frame);

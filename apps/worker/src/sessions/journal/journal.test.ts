@@ -7,8 +7,8 @@ import { createInterface } from 'node:readline';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ManualClock } from '../../../test/manual-clock.ts';
+import type { NewFrame, StoredFrame } from './format.ts';
 import { Journal, type JournalOptions } from './journal.ts';
-import type { KeptFrame, NewFrame } from './kept-frame.ts';
 
 const clock = new ManualClock();
 const NEW = { frames: '', lastSeq: 0 };
@@ -42,8 +42,8 @@ function said(data: string, n = 0): NewFrame {
   return { n, frame: { type: 'text_delta', data } };
 }
 
-async function all(journal: Journal, from = journal.firstSeq): Promise<KeptFrame[]> {
-  const frames: KeptFrame[] = [];
+async function all(journal: Journal, from = journal.firstSeq): Promise<StoredFrame[]> {
+  const frames: StoredFrame[] = [];
   for (let next = from; next <= journal.lastSeq; ) {
     const some = await journal.read(next);
     if (some.length === 0) break;
@@ -53,12 +53,12 @@ async function all(journal: Journal, from = journal.firstSeq): Promise<KeptFrame
   return frames;
 }
 
-const words = (frames: readonly KeptFrame[]) => frames.map(({ text }) => JSON.parse(text).data);
+const words = (frames: readonly StoredFrame[]) => frames.map(({ text }) => JSON.parse(text).data);
 
 describe('a journal', () => {
   it('numbers frames, and has them on disk before it hands them on', async () => {
     const journal = await create({ directory, clock }, NEW);
-    const handedOn: { texts: string[]; onDisk: Promise<KeptFrame[]> }[] = [];
+    const handedOn: { texts: string[]; onDisk: Promise<StoredFrame[]> }[] = [];
     journal.onKept = (frames) => {
       const onDisk = reopen({ directory, clock }).then((other) => all(other));
       handedOn.push({ texts: frames.map(({ text }) => text), onDisk });

@@ -3,8 +3,8 @@ import { LIMITS } from '@svc/contract';
 import { type Clock, timestamp } from '../../clock.ts';
 import { Mutex } from '../../concurrency/mutex.ts';
 import { readCommitted, writeCommitted } from './committed.ts';
+import { lineOf, type NewFrame, type StoredFrame, textOf } from './format.ts';
 import { framesOf, portionsOf } from './history.ts';
-import { type KeptFrame, lineOf, type NewFrame, textOf } from './kept-frame.ts';
 import { firstOf, newSegment, readSegment, type Segment, scanSegment } from './segment.ts';
 
 export interface JournalOptions {
@@ -33,7 +33,7 @@ export class Journal {
   #taskRuns = false;
   #committedSeq = 0;
   #closed = false;
-  #onKept: (frames: readonly KeptFrame[]) => void = () => undefined;
+  #onKept: (frames: readonly StoredFrame[]) => void = () => undefined;
 
   private constructor(options: JournalOptions) {
     this.#directory = options.directory;
@@ -80,7 +80,7 @@ export class Journal {
   }
 
   /** Called with frames at the moment they are kept, in order; they can be shown from then on. */
-  set onKept(listener: (frames: readonly KeptFrame[]) => void) {
+  set onKept(listener: (frames: readonly StoredFrame[]) => void) {
     this.#onKept = listener;
   }
 
@@ -130,7 +130,7 @@ export class Journal {
    * Some frames from `seq` on, in order, at least one if there is any. They begin later when the frame of that
    * number is no longer kept.
    */
-  async read(seq: number): Promise<KeptFrame[]> {
+  async read(seq: number): Promise<StoredFrame[]> {
     for (;;) {
       const segment = this.#segments.find(
         ({ first, count }) => count > 0 && first + count - 1 >= seq,

@@ -1,6 +1,6 @@
 import { readFile, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type KeptFrame, readLine } from './kept-frame.ts';
+import { readLine, type StoredFrame } from './format.ts';
 
 const NAME = /^(\d{16})\.frames$/;
 const NAME_DIGITS = 16;
@@ -37,10 +37,10 @@ export function firstOf(fileName: string): number | undefined {
 }
 
 /** The frames of a segment from `seq` on. */
-export async function readSegment(segment: Segment, seq: number): Promise<KeptFrame[]> {
+export async function readSegment(segment: Segment, seq: number): Promise<StoredFrame[]> {
   const { bytes } = segment;
   const whole = (await readFile(segment.path)).subarray(0, bytes).toString('utf8');
-  const frames: KeptFrame[] = [];
+  const frames: StoredFrame[] = [];
   for (const line of whole.split('\n')) {
     const frame = readLine(line)?.frame;
     if (frame !== undefined && frame.seq >= seq) frames.push(frame);

@@ -1,12 +1,12 @@
 import type { Microvm } from '@svc/microvm';
 import { withDeadline } from '@svc/service-kit';
-import type { NumberedMessage } from '../../agents/line/guest-messages.ts';
+import type { NumberedMessage } from '../../agents/link/guest-messages.ts';
 import { settledWithin, untilAborted } from '../../concurrency/abort.ts';
 import { sleep } from '../../concurrency/sleep.ts';
 import { RateLimit } from '../rate-limit.ts';
 import type { AgentServices } from '../services.ts';
-import { type Commits, isStale } from './commits.ts';
-import { type FilesOwner, saveFiles } from './saved-files.ts';
+import { type Committer, isStale } from './committer.ts';
+import { type FilesOwner, saveFiles } from './save-files.ts';
 
 /** Turns take longer; who ends more of them waits. */
 const RATE = { perSecond: 2, burst: 60 };
@@ -17,7 +17,7 @@ const TRAIL_ATTEMPTS = 3;
 export interface TurnSaverOptions {
   readonly vm: Microvm;
   readonly owner: FilesOwner;
-  readonly commits: Commits;
+  readonly commits: Committer;
   readonly services: Pick<AgentServices, 'api' | 'times' | 'metrics' | 'logger' | 'onFault'>;
   /** Aborts when the session is over here. */
   readonly closed: AbortSignal;

@@ -54,7 +54,7 @@ describe('the end of a turn', () => {
 
   it('tells the truth when it could not be saved, and the next one saves all of it', async () => {
     // For the commit that succeeds, too.
-    await using impatient = await SessionLab.start({ sessionTimes: { commitMs: 5_000 } });
+    await using impatient = await SessionLab.start({ agentTimeouts: { commitMs: 5_000 } });
     const { store } = impatient;
     const { client } = await impatient.startAttached();
     store.failure = new ServiceError('internal_error');
@@ -157,7 +157,7 @@ describe('the end of the sandbox', () => {
 
   it('does not wait for ever: not for a guest that is silent, not for a control plane that is away', async () => {
     await using impatient = await SessionLab.start({
-      sessionTimes: { saveMs: 1_000, finishMs: 3_000 },
+      agentTimeouts: { saveMs: 1_000, finishMs: 3_000 },
     });
     const { harness, guest } = impatient;
     const { vmId, client } = await impatient.startAttached();

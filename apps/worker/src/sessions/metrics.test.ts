@@ -12,7 +12,7 @@ beforeEach(async () => {
   guest = await ScriptedGuest.listen();
   harness = await Harness.start({
     guest,
-    sessionTimes: { saveMs: 1_000, lineLostMs: 300 },
+    agentTimeouts: { saveMs: 1_000, linkLostMs: 300 },
   });
 });
 

@@ -6,7 +6,7 @@ import { ControlPlaneError, mayPass } from '../../control-plane/control-plane-tr
 import type { SessionApi } from '../../control-plane/session-api.ts';
 import type { Journal } from '../journal/journal.ts';
 
-export interface CommitsOptions {
+export interface CommitterOptions {
   readonly api: SessionApi;
   readonly journal: Journal;
   readonly sessionId: string;
@@ -26,16 +26,16 @@ export interface TurnState {
 const FILES_ATTEMPTS = 5;
 
 /** Hands what a session leaves behind to the control plane, one commit at a time. */
-export class Commits {
-  readonly #options: CommitsOptions;
+export class Committer {
+  readonly #options: CommitterOptions;
   readonly #turns = new Mutex();
 
-  constructor(options: CommitsOptions) {
+  constructor(options: CommitterOptions) {
     this.#options = options;
   }
 
   /**
-   * Commits every frame that is not committed yet, with the state if there is one. Tries again while the control
+   * Committer every frame that is not committed yet, with the state if there is one. Tries again while the control
    * plane is away, within the time for a commit. Where only the files cannot be had, the rest is committed.
    * @throws ControlPlaneError (`stale_generation`: the session was started anew); what kept something from being saved
    */

@@ -2,15 +2,15 @@ import { mkdtemp, readdir, rm, utimes, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Harness } from '../../test/harness.ts';
-import { MemoryHost } from '../../test/memory-host.ts';
-import { ONE_SHOT, SessionLab, useSessionLab } from '../../test/session-lab.ts';
-import { until } from '../../test/until.ts';
-import { AgentLogs } from './logs/agent-logs.ts';
+import { Harness } from '../../../test/harness.ts';
+import { MemoryHost } from '../../../test/memory-host.ts';
+import { ONE_SHOT, SessionLab, useSessionLab } from '../../../test/session-lab.ts';
+import { until } from '../../../test/until.ts';
+import { AgentLogs } from '../logs/agent-logs.ts';
 
 const LOG = '/var/log/svc/agent.log';
 
-const lab = useSessionLab({ sessionTimes: { saveMs: 1_000 } });
+const lab = useSessionLab({ agentTimeouts: { saveMs: 1_000 } });
 
 async function recordOf(id: string, from = lab().harness) {
   return (await from.json('GET', `/sandboxes/${id}`)).body;
@@ -58,7 +58,7 @@ describe('a one-shot agent', () => {
   });
 
   it('that is lost has failed', async () => {
-    await using quick = await SessionLab.start({ sessionTimes: { lineLostMs: 300 } });
+    await using quick = await SessionLab.start({ agentTimeouts: { linkLostMs: 300 } });
     const id = await quick.harness.create({ agent: ONE_SHOT });
     quick.guest.open = false;
     quick.guest.cut();

@@ -1,11 +1,11 @@
 /** How long the steps of a session may take, in ms. */
-export interface SessionTimes {
+export interface AgentTimeouts {
   /** For the agent runtime to be configured. */
   readonly configureMs: number;
   /** For one connection to the runtime, with its handshake. */
   readonly dialMs: number;
   /** Without a connection for this long, the runtime is lost. */
-  readonly lineLostMs: number;
+  readonly linkLostMs: number;
   /** For the commit of a turn, with all its attempts. */
   readonly commitMs: number;
   /** For the guest to save at the end of the sandbox. */
@@ -16,10 +16,10 @@ export interface SessionTimes {
   readonly slowConsumerMs: number;
 }
 
-export const SESSION_TIMES: SessionTimes = {
+export const AGENT_TIMEOUTS: AgentTimeouts = {
   configureMs: 60_000,
   dialMs: 5_000,
-  lineLostMs: 60_000,
+  linkLostMs: 60_000,
   commitMs: 60_000,
   saveMs: 10_000,
   finishMs: 30_000,

@@ -2,7 +2,7 @@ import { AgentFrame } from '@svc/contract';
 import { isTooDeep } from '@svc/service-kit';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { frameReader } from '../../sessions/frame-forms.ts';
+import { frameReader } from './frame-reader.ts';
 
 /**
  * A numbered message as far as it can be believed. A frame that is no agent's is undefined: it is left out.

@@ -4,11 +4,11 @@ import { backoffMs, withDeadline } from '@svc/service-kit';
 import { sleep } from '../../concurrency/sleep.ts';
 import { RateLimit } from '../../sessions/rate-limit.ts';
 import type { AgentServices } from '../../sessions/services.ts';
-import { Conversation } from './conversation.ts';
 import type { NumberedMessage } from './guest-messages.ts';
+import { LinkConnection } from './link-connection.ts';
 import type { ForwardedFrame, Outbox } from './outbox.ts';
 
-export interface AgentLineOptions {
+export interface AgentLinkOptions {
   readonly dial: (signal: AbortSignal) => Promise<Socket>;
   readonly token: string;
   /** The highest message of the guest's that has been dealt with. */
@@ -38,10 +38,10 @@ const READ_RATE = { perSecond: 16 * MIB, burst: 64 * MIB };
  * The line to the agent runtime in a guest, over as many connections as it takes. What the guest sends is
  * handed on once, in order; what clients send arrives once, in order.
  */
-export class AgentLine {
-  readonly #options: AgentLineOptions;
+export class AgentLink {
+  readonly #options: AgentLinkOptions;
   readonly #closed = new AbortController();
-  #conversation: Conversation | undefined;
+  #conversation: LinkConnection | undefined;
   #running: Promise<void> = Promise.resolve();
   #lastN: number;
   /** Messages dealt with since the last failure: a line that gets on is no hopeless one. */
@@ -50,7 +50,7 @@ export class AgentLine {
   #saving = false;
   readonly #pace = new RateLimit(READ_RATE);
 
-  constructor(options: AgentLineOptions) {
+  constructor(options: AgentLinkOptions) {
     this.#options = options;
     this.#lastN = options.lastN;
   }
@@ -104,7 +104,7 @@ export class AgentLine {
     await this.#running;
   }
 
-  async #run(first: Conversation | undefined): Promise<void> {
+  async #run(first: LinkConnection | undefined): Promise<void> {
     const { services, isAwake, onLost } = this.#options;
     const { signal } = this.#closed;
     let conversation = first;
@@ -127,7 +127,7 @@ export class AgentLine {
         this.#progress = false;
       }
       failingSince ??= performance.now();
-      if (performance.now() - failingSince > services.times.lineLostMs) {
+      if (performance.now() - failingSince > services.times.linkLostMs) {
         services.metrics.lineLost();
         onLost();
         return;
@@ -137,12 +137,12 @@ export class AgentLine {
   }
 
   /** The guest may not listen yet, or the network not carry yet: tried again until the deadline. */
-  async #open(signal: AbortSignal): Promise<Conversation> {
+  async #open(signal: AbortSignal): Promise<LinkConnection> {
     for (let attempt = 1; ; attempt += 1) {
       try {
         const { dial, services } = this.#options;
         const bounded = withDeadline(signal, services.times.dialMs);
-        return new Conversation(await dial(bounded), this.#pace);
+        return new LinkConnection(await dial(bounded), this.#pace);
       } catch (error) {
         if (signal.aborted) throw error;
       }
@@ -151,10 +151,10 @@ export class AgentLine {
     }
   }
 
-  async #reattach(closed: AbortSignal): Promise<Conversation> {
+  async #reattach(closed: AbortSignal): Promise<LinkConnection> {
     const { dial, token, outbox, services } = this.#options;
     const signal = withDeadline(closed, services.times.dialMs);
-    const conversation = new Conversation(await dial(signal), this.#pace);
+    const conversation = new LinkConnection(await dial(signal), this.#pace);
     try {
       conversation.send({ type: 'attach', token, after: this.#lastN });
       const { c } = await conversation.expect('attached', signal);
@@ -166,7 +166,7 @@ export class AgentLine {
     }
   }
 
-  async #talk(conversation: Conversation): Promise<void> {
+  async #talk(conversation: LinkConnection): Promise<void> {
     const { outbox } = this.#options;
     // In one step, so that a frame that comes meanwhile is sent once.
     this.#conversation = conversation;

@@ -1,11 +1,11 @@
 import { sleep } from '../../concurrency/sleep.ts';
-import type { KeptFrame } from '../journal/kept-frame.ts';
+import type { StoredFrame } from '../journal/format.ts';
 import type { SessionClient } from './session-client.ts';
 
 const POLL_MS = 10;
 
 /** The clients that are attached to one session. */
-export class Audience {
+export class AttachedClients {
   readonly #clients = new Set<SessionClient>();
 
   get size(): number {
@@ -20,7 +20,7 @@ export class Audience {
     this.#clients.delete(client);
   }
 
-  show(frames: readonly KeptFrame[]): void {
+  show(frames: readonly StoredFrame[]): void {
     for (const client of this.#clients) client.show(frames);
   }
 

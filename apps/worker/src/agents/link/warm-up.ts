@@ -1,7 +1,7 @@
 import { type AgentSetup, LLM_GATEWAY_PORT } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { RateLimit } from '../../sessions/rate-limit.ts';
-import { Conversation } from './conversation.ts';
+import { LinkConnection } from './link-connection.ts';
 
 /** The second time shows what the first has left to do. */
 const TIMES = 2;
@@ -24,9 +24,12 @@ const SETUP: AgentSetup = {
  * used for the first time after a restore are slow, and an owner need not wait for that.
  * @throws MicrovmError; the signal's reason
  */
-export async function rehearse(vm: Pick<Microvm, 'dialAgent'>, signal: AbortSignal): Promise<void> {
+export async function warmUpRuntime(
+  vm: Pick<Microvm, 'dialAgent'>,
+  signal: AbortSignal,
+): Promise<void> {
   for (let time = 1; time <= TIMES; time += 1) {
-    const conversation = new Conversation(await vm.dialAgent(signal), new RateLimit(PACE));
+    const conversation = new LinkConnection(await vm.dialAgent(signal), new RateLimit(PACE));
     try {
       conversation.send({ type: 'rehearse', token: 'rehearsal', setup: SETUP });
       await conversation.expect('rehearsed', signal);

@@ -5,19 +5,19 @@ import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { silentLogger } from '../../../test/silent-logger.ts';
 import { AgentLogs } from '../../agents/logs/agent-logs.ts';
+import { AGENT_TIMEOUTS } from '../../agents/timeouts.ts';
 import { systemClock } from '../../clock.ts';
 import { ControlPlaneError } from '../../control-plane/control-plane-transport.ts';
 import type { SessionApi } from '../../control-plane/session-api.ts';
-import { SessionMetrics } from '../session-metrics.ts';
-import { SessionRegistry } from '../session-registry.ts';
-import { SESSION_TIMES } from '../times.ts';
+import { SessionMetrics } from '../metrics.ts';
+import { SessionRegistry } from '../registry.ts';
+import { filesIn } from './directory.ts';
 import { Journal } from './journal.ts';
-import { LeftJournals } from './left-journals.ts';
-import { filesIn } from './places.ts';
+import { OrphanedJournals } from './orphaned-journals.ts';
 
 const NEVER = new AbortController().signal;
 let directory: string;
-let left: LeftJournals;
+let left: OrphanedJournals;
 let answer: () => Promise<void>;
 const sessions = new SessionRegistry();
 const faults: unknown[] = [];
@@ -26,7 +26,7 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'svc-left-'));
   faults.length = 0;
   answer = async () => undefined;
-  left = new LeftJournals({
+  left = new OrphanedJournals({
     api: { commitTurn: () => answer() } as unknown as SessionApi,
     accounts: { register: () => () => undefined, update: () => false },
     egress: { request: () => Promise.reject(new Error('not here')) },
@@ -35,7 +35,7 @@ beforeEach(async () => {
     logs: new AgentLogs(directory),
     clock: systemClock,
     logger: silentLogger,
-    times: SESSION_TIMES,
+    times: AGENT_TIMEOUTS,
     directory,
     onFault: (error) => faults.push(error),
   });

@@ -1,7 +1,7 @@
 import { AGENTS, type Agent, TASK_STATUSES } from '@svc/contract';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { NewFrame } from './journal/kept-frame.ts';
-import type { SessionRegistry } from './session-registry.ts';
+import type { NewFrame } from './journal/format.ts';
+import type { SessionRegistry } from './registry.ts';
 
 const COMMIT_OUTCOMES = ['committed', 'failed', 'stale'] as const;
 export type CommitOutcome = (typeof COMMIT_OUTCOMES)[number];

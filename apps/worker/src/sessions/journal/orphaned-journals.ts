@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { sleep } from '../../concurrency/sleep.ts';
 import { ControlPlaneError } from '../../control-plane/control-plane-transport.ts';
 import type { AgentServices } from '../services.ts';
-import { Commits, isStale } from '../turns/commits.ts';
+import { Committer, isStale } from '../turns/committer.ts';
+import { filesIn, readOwner } from './directory.ts';
 import { Journal } from './journal.ts';
-import { filesIn, readOwner } from './places.ts';
 
 const PASS_MS = 60_000;
 const ATTEMPT_MS = 20_000;
@@ -13,7 +13,7 @@ const ATTEMPT_MS = 20_000;
 const MAX_AGE_MS = 24 * 3_600_000;
 
 /** Journals whose session ended before everything was the control plane's: hands them over, then deletes them. */
-export class LeftJournals {
+export class OrphanedJournals {
   readonly #services: AgentServices;
 
   constructor(services: AgentServices) {
@@ -55,7 +55,7 @@ export class LeftJournals {
       return;
     }
     const journal = await Journal.open({ directory, clock });
-    const commits = new Commits({
+    const commits = new Committer({
       api,
       journal,
       sessionId: owner.session_id,

@@ -1,14 +1,14 @@
 import type { PlacedAgent } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { settledWithin } from '../concurrency/abort.ts';
-import type { SandboxAgent } from '../creating/agent-starter.ts';
-import type { Sandbox } from '../sandbox/sandbox.ts';
-import type { AgentServices } from '../sessions/services.ts';
-import { AgentAccess } from './access.ts';
-import { AgentLine } from './line/agent-line.ts';
-import type { NumberedMessage } from './line/guest-messages.ts';
-import { keepLog } from './logs/keep-log.ts';
-import { PersistedState } from './persistence/persisted-state.ts';
+import { settledWithin } from '../../concurrency/abort.ts';
+import type { SandboxAgent } from '../../creating/agent-starter.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import type { AgentServices } from '../../sessions/services.ts';
+import { AgentAccess } from '../access.ts';
+import { AgentLink } from '../link/agent-link.ts';
+import type { NumberedMessage } from '../link/guest-messages.ts';
+import { keepLog } from '../logs/keep-log.ts';
+import { PersistedState } from './persisted-state.ts';
 
 /** What a runtime that cannot be reached any more ended with: as if it had been killed. */
 const LOST_EXIT_CODE = 137;
@@ -24,7 +24,7 @@ export interface OneShotOptions {
 /** An agent with one task and no clients: how it ends is in the sandbox's record, what it said in its log. */
 export class OneShot implements SandboxAgent {
   /** The way to the agent; brought up by who makes this. */
-  readonly line: AgentLine;
+  readonly line: AgentLink;
   readonly access: AgentAccess;
   /** Where its customer wants the state; undefined: nowhere. */
   readonly persisted: PersistedState | undefined;
@@ -44,7 +44,7 @@ export class OneShot implements SandboxAgent {
       onUsage: () => undefined,
     });
     this.persisted = persistedOf(options, this.access);
-    this.line = new AgentLine({
+    this.line = new AgentLink({
       dial: (signal) => vm.dialAgent(signal),
       token,
       lastN: 0,

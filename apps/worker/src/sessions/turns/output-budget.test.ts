@@ -1,7 +1,7 @@
 import type { AgentFrame } from '@svc/contract';
 import { describe, expect, it } from 'vitest';
+import { RateLimit } from '../rate-limit.ts';
 import { OutputBudget } from './output-budget.ts';
-import { RateLimit } from './rate-limit.ts';
 
 describe('a rate limit', () => {
   it('lets a burst pass, then what its rate allows', () => {

@@ -7,7 +7,7 @@ export interface NewFrame {
 }
 
 /** A frame in the journal. `text` is the JSON that clients get, with `seq` and `ts`. */
-export interface KeptFrame {
+export interface StoredFrame {
   readonly seq: number;
   readonly text: string;
 }
@@ -37,7 +37,7 @@ export function lineOf(n: number, text: string): string {
 /** What a line of the journal says; undefined for one that is damaged. */
 export function readLine(
   line: string,
-): { readonly n: number; readonly type: string; readonly frame: KeptFrame } | undefined {
+): { readonly n: number; readonly type: string; readonly frame: StoredFrame } | undefined {
   const [, n, type] = N_AT_START.exec(line) ?? [];
   if (n === undefined || type === undefined) return undefined;
   const text = line.slice(n.length + 1);

@@ -16,7 +16,7 @@ const MAX_NONSENSE = 100;
 type Of<T extends CheckedMessage['type']> = Extract<CheckedMessage, { readonly type: T }>;
 
 /** One connection to the agent runtime: checked messages in, messages out. */
-export class Conversation {
+export class LinkConnection {
   readonly #socket: Socket;
   readonly #splitter = new LineSplitter(AGENT_LINK_LINE_BYTES);
   readonly #chunks: AsyncIterator<Buffer>;

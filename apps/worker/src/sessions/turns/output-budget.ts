@@ -1,5 +1,5 @@
 import { type AgentFrame, FRAME_ERRORS } from '@svc/contract';
-import type { NumberedMessage } from '../agents/line/guest-messages.ts';
+import type { NumberedMessage } from '../../agents/link/guest-messages.ts';
 
 const MIB = 1024 * 1024;
 /** What an agent may say until a client asks it something new, in bytes. */
