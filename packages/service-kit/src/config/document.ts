@@ -1,7 +1,7 @@
 import type { Variable } from './kind.ts';
 import { ALL_VARIABLES } from './variables.ts';
 
-/** The documentation of every variable, as a Markdown page. */
+/** A Markdown page that documents every variable. */
 export function configurationPage(): string {
   const rows = ALL_VARIABLES.map(
     (variable) =>
@@ -12,8 +12,8 @@ export function configurationPage(): string {
 
 const HEAD = `# Configuration
 
-The service is configured by its environment, read once at start. Everything has a default that works on one machine.
-Every problem is reported at once, and an empty value counts as none.
+The service reads its configuration from environment variables, once at start. Every setting has a default that works on a
+single machine. All problems are reported together, and an empty value counts as unset.
 
 This page is generated: \`node packages/service-kit/src/config/print-page.ts > docs/configuration.md\`.
 

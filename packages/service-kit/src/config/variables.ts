@@ -1,4 +1,4 @@
-/** Every environment variable of the service: the one place that names, explains and defaults them. */
+/** The names, descriptions and defaults of all environment variables of the service. */
 
 import { DEFAULT_LIMITS } from '@svc/contract';
 import type { Kind, Variable } from './kind.ts';
@@ -20,19 +20,23 @@ export const VARIABLES = {
     ...variable(
       'SVC_DATA_DIR',
       kinds.path,
-      'Where everything that must last is kept. One service uses it at a time.',
+      'Directory for all persistent data. Only one service at a time can use it.',
     ),
     documentedDefault: '`$XDG_DATA_HOME/svc`, usually `~/.local/share/svc`',
   },
   imageDir: {
-    ...variable('SVC_IMAGE_DIR', kinds.path, 'Built images; shared by all data directories.'),
+    ...variable(
+      'SVC_IMAGE_DIR',
+      kinds.path,
+      'Directory for built images, shared by all data directories.',
+    ),
     documentedDefault: '`$XDG_CACHE_HOME/svc/images`, usually `~/.cache/svc/images`',
   },
   listen: withDefault(
     'SVC_LISTEN',
     kinds.listenAddress,
     'localhost:8443',
-    'Where the control plane listens.',
+    'Address that the control plane listens on.',
   ),
   baseUrl: {
     ...variable(
@@ -43,8 +47,12 @@ export const VARIABLES = {
     documentedDefault: '`https://localhost:` and the port of `SVC_LISTEN`',
   },
   runtimeListen: {
-    ...variable('SVC_RUNTIME_LISTEN', kinds.listenAddress, 'Where the runtime host listens.'),
-    documentedDefault: 'the port after the one of `SVC_LISTEN`: `localhost:8444`',
+    ...variable(
+      'SVC_RUNTIME_LISTEN',
+      kinds.listenAddress,
+      'Address that the runtime host listens on.',
+    ),
+    documentedDefault: 'the port after the one in `SVC_LISTEN`: `localhost:8444`',
   },
   runtimeUrl: {
     ...variable('SVC_RUNTIME_URL', kinds.origin('wss:', 'ws:'), 'Public URL of the runtime host.'),
@@ -58,14 +66,14 @@ export const VARIABLES = {
   ),
   tlsCertFile: {
     ...variable('SVC_TLS_CERT_FILE', kinds.path, 'Certificate chain to serve (PEM).'),
-    documentedDefault: 'a certificate of the local CA in the data directory',
+    documentedDefault: 'a certificate issued by the local CA in the data directory',
   },
   tlsKeyFile: variable('SVC_TLS_KEY_FILE', kinds.path, 'Private key of `SVC_TLS_CERT_FILE` (PEM).'),
   trustProxy: withDefault(
     'SVC_TRUST_PROXY',
     kinds.addressList,
     '',
-    'Addresses or networks of proxies whose X-Forwarded-For is believed.',
+    'Addresses or networks of proxies whose X-Forwarded-For header is trusted.',
   ),
   corsOrigins: withDefault(
     'SVC_CORS_ORIGINS',
@@ -77,7 +85,7 @@ export const VARIABLES = {
     'SVC_LOG_LEVEL',
     kinds.oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'),
     'info',
-    'Least severe level that is logged.',
+    'Lowest severity that is logged.',
   ),
   databaseUrl: {
     ...variable(
@@ -88,56 +96,73 @@ export const VARIABLES = {
     documentedDefault: 'an embedded PostgreSQL in the data directory',
   },
   smtpUrl: {
-    ...variable('SVC_SMTP_URL', kinds.secretUrl('smtp:', 'smtps:'), 'Server that sends mail.'),
-    documentedDefault: 'none: mail is written to `outbox/` in the data directory',
+    ...variable(
+      'SVC_SMTP_URL',
+      kinds.secretUrl('smtp:', 'smtps:'),
+      'SMTP server for outgoing email.',
+    ),
+    documentedDefault: 'none: email is written to `outbox/` in the data directory',
   },
-  mailFrom: withDefault('SVC_MAIL_FROM', kinds.plainText, 'svc <svc@localhost>', 'Sender of mail.'),
+  mailFrom: withDefault(
+    'SVC_MAIL_FROM',
+    kinds.plainText,
+    'svc <svc@localhost>',
+    'Sender of outgoing email.',
+  ),
   s3Endpoint: variable(
     'SVC_S3_ENDPOINT',
     kinds.origin('https:', 'http:'),
-    'S3 server to keep objects in.',
+    'S3 server for object storage.',
   ),
   s3Region: withDefault('SVC_S3_REGION', kinds.identifier, 'us-east-1', 'Region of the S3 bucket.'),
   s3Bucket: {
-    ...variable('SVC_S3_BUCKET', kinds.identifier, 'S3 bucket to keep objects in.'),
-    documentedDefault: 'none: objects are kept in the data directory',
+    ...variable('SVC_S3_BUCKET', kinds.identifier, 'S3 bucket for object storage.'),
+    documentedDefault: 'none: objects are stored in the data directory',
   },
-  s3AccessKeyId: variable('SVC_S3_ACCESS_KEY_ID', kinds.plainText, 'Access key of the S3 bucket.'),
+  s3AccessKeyId: variable(
+    'SVC_S3_ACCESS_KEY_ID',
+    kinds.plainText,
+    'Access key ID for the S3 bucket.',
+  ),
   s3SecretAccessKey: variable(
     'SVC_S3_SECRET_ACCESS_KEY',
     kinds.secretText(1),
-    'Secret of the S3 access key.',
+    'Secret access key for the S3 bucket.',
   ),
   masterKey: {
-    ...variable('SVC_MASTER_KEY', kinds.secretKey, 'Key that wraps the keys of stored secrets.'),
-    documentedDefault: 'a file made at the first start',
+    ...variable(
+      'SVC_MASTER_KEY',
+      kinds.secretKey,
+      'Master key that wraps the keys of stored secrets.',
+    ),
+    documentedDefault: 'generated at the first start and kept in a file',
   },
   masterKeyPrevious: variable(
     'SVC_MASTER_KEY_PREVIOUS',
     kinds.secretKey,
-    'The master key before `SVC_MASTER_KEY`, while `svc secrets rotate-master-key` has not ended.',
+    'Master key that `SVC_MASTER_KEY` replaces, needed until `svc secrets rotate-master-key` has finished.',
   ),
   clusterSecret: {
     ...variable(
       'SVC_CLUSTER_SECRET',
       kinds.secretText(32),
-      'Shared by control planes, runtime hosts and workers to know each other.',
+      'Shared secret with which control planes, runtime hosts and workers authenticate each other.',
     ),
-    documentedDefault: 'a file made at the first start',
+    documentedDefault: 'generated at the first start and kept in a file',
   },
   workerId: {
     ...variable(
       'SVC_WORKER_ID',
       kinds.identifier,
-      'Name of this worker, unique in the fleet and lasting.',
+      'Permanent name of this worker, unique in the fleet.',
     ),
-    documentedDefault: 'made at the first start and kept in the data directory',
+    documentedDefault: 'generated at the first start and kept in the data directory',
   },
   workerListen: withDefault(
     'SVC_WORKER_LISTEN',
     kinds.listenAddress,
     '127.0.0.1:0',
-    'Where the worker listens for the control plane; port 0 takes any free one.',
+    'Address that the worker listens on for the control plane; port 0 picks any free port.',
   ),
   workerUrl: {
     ...variable(
@@ -145,7 +170,7 @@ export const VARIABLES = {
       kinds.origin('https:'),
       'URL at which control planes reach this worker.',
     ),
-    documentedDefault: 'made from `SVC_WORKER_LISTEN`',
+    documentedDefault: 'derived from `SVC_WORKER_LISTEN`',
   },
   controlPlaneUrl: {
     ...variable(
@@ -153,13 +178,13 @@ export const VARIABLES = {
       kinds.origin('https:', 'http:'),
       'Control plane that a worker or runtime host on another machine registers with.',
     ),
-    documentedDefault: 'the one of this machine',
+    documentedDefault: 'the control plane on this machine',
   },
   caFile: {
     ...variable(
       'SVC_CA_FILE',
       kinds.path,
-      'CA that signed the certificate of the control plane (PEM), where the system does not know it.',
+      'CA that signed the certificate of the control plane (PEM), if the system does not trust it.',
     ),
     documentedDefault: 'the local CA in the data directory',
   },
@@ -177,42 +202,42 @@ export const VARIABLES = {
     'SVC_STRIPE_API_BASE',
     kinds.origin('https:', 'http:'),
     'https://api.stripe.com',
-    'Address of the Stripe API.',
+    'Base URL of the Stripe API.',
   ),
   egressAllowHosts: withDefault(
     'SVC_EGRESS_ALLOW_HOSTS',
     kinds.allowedHosts,
     '',
-    'Comma-separated `host[:port]` that outgoing requests may reach although they are not public.',
+    'Non-public hosts, as `host[:port]`, that outgoing requests may reach.',
   ),
   egressCaFile: variable(
     'SVC_EGRESS_CA_FILE',
     kinds.path,
-    'Extra CA certificates for outgoing requests (PEM).',
+    'Additional CA certificates for outgoing requests (PEM).',
   ),
   templates: withDefault(
     'SVC_TEMPLATES',
     kinds.templateList,
     'standard',
-    'Comma-separated templates whose images are to be ready.',
+    'Templates whose images the service prepares.',
   ),
   pool: withDefault(
     'SVC_POOL',
     kinds.poolSizes,
     'standard=2',
-    'Idle sandboxes kept ready per template, as in `standard=2,browser=0`.',
+    'Number of idle sandboxes kept ready for each template, as in `standard=2,browser=0`.',
   ),
   modelAnthropic: withDefault(
     'SVC_MODEL_ANTHROPIC',
     kinds.modelName,
     'claude-sonnet-5-5',
-    'Model of sessions and agents that name the vendor Anthropic and no model.',
+    'Default model for sessions and agents that name the vendor Anthropic but no model.',
   ),
   modelOpenai: withDefault(
     'SVC_MODEL_OPENAI',
     kinds.modelName,
     'gpt-5.5',
-    'The same for OpenAI; codex takes it too.',
+    'The same for OpenAI, and for codex.',
   ),
   modelGoogle: withDefault(
     'SVC_MODEL_GOOGLE',
@@ -230,7 +255,7 @@ export const VARIABLES = {
     'SVC_BILLING_ENFORCE',
     kinds.onOff,
     'off',
-    'Whether an account without credit is refused compute.',
+    'Whether accounts without credit are refused compute.',
   ),
 } as const;
 
@@ -239,31 +264,31 @@ export const LIMIT_VARIABLES = {
     'SVC_LIMIT_OTP_PER_EMAIL_PER_HOUR',
     kinds.integer(1, 1_000_000),
     String(DEFAULT_LIMITS.otpPerEmailPerHour),
-    'One-time codes sent to one address in an hour.',
+    'One-time codes sent to one email address per hour.',
   ),
   otpPerIpPerHour: withDefault(
     'SVC_LIMIT_OTP_PER_IP_PER_HOUR',
     kinds.integer(1, 1_000_000),
     String(DEFAULT_LIMITS.otpPerIpPerHour),
-    'One-time codes asked for from one IP address in an hour.',
+    'One-time codes requested from one IP address per hour.',
   ),
   templatesPerMinute: withDefault(
     'SVC_LIMIT_TEMPLATES_PER_MINUTE',
     kinds.integer(1, 1_000_000),
     String(DEFAULT_LIMITS.templatesPerMinute),
-    'Template requests of one tenant in a minute.',
+    'Template requests of one tenant per minute.',
   ),
   sandboxesPerTenant: withDefault(
     'SVC_LIMIT_SANDBOXES_PER_TENANT',
     kinds.integer(1, 1_000_000),
     String(DEFAULT_LIMITS.sandboxesPerTenant),
-    'Sandboxes that one tenant may have at once.',
+    'Concurrent sandboxes of one tenant.',
   ),
   uploadBytes: withDefault(
     'SVC_LIMIT_UPLOAD_BYTES',
     kinds.integer(1, MAX_INT),
     String(DEFAULT_LIMITS.uploadBytes),
-    'Largest file that may be uploaded, in bytes.',
+    'Maximum size of an uploaded file, in bytes.',
   ),
 } as const;
 
