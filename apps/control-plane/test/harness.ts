@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createLogger, loadConfig, retry, Secret } from '@svc/service-kit';
 import { startTestPostgres, type TestPostgres } from '@svc/store/testing';
+import { WorkerDouble } from '@svc/worker-double';
 import pg from 'pg';
 import { expect } from 'vitest';
 import { type ControlPlane, startControlPlane } from '../src/index.ts';
 import { OpenapiCheck } from './openapi-check.ts';
-import { WorkerDouble } from './worker-double.ts';
 
 export const CLUSTER_SECRET = new Secret('a-secret-of-at-least-32-characters-for-tests');
 

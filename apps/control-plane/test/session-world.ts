@@ -1,7 +1,7 @@
 import type { AgentSecrets, PlaceSandboxRequest } from '@svc/contract';
+import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
 import { type Answer, type Call, Harness, sessionRequest } from './harness.ts';
-import type { WorkerDouble } from './worker-double.ts';
 
 /** What a request is refused for, how it differs from a good one, and the answer. */
 export type Refusal = [what: string, changes: object, status: number, code: string];

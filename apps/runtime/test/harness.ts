@@ -10,11 +10,11 @@ import {
   type SessionIdentity,
   SessionTokens,
 } from '@svc/service-kit';
+import { WorkerDouble } from '@svc/worker-double';
 import { type ClientOptions, WebSocket } from 'ws';
 import { type RuntimeHost, startRuntimeHost } from '../src/index.ts';
 import type { RuntimeBounds } from '../src/options.ts';
 import { ControlPlaneDouble } from './control-plane-double.ts';
-import { WorkerDouble } from './worker-double.ts';
 
 export const CLUSTER_SECRET = new Secret('a-secret-of-at-least-32-characters-for-tests');
 const TENANT = 'usr_owner';
@@ -44,7 +44,7 @@ export class Harness implements AsyncDisposable {
   readonly tokens = new SessionTokens(CLUSTER_SECRET, 'runtime');
   readonly logLines: string[] = [];
   readonly controlPlane: ControlPlaneDouble;
-  readonly worker: WorkerDouble;
+  readonly #worker: WorkerDouble;
   readonly #tls: { cert: string; key: string };
   readonly #clients: WebSocket[] = [];
   #host: RuntimeHost | undefined;
@@ -52,14 +52,14 @@ export class Harness implements AsyncDisposable {
   private constructor(tls: { cert: string; key: string }) {
     this.#tls = tls;
     this.controlPlane = new ControlPlaneDouble(CLUSTER_SECRET, tls);
-    this.worker = new WorkerDouble(CLUSTER_SECRET, tls);
+    this.#worker = new WorkerDouble('wrk_1', CLUSTER_SECRET, tls);
   }
 
   static async start(bounds: Partial<RuntimeBounds> = {}): Promise<Harness> {
     const names = ['localhost', '127.0.0.1'];
     const tls = await createSelfSigned({ commonName: 'test', names, days: 1 });
     const harness = new Harness(tls);
-    await harness.worker.start();
+    await harness.#worker.start();
     const url = await harness.controlPlane.start();
     harness.#host = await startRuntimeHost({
       config: loadConfig({ SVC_RUNTIME_LISTEN: '127.0.0.1:0' }),
@@ -76,6 +76,11 @@ export class Harness implements AsyncDisposable {
     return harness;
   }
 
+  /** The worker's side of the sessions' WebSockets. */
+  get worker(): WorkerDouble['sockets'] {
+    return this.#worker.sockets;
+  }
+
   get host(): RuntimeHost {
     if (this.#host === undefined) throw new Error('not started');
     return this.#host;
@@ -84,7 +89,7 @@ export class Harness implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const client of this.#clients) client.terminate();
     await this.#host?.close();
-    await this.worker.stop();
+    await this.#worker.stop();
     await this.controlPlane.stop();
   }
 
@@ -100,8 +105,8 @@ export class Harness implements AsyncDisposable {
       status: 'active',
       expires_at: new Date(Date.now() + 3_600_000).toISOString(),
       worker: {
-        worker_id: 'wrk_1',
-        url: this.worker.url,
+        worker_id: this.#worker.id,
+        url: this.#worker.url,
         certificate: this.#tls.cert,
         vm_id: 'vm_1',
       },

@@ -1,7 +1,7 @@
 import { createTokenMinter } from '@svc/service-kit';
+import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness, type StartedSession } from '../../test/harness.ts';
-import type { WorkerDouble } from '../../test/worker-double.ts';
 
 /** Every public route with every kind of credential: what it accepts is what its document says. */
 

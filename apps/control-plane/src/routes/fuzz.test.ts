@@ -1,8 +1,8 @@
+import type { WorkerDouble } from '@svc/worker-double';
 import * as fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { URL_TEXT, valuesNear } from '../../test/arbitrary-request.ts';
 import { Harness } from '../../test/harness.ts';
-import type { WorkerDouble } from '../../test/worker-double.ts';
 import { publicRoutes } from '../app.ts';
 
 /** Whatever comes: an answer in time, as documented, and never a failure of the service's own. */

@@ -1,8 +1,8 @@
 import { createLogger, loadConfig } from '@svc/service-kit';
 import { openStore } from '@svc/store';
+import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness, type StartedSession } from '../../test/harness.ts';
-import type { WorkerDouble } from '../../test/worker-double.ts';
 import { sweep } from '../reconcile/sweeper.ts';
 import { MasterKeyring } from '../secrets/master-keyring.ts';
 import { rotateMasterKey } from '../secrets/rotate-master-key.ts';

@@ -1,8 +1,8 @@
 import { CONTROL_PLANE_NAME, INTERNAL_PREFIX } from '@svc/contract';
 import { createTokenMinter, Secret } from '@svc/service-kit';
+import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
-import type { WorkerDouble } from '../../../test/worker-double.ts';
 
 let harness: Harness;
 let key: string;

@@ -8,9 +8,9 @@ import {
   type SessionState,
 } from '@svc/contract';
 import { createTokenMinter } from '@svc/service-kit';
+import { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness, type StartedSession } from '../../../test/harness.ts';
-import { WorkerDouble } from '../../../test/worker-double.ts';
 
 const MIB = 1024 * 1024;
 const JSON_TYPE = { 'content-type': 'application/json' };

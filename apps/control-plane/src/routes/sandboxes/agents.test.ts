@@ -1,6 +1,6 @@
+import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
-import type { WorkerDouble } from '../../../test/worker-double.ts';
 
 const KEY = 'canary-of-the-llm-key';
 const HEADER = 'Bearer canary-of-the-header';

@@ -1,8 +1,8 @@
 import { request as httpRequest } from 'node:http';
 import { Readable } from 'node:stream';
+import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
-import type { WorkerDouble } from '../../../test/worker-double.ts';
 
 const UPLOAD_LIMIT = 1_000_000;
 

@@ -1,7 +1,7 @@
 import { SessionTokens } from '@svc/service-kit';
+import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
-import type { WorkerDouble } from '../../../test/worker-double.ts';
 
 const SECRETS = '/v1/tenants/me/secrets';
 

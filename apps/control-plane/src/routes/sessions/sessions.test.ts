@@ -1,7 +1,7 @@
 import type { EndReason } from '@svc/contract';
+import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
-import type { WorkerDouble } from '../../../test/worker-double.ts';
 
 let harness: Harness;
 let account: Awaited<ReturnType<Harness['signUp']>>;

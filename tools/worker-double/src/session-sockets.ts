@@ -1,35 +1,41 @@
-import { once } from 'node:events';
-import type { IncomingMessage } from 'node:http';
-import { createServer, type Server } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, Server } from 'node:http';
 import type { SessionClaims } from '@svc/contract';
-import { type CertificatePair, type Secret, SessionTokens } from '@svc/service-kit';
+import { type Secret, SessionTokens } from '@svc/service-kit';
 import { type WebSocket, WebSocketServer } from 'ws';
 
-/** A connection as the worker got it. */
-export interface Attached {
+/** The WebSocket of a session, from the worker's side. */
+export interface AttachedSession {
   readonly socket: WebSocket;
   readonly url: URL;
   readonly claims: SessionClaims;
   readonly authorization: string | undefined;
-  /** Text frames that came. */
+  /** Text frames received so far. */
   readonly received: string[];
 }
 
-/** A worker's side of the sessions' WebSockets: greets with `ready`, remembers what comes. */
-export class WorkerDouble {
-  readonly attached: Attached[] = [];
-  /** Status that refuses the next upgrades. */
+/** Accepts the WebSockets of sessions: greets each with `ready` and records the frames that it receives. */
+export class SessionSockets {
+  /** Every WebSocket accepted so far, oldest first. */
+  readonly attached: AttachedSession[] = [];
+  /** While set, upgrades are refused with this status. */
   refusal: number | undefined;
-  url = '';
-  readonly #server: Server;
   readonly #sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false });
   readonly #tokens: SessionTokens;
 
-  constructor(secret: Secret, tls: CertificatePair) {
+  constructor(secret: Secret) {
     this.#tokens = new SessionTokens(secret, 'worker');
-    this.#server = createServer(tls);
-    this.#server.on('upgrade', (request, socket, head) => {
+  }
+
+  /** The newest WebSocket. @throws Error when there is none */
+  get last(): AttachedSession {
+    const last = this.attached.at(-1);
+    if (last === undefined) throw new Error('no session is attached');
+    return last;
+  }
+
+  /** Handles the upgrades of this server. */
+  listen(server: Server): void {
+    server.on('upgrade', (request: IncomingMessage, socket, head) => {
       socket.on('error', () => undefined);
       this.#admit(request)
         .then((claims) => {
@@ -44,23 +50,9 @@ export class WorkerDouble {
     });
   }
 
-  async start(): Promise<void> {
-    this.#server.listen(0, '127.0.0.1');
-    await once(this.#server, 'listening');
-    this.url = `https://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  /** The newest connection. */
-  get last(): Attached {
-    const last = this.attached.at(-1);
-    if (last === undefined) throw new Error('nobody is attached');
-    return last;
-  }
-
-  async stop(): Promise<void> {
+  /** Cuts every WebSocket. */
+  close(): void {
     for (const { socket } of this.attached) socket.terminate();
-    this.#server.close();
-    this.#server.closeAllConnections();
   }
 
   #admit({ headers }: IncomingMessage): Promise<SessionClaims> {
@@ -68,7 +60,7 @@ export class WorkerDouble {
   }
 
   #attach(socket: WebSocket, request: IncomingMessage, claims: SessionClaims): void {
-    const attached: Attached = {
+    const attached: AttachedSession = {
       socket,
       url: new URL(request.url ?? '', 'https://worker'),
       claims,
