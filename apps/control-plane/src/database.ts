@@ -1,5 +1,6 @@
 import { isServiceError, WORKER_TIMES } from '@svc/contract';
-import { type Config, retry } from '@svc/service-kit';
+import type { Config } from '@svc/service-kit';
+import { retry } from '@svc/service-kit/concurrency';
 import { EmbeddedPostgres, type EmbeddedPostgresEvent, openStore, type Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 

@@ -1,7 +1,6 @@
 import type { Egress } from '@svc/egress';
 import type { HttpServer } from '@svc/service-kit';
-import pLimit from 'p-limit';
-import { settledWithin } from './concurrency/abort.ts';
+import { Slots, settledWithin } from '@svc/service-kit/concurrency';
 import type { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
 import type { ControlPlaneLink } from './control-plane/link.ts';
 import type { LlmGateway } from './gateway/index.ts';
@@ -40,7 +39,7 @@ export async function shutDown(
   stop();
   const live = registry.live();
   for (const sandbox of live) sandbox.connections.closeAll(1001, 'server shutting down');
-  const limit = pLimit(CONCURRENCY);
+  const limit = new Slots(CONCURRENCY);
   const end = async (sandbox: Sandbox) => {
     await sandbox.end('drained').catch((error) => onFault(error, `end ${sandbox.id}`));
   };
@@ -51,10 +50,10 @@ export async function shutDown(
   const staying = live.filter((sandbox) => !leaving.includes(sandbox));
   const idle = pool.close();
   await Promise.all([
-    ...leaving.map((sandbox) => limit(() => end(sandbox))),
-    ...staying.map((sandbox) => limit(() => letGo(sandbox))),
+    ...leaving.map((sandbox) => limit.run(() => end(sandbox))),
+    ...staying.map((sandbox) => limit.run(() => letGo(sandbox))),
     ...idle.map((pooled) =>
-      limit(() => discard(pooled)).catch((error) => onFault(error, 'end an idle VM')),
+      limit.run(() => discard(pooled)).catch((error) => onFault(error, 'end an idle VM')),
     ),
     ...loops,
   ]);

@@ -1,5 +1,6 @@
 import { LLM_GATEWAY_PORT, ServiceError } from '@svc/contract';
-import { createSelfSigned, withDeadline } from '@svc/service-kit';
+import { createSelfSigned } from '@svc/service-kit';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import { certificateNames, reachableUrl } from './address.ts';
 import { adoptVms } from './adoption/adopt.ts';
 import { assemble, type WorkerParts } from './assemble.ts';

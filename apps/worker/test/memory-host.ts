@@ -6,7 +6,7 @@ import {
   type RestoreRequest,
   type VmShape,
 } from '@svc/microvm';
-import { untilAborted } from '../src/concurrency/abort.ts';
+import { untilAborted } from '@svc/service-kit/concurrency';
 import { MemoryMicrovm } from './memory-microvm.ts';
 
 export const STANDARD: ImageInfo = {

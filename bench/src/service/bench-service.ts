@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { SvcClient } from '@svc/sdk';
-import { withDeadline } from '@svc/service-kit/process';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import { until } from '../measure/conditions.ts';
 import type { BenchModels } from '../sessions/bench-models.ts';
 import { type ServiceMachine, serviceMachines } from './machines.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { buffer } from 'node:stream/consumers';
-import { withDeadline } from '@svc/service-kit/process';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import type { Access } from './access.ts';
 
 const DEADLINE_MS = 60_000;

@@ -1,5 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { openDeadline, untilAborted } from '@svc/service-kit/concurrency';
 import { EgressError } from './egress-error.ts';
 import { isPublicAddress } from './public-addresses.ts';
 
@@ -62,7 +63,7 @@ export class EgressPolicy {
   async addressesOf(host: string, port: number): Promise<readonly string[]> {
     const problem = this.#portProblem(host, port);
     if (problem !== undefined) throw new EgressError(problem);
-    const addresses = isIP(host) === 0 ? await withDeadline(this.#resolve(host)) : [host];
+    const addresses = isIP(host) === 0 ? await resolvedInTime(this.#resolve(host)) : [host];
     if (addresses === undefined || addresses.length === 0) {
       throw new EgressError('has a host that does not resolve', 'egress_unresolved');
     }
@@ -96,15 +97,10 @@ async function resolveAll(hostname: string): Promise<string[]> {
   return (await lookup(hostname, { all: true })).map(({ address }) => address);
 }
 
-/** The system's resolver cannot be cancelled; its late answer is not waited for. */
-async function withDeadline(
+/** Undefined when the name does not resolve in time. The system's resolver cannot be cancelled. */
+async function resolvedInTime(
   resolving: Promise<readonly string[]>,
 ): Promise<readonly string[] | undefined> {
-  const { promise, resolve } = Promise.withResolvers<undefined>();
-  const timer = setTimeout(() => resolve(undefined), LOOKUP_TIMEOUT_MS);
-  try {
-    return await Promise.race([resolving.catch(() => undefined), promise]);
-  } finally {
-    clearTimeout(timer);
-  }
+  using deadline = openDeadline(undefined, LOOKUP_TIMEOUT_MS);
+  return await untilAborted(resolving, deadline.signal).catch(() => undefined);
 }

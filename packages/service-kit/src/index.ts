@@ -13,6 +13,7 @@
  * Each folder can be imported alone (`@svc/service-kit/config`), which a quick command should do.
  */
 
+export * from './concurrency/index.ts';
 export * from './config/index.ts';
 export * from './http/index.ts';
 export * from './logging/index.ts';

@@ -1,5 +1,5 @@
 import { open } from 'node:fs/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { sleep } from '@svc/service-kit/concurrency';
 
 const POLL_MS = 100;
 const PIECE_BYTES = 64 * 1024;
@@ -26,7 +26,7 @@ async function follow(file: string, out: NodeJS.WritableStream, stop: AbortSigna
     } else if (last) {
       return;
     } else {
-      await sleep(POLL_MS, undefined, { signal: stop }).catch(() => undefined);
+      await sleep(POLL_MS, stop);
     }
   }
 }

@@ -1,4 +1,5 @@
 import type { SessionAddress, SvcClient } from '@svc/sdk';
+import { untilAborted } from '@svc/service-kit/concurrency';
 import { Conversation, type Outcome } from './conversation.ts';
 import { openPrompts } from './prompts.ts';
 import { Transcript } from './transcript.ts';
@@ -37,8 +38,8 @@ export async function chat(
   process.once('SIGTERM', stop);
   const over = AbortSignal.any([left.signal, conversation.over]);
   try {
-    await before(over, conversation.ready);
-    if (task !== undefined) return await before(over, conversation.task(task));
+    await untilAborted(conversation.ready, over);
+    if (task !== undefined) return await untilAborted(conversation.task(task), over);
     return await converse(conversation, over, interrupt);
   } catch (error) {
     if (error instanceof Left) return 'interrupted';
@@ -65,7 +66,7 @@ async function converse(
       const asked = line.startsWith('!')
         ? conversation.exec(line.slice(1))
         : conversation.task(line);
-      last = await before(over, asked);
+      last = await untilAborted(asked, over);
     }
   } finally {
     prompts.close();
@@ -91,18 +92,4 @@ function interrupter(
       isBusy ? 'interrupting; Ctrl-C again leaves' : 'Ctrl-C again, or Ctrl-D, leaves',
     );
   };
-}
-
-async function before<T>(over: AbortSignal, promise: Promise<T>): Promise<T> {
-  const ended = Promise.withResolvers<never>();
-  const abort = () => ended.reject(over.reason);
-  over.addEventListener('abort', abort, { once: true });
-  try {
-    over.throwIfAborted();
-    return await Promise.race([promise, ended.promise]);
-  } finally {
-    over.removeEventListener('abort', abort);
-    // Whoever was not waited for may still fail, when the connection is closed.
-    promise.catch(() => undefined);
-  }
 }

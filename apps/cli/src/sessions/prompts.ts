@@ -1,4 +1,5 @@
 import { createInterface } from 'node:readline';
+import { untilAborted } from '@svc/service-kit/concurrency';
 
 /** Where a person's, or a program's, lines come from. */
 export interface Prompts {
@@ -64,16 +65,9 @@ class PipedPrompts implements Prompts {
   readonly #iterator = this.#lines[Symbol.asyncIterator]();
 
   async next(signal: AbortSignal): Promise<string | undefined> {
-    const aborted = Promise.withResolvers<never>();
-    const abort = () => aborted.reject(signal.reason);
-    signal.addEventListener('abort', abort, { once: true });
-    try {
-      signal.throwIfAborted();
-      const { done, value } = await Promise.race([this.#iterator.next(), aborted.promise]);
-      return done === true ? undefined : value;
-    } finally {
-      signal.removeEventListener('abort', abort);
-    }
+    signal.throwIfAborted();
+    const { done, value } = await untilAborted(this.#iterator.next(), signal);
+    return done === true ? undefined : value;
   }
 
   close(): void {

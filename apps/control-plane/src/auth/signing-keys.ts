@@ -1,4 +1,4 @@
-import { SingleFlight } from '@svc/service-kit';
+import { SingleFlight } from '@svc/service-kit/concurrency';
 import type { SigningKeyRow, Store } from '@svc/store';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
 import { seal, unseal } from '../crypto/seal.ts';
@@ -26,7 +26,7 @@ interface SigningKey {
 export class SigningKeys {
   readonly #store: Store['signingKeys'];
   readonly #sealingKey: Buffer;
-  readonly #loading = new SingleFlight<'keys', readonly SigningKey[]>();
+  readonly #loading = new SingleFlight<readonly SigningKey[]>();
   #keys: readonly SigningKey[] = [];
   #loadedAt = Number.NEGATIVE_INFINITY;
 
@@ -65,7 +65,7 @@ export class SigningKeys {
   }
 
   #load(): Promise<readonly SigningKey[]> {
-    return this.#loading.run('keys', async () => {
+    return this.#loading.run(async () => {
       const rows = await this.#store.newest(KEYS_KEPT);
       const keys = await Promise.all(rows.map((row) => this.#open(row)));
       this.#keys = keys.filter((key) => key !== undefined);

@@ -1,5 +1,5 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { LIMITS, WORKER_TIMES } from '@svc/contract';
+import { sleep } from '@svc/service-kit/concurrency';
 import type { Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 
@@ -40,7 +40,7 @@ export async function sweep(
       listeningSince = now();
       logger.warn({ err }, 'sweep failed; the next one tries again');
     }
-    await delay(INTERVAL_MS, undefined, { signal, ref: false }).catch(() => undefined);
+    await sleep(INTERVAL_MS, signal, { ref: false });
   }
 }
 

@@ -1,6 +1,6 @@
 import { type ListSandboxesResponse, ServiceError, type WorkerSandbox } from '@svc/contract';
+import { Slots } from '@svc/service-kit/concurrency';
 import type { SandboxRow, Store, WorkerRow } from '@svc/store';
-import pLimit from 'p-limit';
 import type { Caller } from '../auth/caller.ts';
 import type { Fleet } from '../workers/fleet.ts';
 import { isSilent } from '../workers/silence.ts';
@@ -31,9 +31,9 @@ export class SandboxLister {
     ]);
     if (workers.length === 0) throw new ServiceError('no_workers');
     const holders = workers.filter((worker) => holdsSome(worker, rows));
-    const limit = pLimit(WORKERS_AT_ONCE);
+    const limit = new Slots(WORKERS_AT_ONCE);
     const answers = await Promise.all(
-      holders.map((worker) => limit(() => this.#ask(worker, tenantId, signal))),
+      holders.map((worker) => limit.run(() => this.#ask(worker, tenantId, signal))),
     );
     const reports = answers.flatMap((answer) => answer ?? []);
     const sandboxes = overlay(rows, reports).map(toRecord);

@@ -1,8 +1,7 @@
 import { isServiceError } from '@svc/contract';
-import { retry } from '@svc/service-kit';
+import { retry, Slots } from '@svc/service-kit/concurrency';
 import type { SessionUse, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
-import pLimit from 'p-limit';
 import type { AgentVault } from '../agents/agent-vault.ts';
 import type { Fleet } from '../workers/fleet.ts';
 
@@ -23,7 +22,7 @@ export class ConfigUpdates {
   readonly #parts: ConfigUpdatesParts;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<void>>();
-  readonly #limit = pLimit(WORKERS_AT_ONCE);
+  readonly #limit = new Slots(WORKERS_AT_ONCE);
   /** Keys that a sandbox is still to be told of; what comes meanwhile joins them, so nothing piles up. */
   readonly #waiting = new Map<string, Set<string>>();
 
@@ -37,8 +36,8 @@ export class ConfigUpdates {
    */
   async announce(tenantId: string, bundle: string, keys: readonly string[]): Promise<void> {
     const uses = await this.#parts.store.sessions.using(tenantId, bundle);
-    const limit = pLimit(REFRESHES_AT_ONCE);
-    await Promise.all(uses.map((use) => limit(() => this.#refresh(use))));
+    const limit = new Slots(REFRESHES_AT_ONCE);
+    await Promise.all(uses.map((use) => limit.run(() => this.#refresh(use))));
     for (const use of uses) this.#queue(use, keys);
   }
 
@@ -55,7 +54,7 @@ export class ConfigUpdates {
       return;
     }
     this.#waiting.set(use.vm_id, new Set(keys));
-    const running = this.#limit(() => this.#tell(use));
+    const running = this.#limit.run(() => this.#tell(use));
     this.#running.add(running);
     void running.finally(() => this.#running.delete(running));
   }

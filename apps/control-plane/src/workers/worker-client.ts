@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { INTERNAL_PREFIX, ServiceError } from '@svc/contract';
-import { withDeadline } from '@svc/service-kit';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import type { Dispatcher } from 'undici';
 import type { WorkerConnections } from './connections.ts';
 import type { WorkerAddress } from './worker-address.ts';

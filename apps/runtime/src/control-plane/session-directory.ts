@@ -1,5 +1,6 @@
 import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, ServiceError, SessionRoute } from '@svc/contract';
-import { retry, type TokenMinter, withDeadline } from '@svc/service-kit';
+import type { TokenMinter } from '@svc/service-kit';
+import { retry, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import type { FastifyBaseLogger } from 'fastify';
 import { Compile } from 'typebox/compile';
 import { Agent, request } from 'undici';
@@ -81,7 +82,7 @@ export class SessionDirectory {
   }
 
   async #send(path: string, signal: AbortSignal): Promise<Answer> {
-    const { url, agent } = await beforeAbort(this.#open, signal);
+    const { url, agent } = await untilAborted(this.#open, signal);
     const { statusCode, body } = await request(new URL(path, url), {
       dispatcher: agent,
       headers: { authorization: `Bearer ${await this.#mint(CONTROL_PLANE_NAME)}` },
@@ -104,17 +105,4 @@ function unreachable(cause: unknown): ServiceError {
     cause,
     headers: { 'retry-after': '5' },
   });
-}
-
-/** The promise's result, unless the signal fires first. */
-async function beforeAbort<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    signal.throwIfAborted();
-    return await Promise.race([promise, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }

@@ -1,5 +1,5 @@
 import type { HttpServer } from '@svc/service-kit';
-import { withDeadline } from '@svc/service-kit';
+import { SingleFlight, withDeadline } from '@svc/service-kit/concurrency';
 import { Type } from 'typebox';
 import type { SessionDirectory } from '../control-plane/session-directory.ts';
 import type { RuntimeMetrics } from '../metrics.ts';
@@ -17,13 +17,9 @@ export function operationRoutes(app: HttpServer, { sessions, metrics }: Watched)
     schema: { response: { 200: Type.Object({ status: Type.Literal(text) }) } },
   });
   app.get('/healthz', status('ok'), async () => ({ status: 'ok' as const }));
-  let checking: Promise<void> | undefined;
+  const checks = new SingleFlight<void>();
   app.get('/readyz', status('ready'), async () => {
-    // One look at the control plane answers everybody who asks meanwhile.
-    checking ??= sessions.check(withDeadline(undefined, CHECK_MS)).finally(() => {
-      checking = undefined;
-    });
-    await checking;
+    await checks.run(() => sessions.check(withDeadline(undefined, CHECK_MS)));
     return { status: 'ready' as const };
   });
   app.get('/metrics', async (_request, reply) =>

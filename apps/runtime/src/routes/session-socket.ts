@@ -1,5 +1,6 @@
 import { SESSION_PROTOCOL, ServiceError, SessionParams, type SessionRoute } from '@svc/contract';
-import { type HttpServer, type SessionTokens, withDeadline } from '@svc/service-kit';
+import type { HttpServer, SessionTokens } from '@svc/service-kit';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { LONGEST_MESSAGE_BYTES } from '../bridge/client-frame.ts';
 import { UPSTREAM_UNAVAILABLE } from '../bridge/close-codes.ts';

@@ -1,6 +1,6 @@
 import type { AgentSecrets, PlaceSandboxRequest, SessionState } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { retry, withDeadline } from '@svc/service-kit';
+import { retry, withDeadline } from '@svc/service-kit/concurrency';
 import { mayPass } from '../control-plane/control-plane-transport.ts';
 import type { AgentStarter, PreparedAgent, SandboxAgent } from '../creating/agent-starter.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';

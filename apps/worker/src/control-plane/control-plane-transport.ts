@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { CONTROL_PLANE_NAME, INTERNAL_PREFIX } from '@svc/contract';
 import type { TokenMinter } from '@svc/service-kit';
-import { withDeadline } from '@svc/service-kit';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Agent, type Dispatcher, request } from 'undici';

@@ -1,8 +1,6 @@
 import { type DestroyOrder, WORKER_TIMES, type WorkerSandbox } from '@svc/contract';
-import { backoffMs } from '@svc/service-kit';
+import { backoffMs, sleep, Wakeable } from '@svc/service-kit/concurrency';
 import type { Clock } from '../clock.ts';
-import { sleep } from '../concurrency/sleep.ts';
-import { Wakeable } from '../concurrency/wakeable.ts';
 import type { WorkerLogger } from '../logger.ts';
 import type { ControlPlaneClient } from './control-plane-client.ts';
 import { ControlPlaneError } from './control-plane-transport.ts';

@@ -1,5 +1,5 @@
 import type { DestroyOrder } from '@svc/contract';
-import pLimit from 'p-limit';
+import { Slots } from '@svc/service-kit/concurrency';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 
 const CONCURRENCY = 8;
@@ -8,7 +8,7 @@ const CONCURRENCY = 8;
 export class DestroyOrders {
   readonly #registry: SandboxRegistry;
   readonly #onFault: (error: unknown, what: string) => void;
-  readonly #limit = pLimit(CONCURRENCY);
+  readonly #limit = new Slots(CONCURRENCY);
 
   constructor(registry: SandboxRegistry, onFault: (error: unknown, what: string) => void) {
     this.#registry = registry;
@@ -22,9 +22,9 @@ export class DestroyOrders {
       // Orders are repeated with every heartbeat until they are done.
       if (sandbox === undefined || !sandbox.isLive || sandbox.isEnding) continue;
       if (sandbox.placement.generation > generation) continue;
-      this.#limit(() => sandbox.end(reason)).catch((error) =>
-        this.#onFault(error, `destroy ${vm_id} as ordered`),
-      );
+      this.#limit
+        .run(() => sandbox.end(reason))
+        .catch((error) => this.#onFault(error, `destroy ${vm_id} as ordered`));
     }
   }
 }

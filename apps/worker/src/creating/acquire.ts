@@ -1,6 +1,6 @@
 import { ServiceError } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
-import { withDeadline } from '@svc/service-kit';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { discard, type Pool, type PooledVm } from '../vms/pool/pool.ts';
 import { isImageSize, type Size } from '../vms/sizes.ts';

@@ -6,9 +6,8 @@ import {
   type WorkerSandbox,
 } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
-import { withDeadline } from '@svc/service-kit/process';
+import { untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import type { Clock } from '../clock.ts';
-import { untilAborted } from '../concurrency/abort.ts';
 import { toCreateError } from '../sandbox/microvm-errors.ts';
 import { placementOf } from '../sandbox/placement.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';

@@ -1,7 +1,6 @@
 import { EXEC_TIMEOUT_EXIT_CODE, type ExecExitEvent, type ExecRequest } from '@svc/contract';
 import type { MicrovmExecRequest, OutputStream } from '@svc/microvm';
-import { type Deadline, openDeadline } from '@svc/service-kit/process';
-import { settledWithin } from '../concurrency/abort.ts';
+import { type Deadline, openDeadline, settledWithin } from '@svc/service-kit/concurrency';
 import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 

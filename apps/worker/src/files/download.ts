@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream';
 import { ServiceError } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
-import { untilAborted } from '../concurrency/abort.ts';
+import { untilAborted } from '@svc/service-kit/concurrency';
 import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { Meter } from './meter.ts';

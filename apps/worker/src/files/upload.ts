@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { ServiceError } from '@svc/contract';
-import { untilAborted } from '../concurrency/abort.ts';
+import { untilAborted } from '@svc/service-kit/concurrency';
 import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { hasData } from './first-byte.ts';

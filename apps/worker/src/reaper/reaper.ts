@@ -1,7 +1,7 @@
 import { LIMITS } from '@svc/contract';
+import { sleep } from '@svc/service-kit/concurrency';
 import type { AgentLogs } from '../agents/logs/agent-logs.ts';
 import type { Clock } from '../clock.ts';
-import { sleep } from '../concurrency/sleep.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { decide, type ReaperView } from './decide.ts';

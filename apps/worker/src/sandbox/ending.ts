@@ -1,7 +1,5 @@
 import { MicrovmError } from '@svc/microvm';
-import { retry } from '@svc/service-kit';
-import { settledWithin } from '../concurrency/abort.ts';
-import { SingleFlight } from '../concurrency/single-flight.ts';
+import { retry, SingleFlight, settledWithin } from '@svc/service-kit/concurrency';
 import type { Sandbox } from './sandbox.ts';
 
 const PROVISION_WAIT_MS = 30_000;

@@ -1,9 +1,6 @@
 import { ServiceError } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { withDeadline } from '@svc/service-kit/process';
-import { untilAborted } from '../concurrency/abort.ts';
-import { Mutex } from '../concurrency/mutex.ts';
-import { SingleFlight } from '../concurrency/single-flight.ts';
+import { Mutex, SingleFlight, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import type { Sandbox } from './sandbox.ts';
 
 const PAUSE_MS = 15_000;

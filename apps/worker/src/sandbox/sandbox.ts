@@ -7,9 +7,8 @@ import {
   type WorkerSandbox,
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
+import { Mutex, settledWithin } from '@svc/service-kit/concurrency';
 import { type Clock, timestamp } from '../clock.ts';
-import { settledWithin } from '../concurrency/abort.ts';
-import { Mutex } from '../concurrency/mutex.ts';
 import type { SandboxAgent } from '../creating/agent-starter.ts';
 import type { Reservation } from '../vms/capacity/capacity.ts';
 import { Activity } from './activity.ts';

@@ -1,8 +1,8 @@
 import type { Duplex } from 'node:stream';
 import { type Agent, FRAME_ERRORS, type FrameErrorCode } from '@svc/contract';
+import { sleep } from '@svc/service-kit/concurrency';
 import type { WebSocket } from 'ws';
 import type { ForwardedFrame } from '../agents/link/outbox.ts';
-import { sleep } from '../concurrency/sleep.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { AttachedClients } from './clients/attached-clients.ts';
 import { SessionClient } from './clients/session-client.ts';

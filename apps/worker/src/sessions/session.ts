@@ -1,13 +1,12 @@
 import type { Duplex } from 'node:stream';
 import type { Agent, AgentSecrets, PlacedAgent, ServiceFrame } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
+import { Mutex, settledWithin } from '@svc/service-kit/concurrency';
 import type { WebSocket } from 'ws';
 import { AgentAccess, environmentOf } from '../agents/access.ts';
 import { AgentLink } from '../agents/link/agent-link.ts';
 import type { ForwardedFrame, Outbox } from '../agents/link/outbox.ts';
 import { keepLog } from '../agents/logs/keep-log.ts';
-import { settledWithin } from '../concurrency/abort.ts';
-import { Mutex } from '../concurrency/mutex.ts';
 import type { SandboxAgent } from '../creating/agent-starter.ts';
 import type { LlmUsage } from '../gateway/index.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';

@@ -8,7 +8,8 @@ import {
   type SessionState,
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { withDeadline, writeFileAtomic } from '@svc/service-kit';
+import { writeFileAtomic } from '@svc/service-kit';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import { Outbox } from '../agents/link/outbox.ts';
 import { setupOf } from '../agents/setup.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { isServiceError } from '@svc/contract';
 import type { MicrovmHost } from '@svc/microvm';
-import { Slots } from '../concurrency/slots.ts';
+import { Slots } from '@svc/service-kit/concurrency';
 import type { Capacity } from './capacity/capacity.ts';
 import { discard, type Pool, type PooledVm } from './pool/pool.ts';
 import type { Size } from './sizes.ts';

@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { withDeadline } from '@svc/service-kit/process';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import { MicrovmError } from '../facade.ts';
 import { type ChannelAddress, openChannelConnection } from './channel-connection.ts';
 

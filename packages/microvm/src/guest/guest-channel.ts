@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { PassThrough, type Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { withDeadline } from '@svc/service-kit/process';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import { type MicrovmDownload, MicrovmError } from '../facade.ts';
 import { type ChannelAddress, openChannelConnection, readAnswer } from './channel-connection.ts';
 import { exactly } from './exactly.ts';

@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { SingleFlight, withDeadline } from '@svc/service-kit/process';
+import { SingleFlight, sleep, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import { Client } from 'ssh2';
 import { MicrovmError } from '../facade.ts';
 import { type StartedCommand, startedCommand } from './started-command.ts';
@@ -19,7 +18,7 @@ export interface SshChannelOptions {
 /** One SSH connection to the guest, held open; opened again when the guest dropped it. */
 export class SshChannel {
   readonly #options: SshChannelOptions;
-  readonly #connecting = new SingleFlight<'connect', Client>();
+  readonly #connecting = new SingleFlight<Client>();
   readonly #closing = new AbortController();
   #client: Client | undefined;
 
@@ -62,8 +61,8 @@ export class SshChannel {
     if (this.#client !== undefined) return this.#client;
     // Before the attempt begins: one that nobody waits for would fail unseen.
     signal.throwIfAborted();
-    return abortable(
-      this.#connecting.run('connect', () => this.#open(onHandshake)),
+    return untilAborted(
+      this.#connecting.run(() => this.#open(onHandshake)),
       signal,
     );
   }
@@ -88,10 +87,8 @@ export class SshChannel {
         if (this.#closing.signal.aborted || performance.now() + RETRY_PAUSE_MS > deadline) {
           throw cannot('connect to the guest', error);
         }
-        // Cut short by closing, of which the next attempt tells.
-        await sleep(RETRY_PAUSE_MS, undefined, { signal: this.#closing.signal }).catch(
-          () => undefined,
-        );
+        // When close() ends the pause early, the next attempt throws its reason.
+        await sleep(RETRY_PAUSE_MS, this.#closing.signal);
       }
     }
   }
@@ -157,18 +154,6 @@ async function start(
     return await promise;
   } finally {
     deadline.removeEventListener('abort', abort);
-  }
-}
-
-/** Waits for `work`, which goes on, or for the signal, which has not fired yet. */
-async function abortable<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = () => reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
   }
 }
 

@@ -1,6 +1,6 @@
 import { link, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { withDeadline } from '@svc/service-kit/process';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import type { ImageInfo } from '../facade.ts';
 import { addPrograms } from './add-programs.ts';
 import { BASE, ensureBase } from './build-base.ts';

@@ -1,6 +1,6 @@
 import { chmod, chown, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { withDeadline } from '@svc/service-kit/process';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import type { Environment } from '../environment.ts';
 import { MicrovmError } from '../facade.ts';
 import { GuestChannel } from '../guest/guest-channel.ts';

@@ -1,8 +1,7 @@
 import { readFile, statfs } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { withDeadline } from '@svc/service-kit/process';
-import pLimit from 'p-limit';
+import { Mutex, withDeadline } from '@svc/service-kit/concurrency';
 import {
   type Microvm,
   type MicrovmDownload,
@@ -50,7 +49,7 @@ export class LiveMicrovm implements Microvm {
   readonly #channel: GuestChannel;
   readonly #agentLines: AgentLines;
   /** One change of the record, or of running and paused, at a time. */
-  readonly #oneAtATime = pLimit(1);
+  readonly #oneAtATime = new Mutex();
   #record: VmRecord;
   #destroying: Promise<void> | undefined;
   /** Aborts when the VM process is gone: nothing answers any more. */
@@ -157,7 +156,7 @@ export class LiveMicrovm implements Microvm {
   }
 
   async pause(signal: AbortSignal): Promise<void> {
-    await this.#oneAtATime(async () => {
+    await this.#oneAtATime.run(async () => {
       this.#assertLives();
       if (this.paused) return;
       await wrap('pause_failed', () => this.#options.process.pause(signal));
@@ -166,7 +165,7 @@ export class LiveMicrovm implements Microvm {
   }
 
   async resume(signal: AbortSignal): Promise<void> {
-    await this.#oneAtATime(async () => {
+    await this.#oneAtATime.run(async () => {
       this.#assertLives();
       if (!this.paused) return;
       await wrap('resume_failed', () => this.#options.process.resume(signal));
@@ -208,7 +207,7 @@ export class LiveMicrovm implements Microvm {
     this.#closeChannels();
     await this.#options.process.kill();
     // A record that is being written would come back after the directory is gone.
-    await this.#oneAtATime(() => this.#options.release());
+    await this.#oneAtATime.run(() => this.#options.release());
     this.#markReleased();
   }
 
@@ -219,7 +218,7 @@ export class LiveMicrovm implements Microvm {
   }
 
   async #update(change: Partial<VmRecord>): Promise<void> {
-    await this.#oneAtATime(async () => {
+    await this.#oneAtATime.run(async () => {
       this.#assertLives();
       const record = { ...this.#record, ...change };
       await writeVmRecord(this.#options.directory, record);

@@ -1,4 +1,4 @@
-import { withDeadline } from '@svc/service-kit/process';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import { CliError } from '../../output/cli-error.ts';
 import type { Progress } from '../../output/progress.ts';
 import { localClient } from './local-client.ts';

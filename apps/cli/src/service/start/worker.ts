@@ -1,4 +1,5 @@
 import type { MicrovmHost } from '@svc/microvm';
+import { untilAborted } from '@svc/service-kit/concurrency';
 import type { WorkerSummary } from '../service-record.ts';
 import { workerId } from './kept-values.ts';
 import type { Piece } from './piece.ts';
@@ -28,19 +29,7 @@ export async function startWorkerPiece(
     deadlineMs: END_MS,
     run: () => worker.close({ keepSandboxes: keepSandboxes() }),
   });
-  await readyUnlessAborted(worker.ready, signal);
+  // A worker never stops looking for its control plane, but an interrupted start must not wait for it.
+  await untilAborted(worker.ready, signal);
   return { worker_id: id, url: worker.url, accelerator: microvms.accelerator };
-}
-
-/** A worker tries for ever to find its control plane: whoever stops the start does not wait for that. */
-async function readyUnlessAborted(ready: Promise<void>, signal: AbortSignal): Promise<void> {
-  const aborted = Promise.withResolvers<never>();
-  const abort = () => aborted.reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    signal.throwIfAborted();
-    await Promise.race([ready, aborted.promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }

@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import type { AgentSetup, WorkerMessage } from '@svc/contract';
-import { backoffMs, withDeadline } from '@svc/service-kit';
-import { sleep } from '../../concurrency/sleep.ts';
+import { backoffMs, sleep, withDeadline } from '@svc/service-kit/concurrency';
 import { RateLimit } from '../../sessions/rate-limit.ts';
 import type { AgentServices } from '../../sessions/services.ts';
 import type { NumberedMessage } from './guest-messages.ts';

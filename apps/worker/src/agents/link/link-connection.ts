@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AGENT_LINK_LINE_BYTES, type WorkerMessage } from '@svc/contract';
-import { untilAborted } from '../../concurrency/abort.ts';
+import { untilAborted } from '@svc/service-kit/concurrency';
 import type { RateLimit } from '../../sessions/rate-limit.ts';
 import { type CheckedMessage, readGuestMessage } from './guest-messages.ts';
 import { LineProtocolError, LineSplitter } from './line-splitter.ts';

@@ -1,9 +1,9 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises';
 import type { ClientFrame } from '@svc/contract';
 import { writeFileAtomic } from '@svc/service-kit';
+import { Mutex } from '@svc/service-kit/concurrency';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { Mutex } from '../../concurrency/mutex.ts';
 
 /** A client's frame for the agent. */
 export type ForwardedFrame = Exclude<ClientFrame, { type: 'ping' }>;

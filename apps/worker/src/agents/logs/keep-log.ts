@@ -1,6 +1,6 @@
 import { AGENT_LOG_PATH } from '@svc/contract';
 import { type Microvm, MicrovmError } from '@svc/microvm';
-import { withDeadline } from '@svc/service-kit';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import type { AgentLogs } from './agent-logs.ts';
 
 const KEEP_MS = 20_000;

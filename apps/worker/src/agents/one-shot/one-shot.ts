@@ -1,6 +1,6 @@
 import type { PlacedAgent } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { settledWithin } from '../../concurrency/abort.ts';
+import { settledWithin } from '@svc/service-kit/concurrency';
 import type { SandboxAgent } from '../../creating/agent-starter.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { AgentServices } from '../../sessions/services.ts';

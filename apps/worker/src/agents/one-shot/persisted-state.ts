@@ -1,7 +1,8 @@
 import { buffer } from 'node:stream/consumers';
 import { AGENT_LINK_LINE_BYTES, type Agent, ServiceError } from '@svc/contract';
 import type { Egress } from '@svc/egress';
-import { retry, type Secret, withDeadline } from '@svc/service-kit';
+import type { Secret } from '@svc/service-kit';
+import { retry, withDeadline } from '@svc/service-kit/concurrency';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { type Clock, timestamp } from '../../clock.ts';

@@ -9,7 +9,8 @@ import {
   ServiceError,
 } from '@svc/contract';
 import type { HttpServer, SessionTokens } from '@svc/service-kit';
-import { toServiceError, withDeadline } from '@svc/service-kit';
+import { toServiceError } from '@svc/service-kit';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import { uuidv7 } from 'uuidv7';
 import { WebSocketServer } from 'ws';
 import type { WorkerLogger } from '../../logger.ts';

@@ -1,4 +1,4 @@
-import { sleep } from '../../concurrency/sleep.ts';
+import { sleep } from '@svc/service-kit/concurrency';
 import type { StoredFrame } from '../journal/format.ts';
 import type { SessionClient } from './session-client.ts';
 

@@ -1,9 +1,9 @@
 import type { Duplex } from 'node:stream';
 import { LIMITS } from '@svc/contract';
+import { sleep } from '@svc/service-kit/concurrency';
 import type { WebSocket } from 'ws';
 import type { ForwardedFrame } from '../../agents/link/outbox.ts';
 import { type Clock, timestamp } from '../../clock.ts';
-import { sleep } from '../../concurrency/sleep.ts';
 import type { Connection } from '../../sandbox/connections.ts';
 import type { StoredFrame } from '../journal/format.ts';
 import type { Journal } from '../journal/journal.ts';

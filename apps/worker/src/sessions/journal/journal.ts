@@ -1,7 +1,7 @@
 import { type FileHandle, mkdir, open, readdir, rm } from 'node:fs/promises';
 import { LIMITS } from '@svc/contract';
+import { Mutex } from '@svc/service-kit/concurrency';
 import { type Clock, timestamp } from '../../clock.ts';
-import { Mutex } from '../../concurrency/mutex.ts';
 import { readCommitted, writeCommitted } from './committed.ts';
 import { lineOf, type NewFrame, type StoredFrame, textOf } from './format.ts';
 import { framesOf, portionsOf } from './history.ts';

@@ -1,6 +1,6 @@
 import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { sleep } from '../../concurrency/sleep.ts';
+import { sleep } from '@svc/service-kit/concurrency';
 import { ControlPlaneError } from '../../control-plane/control-plane-transport.ts';
 import type { AgentServices } from '../services.ts';
 import { Committer, isStale } from '../turns/committer.ts';

@@ -1,7 +1,6 @@
 import { isServiceError } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
-import { retry, withDeadline } from '@svc/service-kit';
-import { Mutex } from '../../concurrency/mutex.ts';
+import { Mutex, retry, withDeadline } from '@svc/service-kit/concurrency';
 import { ControlPlaneError, mayPass } from '../../control-plane/control-plane-transport.ts';
 import type { SessionApi } from '../../control-plane/session-api.ts';
 import type { Journal } from '../journal/journal.ts';

@@ -1,8 +1,6 @@
 import type { Microvm } from '@svc/microvm';
-import { withDeadline } from '@svc/service-kit';
+import { settledWithin, sleep, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import type { NumberedMessage } from '../../agents/link/guest-messages.ts';
-import { settledWithin, untilAborted } from '../../concurrency/abort.ts';
-import { sleep } from '../../concurrency/sleep.ts';
 import { RateLimit } from '../rate-limit.ts';
 import type { AgentServices } from '../services.ts';
 import { type Committer, isStale } from './committer.ts';

@@ -1,9 +1,6 @@
 import { isServiceError } from '@svc/contract';
 import type { ImageInfo, Microvm } from '@svc/microvm';
-import { backoffMs } from '@svc/service-kit';
-import { withDeadline } from '@svc/service-kit/process';
-import { sleep } from '../../concurrency/sleep.ts';
-import { Wakeable } from '../../concurrency/wakeable.ts';
+import { backoffMs, sleep, Wakeable, withDeadline } from '@svc/service-kit/concurrency';
 import type { WorkerLogger } from '../../logger.ts';
 import { POOL_LABELS } from '../../sandbox/labels.ts';
 import type { Capacity } from '../capacity/capacity.ts';

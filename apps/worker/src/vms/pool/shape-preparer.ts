@@ -1,7 +1,5 @@
 import type { ImageInfo, MicrovmHost, VmShape } from '@svc/microvm';
-import { backoffMs } from '@svc/service-kit';
-import { withDeadline } from '@svc/service-kit/process';
-import { sleep } from '../../concurrency/sleep.ts';
+import { backoffMs, sleep, withDeadline } from '@svc/service-kit/concurrency';
 import type { WorkerLogger } from '../../logger.ts';
 import type { Capacity } from '../capacity/capacity.ts';
 import type { Foreground } from './foreground.ts';

@@ -1,5 +1,5 @@
 import { randomInt } from 'node:crypto';
-import { withDeadline } from '@svc/service-kit/process';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import { type DecodedPacket, decode, encode, type Question, RECURSION_DESIRED } from 'dns-packet';
 import { RCODE, rcodeOf } from './dns-codes.ts';
 import { exchangeByTcp } from './exchange-by-tcp.ts';

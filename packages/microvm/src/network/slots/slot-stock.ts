@@ -1,5 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
-import pLimit from 'p-limit';
+import { Slots, sleep } from '@svc/service-kit/concurrency';
 import { NetworkError } from '../network-error.ts';
 import type { NetworkSlot } from './network-slot.ts';
 
@@ -20,7 +19,7 @@ export class SlotStock {
   readonly #target: number;
   readonly #onFailure: (error: unknown) => void;
   readonly #ready: NetworkSlot[] = [];
-  readonly #limit = pLimit(PARALLEL_BUILDS);
+  readonly #limit = new Slots(PARALLEL_BUILDS);
   readonly #building = new Set<Promise<NetworkSlot>>();
   readonly #closing = new AbortController();
   #filling: Promise<void> | undefined;
@@ -69,7 +68,7 @@ export class SlotStock {
   }
 
   async #build(): Promise<NetworkSlot> {
-    const building = this.#limit(async () => {
+    const building = this.#limit.run(async () => {
       if (this.#closing.signal.aborted) throw closed();
       return this.#maker.build();
     });
@@ -96,11 +95,8 @@ export class SlotStock {
     }
   }
 
-  async #pause(milliseconds: number): Promise<void> {
-    const { signal } = this.#closing;
-    await delay(milliseconds, undefined, { signal, ref: false }).catch((reason: unknown) => {
-      if (!signal.aborted) throw reason;
-    });
+  #pause(milliseconds: number): Promise<void> {
+    return sleep(milliseconds, this.#closing.signal, { ref: false });
   }
 }
 

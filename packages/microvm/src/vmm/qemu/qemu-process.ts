@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isAlive, type ProcessIdentity, withDeadline } from '@svc/service-kit/process';
+import { withDeadline } from '@svc/service-kit/concurrency';
+import { isAlive, type ProcessIdentity } from '@svc/service-kit/process';
 import { MicrovmError } from '../../facade.ts';
 import type { Confinement } from '../../jail/confinement.ts';
 import { killIfThere } from '../../kill-if-there.ts';

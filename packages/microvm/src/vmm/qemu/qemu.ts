@@ -1,7 +1,8 @@
 import { chown, constants, copyFile, open, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
+import { withDeadline } from '@svc/service-kit/concurrency';
 import type { ProcessIdentity } from '@svc/service-kit/process';
-import { isAlive, withDeadline } from '@svc/service-kit/process';
+import { isAlive } from '@svc/service-kit/process';
 import { MicrovmError } from '../../facade.ts';
 import type { Confinement } from '../../jail/confinement.ts';
 import type { BootRequest, RestoreVmRequest, Vmm, VmProcess } from '../vmm.ts';

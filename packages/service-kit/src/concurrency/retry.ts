@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 export interface BackoffOptions {
-  /** Longest first pause, in ms. Default 100. */
+  /** Upper bound of the first pause, in milliseconds. Default 100. */
   readonly baseMs?: number;
-  /** Longest pause of all, in ms. Default 5000. */
+  /** Upper bound of every pause, in milliseconds. Default 5000. */
   readonly maxMs?: number;
 }
 
 export interface RetryOptions extends BackoffOptions {
-  /** Calls in all, the first included. Default 5. */
+  /** Maximum number of calls, including the first. Default 5. */
   readonly attempts?: number;
   readonly signal?: AbortSignal;
-  /** Whether this failure may pass by itself. Default: every one. */
+  /** Whether another call may succeed after this failure. Default: always. */
   readonly isTransient?: (error: unknown) => boolean;
 }
 
-/** A pause before attempt `attempt` (1 is the first retry): exponential, with full jitter, in ms. */
+/** The pause before retry number `attempt` (from 1), in milliseconds: exponential backoff with full jitter. */
 export function backoffMs(
   attempt: number,
   { baseMs = 100, maxMs = 5000 }: BackoffOptions = {},
@@ -24,7 +24,7 @@ export function backoffMs(
   return random() * Math.min(maxMs, baseMs * 2 ** (attempt - 1));
 }
 
-/** Calls until it succeeds, fails for good, runs out of attempts or is aborted; throws the last failure. */
+/** Repeats `call` until it succeeds. Throws its last error when that is not transient, when the attempts are used up or when the signal aborts. */
 export async function retry<T>(
   call: (attempt: number) => Promise<T>,
   options: RetryOptions = {},

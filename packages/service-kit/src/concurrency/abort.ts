@@ -1,8 +1,9 @@
 /**
- * Settles like `promise`, or rejects with the signal's reason as soon as it aborts.
- * The work behind `promise` goes on: pass it the signal too when it can stop.
+ * Settles like `promise`, or rejects with the signal's reason as soon as the signal aborts.
+ * It does not stop the work behind `promise`: pass that work the signal too if it can be cancelled.
  */
 export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  // A promise abandoned by the abort may still reject.
   promise.catch(() => undefined);
   signal.throwIfAborted();
   const aborted = Promise.withResolvers<never>();
@@ -15,7 +16,7 @@ export async function untilAborted<T>(promise: Promise<T>, signal: AbortSignal):
   }
 }
 
-/** Whether `promise` settled (either way) within `ms` milliseconds. Never rejects. */
+/** Whether `promise` resolves or rejects within `ms` milliseconds. Never rejects. */
 export async function settledWithin(promise: Promise<unknown>, ms: number): Promise<boolean> {
   const settled = promise.then(
     () => true,

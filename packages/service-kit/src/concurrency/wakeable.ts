@@ -1,10 +1,10 @@
 import { sleep } from './sleep.ts';
 
-/** A wait that can be cut short: for loops that poll seldom but react at once. */
+/** A wait that can be interrupted, for loops that poll rarely but must react immediately. */
 export class Wakeable {
   #controller = new AbortController();
 
-  /** Ends the wait under way, or the next one if none is. */
+  /** Ends the current wait, or the next one if there is none. */
   wake(): void {
     this.#controller.abort();
   }

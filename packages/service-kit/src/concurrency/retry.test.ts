@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { backoffMs, retry } from './retry.ts';
-import { SingleFlight } from './single-flight.ts';
 
 const quick = { baseMs: 1, maxMs: 2 };
 
 describe('retry', () => {
-  it('calls again until it succeeds', async () => {
+  it('calls again until a call succeeds', async () => {
     const result = await retry(async (attempt) => {
       if (attempt < 3) throw new Error('not yet');
       return attempt;
@@ -13,7 +12,7 @@ describe('retry', () => {
     expect(result).toBe(3);
   });
 
-  it('ends with the last failure', async () => {
+  it('throws the last error when the attempts are used up', async () => {
     let calls = 0;
     const call = retry(
       async () => {
@@ -25,7 +24,7 @@ describe('retry', () => {
     await expect(call).rejects.toThrow('failure 3');
   });
 
-  it('ends at a lasting failure and when aborted', async () => {
+  it('stops at a lasting failure and when aborted', async () => {
     let calls = 0;
     const lasting = async () => {
       calls += 1;
@@ -44,27 +43,8 @@ describe('retry', () => {
     await expect(aborted).rejects.toThrow('late');
   });
 
-  it('pauses longer each time, up to a bound', () => {
+  it('doubles its pauses up to the maximum', () => {
     const pauses = [1, 2, 3, 10].map((n) => backoffMs(n, { baseMs: 100, maxMs: 1000 }, () => 1));
     expect(pauses).toEqual([100, 200, 400, 1000]);
-  });
-});
-
-describe('single flight', () => {
-  it('shares a call between concurrent callers of one key only', async () => {
-    const flights = new SingleFlight<string, number>();
-    let calls = 0;
-    const call = async () => {
-      calls += 1;
-      return calls;
-    };
-    expect(await Promise.all([flights.run('a', call), flights.run('a', call)])).toEqual([1, 1]);
-    expect(await Promise.all([flights.run('a', call), flights.run('b', call)])).toEqual([2, 3]);
-  });
-
-  it('forgets a failed call', async () => {
-    const flights = new SingleFlight<string, number>();
-    await expect(flights.run('a', () => Promise.reject(new Error('no')))).rejects.toThrow('no');
-    expect(await flights.run('a', async () => 1)).toBe(1);
   });
 });

@@ -6,7 +6,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('a deadline passes by itself, and with its parent', async () => {
+test('aborts after its time and with its parent', async () => {
   const passed = withDeadline(undefined, 5);
   await expect.poll(() => passed.aborted).toBe(true);
   expect(passed.reason).toMatchObject({ name: 'TimeoutError' });
@@ -17,7 +17,7 @@ test('a deadline passes by itself, and with its parent', async () => {
   expect(withDeadline(parent.signal, 3_600_000).reason).toBe('enough');
 });
 
-test('one that is given up neither passes nor holds on to its parent', () => {
+test('releases its timer and its parent when disposed', () => {
   vi.useFakeTimers();
   const parent = new AbortController();
   const deadline = openDeadline(parent.signal, 3_600_000);

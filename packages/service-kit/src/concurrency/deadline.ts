@@ -1,20 +1,20 @@
-/** A signal with a timer behind it, which disposing gives up: work that may end long before its time must not keep it. */
+/** A signal backed by a timer. Dispose it when the work ends early, so that the timer does not retain the work. */
 export interface Deadline extends Disposable {
   readonly signal: AbortSignal;
 }
 
 /**
- * A signal that aborts when `parent` does, or after `ms`, whichever comes first. Its timer holds it: a
- * composite of AbortSignal.any and AbortSignal.timeout can be collected as garbage before it fires.
+ * A signal that aborts with `parent` or after `ms` milliseconds, whichever comes first. The timer retains the
+ * signal; a composite of AbortSignal.any and AbortSignal.timeout can be garbage-collected before it fires.
  */
 export function openDeadline(parent: AbortSignal | undefined, ms: number): Deadline {
   const controller = new AbortController();
-  const giveUp = () => {
+  const release = () => {
     clearTimeout(timer);
     parent?.removeEventListener('abort', follow);
   };
   const settle = (reason: unknown) => {
-    giveUp();
+    release();
     controller.abort(reason);
   };
   const follow = () => settle(parent?.reason);
@@ -22,10 +22,10 @@ export function openDeadline(parent: AbortSignal | undefined, ms: number): Deadl
   timer.unref();
   if (parent?.aborted) follow();
   else parent?.addEventListener('abort', follow, { once: true });
-  return { signal: controller.signal, [Symbol.dispose]: giveUp };
+  return { signal: controller.signal, [Symbol.dispose]: release };
 }
 
-/** The signal of {@link openDeadline} alone, for a time short enough to run out by itself. */
+/** The signal of {@link openDeadline}, for deadlines so short that the timer need not be disposed. */
 export function withDeadline(parent: AbortSignal | undefined, ms: number): AbortSignal {
   return openDeadline(parent, ms).signal;
 }

@@ -1,0 +1,8 @@
+export { settledWithin, untilAborted } from './abort.ts';
+export { type Deadline, openDeadline, withDeadline } from './deadline.ts';
+export { Mutex } from './mutex.ts';
+export { type BackoffOptions, backoffMs, type RetryOptions, retry } from './retry.ts';
+export { SingleFlight } from './single-flight.ts';
+export { sleep } from './sleep.ts';
+export { Slots } from './slots.ts';
+export { Wakeable } from './wakeable.ts';

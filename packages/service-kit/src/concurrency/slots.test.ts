@@ -1,0 +1,32 @@
+import { expect, it } from 'vitest';
+import { sleep } from './sleep.ts';
+import { Slots } from './slots.ts';
+
+const NEVER = new AbortController().signal;
+
+it('limits the running tasks, keeps their order and lets a queued task be cancelled', async () => {
+  const slots = new Slots(2);
+  const gates = [0, 1, 2, 3].map(() => Promise.withResolvers<void>());
+  const started: number[] = [];
+  const leave = new AbortController();
+  const runs = gates.map((gate, index) =>
+    slots.run(
+      async () => {
+        started.push(index);
+        await gate.promise;
+      },
+      index === 2 ? leave.signal : NEVER,
+    ),
+  );
+  await sleep(0, NEVER);
+  expect(started).toEqual([0, 1]);
+  leave.abort(new Error('left'));
+  await expect(runs[2]).rejects.toThrow('left');
+  gates[0]?.resolve();
+  await runs[0];
+  await sleep(0, NEVER);
+  expect(started).toEqual([0, 1, 3]);
+  for (const gate of gates) gate.resolve();
+  await Promise.all([runs[1], runs[3]]);
+  await slots.run(async () => undefined, NEVER);
+});
