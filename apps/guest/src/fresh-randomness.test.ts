@@ -6,7 +6,7 @@ afterEach(() => {
   Math.random = own;
 });
 
-test('numbers are from 0 up to 1, spread evenly, and never twice the same', () => {
+test('draws distinct numbers, evenly distributed in [0, 1)', () => {
   freshenRandomness();
   const drawn = Array.from({ length: 10_000 }, () => Math.random());
   expect(drawn.every((number) => number >= 0 && number < 1)).toBe(true);

@@ -1,21 +1,22 @@
 import { randomFillSync, randomInt, randomUUID } from 'node:crypto';
 
-const DRAWN_AT_ONCE = 128;
-/** How many of each Node draws in advance. */
-const UUIDS_IN_STOCK = 128;
-const INTEGERS_IN_STOCK = 1024;
+const BATCH = 128;
+/** Values that Node generates in advance. */
+const CACHED_UUIDS = 128;
+const CACHED_INTEGERS = 1024;
 
 /**
- * Makes a clone's random numbers its own. OpenSSL draws a new seed once the clone has been told the time; what was
- * drawn before that, and what the engine's own generator would draw, is the same in every clone of a snapshot.
+ * Makes a clone's random numbers unique. OpenSSL reseeds itself once the clone's clock is set. Values that Node cached
+ * before the snapshot, and the sequence of the engine's `Math.random`, would be the same in every clone: the cache is
+ * used up, and `Math.random` replaced.
  */
 export function freshenRandomness(): void {
-  for (let drawn = 0; drawn < UUIDS_IN_STOCK; drawn += 1) randomUUID();
-  for (let drawn = 0; drawn < INTEGERS_IN_STOCK; drawn += 1) randomInt(2);
-  const numbers = new BigUint64Array(DRAWN_AT_ONCE);
-  let next = DRAWN_AT_ONCE;
+  for (let drawn = 0; drawn < CACHED_UUIDS; drawn += 1) randomUUID();
+  for (let drawn = 0; drawn < CACHED_INTEGERS; drawn += 1) randomInt(2);
+  const numbers = new BigUint64Array(BATCH);
+  let next = BATCH;
   Math.random = () => {
-    if (next === DRAWN_AT_ONCE) {
+    if (next === BATCH) {
       randomFillSync(numbers);
       next = 0;
     }

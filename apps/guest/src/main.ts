@@ -1,6 +1,6 @@
 /**
- * The agent runtime of a sandbox. It is running, with the usual agent warm, when the image is frozen, and waits for
- * the worker to say which session it is.
+ * The agent runtime of a sandbox. The snapshot is taken while it runs with deictic warmed up; in a restored sandbox it
+ * waits for the worker to configure its session.
  */
 
 import {
@@ -14,13 +14,13 @@ import { warmDeictic } from './agents/deictic/index.ts';
 import { loadAgent } from './agents/registry.ts';
 import { startRuntime, warmRuntime } from './runtime/index.ts';
 
-/** The guest's gateway, from where alone the worker comes. */
+/** The guest's default gateway: the only address from which the worker connects. */
 const WORKER_ADDRESS = '172.30.0.1';
 
 async function main(): Promise<void> {
   await warmDeictic();
   await warmRuntime(AGENT_HOME);
-  // What loading left behind would be in the memory of every clone.
+  // Garbage left by loading would be in the memory of every clone.
   globalThis.gc?.();
   const runtime = await startRuntime({
     listen: { host: '0.0.0.0', port: AGENT_LINK_PORT, workerAddress: WORKER_ADDRESS },
@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   });
 }
 
-// A promise that an agent's library forgot must not end the session.
+// An unhandled rejection in an agent's library must not end the session.
 process.on('unhandledRejection', (reason) => console.error('unhandled rejection', reason));
 
 main().catch((error: unknown) => {

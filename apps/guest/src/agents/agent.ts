@@ -1,27 +1,27 @@
-/** What the runtime asks of an agent, and what it gives it. */
+/** The interface between the runtime and an agent. */
 
 import type { AgentFrame, AgentSetup } from '@svc/contract';
 
-/** What an agent is given when it starts. */
+/** The services that an agent receives when it starts. */
 export interface AgentContext {
   readonly setup: AgentSetup;
-  /** Gives a frame to the session. An agent that makes many waits for {@link drained} now and then. */
+  /** Sends a frame to the session. An agent that sends many must wait for {@link drained} now and then. */
   emit(frame: AgentFrame): void;
-  /** Settles when the line to the worker has room again. */
+  /** Settles when the link to the worker accepts more frames. */
   drained(): Promise<void>;
-  /** Environment for processes that start now; other values after a rotation. */
+  /** The environment for processes that start now. A rotation changes it. */
   env(): Record<string, string>;
-  /** Appends to the log that `GET …/logs` shows. */
+  /** Appends to the log served by `GET …/logs`. */
   log(text: string): void;
-  /** The agent's home directory: a resume brings it back. */
+  /** The agent's home directory, which a resume restores. */
   readonly home: string;
-  /** Where the agent's tools and commands run. */
+  /** The directory in which the agent's tools and commands run. */
   readonly workingDirectory: string;
   /** Aborts when the runtime ends. */
   readonly signal: AbortSignal;
 }
 
-/** How a task ended. `result` is the agent's last words. */
+/** How a task ended. `result` is the agent's final message. */
 export interface TaskOutcome {
   readonly status: 'completed' | 'failed' | 'interrupted';
   readonly result: string;
@@ -32,19 +32,19 @@ export interface AgentTask {
   readonly id?: string | undefined;
 }
 
-/** An agent in conversation. */
+/** A running agent and its conversation. */
 export interface AgentSession {
   /**
    * Runs one task to its end; an abort of `signal` interrupts it. Emits every frame but `task_started` and
-   * `task_completed`; emits an `error` frame before it answers `failed`. Never rejects for what a model,
-   * a tool or the conversation does.
+   * `task_completed`; emits an `error` frame before it returns `failed`. Never rejects for a failure of a model, a tool
+   * or the conversation.
    */
   runTask(task: AgentTask, signal: AbortSignal): Promise<TaskOutcome>;
-  /** The agent's own record of the conversation: opaque text that `setup.conversation` brings back. */
+  /** The agent's own record of the conversation: opaque text that comes back as `setup.conversation`. */
   conversation(): string;
   /** Ends every process that belongs to the agent. */
   close(): Promise<void>;
 }
 
-/** Starts an agent; with `setup.conversation` it goes on from there. */
+/** Starts an agent, which continues `setup.conversation` if there is one. */
 export type StartAgent = (context: AgentContext) => Promise<AgentSession>;

@@ -1,14 +1,14 @@
 import type { Agent } from '@svc/contract';
 import type { StartAgent } from './agent.ts';
 
-/** Loaded when first asked for: an agent that nobody uses costs no memory. */
+/** Loaded on first use: an unused agent costs no memory. */
 const AGENTS: Readonly<Record<Agent, () => Promise<StartAgent>>> = {
   deictic: async () => (await import('./deictic/index.ts')).startDeictic,
   'claude-code': async () => (await import('./claude-code/index.ts')).startClaudeCode,
   codex: async () => (await import('./codex/index.ts')).startCodex,
 };
 
-/** How the named agent is started. */
+/** The start function of the named agent. */
 export function loadAgent(agent: Agent): Promise<StartAgent> {
   return AGENTS[agent]();
 }

@@ -1,2 +1,2 @@
-/** The agent's files: brought back at the start of a resumed session, saved after each turn that changed some. */
+/** The agent's files: restored when a session is resumed, saved after each turn that changed some. */
 export { FilesError, SessionFiles, type SessionFilesOptions } from './session-files.ts';

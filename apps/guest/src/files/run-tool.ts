@@ -7,7 +7,7 @@ const TOOL_MS = 180_000;
 export interface ToolOptions {
   readonly owner: ProcessOwner;
   readonly cwd: string;
-  /** Open files that it reads from and writes to; none: nothing, and what it writes is returned. */
+  /** Open files for its input and output. Without them its input is empty and its output is returned. */
   readonly stdin?: number;
   readonly stdout?: number;
   readonly signal: AbortSignal;
@@ -16,12 +16,12 @@ export interface ToolOptions {
 export interface ToolResult {
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** The last that it wrote to each of its outputs; nothing for one that went into a file. */
+  /** The end of each output, bounded; empty for an output written to a file. */
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** Runs one of the system's tools on the agent's files. It is killed after three minutes, or when `signal` aborts. */
+/** Runs a system tool on the agent's files. It is killed after three minutes, or when `signal` aborts. */
 export function runTool(
   command: string,
   args: readonly string[],

@@ -4,11 +4,11 @@ import { LIMITS } from '@svc/contract';
 import { ownerOf } from '../agents/processes/process-owner.ts';
 import { runTool } from './run-tool.ts';
 
-/** Below the home directory: what every run can make again. */
-const LEFT_OUT = ['.cache', '.npm'];
-/** A file's time of change is the kernel's last tick, which may lie so far back, in milliseconds. */
+/** Caches below the home directory that can be recreated. */
+const EXCLUDED = ['.cache', '.npm'];
+/** Granularity of a file's change time, in milliseconds: the kernel's clock tick, rounded up. */
 const TICK_MS = 20;
-/** How tar says that a file changed while it was read: the archive is whole. */
+/** Exit code of tar when a file changed while it was read. The archive is complete. */
 const SOME_FILES_CHANGED = 1;
 
 export interface SessionFilesOptions {
@@ -18,25 +18,25 @@ export interface SessionFilesOptions {
   readonly maxBytes?: number;
 }
 
-/** Why files could not be saved or brought back; its message is for the session's clients. */
+/** Files could not be saved or restored. The message is for the session's clients. */
 export class FilesError extends Error {
   override readonly name = 'FilesError';
 }
 
 /**
- * The files of a session, which are the agent's home directory: out of an archive at the start, into one whenever
- * something has changed. The tools run as the agent, so that they read and write only what it could itself.
+ * The files of a session, which are the agent's home directory. They are unpacked from an archive at the start, and
+ * packed into one after each change. The tools run as the agent's user, and so with its permissions.
  */
 export class SessionFiles {
   readonly #options: SessionFilesOptions;
-  /** Milliseconds since the epoch: what changed later has not been saved. At first, what the image has is. */
+  /** Milliseconds since the epoch; files changed later are unsaved. Initially now: the image's files need no saving. */
   #savedAt = Date.now();
 
   constructor(options: SessionFilesOptions) {
     this.#options = options;
   }
 
-  /** Unpacks the archive into the home directory, and removes it. What it brought counts as saved. Throws {@link FilesError}. */
+  /** Unpacks the archive into the home directory and removes it. Its files count as saved. Throws {@link FilesError}. */
   async restore(signal: AbortSignal): Promise<void> {
     const { home, restoreArchive } = this.#options;
     const archive = await open(restoreArchive, 'r');
@@ -61,7 +61,7 @@ export class SessionFiles {
     this.#savedAt = Date.now();
   }
 
-  /** Makes the archive if something has changed since the last one; false if nothing has. Throws {@link FilesError}. */
+  /** Writes the archive if a file has changed since the last one; returns whether it did. Throws {@link FilesError}. */
   async save(signal: AbortSignal): Promise<boolean> {
     const { home, savedArchive } = this.#options;
     const owner = await ownerOf(home);
@@ -83,9 +83,9 @@ export class SessionFiles {
 
   #findArguments(): string[] {
     const since = ((this.#savedAt - TICK_MS) / 1000).toFixed(3);
-    const leftOut = LEFT_OUT.flatMap((name) => ['-path', `./${name}`, '-o']);
+    const excluded = EXCLUDED.flatMap((name) => ['-path', `./${name}`, '-o']);
     return [
-      ...['.', '(', ...leftOut, '-false', ')', '-prune'],
+      ...['.', '(', ...excluded, '-false', ')', '-prune'],
       ...['-o', '-newerct', `@${since}`, '-printf', 'changed', '-quit'],
     ];
   }
@@ -101,7 +101,7 @@ export class SessionFiles {
       [
         ...[`--fsize=${maxBytes}`, 'tar'],
         ...['--create', '--file=-', '--sparse', '--one-file-system', '--ignore-failed-read'],
-        ...LEFT_OUT.map((name) => `--exclude=./${name}`),
+        ...EXCLUDED.map((name) => `--exclude=./${name}`),
         '.',
       ],
       { owner, cwd: home, stdout, signal },

@@ -1,74 +1,66 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import {
   AGENT_LINK_LINE_BYTES,
   type AgentFrame,
   type AgentSetup,
   type WorkerMessage,
 } from '@svc/contract';
-import { LinkConnection } from './link-connection.ts';
+import type { LinkConnection } from './link-connection.ts';
+import { LinkServer, type LinkServerOptions } from './link-server.ts';
 import { LinkToken } from './link-token.ts';
 import { Outbox, type OutgoingMessage } from './outbox.ts';
 
-const ROOM_BYTES = 32 * 1024 * 1024;
-const AUTHENTICATE_MS = 10_000;
-/** Connections that have not named the token yet. */
-const STRANGERS = 4;
+const UNACKNOWLEDGED_BYTES = 32 * 1024 * 1024;
 
-export interface AgentLinkOptions {
-  readonly host: string;
-  readonly port: number;
-  /** The only address that is let in, so that processes of the guest are not; undefined: any. */
-  readonly workerAddress?: string;
-  /** Default 32 MiB unacknowledged. */
-  readonly roomBytes?: number;
-  /** Default 10 s. */
-  readonly authenticateMs?: number;
+export interface AgentLinkOptions extends LinkServerOptions {
+  /** Unacknowledged bytes beyond which {@link AgentLink.drained} waits. Default 32 MiB. */
+  readonly unacknowledgedBytes?: number;
 }
 
-/** What the worker asks of the runtime. */
+/** The worker's requests to the runtime. */
 export interface LinkHandler {
-  /** Once, before everything else. */
+  /** Called once, before all others. */
   configure(setup: AgentSetup): void;
   client(frame: Extract<WorkerMessage, { type: 'client' }>['frame']): void;
   env(values: Readonly<Record<string, string>>): void;
   save(): void;
 }
 
-/** The runtime's end of the line to the worker. */
+/** The runtime's end of the link to the worker. */
 export class AgentLink {
-  readonly #options: AgentLinkOptions;
   readonly #handler: LinkHandler;
   readonly #outbox: Outbox;
-  readonly #server: Server;
-  readonly #connections = new Set<LinkConnection>();
+  readonly #server: LinkServer;
   #token: LinkToken | undefined;
   #attached: LinkConnection | undefined;
   #lastClientMessage = 0;
   #dropping = false;
 
   private constructor(options: AgentLinkOptions, handler: LinkHandler) {
-    this.#options = options;
     this.#handler = handler;
     this.#outbox = new Outbox({
-      roomBytes: options.roomBytes ?? ROOM_BYTES,
+      unacknowledgedBytes: options.unacknowledgedBytes ?? UNACKNOWLEDGED_BYTES,
       lineBytes: AGENT_LINK_LINE_BYTES,
     });
-    this.#server = createServer((socket) => this.#accept(socket));
+    this.#server = new LinkServer(options, {
+      onMessage: (from, message) => this.#receive(from, message),
+      onClosed: (connection) => {
+        if (this.#attached === connection) this.#attached = undefined;
+      },
+    });
   }
 
+  /** Rejects when the address cannot be bound. */
   static async listen(options: AgentLinkOptions, handler: LinkHandler): Promise<AgentLink> {
     const link = new AgentLink(options, handler);
-    link.#server.listen(options.port, options.host);
-    await once(link.#server, 'listening');
+    await link.#server.listen();
     return link;
   }
 
   get port(): number {
-    return (this.#server.address() as AddressInfo).port;
+    return this.#server.port;
   }
 
-  /** Gives a frame to the session. Frames of an agent that runs far ahead of {@link drained} are dropped. */
+  /** Sends a frame of the session. Frames of an agent that ignores {@link drained} for too long are dropped. */
   frame(frame: AgentFrame): void {
     const droppable = frame.type !== 'task_completed' && frame.type !== 'exit';
     const kept = this.#push({ type: 'frame', frame }, droppable);
@@ -81,7 +73,7 @@ export class AgentLink {
     }
   }
 
-  /** Gives the state of the session. False when it is too large for the line. */
+  /** Sends the state of the session. False when it is too large for one message. */
   state(conversation: string, files: boolean): boolean {
     return this.#push({ type: 'state', conversation, files }, false) === 'kept';
   }
@@ -90,16 +82,13 @@ export class AgentLink {
     this.#push({ type: 'exited', exitCode }, false);
   }
 
-  /** Settles when the worker has acknowledged enough. */
+  /** Settles when the worker has acknowledged enough for more to be sent. */
   drained(): Promise<void> {
     return this.#outbox.drained();
   }
 
-  async close(): Promise<void> {
-    const closed = once(this.#server, 'close');
-    this.#server.close();
-    for (const connection of this.#connections) connection.close();
-    await closed;
+  close(): Promise<void> {
+    return this.#server.close();
   }
 
   #error(code: string, message: string): void {
@@ -112,31 +101,11 @@ export class AgentLink {
     return kept;
   }
 
-  #accept(socket: Socket): void {
-    const { workerAddress, authenticateMs = AUTHENTICATE_MS } = this.#options;
-    const mayCome = workerAddress === undefined || socket.remoteAddress === workerAddress;
-    const strangers = [...this.#connections].filter((connection) => !connection.isLetIn);
-    if (!mayCome || strangers.length >= STRANGERS) {
-      socket.on('error', () => undefined).destroy();
-      return;
-    }
-    const connection = new LinkConnection(socket, {
-      authenticateMs,
-      lineBytes: AGENT_LINK_LINE_BYTES,
-      onMessage: (from, message) => this.#receive(from, message),
-      onClosed: (closed) => {
-        this.#connections.delete(closed);
-        if (this.#attached === closed) this.#attached = undefined;
-      },
-    });
-    this.#connections.add(connection);
-  }
-
   #receive(from: LinkConnection, message: WorkerMessage): void {
     if (message.type === 'configure') this.#configure(from, message);
     else if (message.type === 'rehearse') this.#rehearse(from, message);
     else if (message.type === 'attach') this.#attach(from, message);
-    else if (from !== this.#attached) throw new Error('the token has not been named');
+    else if (from !== this.#attached) throw new Error('the connection has not authenticated');
     else this.#serve(from, message);
   }
 
@@ -144,17 +113,17 @@ export class AgentLink {
     from: LinkConnection,
     { token, setup }: Extract<WorkerMessage, { type: 'configure' }>,
   ): void {
-    if (this.#token !== undefined) throw new Error('the runtime is configured');
+    if (this.#token !== undefined) throw new Error('the runtime is already configured');
     this.#token = new LinkToken(token);
     from.answer({ type: 'configured' });
-    this.#takeOver(from);
+    this.#switchTo(from);
     this.#handler.configure(setup);
   }
 
-  /** What a machine does for the first time is slow: done in advance, it is not when somebody waits for it. */
+  /** Exercises the path of `configure` in advance: code that runs for the first time is slow. */
   #rehearse(from: LinkConnection, { token }: Extract<WorkerMessage, { type: 'rehearse' }>): void {
     if (this.#token !== undefined || !new LinkToken(token).matches(token)) {
-      throw new Error('the runtime is configured');
+      throw new Error('the runtime is already configured');
     }
     from.answer({ type: 'rehearsed' });
   }
@@ -166,14 +135,15 @@ export class AgentLink {
     if (this.#token?.matches(token) !== true) throw new Error('the token is wrong');
     this.#outbox.acknowledge(after);
     from.answer({ type: 'attached', c: this.#lastClientMessage });
-    this.#takeOver(from);
+    this.#switchTo(from);
   }
 
-  #takeOver(connection: LinkConnection): void {
+  /** The newest authenticated connection replaces the one before. */
+  #switchTo(connection: LinkConnection): void {
     const before = this.#attached;
     this.#attached = connection;
     if (before !== connection) before?.close();
-    connection.letIn(this.#outbox);
+    connection.authenticated(this.#outbox);
   }
 
   #serve(
@@ -185,7 +155,7 @@ export class AgentLink {
     else if (message.type === 'save') this.#handler.save();
     else {
       const { c, frame } = message;
-      // Before it is handled: what a frame sets off comes after the word that it has arrived.
+      // Before the frame is handled, so that its receipt precedes the frames it causes.
       from.answer({ type: 'received', c });
       if (c <= this.#lastClientMessage) return;
       this.#lastClientMessage = c;

@@ -1,2 +1,2 @@
-/** The line to the worker: TCP, one JSON object a line, as `@svc/contract` describes it under `guest/`. */
+/** The link to the worker: TCP, one JSON object per line, as specified under `guest/` in `@svc/contract`. */
 export { AgentLink, type AgentLinkOptions, type LinkHandler } from './agent-link.ts';

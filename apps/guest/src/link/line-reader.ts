@@ -1,4 +1,4 @@
-/** Cuts what comes in on a connection into lines, of a bounded length. */
+/** Splits the bytes received on a connection into lines of bounded length. */
 export class LineReader {
   readonly #maxBytes: number;
   #parts: Buffer[] = [];
@@ -8,7 +8,7 @@ export class LineReader {
     this.#maxBytes = maxBytes;
   }
 
-  /** The lines that this piece completes. Throws when a line is longer than allowed. */
+  /** The lines that this chunk completes. Throws when a line is longer than allowed. */
   *push(chunk: Buffer): Generator<string> {
     let rest = chunk;
     for (let end = rest.indexOf(0x0a); end >= 0; end = rest.indexOf(0x0a)) {

@@ -7,21 +7,21 @@ import { readWorkerMessage } from './worker-message.ts';
 const KEEPALIVE_MS = 30_000;
 
 export interface LinkConnectionOptions {
-  /** How long it may take to name the token, in milliseconds. */
+  /** Time limit for authentication, in milliseconds. */
   readonly authenticateMs: number;
   readonly lineBytes: number;
-  /** Gets each message in order. Throws to end the connection. */
+  /** Receives each message in order. Throws to end the connection. */
   readonly onMessage: (connection: LinkConnection, message: WorkerMessage) => void;
   readonly onClosed: (connection: LinkConnection) => void;
 }
 
-/** One connection to the link, a stranger's until it is let in. */
+/** One connection to the link, untrusted until it has authenticated. */
 export class LinkConnection {
   readonly #socket: Socket;
   readonly #options: LinkConnectionOptions;
   readonly #deadline: NodeJS.Timeout;
   #outbox: Outbox | undefined;
-  #pumpIsDue = false;
+  #sendScheduled = false;
 
   constructor(socket: Socket, options: LinkConnectionOptions) {
     this.#socket = socket;
@@ -31,7 +31,7 @@ export class LinkConnection {
     socket.setNoDelay(true).setKeepAlive(true, KEEPALIVE_MS);
     socket
       .on('data', (chunk) => this.#read(lines, chunk))
-      .on('drain', () => this.#pump())
+      .on('drain', () => this.#sendOutbox())
       .on('end', () => socket.destroy())
       .on('error', () => socket.destroy())
       .once('close', () => {
@@ -40,30 +40,30 @@ export class LinkConnection {
       });
   }
 
-  get isLetIn(): boolean {
+  get isAuthenticated(): boolean {
     return this.#outbox !== undefined;
   }
 
-  /** It has named the token: from now on it gets what the outbox holds. */
-  letIn(outbox: Outbox): void {
+  /** The connection has presented the token: from now on the outbox is sent to it. */
+  authenticated(outbox: Outbox): void {
     clearTimeout(this.#deadline);
     this.#outbox = outbox;
     outbox.rewind();
     this.wake();
   }
 
-  /** Sends something that concerns this connection alone. */
+  /** Sends a message that concerns this connection alone. */
   answer(message: Exclude<GuestMessage, { n: number }>): void {
     this.#socket.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** The outbox holds more. What is said in one turn of the loop goes out together. */
+  /** The outbox has new messages. Those of one turn of the event loop are sent together. */
   wake(): void {
-    if (this.#pumpIsDue) return;
-    this.#pumpIsDue = true;
+    if (this.#sendScheduled) return;
+    this.#sendScheduled = true;
     setImmediate(() => {
-      this.#pumpIsDue = false;
-      this.#pump();
+      this.#sendScheduled = false;
+      this.#sendOutbox();
     });
   }
 
@@ -71,7 +71,7 @@ export class LinkConnection {
     this.#socket.destroy();
   }
 
-  #pump(): void {
+  #sendOutbox(): void {
     while (this.#socket.writable && !this.#socket.writableNeedDrain) {
       const lines = this.#outbox?.take();
       if (lines === undefined) return;
@@ -86,7 +86,7 @@ export class LinkConnection {
         this.#options.onMessage(this, readWorkerMessage(line));
       }
     } catch {
-      // Whoever does not speak the protocol or lacks the token is told nothing.
+      // A peer that violates the protocol or lacks the token gets no answer.
       this.#socket.destroy();
     }
   }

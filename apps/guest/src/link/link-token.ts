@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 
-/** The token of the line, as a digest in memory: nothing in the guest holds the token itself. */
+/** The token of the link. Only its digest is kept in the guest's memory. */
 export class LinkToken {
   readonly #digest: Buffer;
 
@@ -8,7 +8,7 @@ export class LinkToken {
     this.#digest = digest(token);
   }
 
-  /** In a time that says nothing about the token. */
+  /** Compares in constant time. */
   matches(token: string): boolean {
     return timingSafeEqual(digest(token), this.#digest);
   }

@@ -1,22 +1,20 @@
-/** What the worker has not acknowledged: kept in order, sent again to a connection that comes later. */
-
 import type { GuestMessage } from '@svc/contract';
 
-/** Messages that are kept until the worker has them. */
+/** Messages that are kept until the worker acknowledges them. */
 export type NumberedMessage = Extract<GuestMessage, { n: number }>;
 type WithoutNumber<M> = M extends unknown ? Omit<M, 'n'> : never;
 export type OutgoingMessage = WithoutNumber<NumberedMessage>;
 
 export interface OutboxLimits {
   /** Unacknowledged bytes beyond which {@link Outbox.drained} waits. */
-  readonly roomBytes: number;
-  /** Longest line. */
+  readonly unacknowledgedBytes: number;
+  /** Longest line, in bytes. */
   readonly lineBytes: number;
 }
 
-/** How far an agent that does not wait may go beyond the room, before what it says is dropped. */
-const OVERDRAFT = 2;
-/** Lines are handed to the socket together, up to about so many bytes: each write is a system call. */
+/** Multiple of the limit at which droppable messages of an agent that does not wait are dropped. */
+const DROP_FACTOR = 2;
+/** Approximate size of a write to the socket. Lines are batched because each write is a system call. */
 const BATCH_BYTES = 64 * 1024;
 const COMPACT_AT = 1024;
 
@@ -26,10 +24,10 @@ interface Entry {
   readonly bytes: number;
 }
 
-/** The numbered messages to the worker. */
+/** The numbered messages to the worker, in order. Unacknowledged ones are sent again on the next connection. */
 export class Outbox {
   readonly #limits: OutboxLimits;
-  /** What is before `#first` has been acknowledged; what is before `#next` has been handed to the connection. */
+  /** Entries before `#first` are acknowledged; entries before `#next` have been handed to the connection. */
   readonly #entries: Entry[] = [];
   #first = 0;
   #next = 0;
@@ -42,14 +40,14 @@ export class Outbox {
   }
 
   /**
-   * Numbers and keeps a message. `too_long`: its line is longer than the link carries; `full`: the reader is so
-   * far behind that what may be dropped is. It is then not kept.
+   * Numbers and keeps a message, unless its line is too long for the link (`too_long`), or it is droppable and the
+   * worker is too far behind (`full`).
    */
   push(
     message: OutgoingMessage,
     { droppable }: { droppable: boolean },
   ): 'kept' | 'too_long' | 'full' {
-    if (droppable && this.#bytes > this.#limits.roomBytes * OVERDRAFT) return 'full';
+    if (droppable && this.#bytes > this.#limits.unacknowledgedBytes * DROP_FACTOR) return 'full';
     const n = this.#lastNumber + 1;
     const line = `${JSON.stringify({ ...message, n })}\n`;
     const bytes = Buffer.byteLength(line);
@@ -60,7 +58,7 @@ export class Outbox {
     return 'kept';
   }
 
-  /** The worker keeps everything up to `n`. */
+  /** The worker has stored everything up to `n`. */
   acknowledge(n: number): void {
     for (;;) {
       const entry = this.#entries[this.#first];
@@ -70,18 +68,18 @@ export class Outbox {
     }
     this.#next = Math.max(this.#next, this.#first);
     this.#compact();
-    if (this.#bytes > this.#limits.roomBytes / 2) return;
+    if (this.#bytes > this.#limits.unacknowledgedBytes / 2) return;
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const resolve of waiting) resolve();
   }
 
-  /** A new connection gets all that is unacknowledged. */
+  /** Starts again from the oldest unacknowledged message, for a new connection. */
   rewind(): void {
     this.#next = this.#first;
   }
 
-  /** The next lines for the connection; undefined when it has all. */
+  /** The next lines for the connection; undefined when all have been taken. */
   take(): string | undefined {
     let batch = '';
     while (batch.length < BATCH_BYTES) {
@@ -93,9 +91,9 @@ export class Outbox {
     return batch === '' ? undefined : batch;
   }
 
-  /** Settles when there is room; whoever goes on earlier may see messages dropped. */
+  /** Settles when the unacknowledged bytes are below the limit. Messages pushed earlier may be dropped. */
   drained(): Promise<void> {
-    if (this.#bytes <= this.#limits.roomBytes) return Promise.resolve();
+    if (this.#bytes <= this.#limits.unacknowledgedBytes) return Promise.resolve();
     return new Promise((resolve) => {
       this.#waiting.push(resolve);
     });

@@ -2,7 +2,7 @@ import type { WorkerMessage } from '@svc/contract';
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** What each message must hold. The worker is believed; this is against its mistakes, and against strangers. */
+/** The required fields of each message: guards against bugs of the worker, and against other processes. */
 const CHECKS: Readonly<Record<WorkerMessage['type'], (message: Fields) => boolean>> = {
   configure: isStart,
   attach: ({ token, after }) => isToken(token) && Number.isSafeInteger(after),
@@ -13,11 +13,11 @@ const CHECKS: Readonly<Record<WorkerMessage['type'], (message: Fields) => boolea
   rehearse: isStart,
 };
 
-/** Reads one line. Throws when it is no message. */
+/** Parses one line. Throws when it is not a message of the link. */
 export function readWorkerMessage(line: string): WorkerMessage {
   const message: unknown = JSON.parse(line);
   if (!isObject(message) || !isType(message.type) || !CHECKS[message.type](message)) {
-    throw new Error('this is no message of the link');
+    throw new Error('not a message of the link');
   }
   return message as WorkerMessage;
 }

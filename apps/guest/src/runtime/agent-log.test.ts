@@ -10,7 +10,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-test('keeps what is said, in order', async () => {
+test('appends text in order', async () => {
   const path = join(directory, 'deep/log');
   const log = new AgentLog(path);
   for (const text of ['a\n', 'b\n', 'c\n']) log.append(text);
@@ -20,7 +20,7 @@ test('keeps what is said, in order', async () => {
   expect(await readFile(path, 'utf8')).toBe('a\nb\nc\nd\n');
 });
 
-test('loses its older half when it is full, and begins with a whole line', async () => {
+test('drops its older half when full, at a line boundary', async () => {
   const log = new AgentLog(join(directory, 'log'), 1000);
   for (let index = 0; index < 30; index += 1) {
     log.append(`${index} ${'x'.repeat(50)}\n`);
@@ -33,7 +33,7 @@ test('loses its older half when it is full, and begins with a whole line', async
   expect(await readdir(directory)).toEqual(['log']);
 });
 
-test('takes a flood without growing, and says that it left something out', async () => {
+test('bounds pending text, and notes that some was left out', async () => {
   const log = new AgentLog(join(directory, 'log'));
   for (let index = 0; index < 20; index += 1) log.append('x'.repeat(1024 * 1024));
   await log.flushed();
@@ -42,7 +42,7 @@ test('takes a flood without growing, and says that it left something out', async
   expect(text).toContain('left out');
 });
 
-test('a file that cannot be written harms nobody', async () => {
+test('ignores a file that cannot be written', async () => {
   const log = new AgentLog('/dev/null/log');
   log.append('lost\n');
   await log.flushed();

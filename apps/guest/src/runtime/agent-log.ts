@@ -2,15 +2,15 @@ import { appendFile, mkdir, open, rename, stat, writeFile } from 'node:fs/promis
 import { dirname } from 'node:path';
 
 const MAX_BYTES = 16 * 1024 * 1024;
-/** What may wait to be written. */
-const MAX_WAITING_CHARS = 4 * 1024 * 1024;
-const DROPPED = '[more was said than could be written; some of it is left out]\n';
+/** Bound of the text not yet written. */
+const MAX_PENDING_CHARS = 4 * 1024 * 1024;
+const DROPPED = '[output came faster than it could be written; some of it is left out]\n';
 
-/** The agent's log file. It is bounded: at 16 MiB the older half goes. */
+/** The agent's log file. When it exceeds 16 MiB, its older half is dropped. */
 export class AgentLog {
   readonly #path: string;
   readonly #maxBytes: number;
-  #waiting = '';
+  #pending = '';
   #dropped = false;
   #writing: Promise<void> | undefined;
 
@@ -19,29 +19,29 @@ export class AgentLog {
     this.#maxBytes = maxBytes;
   }
 
-  /** Adds text; it is written soon. */
+  /** Appends text; it is written in the background. */
   append(text: string): void {
-    if (this.#waiting.length + text.length > MAX_WAITING_CHARS) {
-      if (!this.#dropped) this.#waiting += DROPPED;
+    if (this.#pending.length + text.length > MAX_PENDING_CHARS) {
+      if (!this.#dropped) this.#pending += DROPPED;
       this.#dropped = true;
       return;
     }
-    this.#waiting += text;
+    this.#pending += text;
     this.#writing ??= this.#write().finally(() => {
       this.#writing = undefined;
     });
   }
 
-  /** Settles when all is written that was added. */
+  /** Settles when all appended text is written. */
   async flushed(): Promise<void> {
     while (this.#writing !== undefined) await this.#writing;
   }
 
-  /** Never rejects: a disk that is full must not end the agent. */
+  /** Never rejects: a full disk must not end the agent. */
   async #write(): Promise<void> {
-    while (this.#waiting !== '') {
-      const text = this.#waiting;
-      this.#waiting = '';
+    while (this.#pending !== '') {
+      const text = this.#pending;
+      this.#pending = '';
       this.#dropped = false;
       try {
         await mkdir(dirname(this.#path), { recursive: true, mode: 0o700 });
@@ -61,7 +61,7 @@ export class AgentLog {
       const { size } = await file.stat();
       const { bytesRead } = await file.read(buffer, 0, keep, Math.max(0, size - keep));
       const kept = buffer.subarray(0, bytesRead);
-      // What is left begins with a whole line, if there is one.
+      // Starts at a line boundary, if there is one.
       const start = kept.indexOf(0x0a) + 1;
       await writeFile(`${this.#path}.new`, kept.subarray(start), { mode: 0o600 });
     } finally {

@@ -7,7 +7,7 @@ const DEFAULTS = {
   SHELL: '/bin/bash',
 };
 
-/** The environment of an agent's processes: the customer's values, and what makes it the agent's. */
+/** The environment of an agent's processes: the customer's values, with the agent's user and home directory. */
 export function agentEnvironment(
   values: Readonly<Record<string, string>>,
   home: string,

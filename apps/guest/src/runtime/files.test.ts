@@ -2,12 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { chown, cp, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { RunningRuntime } from '../testing/running-runtime.ts';
-import type { WorkerLine } from '../testing/worker-line.ts';
+import { RunningRuntime } from '../../test/running-runtime.ts';
+import type { WorkerConnection } from '../../test/worker-connection.ts';
 
 const NOBODY = 65534;
 let runtime: RunningRuntime;
-let line: WorkerLine;
+let worker: WorkerConnection;
 let sent: number;
 
 beforeEach(async () => {
@@ -16,15 +16,15 @@ beforeEach(async () => {
 });
 afterEach(() => runtime[Symbol.asyncDispose]());
 
-/** Runs a task and returns the state that was told for it. */
+/** Runs a task and returns the state reported for it. */
 async function turn(): Promise<{ files: boolean }> {
   sent += 1;
-  const before = line.all('state').length;
-  line.say({ type: 'client', c: sent, frame: { type: 'task', prompt: `turn ${sent}` } });
-  await line.hear('state', (state) => line.all('state').indexOf(state) === before);
-  await line.frame('task_completed', { result: `turn ${sent}` });
-  const state = line.all('state')[before];
-  if (state === undefined) throw new Error('no state was told');
+  const before = worker.all('state').length;
+  worker.send({ type: 'client', c: sent, frame: { type: 'task', prompt: `turn ${sent}` } });
+  await worker.waitFor('state', (state) => worker.all('state').indexOf(state) === before);
+  await worker.waitForFrame('task_completed', { result: `turn ${sent}` });
+  const state = worker.all('state')[before];
+  if (state === undefined) throw new Error('no state was reported');
   return state;
 }
 
@@ -33,8 +33,8 @@ function archived(): string[] {
   return names.trim().split('\n').sort();
 }
 
-test('files are saved after a turn that changed some, and only then', async () => {
-  line = await runtime.configured();
+test('saves files only after a turn that changed some', async () => {
+  worker = await runtime.configured();
   await expect.poll(async () => (await turn()).files).toBe(false);
   await writeFile(join(runtime.home, 'work/note'), 'one');
   expect((await turn()).files).toBe(true);
@@ -45,8 +45,8 @@ test('files are saved after a turn that changed some, and only then', async () =
   expect(archived()).toEqual(['./', './work/']);
 });
 
-test('caches stay behind', async () => {
-  line = await runtime.configured();
+test('leaves caches out', async () => {
+  worker = await runtime.configured();
   for (const name of ['.cache', '.npm', '.codex']) {
     await mkdir(join(runtime.home, name));
     await writeFile(join(runtime.home, name, 'file'), name);
@@ -55,14 +55,14 @@ test('caches stay behind', async () => {
   expect(archived()).toEqual(['./', './.codex/', './.codex/file', './work/']);
 });
 
-test('what is saved comes back in another runtime, with its permissions', async () => {
-  line = await runtime.configured();
+test('restores saved files in another runtime, with their permissions', async () => {
+  worker = await runtime.configured();
   await writeFile(join(runtime.home, 'work/run'), '#!/bin/sh', { mode: 0o750 });
   await symlink('run', join(runtime.home, 'work/link'));
   await turn();
   await using other = await RunningRuntime.start();
   await cp(runtime.options.savedArchive, other.options.restoreArchive);
-  line = await other.configured({ restoreFiles: true });
+  worker = await other.configured({ restoreFiles: true });
   sent = 0;
   expect((await turn()).files).toBe(false);
   expect(await readFile(join(other.home, 'work/link'), 'utf8')).toBe('#!/bin/sh');
@@ -70,14 +70,14 @@ test('what is saved comes back in another runtime, with its permissions', async 
   await expect(stat(other.options.restoreArchive)).rejects.toMatchObject({ code: 'ENOENT' });
 });
 
-test('an archive that cannot be unpacked is told of, and the session lives', async () => {
-  await writeFile(runtime.options.restoreArchive, 'no archive at all, whatever it says');
-  line = await runtime.configured({ restoreFiles: true });
-  expect(await line.frame('error')).toMatchObject({ code: 'agent_failed' });
+test('reports an archive that cannot be unpacked, and continues the session', async () => {
+  await writeFile(runtime.options.restoreArchive, 'not an archive');
+  worker = await runtime.configured({ restoreFiles: true });
+  expect(await worker.waitForFrame('error')).toMatchObject({ code: 'agent_failed' });
   await turn();
 });
 
-test('an archive that reaches outside the home directory stays inside', async () => {
+test('keeps an archive with paths outside the home directory inside it', async () => {
   const evil = join(runtime.directory, 'evil');
   await mkdir(join(evil, 'real'), { recursive: true });
   await writeFile(join(evil, 'real/file'), 'evil');
@@ -89,33 +89,33 @@ test('an archive that reaches outside the home directory stays inside', async ()
   pack('s,real/file,out/by-link,');
   pack(`s,real/file,../by-dots,`);
   pack(`s,real/file,${runtime.directory}/by-root,`);
-  line = await runtime.configured({ restoreFiles: true });
+  worker = await runtime.configured({ restoreFiles: true });
   await turn();
   for (const name of ['by-link', 'by-dots', 'by-root']) {
     await expect(stat(join(runtime.directory, name))).rejects.toMatchObject({ code: 'ENOENT' });
   }
 });
 
-test('files beyond the limit are not saved, and that is told', async () => {
+test('reports files beyond the limit and does not save them', async () => {
   await using small = await RunningRuntime.start({ filesBytes: 100_000 });
-  line = await small.configured();
+  worker = await small.configured();
   await writeFile(join(small.home, 'large'), Buffer.alloc(200_000, 1));
   expect((await turn()).files).toBe(false);
-  expect(await line.frame('error')).toMatchObject({ code: 'state_not_saved' });
+  expect(await worker.waitForFrame('error')).toMatchObject({ code: 'state_not_saved' });
   await expect(stat(small.options.savedArchive)).rejects.toMatchObject({ code: 'ENOENT' });
 });
 
-test('a file that is all hole is no large file', async () => {
+test('saves a large sparse file', async () => {
   await using small = await RunningRuntime.start({ filesBytes: 100_000 });
-  line = await small.configured();
+  worker = await small.configured();
   execFileSync('truncate', ['-s', '1G', join(small.home, 'hole')]);
   expect((await turn()).files).toBe(true);
 });
 
-test('what the agent may not read is left out, and the rest is saved', async () => {
+test('leaves out files that the agent may not read', async () => {
   await chown(runtime.home, NOBODY, NOBODY);
   execFileSync('chmod', ['755', runtime.directory]);
-  line = await runtime.configured();
+  worker = await runtime.configured();
   await writeFile(join(runtime.home, 'secret-of-root'), 'x', { mode: 0o600 });
   await writeFile(join(runtime.home, 'open'), 'x', { mode: 0o644 });
   expect((await turn()).files).toBe(true);

@@ -10,7 +10,7 @@ const TOOL_CALL = {
   arguments: { command: 'ls' },
 } as const;
 
-test('the output of a one-shot agent is logged, with what it did', () => {
+test('logs errors, messages and tool calls of a one-shot agent', () => {
   expect([ERROR, TOOL_CALL, MESSAGE].map((frame) => logLine(frame, 'one_shot'))).toEqual([
     'llm_unauthorized: no\n',
     '> shell {"command":"ls"}\n',
@@ -18,7 +18,7 @@ test('the output of a one-shot agent is logged, with what it did', () => {
   ]);
 });
 
-test('of a session only failures are', () => {
+test('logs only errors of a session', () => {
   expect([ERROR, TOOL_CALL, MESSAGE].map((frame) => logLine(frame, 'session'))).toEqual([
     'llm_unauthorized: no\n',
     undefined,

@@ -1,8 +1,8 @@
 import type { AgentFrame, AgentSetup } from '@svc/contract';
 
 /**
- * What the agent log says of a frame; undefined for nothing. Failures are logged of every agent. Nobody sees the frames
- * of a one-shot agent: its log is how its output is collected.
+ * The line of the agent log for a frame; undefined for none. Failures of all agents are logged. The frames of a
+ * one-shot agent have no client, so its messages and tool calls are logged too.
  */
 export function logLine(frame: AgentFrame, mode: AgentSetup['mode']): string | undefined {
   if (frame.type === 'error') return `${frame.code}: ${frame.message}\n`;

@@ -1,4 +1,4 @@
-/** One session in the guest: what a worker configures, its agent, its clients' tasks and commands, its state. */
+/** A session in the guest: its configuration by the worker, its agent, its clients' tasks and commands, its state. */
 export type { RuntimeOptions } from './options.ts';
 export { type Runtime, startRuntime } from './start-runtime.ts';
 export { warmRuntime } from './warm-runtime.ts';

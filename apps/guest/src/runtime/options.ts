@@ -1,7 +1,7 @@
 import type { Agent } from '@svc/contract';
 import type { StartAgent } from '../agents/agent.ts';
 
-/** Where a runtime runs and what it may use. */
+/** The addresses, paths and limits of a runtime. */
 export interface RuntimeOptions {
   readonly listen: {
     readonly host: string;
@@ -9,7 +9,7 @@ export interface RuntimeOptions {
     /** The only address that may configure it; undefined: any. */
     readonly workerAddress?: string;
   };
-  /** The agent's home directory; its owner is whom the agent's processes run as. */
+  /** The agent's home directory. The agent's processes run as its owner. */
   readonly home: string;
   readonly logPath: string;
   readonly restoreArchive: string;

@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
-import { SETUP } from '../testing/running-runtime.ts';
-import { ScriptedAgent } from '../testing/scripted-agent.ts';
-import { AgentHolder } from './agent-holder.ts';
+import { SETUP } from '../../test/running-runtime.ts';
+import { ScriptedAgent } from '../../test/scripted-agent.ts';
+import { AgentSupervisor } from './agent-supervisor.ts';
 import { runTask } from './run-task.ts';
 
 const context = {
@@ -15,9 +15,9 @@ const context = {
   log: () => undefined,
 };
 
-function hold(agent: ScriptedAgent, options: { startMs?: number } = {}) {
+function supervise(agent: ScriptedAgent, options: { startMs?: number } = {}) {
   const onFailed = vi.fn();
-  const holder = new AgentHolder({
+  const supervisor = new AgentSupervisor({
     load: async () => agent.start,
     context: (conversation) => ({
       ...context,
@@ -27,27 +27,27 @@ function hold(agent: ScriptedAgent, options: { startMs?: number } = {}) {
     onFailed,
     ...options,
   });
-  return { holder, onFailed };
+  return { supervisor, onFailed };
 }
 
-test('an agent that does not heed an interrupt is ended, and the next task has a new one', async () => {
+test('ends an agent that ignores an interrupt, and starts another for the next task', async () => {
   const agent = new ScriptedAgent();
-  const { holder, onFailed } = hold(agent);
+  const { supervisor, onFailed } = supervise(agent);
   const abort = new AbortController();
-  const running = runTask(holder, { prompt: 'hang' }, abort.signal, onFailed, 50);
+  const running = runTask(supervisor, { prompt: 'hang' }, abort.signal, onFailed, 50);
   await expect.poll(() => agent.running.size).toBe(1);
   abort.abort();
   expect(await running).toEqual({ status: 'interrupted', result: '' });
   expect(onFailed).toHaveBeenCalledOnce();
   expect(agent.closed).toBe(1);
   const signal = new AbortController().signal;
-  expect(await runTask(holder, { prompt: 'go' }, signal, onFailed)).toMatchObject({
+  expect(await runTask(supervisor, { prompt: 'go' }, signal, onFailed)).toMatchObject({
     status: 'completed',
   });
-  expect(holder.conversation()).toBe('hang|go');
+  expect(supervisor.conversation()).toBe('hang|go');
 });
 
-test('an agent that never becomes ready fails its task, and is ended if it does after all', async () => {
+test('fails the task when the agent does not become ready in time, and ends an agent that becomes ready later', async () => {
   const agent = new ScriptedAgent();
   const gate = Promise.withResolvers<void>();
   const slow = new ScriptedAgent();
@@ -55,9 +55,9 @@ test('an agent that never becomes ready fails its task, and is ended if it does 
     await gate.promise;
     return agent.start(given);
   };
-  const { holder, onFailed } = hold(slow, { startMs: 50 });
+  const { supervisor, onFailed } = supervise(slow, { startMs: 50 });
   const signal = new AbortController().signal;
-  expect(await runTask(holder, { prompt: 'go' }, signal, onFailed)).toEqual({
+  expect(await runTask(supervisor, { prompt: 'go' }, signal, onFailed)).toEqual({
     status: 'failed',
     result: '',
   });

@@ -1,18 +1,18 @@
 import type { AgentTask, TaskOutcome } from '../agents/agent.ts';
-import type { AgentHolder } from './agent-holder.ts';
+import type { AgentSupervisor } from './agent-supervisor.ts';
 
-/** How long an agent may take to end a task that was interrupted, in milliseconds. */
+/** Time limit for an agent to end an interrupted task, in milliseconds. */
 const INTERRUPT_MS = 20_000;
 
 const INTERRUPTED: TaskOutcome = { status: 'interrupted', result: '' };
 const FAILED: TaskOutcome = { status: 'failed', result: '' };
 
 /**
- * Gives a task to the agent. An agent that breaks its word, by failing or by not heeding an interrupt, is ended,
- * and the next task starts it anew. Never rejects.
+ * Has the agent run a task. An agent that throws or ignores an interrupt is ended, and the next task starts
+ * another. Never rejects.
  */
 export async function runTask(
-  holder: AgentHolder,
+  supervisor: AgentSupervisor,
   task: AgentTask,
   signal: AbortSignal,
   onFailed: (error: unknown) => void,
@@ -25,12 +25,12 @@ export async function runTask(
   };
   signal.addEventListener('abort', interrupted, { once: true });
   try {
-    const outcome = await Promise.race([startAndRun(holder, task, signal), gaveUp.promise]);
+    const outcome = await Promise.race([startAndRun(supervisor, task, signal), gaveUp.promise]);
     if (outcome !== undefined) return outcome;
-    throw new Error('the agent went on after it was interrupted');
+    throw new Error('the agent ignored an interrupt');
   } catch (error) {
     onFailed(error);
-    await holder.close().catch(onFailed);
+    await supervisor.close().catch(onFailed);
     return signal.aborted ? INTERRUPTED : FAILED;
   } finally {
     signal.removeEventListener('abort', interrupted);
@@ -39,11 +39,11 @@ export async function runTask(
 }
 
 async function startAndRun(
-  holder: AgentHolder,
+  supervisor: AgentSupervisor,
   task: AgentTask,
   signal: AbortSignal,
 ): Promise<TaskOutcome> {
-  const agent = await holder.running();
+  const agent = await supervisor.started();
   if (signal.aborted) return INTERRUPTED;
   return agent === undefined ? FAILED : agent.runTask(task, signal);
 }

@@ -1,7 +1,7 @@
 import type { AgentFrame, ClientFrame } from '@svc/contract';
 import { type ProcessContext, runProcess } from '../agents/processes/index.ts';
 
-/** Commands at once: each is a process in a small machine. */
+/** Bound of concurrent commands: each is a process in a small machine. */
 const MAX_RUNNING = 16;
 const CANNOT_RUN = 126;
 
@@ -13,7 +13,7 @@ export interface ShellCommandsOptions {
   readonly drained: () => Promise<void>;
 }
 
-/** The shell commands that clients run beside the agent. */
+/** The shell commands that clients run concurrently with the agent. */
 export class ShellCommands {
   readonly #options: ShellCommandsOptions;
   readonly #running = new Set<{
@@ -25,7 +25,7 @@ export class ShellCommands {
     this.#options = options;
   }
 
-  /** Runs a command; what it says and how it ends are frames. Never rejects. */
+  /** Runs a command; its output and exit code are sent as frames. Never rejects. */
   async run({ command, id }: ExecFrame): Promise<void> {
     const { context, emit, drained } = this.#options;
     const named = id === undefined ? {} : { id };
@@ -59,7 +59,7 @@ export class ShellCommands {
     }
   }
 
-  /** Kills the commands of this id. */
+  /** Kills the commands with this id. */
   interrupt(id: string): void {
     for (const entry of this.#running) if (entry.id === id) entry.abort.abort();
   }

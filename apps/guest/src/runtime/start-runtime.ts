@@ -6,24 +6,24 @@ import { GuestSession } from './guest-session.ts';
 import type { RuntimeOptions } from './options.ts';
 import { makeWorkingDirectory } from './working-directory.ts';
 
-/** A runtime that waits for the worker, and then runs one session. */
+/** A runtime that waits for the worker's configuration, and then runs one session. */
 export interface Runtime {
   readonly port: number;
   /** Ends the session and the link. */
   close(): Promise<void>;
 }
 
-/** Starts the runtime. It listens when this settles. */
+/** Starts the runtime. Settles when it listens. */
 export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
   for (const path of [options.logPath, options.restoreArchive, options.savedArchive]) {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   }
-  // Now rather than when a session begins, whose change it would be.
+  // Created now: a directory created in a session would count as a change to save.
   await makeWorkingDirectory(options.home);
   let session: GuestSession | undefined;
   const link = await AgentLink.listen(options.listen, {
     configure: (setup) => {
-      // No earlier: what was drawn before a snapshot would be drawn in every clone.
+      // Not before the snapshot, or every clone would draw the same numbers.
       freshenRandomness();
       session = new GuestSession(options, setup, link);
     },

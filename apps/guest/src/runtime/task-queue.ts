@@ -4,11 +4,11 @@ import type { AgentTask } from '../agents/agent.ts';
 export interface TaskQueueOptions {
   /** Runs a task to its end. Never rejects. */
   readonly run: (task: AgentTask, signal: AbortSignal) => Promise<void>;
-  /** A task that waited will not be run. */
-  readonly onTakenBack: (task: AgentTask) => void;
+  /** Called for a waiting task that was interrupted and will not run. */
+  readonly onCancelled: (task: AgentTask) => void;
 }
 
-/** The tasks of a session: one runs, a few wait. */
+/** The tasks of a session. One runs at a time; the number of waiting ones is bounded. */
 export class TaskQueue {
   readonly #options: TaskQueueOptions;
   #waiting: AgentTask[] = [];
@@ -18,7 +18,7 @@ export class TaskQueue {
     this.#options = options;
   }
 
-  /** False when too many wait already. */
+  /** False when the queue is full. */
   add(task: AgentTask): boolean {
     if (this.#running !== undefined && this.#waiting.length >= LIMITS.queuedTasks) return false;
     this.#waiting.push(task);
@@ -26,13 +26,13 @@ export class TaskQueue {
     return true;
   }
 
-  /** Ends the running task, or with an id whichever task has it, running or waiting. */
+  /** Interrupts the running task or, given an id, the running and waiting tasks with that id. */
   interrupt(id: string | undefined): void {
     if (id === undefined || this.#running?.task.id === id) this.#running?.abort.abort();
     if (id === undefined) return;
-    const taken = this.#waiting.filter((task) => task.id === id);
+    const cancelled = this.#waiting.filter((task) => task.id === id);
     this.#waiting = this.#waiting.filter((task) => task.id !== id);
-    for (const task of taken) this.#options.onTakenBack(task);
+    for (const task of cancelled) this.#options.onCancelled(task);
   }
 
   async #runAll(): Promise<void> {

@@ -6,9 +6,9 @@ import { warmRuntime } from './warm-runtime.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
-test('warming up runs a whole session and leaves nothing', async () => {
+test('runs a whole session and leaves no files behind', async () => {
   const likeHome = await mkdtemp(join(tmpdir(), 'svc-warm-'));
-  // Where nobody else warms up at the same time.
+  // A directory of its own: tests of other files may warm up at the same time.
   vi.stubEnv('TMPDIR', likeHome);
   await warmRuntime(likeHome);
   expect(await readdir(likeHome)).toEqual([]);

@@ -10,7 +10,7 @@ import { startRuntime } from './start-runtime.ts';
 
 const DEADLINE_MS = 120_000;
 
-/** An agent that has done its task before it begins. */
+/** An agent that completes every task at once. */
 const idleAgent: StartAgent = async ({ workingDirectory }) => {
   const session: AgentSession = {
     async runTask() {
@@ -37,8 +37,8 @@ const MESSAGES: readonly WorkerMessage[] = [
 ];
 
 /**
- * Runs a session of a runtime of its own, with a command and a task, so that what is loaded and compiled at first use
- * is in the snapshot of the machine. Leaves nothing behind. `likeHome`: a directory of the user whom agents run as.
+ * Runs a session with a command and a task in a runtime of its own, so that code loaded and compiled on first use is
+ * part of the machine's snapshot. Leaves no files behind. `likeHome` is any directory owned by the agents' user.
  */
 export async function warmRuntime(likeHome: string): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'warm-up-'));
@@ -46,7 +46,7 @@ export async function warmRuntime(likeHome: string): Promise<void> {
     const home = join(directory, 'home');
     const { uid, gid } = await stat(likeHome);
     await mkdir(home);
-    // Whoever runs as that user has to get there.
+    // Processes of that user must be able to enter both.
     for (const path of [directory, home]) await chown(path, uid, gid);
     await runSession(directory, home);
   } finally {
@@ -74,7 +74,7 @@ async function runSession(directory: string, home: string): Promise<void> {
       if (message.type === 'frame') left.delete(message.frame.type);
       if (left.size === 0) return;
     }
-    throw new Error('the session for warming up did not come to its end');
+    throw new Error('the warm-up session did not finish');
   } finally {
     socket.destroy();
     await runtime.close();

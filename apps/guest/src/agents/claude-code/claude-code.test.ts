@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import { describeVendorCli } from '../vendor-cli/testing/describe-vendor-cli.ts';
+import { describeVendorCli } from '../../../test/vendor-cli/describe-vendor-cli.ts';
 import { openClaudeCode } from './index.ts';
 
 describeVendorCli(

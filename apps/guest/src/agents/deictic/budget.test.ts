@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openSession } from './testing/open-session.ts';
+import { openSession } from '../../../test/deictic/open-session.ts';
 
 const AGAIN = { tool_calls: [{ name: 'shell', arguments: { command: 'echo again' } }] };
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { bodies, expectValid, texts } from './testing/anthropic-body.ts';
-import { openSession } from './testing/open-session.ts';
+import { bodies, expectValid, texts } from '../../../test/deictic/anthropic-body.ts';
+import { openSession } from '../../../test/deictic/open-session.ts';
 
 const SUMMARISER = 'You compress the record';
 

@@ -1,8 +1,8 @@
 import { AgentFrame, type LlmDialect, PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import { Value } from 'typebox/value';
 import { describe, expect, test } from 'vitest';
-import { bodies, texts } from './testing/anthropic-body.ts';
-import { openSession } from './testing/open-session.ts';
+import { bodies, texts } from '../../../test/deictic/anthropic-body.ts';
+import { openSession } from '../../../test/deictic/open-session.ts';
 
 const DIALECTS: readonly [LlmDialect, model: string, path: string][] = [
   ['anthropic', 'claude-sonnet-4-5', '/v1/messages'],

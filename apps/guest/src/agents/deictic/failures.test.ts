@@ -1,7 +1,7 @@
 import type { Reply } from '@svc/model-server';
 import { describe, expect, test } from 'vitest';
-import { bodies, expectValid, texts } from './testing/anthropic-body.ts';
-import { openSession } from './testing/open-session.ts';
+import { bodies, expectValid, texts } from '../../../test/deictic/anthropic-body.ts';
+import { openSession } from '../../../test/deictic/open-session.ts';
 
 const ATTEMPTS = 3;
 

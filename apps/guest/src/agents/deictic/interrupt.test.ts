@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { bodies, expectValid, texts } from './testing/anthropic-body.ts';
-import { openSession, type TestSession } from './testing/open-session.ts';
+import { bodies, expectValid, texts } from '../../../test/deictic/anthropic-body.ts';
+import { openSession, type TestSession } from '../../../test/deictic/open-session.ts';
 
 async function expectUsable(session: TestSession): Promise<string[]> {
   expect((await session.run('next')).result).toBe('You said: next');

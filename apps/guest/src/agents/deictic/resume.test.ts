@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
+import { bodies, expectValid, texts } from '../../../test/deictic/anthropic-body.ts';
+import { openSession } from '../../../test/deictic/open-session.ts';
 import { readRecord, writeRecord } from './conversation/record.ts';
-import { bodies, expectValid, texts } from './testing/anthropic-body.ts';
-import { openSession } from './testing/open-session.ts';
 
 const TOOL = { name: 'shell', arguments: { command: 'echo cups: 3' } };
 

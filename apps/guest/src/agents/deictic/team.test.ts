@@ -1,7 +1,7 @@
 import type { AgentFrame, AppJson } from '@svc/contract';
 import { expect, test } from 'vitest';
-import { bodies } from './testing/anthropic-body.ts';
-import { openSession } from './testing/open-session.ts';
+import { bodies } from '../../../test/deictic/anthropic-body.ts';
+import { openSession } from '../../../test/deictic/open-session.ts';
 
 const APP: AppJson = {
   name: 'kitchen',

@@ -3,10 +3,10 @@ import { existsSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { type AgentWorld, createAgentWorld } from '../../../test/vendor-cli/agent-world.ts';
+import { isRunning } from '../../../test/vendor-cli/running.ts';
 import type { AgentSession } from '../agent.ts';
 import { openClaudeCode } from '../claude-code/index.ts';
-import { type AgentWorld, createAgentWorld } from './testing/agent-world.ts';
-import { isRunning } from './testing/running.ts';
 
 /** Claude Code's answer to the request with which it is started. */
 const READY = `read -r line

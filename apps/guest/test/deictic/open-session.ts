@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { AgentFrame, AgentSetup } from '@svc/contract';
 import { type ModelServer, type Rule, startModelServer } from '@svc/model-server';
 import { vi } from 'vitest';
-import type { TaskOutcome } from '../../agent.ts';
-import { Deictic } from '../deictic.ts';
-import { DEFAULT_OPTIONS, type DeicticOptions } from '../options.ts';
+import type { TaskOutcome } from '../../src/agents/agent.ts';
+import { Deictic } from '../../src/agents/deictic/deictic.ts';
+import { DEFAULT_OPTIONS, type DeicticOptions } from '../../src/agents/deictic/options.ts';
 
 /** An agent with a scripted model and a directory of its own; everything goes when it is disposed of. */
 export interface TestSession extends AsyncDisposable {

@@ -1,7 +1,7 @@
 import type { AgentSetup } from '@svc/contract';
 import { type ModelServer, type Rule, startModelServer } from '@svc/model-server';
 import { expect, vi } from 'vitest';
-import type { AgentSession, AgentTask, TaskOutcome } from '../../agent.ts';
+import type { AgentSession, AgentTask, TaskOutcome } from '../../src/agents/agent.ts';
 import { type AgentWorld, createAgentWorld } from './agent-world.ts';
 import type { CliDriver } from './cli-driver.ts';
 import { type ForwardProxy, startForwardProxy } from './forward-proxy.ts';

@@ -1,7 +1,7 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { CliTest } from '../describe-vendor-cli.ts';
+import type { CliTest } from '../cli-test.ts';
 import type { TestCli } from '../test-cli.ts';
 
 /** Conversations that another session is to go on with. */

@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { expect, vi } from 'vitest';
-import type { CliTest } from '../describe-vendor-cli.ts';
+import type { CliTest } from '../cli-test.ts';
 import { isRunning, killAll } from '../running.ts';
 import { TURN_MS } from '../test-cli.ts';
 
@@ -40,7 +40,11 @@ export function processCases(test: CliTest): void {
 
   test('leaves no process behind', async ({ cli }) => {
     const sleep = `sleep ${randomInt(1e5, 1e9)}`;
-    cli.scriptCommand(`setsid ${sleep} >/dev/null 2>&1 & echo started`);
+    // Once it leads a session of its own, the end of the command's process group cannot reach it.
+    const hasSession = '[ "$(cut -d" " -f6 /proc/$!/stat)" = $! ]';
+    cli.scriptCommand(
+      `setsid ${sleep} >/dev/null 2>&1 & until ${hasSession}; do sleep 0.05; done; echo started`,
+    );
     await cli.run('leave something');
     await expect.poll(() => isRunning(sleep), { timeout: TURN_MS }).toBe(true);
     const conversation = cli.session.conversation();

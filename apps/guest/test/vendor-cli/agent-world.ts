@@ -1,7 +1,7 @@
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Agent, AgentFrame, AgentSetup } from '@svc/contract';
-import type { AgentContext } from '../../agent.ts';
+import type { AgentContext } from '../../src/agents/agent.ts';
 
 /** Codex warns of a home below /tmp. */
 const PLACE = '/var/tmp';

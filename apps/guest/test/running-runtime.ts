@@ -2,12 +2,12 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentSetup } from '@svc/contract';
-import type { RuntimeOptions } from '../runtime/index.ts';
-import { type Runtime, startRuntime } from '../runtime/index.ts';
+import type { RuntimeOptions } from '../src/runtime/index.ts';
+import { type Runtime, startRuntime } from '../src/runtime/index.ts';
 import { ScriptedAgent } from './scripted-agent.ts';
-import { WorkerLine } from './worker-line.ts';
+import { WorkerConnection } from './worker-connection.ts';
 
-export const TOKEN = 'the token of the line';
+export const TOKEN = 'the token of the link';
 
 export const SETUP: AgentSetup = {
   mode: 'session',
@@ -20,13 +20,13 @@ export const SETUP: AgentSetup = {
   restoreFiles: false,
 };
 
-/** A runtime in a directory of its own, with a scripted agent, for tests. */
+/** A runtime with a scripted agent, in a temporary directory. */
 export class RunningRuntime {
   readonly agent = new ScriptedAgent();
   readonly directory: string;
   readonly options: RuntimeOptions;
   readonly #runtime: Runtime;
-  readonly #lines: WorkerLine[] = [];
+  readonly #connections: WorkerConnection[] = [];
 
   private constructor(
     directory: string,
@@ -60,30 +60,30 @@ export class RunningRuntime {
     return this.options.home;
   }
 
-  async line(): Promise<WorkerLine> {
-    const line = await WorkerLine.open(this.#runtime.port);
-    this.#lines.push(line);
-    return line;
+  async connect(): Promise<WorkerConnection> {
+    const connection = await WorkerConnection.open(this.#runtime.port);
+    this.#connections.push(connection);
+    return connection;
   }
 
-  /** A line over which the runtime has been configured. */
-  async configured(setup: Partial<AgentSetup> = {}): Promise<WorkerLine> {
-    const line = await this.line();
-    line.say({ type: 'configure', token: TOKEN, setup: { ...SETUP, ...setup } });
-    await line.hear('configured');
-    return line;
+  /** A connection that has configured the runtime. */
+  async configured(setup: Partial<AgentSetup> = {}): Promise<WorkerConnection> {
+    const worker = await this.connect();
+    worker.send({ type: 'configure', token: TOKEN, setup: { ...SETUP, ...setup } });
+    await worker.waitFor('configured');
+    return worker;
   }
 
-  /** A line that has come back. */
-  async attached(after: number): Promise<WorkerLine> {
-    const line = await this.line();
-    line.say({ type: 'attach', token: TOKEN, after });
-    await line.hear('attached');
-    return line;
+  /** A reconnection, with every message up to `after` acknowledged. */
+  async attached(after: number): Promise<WorkerConnection> {
+    const worker = await this.connect();
+    worker.send({ type: 'attach', token: TOKEN, after });
+    await worker.waitFor('attached');
+    return worker;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    for (const line of this.#lines) line.close();
+    for (const connection of this.#connections) connection.close();
     await this.#runtime.close();
     await rm(this.directory, { recursive: true, force: true });
   }

@@ -5,8 +5,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { GuestMessage, WorkerMessage } from '@svc/contract';
 import { expect } from 'vitest';
 
-/** A worker's end of the line, for tests: says what it is told to, and keeps what it hears. */
-export class WorkerLine {
+/** The worker's end of a connection to the link. Keeps all messages that it receives. */
+export class WorkerConnection {
   readonly received: GuestMessage[] = [];
   readonly #socket: Socket;
   closed = false;
@@ -23,22 +23,22 @@ export class WorkerLine {
     });
   }
 
-  static async open(port: number): Promise<WorkerLine> {
+  static async open(port: number): Promise<WorkerConnection> {
     const socket = connect(port, '127.0.0.1');
-    const line = new WorkerLine(socket);
+    const connection = new WorkerConnection(socket);
     await once(socket, 'connect');
-    return line;
+    return connection;
   }
 
-  say(...messages: readonly WorkerMessage[]): void {
-    for (const message of messages) this.sayText(`${JSON.stringify(message)}\n`);
+  send(...messages: readonly WorkerMessage[]): void {
+    for (const message of messages) this.sendText(`${JSON.stringify(message)}\n`);
   }
 
-  sayText(text: string): void {
+  sendText(text: string): void {
     this.#socket.write(text);
   }
 
-  /** Stops reading, so that what is sent piles up. */
+  /** Stops reading, so that sent messages pile up. */
   pause(): void {
     this.#socket.pause();
   }
@@ -47,8 +47,8 @@ export class WorkerLine {
     this.#socket.destroy();
   }
 
-  /** The first message of this type that `matches`, now or soon. */
-  async hear<T extends GuestMessage['type']>(
+  /** The first message of this type that `matches`, once it has arrived. */
+  async waitFor<T extends GuestMessage['type']>(
     type: T,
     matches: (message: Extract<GuestMessage, { type: T }>) => boolean = () => true,
     timeout = 15_000,
@@ -56,17 +56,17 @@ export class WorkerLine {
     const find = () => this.all(type).find(matches);
     await expect.poll(find, { timeout, interval: 10 }).toBeDefined();
     const found = find();
-    if (found === undefined) throw new Error(`no ${type} was heard`);
+    if (found === undefined) throw new Error(`no ${type} was received`);
     return found;
   }
 
-  /** The first frame of this type that `matches`, now or soon. */
-  async frame(type: string, fields: object = {}): Promise<object> {
+  /** The first frame of this type with these fields, once it has arrived. */
+  async waitForFrame(type: string, fields: object = {}): Promise<object> {
     const matches = (frame: object) =>
       Object.entries({ type, ...fields }).every(
         ([name, value]) => (frame as Record<string, unknown>)[name] === value,
       );
-    return (await this.hear('frame', ({ frame }) => matches(frame))).frame;
+    return (await this.waitFor('frame', ({ frame }) => matches(frame))).frame;
   }
 
   all<T extends GuestMessage['type']>(type: T): Extract<GuestMessage, { type: T }>[] {
@@ -75,7 +75,7 @@ export class WorkerLine {
     );
   }
 
-  /** What the session has said, in order: types of frames, and the messages between them. */
+  /** The types of all frames and other numbered messages, in order. */
   order(): string[] {
     return this.received.flatMap((message) => {
       if (message.type === 'frame') return [message.frame.type];

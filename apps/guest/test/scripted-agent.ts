@@ -1,11 +1,11 @@
-import type { AgentContext, AgentSession, AgentTask, StartAgent } from '../agents/agent.ts';
+import type { AgentContext, AgentSession, AgentTask, StartAgent } from '../src/agents/agent.ts';
 
-/** An agent for tests: what it does follows from the prompt; its conversation is the prompts so far. */
+/** An agent for tests. The prompt decides its behaviour; its conversation is the list of prompts. */
 export class ScriptedAgent {
   readonly contexts: AgentContext[] = [];
-  /** Prompts of tasks that run now. */
+  /** Prompts of the running tasks. */
   readonly running = new Set<string>();
-  /** The next starts fail. */
+  /** Number of coming starts that fail. */
   failingStarts = 0;
   closed = 0;
 

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { CliTest } from '../describe-vendor-cli.ts';
+import type { CliTest } from '../cli-test.ts';
 import { isRunning } from '../running.ts';
 import { TURN_MS } from '../test-cli.ts';
 

@@ -1,33 +1,33 @@
 import type { AgentContext, AgentSession, StartAgent } from '../agents/agent.ts';
 
-/** How long an agent may take to start, in milliseconds: a vendor's CLI, on an emulated CPU, takes its time. */
+/** Time limit for the start of an agent, in milliseconds. A vendor's CLI is slow to start on an emulated CPU. */
 const START_MS = 120_000;
 
-export interface AgentHolderOptions {
+export interface AgentSupervisorOptions {
   readonly load: () => Promise<StartAgent>;
-  /** The context, with the conversation that the agent goes on from. */
+  /** The agent's context, with the conversation to continue. */
   readonly context: (conversation: string | undefined) => AgentContext;
   readonly conversation: string | undefined;
-  /** Told once for each start that failed. */
+  /** Called once per failed start. */
   readonly onFailed: (error: unknown) => void;
   /** Default 2 minutes. */
   readonly startMs?: number;
 }
 
-/** The agent of a session: started once, started anew after it was lost. */
-export class AgentHolder {
-  readonly #options: AgentHolderOptions;
+/** Starts the agent of a session, and restarts it for the next task after it was closed. */
+export class AgentSupervisor {
+  readonly #options: AgentSupervisorOptions;
   #conversation: string | undefined;
   #session: AgentSession | undefined;
   #starting: Promise<AgentSession | undefined> | undefined;
 
-  constructor(options: AgentHolderOptions) {
+  constructor(options: AgentSupervisorOptions) {
     this.#options = options;
     this.#conversation = options.conversation;
   }
 
-  /** The running agent, after starting it if need be. Undefined when it cannot be started: the session has been told. */
-  async running(): Promise<AgentSession | undefined> {
+  /** The agent, started if necessary. Undefined when the start fails, which `onFailed` reports. */
+  async started(): Promise<AgentSession | undefined> {
     if (this.#session !== undefined) return this.#session;
     this.#starting ??= this.#start().finally(() => {
       this.#starting = undefined;
@@ -35,13 +35,13 @@ export class AgentHolder {
     return this.#starting;
   }
 
-  /** The conversation so far, the last known one when the agent does not run. */
+  /** The conversation so far; the last known one while no agent runs. */
   conversation(): string {
     this.#conversation = this.#session?.conversation() ?? this.#conversation;
     return this.#conversation ?? '';
   }
 
-  /** Ends the agent, so that the next task starts it anew from where it was. */
+  /** Ends the agent. The next task starts another, which continues the conversation. */
   async close(): Promise<void> {
     this.conversation();
     const session = this.#session;
@@ -52,14 +52,17 @@ export class AgentHolder {
   async #start(): Promise<AgentSession | undefined> {
     const { load, context, onFailed, startMs = START_MS } = this.#options;
     const late = Promise.withResolvers<never>();
-    const timer = setTimeout(() => late.reject(new Error('it does not become ready')), startMs);
+    const timer = setTimeout(
+      () => late.reject(new Error('it did not become ready in time')),
+      startMs,
+    );
     const started = load().then((start) => start(context(this.#conversation)));
     try {
       this.#session = await Promise.race([started, late.promise]);
       return this.#session;
     } catch (error) {
       onFailed(error);
-      // One that becomes ready after all has no place any more.
+      // An agent that becomes ready later is not wanted any more.
       started.then((session) => session.close()).catch(() => undefined);
       return undefined;
     } finally {

@@ -1,8 +1,8 @@
 import { expect } from 'vitest';
-import type { CliTest } from '../describe-vendor-cli.ts';
+import type { CliTest } from '../cli-test.ts';
 
 /** What the CLI has asked, and of whom, in every case until now. */
-export function outreachCases(test: CliTest): void {
+export function networkCases(test: CliTest): void {
   test('has reached out to nothing but the gateway', async ({ cli }) => {
     const { driver, proxy, server } = cli;
     cli.script();

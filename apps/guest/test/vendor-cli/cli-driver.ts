@@ -1,7 +1,7 @@
 import type { Agent, FrameErrorCode } from '@svc/contract';
 import type { Reply } from '@svc/model-server';
-import type { AgentContext, AgentSession } from '../../agent.ts';
-import type { Deadlines } from '../vendor-session.ts';
+import type { AgentContext, AgentSession } from '../../src/agents/agent.ts';
+import type { Deadlines } from '../../src/agents/vendor-cli/vendor-session.ts';
 import type { Clis } from './install-clis.ts';
 
 /** A call of a tool, as the scripted model makes it. */

@@ -1,7 +1,7 @@
 import type { FrameErrorCode } from '@svc/contract';
 import type { Reply } from '@svc/model-server';
 import { expect } from 'vitest';
-import type { CliTest } from '../describe-vendor-cli.ts';
+import type { CliTest } from '../cli-test.ts';
 
 /** Turns that fail because the model does. */
 export function failureCases(test: CliTest, cutCode: FrameErrorCode): void {

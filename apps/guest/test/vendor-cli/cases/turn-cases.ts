@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { CliTest } from '../describe-vendor-cli.ts';
+import type { CliTest } from '../cli-test.ts';
 
 const COMMAND = 'echo it-is-$((40 + 2)); echo "$BUNDLE_TOKEN"';
 

@@ -4,7 +4,7 @@ import { cp, mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
-const ROOT = resolve(import.meta.dirname, '../../../../../..');
+const ROOT = resolve(import.meta.dirname, '../../../..');
 const IMAGE_PACKAGES = join(ROOT, 'images/standard/npm');
 const CACHE = join(ROOT, 'node_modules/.cache/svc-vendor-clis');
 /** Hundreds of MiB from a registry, on a busy machine. */

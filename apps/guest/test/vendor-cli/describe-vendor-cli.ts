@@ -1,20 +1,18 @@
-import { afterAll, test as base, beforeAll, beforeEach, describe } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
 import { conversationCases } from './cases/conversation-cases.ts';
 import { failureCases } from './cases/failure-cases.ts';
 import { interruptCases } from './cases/interrupt-cases.ts';
-import { outreachCases } from './cases/outreach-cases.ts';
+import { networkCases } from './cases/network-cases.ts';
 import { processCases } from './cases/process-cases.ts';
 import { turnCases } from './cases/turn-cases.ts';
 import type { CliDriver } from './cli-driver.ts';
+import { type CliTest, cliTest } from './cli-test.ts';
 import { INSTALL_MS } from './install-clis.ts';
 import { TestCli, TURN_MS } from './test-cli.ts';
 
-/** `test` of vitest, with the CLI in its context. */
-export type CliTest = ReturnType<typeof cliTest>;
-
 /**
- * What every vendor's CLI must do, shown on the real one with a scripted model; and its own cases beside. All cases
- * share one session, which none of them leaves closed.
+ * The behaviour required of every vendor's CLI, tested on the real program with a scripted model, plus the tests of
+ * this CLI alone. All tests share one session; each must leave it open.
  */
 export function describeVendorCli(
   name: string,
@@ -40,11 +38,7 @@ export function describeVendorCli(
     processCases(test);
     conversationCases(test);
     ownCases(test);
-    // The last one: it looks at what all the others did.
-    outreachCases(test);
+    // Must be last: it examines the requests of all the other tests.
+    networkCases(test);
   });
-}
-
-function cliTest(cli: () => TestCli) {
-  return base.extend('cli', cli);
 }
