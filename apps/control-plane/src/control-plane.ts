@@ -1,12 +1,6 @@
+import { type Config, publicUrl } from '@svc/config';
 import { WORKER_TIMES } from '@svc/contract';
-import {
-  type Config,
-  createMetrics,
-  type HttpServer,
-  publicUrl,
-  registerHttpMetrics,
-  type Secret,
-} from '@svc/service-kit';
+import { createMetrics, type HttpServer, registerHttpMetrics, type Secret } from '@svc/service-kit';
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
 import { watchForClosing } from './closing.ts';

@@ -1,5 +1,5 @@
+import type { Config } from '@svc/config';
 import { isServiceError, WORKER_TIMES } from '@svc/contract';
-import type { Config } from '@svc/service-kit';
 import { retry } from '@svc/service-kit/concurrency';
 import { EmbeddedPostgres, type EmbeddedPostgresEvent, openStore, type Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';

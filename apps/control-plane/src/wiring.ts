@@ -1,9 +1,9 @@
 import { hkdfSync } from 'node:crypto';
 import { join } from 'node:path';
+import type { Config } from '@svc/config';
 import { CONTROL_PLANE_NAME } from '@svc/contract';
 import { EgressPolicy } from '@svc/egress';
 import {
-  type Config,
   createTokenMinter,
   createTokenVerifier,
   type Registry,

@@ -1,7 +1,8 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createLogger, loadConfig, Secret } from '@svc/service-kit';
+import { loadConfig } from '@svc/config';
+import { createLogger, Secret } from '@svc/service-kit';
 import { retry } from '@svc/service-kit/concurrency';
 import { startTestPostgres, type TestPostgres } from '@svc/store/testing';
 import { WorkerDouble } from '@svc/worker-double';

@@ -1,5 +1,6 @@
+import type { Config } from '@svc/config';
 import { LIMITS } from '@svc/contract';
-import type { Config, Secret } from '@svc/service-kit';
+import type { Secret } from '@svc/service-kit';
 import type { FastifyBaseLogger } from 'fastify';
 
 /** Where a runtime host asks whose a session is and where it runs. */

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { publicUrl } from '@svc/config';
 import { RUNTIME_NAME } from '@svc/contract';
 import {
   createHttpServer,
   createTokenMinter,
   type HttpServer,
-  publicUrl,
   registerHttpMetrics,
   SessionTokens,
 } from '@svc/service-kit';

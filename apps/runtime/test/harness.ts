@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { request as httpsRequest } from 'node:https';
+import { loadConfig } from '@svc/config';
 import type { SessionRoute } from '@svc/contract';
 import {
   createLogger,
   createSelfSigned,
-  loadConfig,
   Secret,
   type SessionIdentity,
   SessionTokens,

@@ -1,5 +1,6 @@
+import type { Config } from '@svc/config';
 import type { MicrovmHost } from '@svc/microvm';
-import type { Config, Secret } from '@svc/service-kit';
+import type { Secret } from '@svc/service-kit';
 import type { AgentTimeouts } from './agents/timeouts.ts';
 import type { Clock } from './clock.ts';
 import type { WorkerLogger } from './logger.ts';

@@ -2,13 +2,14 @@ import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Config } from '@svc/config';
 import {
   CONTROL_PLANE_NAME,
   INTERNAL_PREFIX,
   type PlacedAgent,
   type PlaceSandboxRequest,
 } from '@svc/contract';
-import { type Config, createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
+import { createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
 import { pino } from 'pino';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { AgentTimeouts } from '../src/agents/timeouts.ts';

@@ -1,20 +1,19 @@
 /**
- * What every server of the service shares. Knows nothing of sandboxes or tenants.
+ * Code that all servers of the service share. It knows nothing about sandboxes or tenants.
  *
- * - `config/`   the environment, read once, every problem at once; the table its documentation is made of
- * - `logging/`  pino with redaction; short lines on a terminal
- * - `http/`     `createHttpServer`: problem+json, strict validation, request ids, HTTPS
- * - `tls/`      the local CA, server certificates, self-signed worker certificates
- * - `tokens/`   short-lived tokens between the pieces, and those of sessions
- * - `process/`  orderly shutdown, file locks, process identity, atomic writes, retries
- * - `metrics/`  Prometheus registry, process and HTTP metrics
- * - `secret`    a value that cannot be shown by accident
+ * - `concurrency/`  deadlines, retries, locks and waits that can be cancelled
+ * - `http/`         `createHttpServer`: problem+json, strict validation, request ids, HTTPS
+ * - `logging/`      pino with redaction; short lines on a terminal
+ * - `metrics/`      Prometheus registry, process and HTTP metrics
+ * - `process/`      orderly shutdown, file locks, process identity, atomic writes
+ * - `secret`        a value that cannot be printed by accident
+ * - `tls/`          the local CA, server certificates, self-signed worker certificates
+ * - `tokens/`       short-lived tokens between the components, and session tokens
  *
- * Each folder can be imported alone (`@svc/service-kit/config`), which a quick command should do.
+ * Each folder can be imported on its own (`@svc/service-kit/process`). Commands that must start fast do that.
  */
 
 export * from './concurrency/index.ts';
-export * from './config/index.ts';
 export * from './http/index.ts';
 export * from './logging/index.ts';
 export * from './metrics/index.ts';

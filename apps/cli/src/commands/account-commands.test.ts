@@ -1,9 +1,10 @@
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadConfig } from '@svc/config';
 import { type ControlPlane, startControlPlane } from '@svc/control-plane';
 import { SvcClient } from '@svc/sdk';
-import { createLogger, loadConfig, lockFile, Secret } from '@svc/service-kit';
+import { createLogger, lockFile, Secret } from '@svc/service-kit';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { servicePlaces } from '../service/places.ts';
 import { commandLine } from '../testing/run-svc.ts';

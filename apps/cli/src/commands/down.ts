@@ -6,7 +6,7 @@ export function downCommand(): Command {
     .description('stop the service on this machine and end its sandboxes')
     .option('--keep-sandboxes', 'leave the sandboxes alive for the next start, as for an upgrade')
     .action(async ({ keepSandboxes = false }: { keepSandboxes?: boolean }) => {
-      const { loadConfig } = await import('@svc/service-kit/config');
+      const { loadConfig } = await import('@svc/config');
       const { stopService } = await import('../service/stop/stop-service.ts');
       await stopService(loadConfig(), { keepSandboxes });
     });

@@ -6,7 +6,7 @@ export function statusCommand(): Command {
     .description('show the service on this machine; exit code 3 when none runs')
     .option('--json', 'print it as JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { loadConfig } = await import('@svc/service-kit/config');
+      const { loadConfig } = await import('@svc/config');
       const { serviceStatus } = await import('../service/status/service-status.ts');
       const config = loadConfig();
       const status = await serviceStatus(config);

@@ -7,7 +7,7 @@ export function upCommand(): Command {
     .description('start everything on this machine and serve until Ctrl-C')
     .option('-d, --detach', 'return once it is ready; `svc down` stops it')
     .action(async ({ detach }: { detach?: boolean }) => {
-      const { loadConfig } = await import('@svc/service-kit/config');
+      const { loadConfig } = await import('@svc/config');
       const config = loadConfig();
       if (detach) {
         const { startDetached } = await import('../service/detach.ts');

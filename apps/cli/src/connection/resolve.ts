@@ -1,5 +1,5 @@
+import { type Config, loadConfig } from '@svc/config';
 import { SvcClient } from '@svc/sdk';
-import { type Config, loadConfig } from '@svc/service-kit/config';
 import { CliError } from '../output/cli-error.ts';
 import { readCa } from './ca-file.ts';
 import { type Credentials, readCredentials } from './credentials-file.ts';

@@ -1,8 +1,8 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadConfig } from '@svc/config';
 import { AGENTS } from '@svc/contract';
-import { loadConfig } from '@svc/service-kit/config';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
 import { vendorKey } from './key.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
+import { loadConfig } from '@svc/config';
 import type { SvcClient } from '@svc/sdk';
-import { loadConfig } from '@svc/service-kit/config';
 import { openServiceLog } from '../output/log-sink.ts';
 import type { Progress } from '../output/progress.ts';
 import { servicePlaces } from '../service/places.ts';

@@ -1,9 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { loadConfig } from '@svc/config';
 import type { Agent, LlmVendor } from '@svc/contract';
 import type { CreateSessionRequest, SvcClient } from '@svc/sdk';
-import { loadConfig } from '@svc/service-kit/config';
 import { connect } from '../connection/resolve.ts';
 import { Progress } from '../output/progress.ts';
 import { servicePlaces } from '../service/places.ts';

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { loadConfig } from '@svc/service-kit/config';
+import { loadConfig } from '@svc/config';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { accelerationCheck } from './checks/acceleration.ts';
 import { certificateCheck } from './checks/certificate.ts';

@@ -1,4 +1,4 @@
-import { type Config, ConfigError, loadConfig } from '@svc/service-kit/config';
+import { type Config, ConfigError, loadConfig } from '@svc/config';
 import { servicePlaces } from '../service/places.ts';
 import { runningService } from '../service/service-record.ts';
 import { accelerationCheck } from './checks/acceleration.ts';

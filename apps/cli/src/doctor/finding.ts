@@ -1,4 +1,4 @@
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import type { ServiceRecord } from '../service/service-record.ts';
 
 /** What a check found. `mend` is the command or step that helps when it is not ok. */

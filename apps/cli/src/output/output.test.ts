@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
+import { ConfigError } from '@svc/config';
 import { SvcError } from '@svc/sdk';
-import { ConfigError } from '@svc/service-kit/config';
 import { expect, test } from 'vitest';
 import { CliError } from './cli-error.ts';
 import { Progress } from './progress.ts';

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import { CliError } from '../output/cli-error.ts';
 import { followFile } from './follow-file.ts';
 import { servicePlaces } from './places.ts';

@@ -1,4 +1,4 @@
-import { type Config, unknownVariables } from '@svc/service-kit/config';
+import { type Config, unknownVariables } from '@svc/config';
 import { outliveReaders } from '../output/outlive-readers.ts';
 import { Progress } from '../output/progress.ts';
 import { OWN_VARIABLES } from '../own-variables.ts';

@@ -1,7 +1,7 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
+import { type Config, loadConfig } from '@svc/config';
 import { MasterKeyring, type RotationProgress, rotateMasterKey } from '@svc/control-plane';
-import { type Config, loadConfig } from '@svc/service-kit/config';
 import { FileLockedError, lockFile } from '@svc/service-kit/process';
 import { EmbeddedPostgres, openStore } from '@svc/store';
 import { CliError } from '../output/cli-error.ts';

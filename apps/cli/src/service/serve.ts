@@ -1,4 +1,4 @@
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import { openServiceLog } from '../output/log-sink.ts';
 import type { Progress } from '../output/progress.ts';
 import { VERSION } from '../version.ts';

@@ -1,5 +1,5 @@
+import type { Config } from '@svc/config';
 import type { LlmVendor } from '@svc/contract';
-import type { Config } from '@svc/service-kit';
 
 /** The model of each vendor for those who name none. */
 export type DefaultModels = Readonly<Record<LlmVendor, string>>;

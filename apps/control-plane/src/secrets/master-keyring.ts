@@ -1,7 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type Config, type Secret, writeFileAtomic } from '@svc/service-kit';
+import type { Config } from '@svc/config';
+import { type Secret, writeFileAtomic } from '@svc/service-kit';
 
 const KEY_BYTES = 32;
 

@@ -1,4 +1,4 @@
-import { ConfigError } from '@svc/service-kit';
+import { ConfigError } from '@svc/config';
 import type { Store } from '@svc/store';
 import { MasterKeyring, type MasterKeySettings } from './master-keyring.ts';
 

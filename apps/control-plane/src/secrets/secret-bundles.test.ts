@@ -1,7 +1,8 @@
 import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { loadConfig } from '@svc/config';
 import { EgressPolicy } from '@svc/egress';
-import { createLogger, loadConfig } from '@svc/service-kit';
+import { createLogger } from '@svc/service-kit';
 import { openStore, type Store } from '@svc/store';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';

@@ -1,4 +1,5 @@
-import { createLogger, loadConfig } from '@svc/service-kit';
+import { loadConfig } from '@svc/config';
+import { createLogger } from '@svc/service-kit';
 import { openStore } from '@svc/store';
 import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';

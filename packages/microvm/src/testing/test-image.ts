@@ -1,4 +1,4 @@
-import { loadConfig } from '@svc/service-kit/config';
+import { loadConfig } from '@svc/config';
 import type { ImageInfo } from '../facade.ts';
 import { buildImage } from '../image/build-image.ts';
 

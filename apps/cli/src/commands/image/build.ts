@@ -10,7 +10,7 @@ export function buildCommand(): Command {
     .description('build an image, unless the one that is there is of the same recipe')
     .argument('[template]', 'what to build', parseTemplate, 'standard')
     .action(async (template: Template) => {
-      const { loadConfig } = await import('@svc/service-kit/config');
+      const { loadConfig } = await import('@svc/config');
       const { buildImage } = await import('@svc/microvm');
       const { imageDir } = loadConfig();
       await withInterrupt((signal) =>

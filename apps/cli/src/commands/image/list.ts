@@ -9,7 +9,7 @@ export function listCommand(): Command {
     .description('list the images of this machine')
     .option('--json', 'print them as JSON')
     .action(async ({ json }: { json?: boolean }) => {
-      const { loadConfig } = await import('@svc/service-kit/config');
+      const { loadConfig } = await import('@svc/config');
       const { listImages } = await import('@svc/microvm');
       const images = await listImages(loadConfig().imageDir);
       if (json) {

@@ -1,4 +1,4 @@
-import { unknownVariables } from '@svc/service-kit/config';
+import { unknownVariables } from '@svc/config';
 import { OWN_VARIABLES } from '../../own-variables.ts';
 import { type Check, ok, warn } from '../finding.ts';
 

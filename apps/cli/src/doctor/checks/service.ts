@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import { servicePlaces } from '../../service/places.ts';
 import { readServiceRecord } from '../../service/service-record.ts';
 import { type Check, ok, warn } from '../finding.ts';

@@ -1,4 +1,4 @@
-import { loadConfig } from '@svc/service-kit/config';
+import { loadConfig } from '@svc/config';
 import { createLogger } from '@svc/service-kit/logging';
 import { Shutdown } from '@svc/service-kit/process';
 import { outliveReaders } from '../../output/outlive-readers.ts';

@@ -1,4 +1,4 @@
-import { publicUrl } from '@svc/service-kit/config';
+import { publicUrl } from '@svc/config';
 import type { Piece } from './piece.ts';
 import { listening } from './ports.ts';
 import type { ServiceTls } from './tls.ts';

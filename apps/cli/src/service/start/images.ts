@@ -1,4 +1,4 @@
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import type { Progress } from '../../output/progress.ts';
 
 /** Has the image of every configured template ready, building what is missing. */

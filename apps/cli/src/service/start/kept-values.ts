@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import { writeFileAtomic } from '@svc/service-kit/process';
 import { Secret } from '@svc/service-kit/secret';
 import { uuidv7 } from 'uuidv7';

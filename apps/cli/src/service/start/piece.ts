@@ -1,4 +1,4 @@
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import type { Logger } from '@svc/service-kit/logging';
 import type { Shutdown } from '@svc/service-kit/process';
 import type { Secret } from '@svc/service-kit/secret';

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import { CliError } from '../../output/cli-error.ts';
 
 /** An address to listen on, and the setting that names it. */

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import { readCa } from '../../connection/ca-file.ts';
 import type { ServicePlaces } from '../places.ts';
 

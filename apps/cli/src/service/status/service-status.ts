@@ -1,5 +1,5 @@
+import type { Config } from '@svc/config';
 import type { ImageInfo } from '@svc/microvm';
-import type { Config } from '@svc/service-kit/config';
 import { servicePlaces } from '../places.ts';
 import { runningService, type WorkerSummary } from '../service-record.ts';
 

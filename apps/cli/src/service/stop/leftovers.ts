@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import { createLogger } from '@svc/service-kit/logging';
 import { exists } from '../../files.ts';
 import type { Progress } from '../../output/progress.ts';

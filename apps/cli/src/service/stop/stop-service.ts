@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Config } from '@svc/service-kit/config';
+import type { Config } from '@svc/config';
 import { isAlive } from '@svc/service-kit/process';
 import { CliError } from '../../output/cli-error.ts';
 import { Progress } from '../../output/progress.ts';

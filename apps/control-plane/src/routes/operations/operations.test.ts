@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
+import { loadConfig } from '@svc/config';
 import { ERRORS } from '@svc/contract';
-import { createLogger, ensureLocalTls, loadConfig } from '@svc/service-kit';
+import { createLogger, ensureLocalTls } from '@svc/service-kit';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';

@@ -150,6 +150,6 @@ it('makes public URLs of the bound port', () => {
 });
 
 it('is documented as it is', async () => {
-  const page = new URL('../../../../docs/configuration.md', import.meta.url);
+  const page = new URL('../../../docs/configuration.md', import.meta.url);
   expect(await readFile(page, 'utf8')).toBe(configurationPage());
 });

@@ -3,8 +3,8 @@
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
 import { MODEL_PATTERN, TEMPLATES, type Template } from '@svc/contract';
+import { Secret } from '@svc/service-kit/secret';
 import { Type } from 'typebox';
-import { Secret } from '../secret.ts';
 import type { Kind } from './kind.ts';
 
 const Defined = Type.Any();

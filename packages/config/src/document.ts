@@ -15,7 +15,7 @@ const HEAD = `# Configuration
 The service reads its configuration from environment variables, once at start. Every setting has a default that works on a
 single machine. All problems are reported together, and an empty value counts as unset.
 
-This page is generated: \`node packages/service-kit/src/config/print-page.ts > docs/configuration.md\`.
+This page is generated: \`node packages/config/src/print-page.ts > docs/configuration.md\`.
 
 | Variable | Value | Default | Meaning |
 |---|---|---|---|`;
