@@ -35,7 +35,11 @@ async function copyReadme(folder: string): Promise<void> {
 }
 
 async function compile(folder: string): Promise<void> {
-  const tsc = ['node_modules/typescript/bin/tsc', '-p', join(folder, 'tsconfig.build.json')];
+  const tsc = [
+    'node_modules/@typescript/native/bin/tsc',
+    '-p',
+    join(folder, 'tsconfig.build.json'),
+  ];
   try {
     await promisify(execFile)(process.execPath, tsc, { timeout: COMPILE_TIMEOUT_MS });
   } catch (error) {
