@@ -25,7 +25,7 @@ export default defineConfig({
         test: {
           name: 'e2e',
           include: ['e2e/src/**/*.test.ts'],
-          globalSetup: 'e2e/src/support/global-setup.ts',
+          globalSetup: 'e2e/test/global-setup.ts',
           fileParallelism: false,
           testTimeout: 300_000,
           hookTimeout: 300_000,

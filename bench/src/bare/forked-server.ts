@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
-import { databaseUrl } from '../service/database.ts';
+import { databaseServer } from '@svc/service-driver';
 
 const START_MS = 30_000;
 
@@ -20,8 +20,10 @@ export interface ForkedServer {
 
 /** Starts a server on the database and with the certificate of a service. */
 export async function forkServer(program: string, dataDir: string): Promise<ForkedServer> {
+  const database = await databaseServer(dataDir);
+  if (database === undefined) throw new Error(`no database runs in ${dataDir}`);
   const options: ForkedServerOptions = {
-    databaseUrl: await databaseUrl(dataDir),
+    databaseUrl: database.url,
     certificateFile: join(dataDir, 'tls/server.pem'),
     keyFile: join(dataDir, 'tls/server-key.pem'),
   };

@@ -18,9 +18,11 @@ export interface Snapshot {
 export async function snapshotOf(service: BenchService): Promise<Snapshot> {
   const { id } = await service.createSandbox();
   try {
-    const machine = (await service.machines()).find(({ sandboxId }) => sandboxId === id);
-    if (machine === undefined) throw new Error(`no VM belongs to ${id}`);
-    const words = (await readFile(`/proc/${machine.pid}/cmdline`, 'utf8')).split('\0');
+    const { pid, vcpu, memoryMib } = (await service.vms()).find(({ vmId }) => vmId === id) ?? {};
+    if (pid === undefined || vcpu === undefined || memoryMib === undefined) {
+      throw new Error(`no VM belongs to ${id}`);
+    }
+    const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
     const outside = (path: string) => path.replace(/^\/images/, service.imageDir);
     const memory = /mem-path=(\/images\/[^,]+)/.exec(after(words, '-object'))?.[1];
     const rootfs = /"filename":"(\/images\/[^"]+)"/.exec(after(words, '-blockdev'))?.[1];
@@ -33,8 +35,8 @@ export async function snapshotOf(service: BenchService): Promise<Snapshot> {
       rootfs: outside(rootfs),
       accel: after(words, '-accel'),
       cpu: after(words, '-cpu'),
-      vcpu: machine.vcpu,
-      memoryMib: machine.memoryMib,
+      vcpu,
+      memoryMib,
     };
   } finally {
     await service.client.sandboxes.delete(id);

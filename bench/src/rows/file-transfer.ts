@@ -3,11 +3,11 @@ import { createReadStream, createWriteStream } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
+import { residentMib } from '@svc/service-driver';
 import { inTurns, timed } from '../measure/in-turns.ts';
 import { type Row, type RowContext, type RowResult, ratioResult } from '../measure/row.ts';
 import { summarise } from '../measure/statistics.ts';
 import { peakResidentMib } from '../service/memory-watch.ts';
-import { residentMib } from '../service/process-figures.ts';
 import { OpenSsh } from '../ssh/open-ssh.ts';
 
 const BYTES = 64 * 1024 * 1024;

@@ -1,11 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '@svc/contract';
+import { RuntimeHost, residentMib } from '@svc/service-driver';
 import type { Row } from '../measure/row.ts';
 import { summarise } from '../measure/statistics.ts';
-import { residentMib } from '../service/process-figures.ts';
 import { BenchSessions } from '../sessions/bench-sessions.ts';
 import { attachIdle } from '../sessions/idle-client.ts';
-import { startRuntimeHost } from '../sessions/runtime-host.ts';
 
 const CLIENTS = 100;
 /** VMs that they are spread over: a hundred would measure the machine's memory. */
@@ -16,9 +15,9 @@ const PINGS = 2;
 export const idleSessions: Row = {
   name: 'idle-sessions',
   pool: 2,
-  async run({ service, models, scratch, progress }) {
+  async run({ service, models, progress }) {
     const sessions = await BenchSessions.open(service, models.server.url);
-    const host = await startRuntimeHost(service, scratch);
+    await using host = await RuntimeHost.start(service.address);
     const made = [];
     const clients = [];
     try {
@@ -49,7 +48,6 @@ export const idleSessions: Row = {
       ];
     } finally {
       for (const client of clients) client.end();
-      await host.stop();
       for (const session of made) await sessions.delete(session);
     }
   },

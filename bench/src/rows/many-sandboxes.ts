@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { cpuMs, proportionalMib } from '@svc/service-driver';
 import { timed } from '../measure/in-turns.ts';
 import type { Row, RowContext, RowResult } from '../measure/row.ts';
 import { type Summary, summarise } from '../measure/statistics.ts';
-import { cpuMs, proportionalMib } from '../service/process-figures.ts';
 
 const COUNT = 50;
 const MEMORY_MIB = 512;
@@ -57,11 +57,11 @@ async function eachOf(count: number, work: (index: number) => Promise<void>): Pr
 }
 
 async function processesOf({ service }: RowContext, ids: readonly string[]): Promise<number[]> {
-  const machines = (await service.machines()).filter(
-    ({ sandboxId }) => sandboxId !== undefined && ids.includes(sandboxId),
+  const pids = (await service.vms()).flatMap(({ pid, vmId }) =>
+    pid !== undefined && vmId !== undefined && ids.includes(vmId) ? [pid] : [],
   );
-  if (machines.length !== COUNT) throw new Error(`${machines.length} VMs, not ${COUNT}`);
-  return machines.map(({ pid }) => pid);
+  if (pids.length !== COUNT) throw new Error(`${pids.length} VMs, not ${COUNT}`);
+  return pids;
 }
 
 interface IdleCpu {

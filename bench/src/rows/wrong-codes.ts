@@ -1,6 +1,5 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { SvcError } from '@svc/sdk';
+import { mailedCode } from '@svc/service-driver';
 import { timed } from '../measure/in-turns.ts';
 import type { Row } from '../measure/row.ts';
 import { summarise } from '../measure/statistics.ts';
@@ -57,14 +56,4 @@ async function outcome(call: Promise<unknown>): Promise<string> {
     if (error instanceof SvcError) return error.code;
     throw error;
   }
-}
-
-async function mailedCode(dataDir: string, email: string): Promise<string> {
-  const outbox = join(dataDir, 'outbox');
-  for (const name of await readdir(outbox)) {
-    const message = await readFile(join(outbox, name), 'utf8');
-    const code = /^Subject: (\d{6}) /m.exec(message)?.[1];
-    if (code !== undefined && message.includes(email)) return code;
-  }
-  throw new Error(`no code for ${email} in ${outbox}`);
 }

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { residentMib } from './process-figures.ts';
+import { residentMib } from '@svc/service-driver';
 
 const SAMPLE_MS = 25;
 

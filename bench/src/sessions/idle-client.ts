@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import type { SessionAccess } from '@svc/contract';
+import type { RuntimeHost } from '@svc/service-driver';
 import WebSocket from 'ws';
-import type { BenchRuntimeHost } from './runtime-host.ts';
 
 /** An attached client that only answers pings, which it counts. */
 export interface IdleClient {
@@ -13,12 +13,13 @@ export interface IdleClient {
 /** Attaches one at a runtime host. */
 export async function attachIdle(
   session: SessionAccess,
-  host: BenchRuntimeHost,
+  host: RuntimeHost,
   ca: string,
 ): Promise<IdleClient> {
-  const url = new URL(session.connect_url);
-  url.port = String(host.port);
-  const socket = new WebSocket(url, { ca, headers: { authorization: `Bearer ${session.jwt}` } });
+  const socket = new WebSocket(host.urlOf(session), {
+    ca,
+    headers: { authorization: `Bearer ${session.jwt}` },
+  });
   let pings = 0;
   socket.on('ping', () => {
     pings += 1;

@@ -1,16 +1,17 @@
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { DetachedService } from '@svc/service-driver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Access } from '../support/access.ts';
-import { DetachedService } from '../support/detached-service.ts';
+import { Access } from '../../test/access.ts';
+import { startDetachedService } from '../../test/start-service.ts';
 
 let service: DetachedService;
 let files: string;
 
 beforeAll(async () => {
   files = await mkdtemp(join(tmpdir(), 'svc-e2e-files-'));
-  service = await DetachedService.start();
+  service = await startDetachedService();
 });
 afterAll(async () => {
   await service?.[Symbol.asyncDispose]();

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
+import { until, vmRecords } from '@svc/service-driver';
 import { expect, test } from 'vitest';
-import { ledgerAgrees, returnsToIdle } from '../machine/consistency.ts';
-import { queryLedger } from '../machine/database.ts';
-import { vmsOf } from '../machine/vms.ts';
-import { until } from '../support/until.ts';
-import { LASTING, type OwnService, ownService } from './own-service.ts';
+import { ledgerAgrees, returnsToIdle } from '../../test/machine/consistency.ts';
+import { queryLedger } from '../../test/machine/ledger.ts';
+import { LASTING, type OwnService, ownService } from '../../test/own-service.ts';
 
 /** A sign that a create has come so far; looked for again and again. */
 type Sign = (own: OwnService) => Promise<boolean>;
@@ -15,19 +14,19 @@ const ledgerHas = (condition: string): Sign => {
 };
 
 const beginsToRun: Sign = async ({ dataDir }) =>
-  (await vmsOf(dataDir)).some(({ state }) => state === 'running');
+  (await vmRecords(dataDir)).some(({ state }) => state === 'running');
 
 /** In the order of a create without a pool. */
 const MOMENTS: readonly (readonly [string, Sign])[] = [
   ['the ledger has its row', ledgerHas(`state <> 'destroyed'`)],
-  ['its directory is there', async ({ dataDir }) => (await vmsOf(dataDir)).length > 0],
+  ['its directory is there', async ({ dataDir }) => (await vmRecords(dataDir)).length > 0],
   [
     'its record is there',
-    async ({ dataDir }) => (await vmsOf(dataDir)).some(({ pid }) => pid !== undefined),
+    async ({ dataDir }) => (await vmRecords(dataDir)).some(({ pid }) => pid !== undefined),
   ],
   [
     'it belongs to its sandbox',
-    async ({ dataDir }) => (await vmsOf(dataDir)).some(({ vmId }) => vmId !== undefined),
+    async ({ dataDir }) => (await vmRecords(dataDir)).some(({ vmId }) => vmId !== undefined),
   ],
   ['it is running, just before the answer', beginsToRun],
 ];
@@ -67,7 +66,7 @@ async function crashDuringCreate(idempotencyKey: string, sign: Sign): Promise<st
       answered = true;
     });
   await until('the moment', async () => answered || (await sign(own)), { intervalMs: 1 });
-  await service.kill9();
+  await service.kill();
   const early = await create;
   await service.startAgain();
   return early;

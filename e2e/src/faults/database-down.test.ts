@@ -1,12 +1,11 @@
 import { rename } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '@svc/sdk';
+import { databaseServer, until } from '@svc/service-driver';
 import { expect, test } from 'vitest';
-import { ledgerAgrees, returnsToIdle } from '../machine/consistency.ts';
-import { databaseOf } from '../machine/database.ts';
-import { killHard } from '../machine/processes.ts';
-import { until } from '../support/until.ts';
-import { LASTING, ownService } from './own-service.ts';
+import { ledgerAgrees, returnsToIdle } from '../../test/machine/consistency.ts';
+import { killHard } from '../../test/machine/processes.ts';
+import { LASTING, ownService } from '../../test/own-service.ts';
 
 const POOL = 1;
 
@@ -15,7 +14,7 @@ const own = ownService(POOL);
 test('a database that dies costs 503s for a moment, and comes back by itself', async () => {
   const { sandboxes, dataDir } = own;
   const id = await own.create();
-  const first = await databaseOf(dataDir);
+  const first = await databaseServer(dataDir);
   const outcomes = new Set<string>();
   let working = true;
   const asking = Promise.all(
@@ -32,7 +31,7 @@ test('a database that dies costs 503s for a moment, and comes back by itself', a
   killHard(first?.pid ?? Number.NaN);
   await until('a refusal', async () => outcomes.has('503 database_unavailable'));
   await until('another server', async () => {
-    const now = await databaseOf(dataDir);
+    const now = await databaseServer(dataDir);
     return now !== undefined && now.pid !== first?.pid;
   });
   await until('an answer', async () => (await outcomeOf(sandboxes.get(id))) === 'ok');
@@ -46,10 +45,10 @@ test('a database that dies costs 503s for a moment, and comes back by itself', a
 });
 
 test('while there is no database every request says so, sandboxes live on, and all recovers', async () => {
-  const { sandboxes, service, dataDir } = own;
+  const { sandboxes, access, dataDir } = own;
   const id = await own.create();
   await own.run(id, 'setsid sleep 3600 >/dev/null 2>&1 & echo $! > /root/pid');
-  const server = await databaseOf(dataDir);
+  const server = await databaseServer(dataDir);
   const [cluster, away] = [`${dataDir}/postgres`, `${dataDir}/postgres-away`];
   await rename(cluster, away);
   killHard(server?.pid ?? Number.NaN);
@@ -68,12 +67,12 @@ test('while there is no database every request says so, sandboxes live on, and a
     ];
     const outcomes = await Promise.all(requests.map(outcomeOf));
     expect(new Set(outcomes)).toEqual(new Set(['503 database_unavailable']));
-    expect((await service.raw({ target: '/healthz' })).status).toBe(200);
-    expect((await service.raw({ target: '/readyz' })).status).toBe(503);
+    expect((await access.raw({ target: '/healthz' })).status).toBe(200);
+    expect((await access.raw({ target: '/readyz' })).status).toBe(503);
   } finally {
     await rename(away, cluster);
   }
-  await until('readiness', async () => (await service.raw({ target: '/readyz' })).status === 200);
+  await until('readiness', async () => (await access.raw({ target: '/readyz' })).status === 200);
   expect(await own.run(id, 'kill -0 "$(cat /root/pid)" && echo lives')).toBe('lives');
   expect(await ledgerAgrees(own.instance, own.account, POOL)).toEqual([id]);
   const another = await own.create();

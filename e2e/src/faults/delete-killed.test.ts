@@ -1,10 +1,9 @@
+import { until, vmRecords } from '@svc/service-driver';
 import { expect, test } from 'vitest';
-import { ledgerAgrees, returnsToIdle } from '../machine/consistency.ts';
-import { queryLedger } from '../machine/database.ts';
-import { processesOf } from '../machine/processes.ts';
-import { vmsOf } from '../machine/vms.ts';
-import { until } from '../support/until.ts';
-import { type OwnService, ownService } from './own-service.ts';
+import { ledgerAgrees, returnsToIdle } from '../../test/machine/consistency.ts';
+import { queryLedger } from '../../test/machine/ledger.ts';
+import { processesOf } from '../../test/machine/processes.ts';
+import { type OwnService, ownService } from '../../test/own-service.ts';
 
 type Sign = (own: OwnService, vmId: string) => Promise<boolean>;
 
@@ -20,7 +19,7 @@ const MOMENTS: readonly (readonly [string, Sign])[] = [
   [
     'the VM is marked',
     async ({ dataDir }, vmId) =>
-      (await vmsOf(dataDir)).every((vm) => vm.vmId !== vmId || vm.ending),
+      (await vmRecords(dataDir)).every((vm) => vm.vmId !== vmId || vm.ending),
   ],
   [
     'its process is gone',
@@ -44,7 +43,7 @@ test.each(MOMENTS)('a crash during a delete ends in all or nothing: %s', async (
     answered = true;
   });
   await until('the moment', async () => answered || (await sign(own, id)), { intervalMs: 1 });
-  await service.kill9();
+  await service.kill();
   const confirmed = await deleted;
   const wish = await queryLedger<{ delete_requested_at: Date | null }>(
     dataDir,

@@ -2,11 +2,11 @@ import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SvcError } from '@svc/sdk';
+import { until } from '@svc/service-driver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ledgerAgrees, returnsToIdle } from '../machine/consistency.ts';
-import { until } from '../support/until.ts';
-import { LASTING, OwnService } from './own-service.ts';
-import { SmallDisk } from './small-disk.ts';
+import { ledgerAgrees, returnsToIdle } from '../../test/machine/consistency.ts';
+import { SmallDisk } from '../../test/machine/small-disk.ts';
+import { LASTING, OwnService } from '../../test/own-service.ts';
 
 const POOL = 0;
 const DISK_MIB = 3 * 1024;
@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 test('on a full disk what needs room is refused by name, the rest goes on, and nothing is damaged', async () => {
-  const { sandboxes, service } = own;
+  const { sandboxes, access } = own;
   const [id, parked] = [await own.create(), await own.create()];
   const content = randomBytes(4 * 1024 * 1024);
   for (const one of [id, parked]) await sandboxes.files.write(one, '/root/kept', content);
@@ -44,7 +44,7 @@ test('on a full disk what needs room is refused by name, the rest goes on, and n
   await expect(
     sandboxes.files.write(id, '/root/large', randomBytes(UPLOAD_BYTES)),
   ).rejects.toMatchObject({ status: 507, code: 'disk_full' });
-  expect((await service.raw({ target: '/healthz' })).status).toBe(200);
+  expect((await access.raw({ target: '/healthz' })).status).toBe(200);
   expect(await own.run(id, 'kill -0 "$(cat /root/pid)" && echo lives')).toBe('lives');
   expect((await sandboxes.get(id)).state).toBe('running');
   expect((await sandboxes.pause(parked)).state).toBe('paused');

@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { until, vmPid } from '@svc/service-driver';
 import { expect, test } from 'vitest';
-import { returnsToIdle } from '../machine/consistency.ts';
-import { leftoversOf } from '../machine/footprint.ts';
-import { vmProcessOf } from '../machine/vms.ts';
-import { until } from '../support/until.ts';
-import { ownService } from './own-service.ts';
+import { returnsToIdle } from '../../test/machine/consistency.ts';
+import { leftoversOf } from '../../test/machine/footprint.ts';
+import { ownService } from '../../test/own-service.ts';
 
 const POOL = 1;
 /** Moments of a start at which it is killed too: while it opens the database, adopts, registers. */
@@ -23,7 +22,7 @@ test('after a crash every sandbox is back as it was, and ends when it was to end
   for (const id of [running, paused]) await sandboxes.files.write(id, '/root/kept', `of ${id}`);
   await own.run(running, 'setsid sleep 3600 >/dev/null 2>&1 & echo $! > /root/pid');
   await sandboxes.pause(paused);
-  const processes = await Promise.all([running, paused].map((id) => vmProcessOf(dataDir, id)));
+  const processes = await Promise.all([running, paused].map((id) => vmPid(dataDir, id)));
   const before = await Promise.all([running, paused, short].map((id) => sandboxes.get(id)));
 
   await own.crashAndStart();
@@ -36,10 +35,10 @@ test('after a crash every sandbox is back as it was, and ends when it was to end
 
   // A start that crashes is a crash like any other.
   for (const delay of START_KILLED_AFTER_MS) {
-    await service.kill9();
+    await service.kill();
     const starting = service.startAgain().catch(() => undefined);
     await sleep(delay);
-    await service.kill9();
+    await service.kill();
     await starting;
   }
   await service.startAgain();
@@ -52,9 +51,7 @@ test('after a crash every sandbox is back as it was, and ends when it was to end
   );
   await sandboxes.files.write(running, '/root/new', 'after');
   expect(await own.run(running, 'cat /root/new')).toBe('after');
-  expect(await Promise.all([running, paused].map((id) => vmProcessOf(dataDir, id)))).toEqual(
-    processes,
-  );
+  expect(await Promise.all([running, paused].map((id) => vmPid(dataDir, id)))).toEqual(processes);
   const after = await Promise.all([running, paused, short].map((id) => sandboxes.get(id)));
   expect(after.map(({ created_at }) => created_at)).toEqual(
     before.map(({ created_at }) => created_at),
@@ -79,7 +76,7 @@ test('a service that crashed and is not started again leaves nothing after `svc 
   const { service, instance } = own;
   await own.create();
   await own.sandboxes.pause(await own.create());
-  await service.kill9();
+  await service.kill();
   const { exitCode, output } = await service.svc('down');
   expect(output).toMatch(/ended \d+ micro-VM/);
   expect(exitCode).toBe(0);

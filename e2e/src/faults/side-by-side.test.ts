@@ -1,13 +1,13 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
+import { until, vmPid } from '@svc/service-driver';
 import { expect, test } from 'vitest';
-import { idleState, ledgerAgrees, returnsToIdle } from '../machine/consistency.ts';
-import { footprintOf, leftoversOf } from '../machine/footprint.ts';
-import { instanceOf } from '../machine/instance.ts';
-import { vmProcessOf } from '../machine/vms.ts';
-import { startService } from '../support/start-service.ts';
-import { until } from '../support/until.ts';
-import { LASTING, ownService } from './own-service.ts';
+import { Access } from '../../test/access.ts';
+import { idleState, ledgerAgrees, returnsToIdle } from '../../test/machine/consistency.ts';
+import { footprintOf, leftoversOf } from '../../test/machine/footprint.ts';
+import { instanceOf } from '../../test/machine/instance.ts';
+import { LASTING, ownService } from '../../test/own-service.ts';
+import { startService } from '../../test/start-service.ts';
 
 const POOL = 1;
 
@@ -28,7 +28,7 @@ test('a second start on one data directory says so and ends with 1', async () =>
 test('two services on one machine do not touch each other, running, crashing or ending', async () => {
   const mine = await own.create();
   await using other = await startService();
-  const account = await other.signUp();
+  const account = await new Access(other.address).signUp();
   const instance = await instanceOf(other.dataDir);
   expect(instance.index).not.toBe(own.instance.index);
   const { vm_id: theirs } = await account.client.sandboxes.create(LASTING);
@@ -38,7 +38,7 @@ test('two services on one machine do not touch each other, running, crashing or 
     const footprint = await footprintOf(own.instance);
     return footprint.vms.length === 1 + POOL && footprint;
   });
-  await other.kill9();
+  await other.kill();
   await other.startAgain();
   expect((await account.client.sandboxes.exec(theirs, 'echo here')).output).toBe('here\n');
   await account.client.close();
@@ -55,7 +55,7 @@ test('`svc down --keep-sandboxes` leaves them to the next start, `svc down` leav
   const [running, paused] = [await own.create(), await own.create()];
   await sandboxes.files.write(running, '/root/kept', 'kept');
   await sandboxes.pause(paused);
-  const processes = await Promise.all([running, paused].map((id) => vmProcessOf(dataDir, id)));
+  const processes = await Promise.all([running, paused].map((id) => vmPid(dataDir, id)));
 
   const kept = await service.svc('down', '--keep-sandboxes');
   expect(kept.exitCode).toBe(0);
@@ -82,7 +82,7 @@ test('a start that fails leaves the sandboxes of before alive', async () => {
   const { service, instance } = own;
   const id = await own.create();
   await own.sandboxes.files.write(id, '/root/kept', 'kept');
-  await service.kill9();
+  await service.kill();
   const { hostname, port } = new URL(service.address.baseUrl);
   const inTheWay = createServer().listen({ host: hostname, port: Number(port) });
   await once(inTheWay, 'listening');

@@ -1,9 +1,8 @@
+import { until, vmPid, vmRecords } from '@svc/service-driver';
 import { expect, test } from 'vitest';
-import { ledgerAgrees, returnsToIdle } from '../machine/consistency.ts';
-import { killHard } from '../machine/processes.ts';
-import { vmProcessOf, vmsOf } from '../machine/vms.ts';
-import { until } from '../support/until.ts';
-import { ownService } from './own-service.ts';
+import { ledgerAgrees, returnsToIdle } from '../../test/machine/consistency.ts';
+import { killHard } from '../../test/machine/processes.ts';
+import { ownService } from '../../test/own-service.ts';
 
 const POOL = 1;
 const NOTICED_WITHIN_MS = 5_000;
@@ -21,7 +20,7 @@ test('a sandbox whose VM dies is destroyed within five seconds and says why; the
     async () => (await own.run(running, 'pgrep -fx "sleep 600" || true')) !== '',
   );
   for (const id of [running, paused]) {
-    killHard(await vmProcessOf(dataDir, id));
+    killHard(await vmPid(dataDir, id));
     const ended = await until(
       'the loss is noticed',
       async () => {
@@ -45,13 +44,13 @@ test('a sandbox whose VM dies is destroyed within five seconds and says why; the
 
 test('an idle VM of the pool that dies is replaced', async () => {
   const { dataDir } = own;
-  const [idle] = await vmsOf(dataDir);
+  const [idle] = await vmRecords(dataDir);
   killHard(idle?.pid ?? Number.NaN);
   // At once: the pool may not have noticed yet.
   const id = await own.create();
   expect(await own.run(id, 'echo here')).toBe('here');
   await until('another one is ready in its place', async () => {
-    const vms = await vmsOf(dataDir);
+    const vms = await vmRecords(dataDir);
     const ready = vms.some((vm) => vm.vmId === undefined && vm.pid !== undefined);
     return ready && vms.every(({ name }) => name !== idle?.name);
   });
@@ -64,8 +63,8 @@ test('VMs that died while no service ran are destroyed in the ledger after the n
   const { sandboxes, service, dataDir } = own;
   const dead = await own.create();
   const alive = await own.create();
-  const process = await vmProcessOf(dataDir, dead);
-  await service.kill9();
+  const process = await vmPid(dataDir, dead);
+  await service.kill();
   killHard(process);
   await service.startAgain();
   const ended = await until('the loss is noticed', async () => {

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Account } from '../support/accounts.ts';
-import { shared } from '../support/shared-service.ts';
-import { TestSandbox } from '../support/use-sandbox.ts';
+import { shared } from '../../test/shared-service.ts';
+import type { Account } from '../../test/sign-up.ts';
+import { TestSandbox } from '../../test/test-sandbox.ts';
 
 let account: Account;
 let clones: TestSandbox[];

@@ -1,9 +1,9 @@
 import type { ErrorCode } from '@svc/contract';
 import { describe, expect, test } from 'vitest';
-import { expectProblem } from '../support/schema.ts';
-import { useSender } from './send.ts';
+import { expectProblem } from '../../test/assertions.ts';
+import { useOwnerRequests } from '../../test/owner-requests.ts';
 
-const { sandbox, post } = useSender();
+const { sandbox, post } = useOwnerRequests();
 const create = (fields: unknown) =>
   post('/v1/sandboxes', typeof fields === 'object' ? { template: 'standard', ...fields } : fields);
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { expectProblem } from '../support/schema.ts';
-import { shared } from '../support/shared-service.ts';
-import { useSandbox } from '../support/use-sandbox.ts';
+import { expectProblem } from '../../test/assertions.ts';
+import { shared } from '../../test/shared-service.ts';
+import { useSandbox } from '../../test/test-sandbox.ts';
 
 const sandbox = useSandbox();
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { LIMITS } from '@svc/contract';
 import { describe, expect, test } from 'vitest';
-import { expectProblem } from '../support/schema.ts';
-import { useSender } from './send.ts';
+import { expectProblem } from '../../test/assertions.ts';
+import { useOwnerRequests } from '../../test/owner-requests.ts';
 
-const { send, post } = useSender();
+const { send, post } = useOwnerRequests();
 
 describe('bodies', () => {
   test.each(['{', 'nul', '{"template":"standard"', '{"a":1}}', '{"a":NaN}', "{'a':1}"])(

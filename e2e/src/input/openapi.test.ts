@@ -1,7 +1,7 @@
 import { ERRORS } from '@svc/contract';
 import { expect, test } from 'vitest';
-import { expectProblem } from '../support/schema.ts';
-import { shared } from '../support/shared-service.ts';
+import { expectProblem } from '../../test/assertions.ts';
+import { shared } from '../../test/shared-service.ts';
 
 interface Operation {
   readonly operationId?: string;

@@ -1,9 +1,9 @@
 import { afterAll, expect, test } from 'vitest';
-import type { Account } from '../support/accounts.ts';
-import type { RawAnswer, RawRequest } from '../support/raw-http.ts';
-import { expectProblem } from '../support/schema.ts';
-import { shared } from '../support/shared-service.ts';
-import { useSandbox } from '../support/use-sandbox.ts';
+import { expectProblem } from '../../test/assertions.ts';
+import type { RawAnswer, RawRequest } from '../../test/raw-http.ts';
+import { shared } from '../../test/shared-service.ts';
+import type { Account } from '../../test/sign-up.ts';
+import { useSandbox } from '../../test/test-sandbox.ts';
 
 const sandbox = useSandbox();
 const stranger: Account = await shared.signUp();

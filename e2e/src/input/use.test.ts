@@ -1,9 +1,9 @@
 import type { ErrorCode } from '@svc/contract';
 import { describe, test } from 'vitest';
-import { expectProblem } from '../support/schema.ts';
-import { useSender } from './send.ts';
+import { expectProblem } from '../../test/assertions.ts';
+import { useOwnerRequests } from '../../test/owner-requests.ts';
 
-const { send, post } = useSender();
+const { send, post } = useOwnerRequests();
 
 describe('an exec is refused', () => {
   test.each<[string, unknown, ErrorCode]>([

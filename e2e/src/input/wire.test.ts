@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
 import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
-import { shared } from '../support/shared-service.ts';
+import { shared } from '../../test/shared-service.ts';
 
 /** Sends bytes as they are over TLS, and reads until the service closes the connection. */
 async function exchange(bytes: string): Promise<string> {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { SANDBOX_LIMIT } from '../support/shared-limits.ts';
-import { shared } from '../support/shared-service.ts';
+import { SANDBOX_LIMIT } from '../../test/global-setup.ts';
+import { shared } from '../../test/shared-service.ts';
 
 test('creates at once all succeed up to the limit of the account, and no further one', async () => {
   const { client } = await shared.signUp();

@@ -1,10 +1,10 @@
 import { EVENT_STREAM_MEDIA_TYPE, ExecExitEvent } from '@svc/contract';
 import type { ExecStreamEvent } from '@svc/sdk';
+import { until } from '@svc/service-driver';
 import { expect, test } from 'vitest';
-import { expectValid } from '../support/schema.ts';
-import { shared } from '../support/shared-service.ts';
-import { until } from '../support/until.ts';
-import { useSandbox } from '../support/use-sandbox.ts';
+import { expectValid } from '../../test/assertions.ts';
+import { shared } from '../../test/shared-service.ts';
+import { useSandbox } from '../../test/test-sandbox.ts';
 
 const sandbox = useSandbox();
 const stream = (command: string, timeout_seconds = 60) =>

@@ -1,8 +1,8 @@
 import { ExecResponse, LIMITS } from '@svc/contract';
+import { until } from '@svc/service-driver';
 import { expect, test } from 'vitest';
-import { expectValid } from '../support/schema.ts';
-import { until } from '../support/until.ts';
-import { useSandbox } from '../support/use-sandbox.ts';
+import { expectValid } from '../../test/assertions.ts';
+import { useSandbox } from '../../test/test-sandbox.ts';
 
 const sandbox = useSandbox({ env_vars: { FROM_CREATE: 'create', BOTH: 'create' } });
 

@@ -1,8 +1,8 @@
 import { createCipheriv, createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { expectProblem } from '../support/schema.ts';
-import { shared } from '../support/shared-service.ts';
-import { useSandbox } from '../support/use-sandbox.ts';
+import { expectProblem } from '../../test/assertions.ts';
+import { shared } from '../../test/shared-service.ts';
+import { useSandbox } from '../../test/test-sandbox.ts';
 
 const MIB = 1024 * 1024;
 const sandbox = useSandbox();

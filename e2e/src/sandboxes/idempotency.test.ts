@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, expect, test } from 'vitest';
-import { shared } from '../support/shared-service.ts';
+import { shared } from '../../test/shared-service.ts';
 
 const { client } = await shared.signUp();
 const { sandboxes } = client;

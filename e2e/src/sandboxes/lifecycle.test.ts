@@ -1,9 +1,9 @@
 import { CreateSandboxResponse, DeleteSandboxResponse, SandboxRecord } from '@svc/contract';
+import { until } from '@svc/service-driver';
 import { afterAll, expect, test } from 'vitest';
-import { expectValid } from '../support/schema.ts';
-import { shared } from '../support/shared-service.ts';
-import { until } from '../support/until.ts';
-import { TestSandbox, useSandbox } from '../support/use-sandbox.ts';
+import { expectValid } from '../../test/assertions.ts';
+import { shared } from '../../test/shared-service.ts';
+import { TestSandbox, useSandbox } from '../../test/test-sandbox.ts';
 
 const sandbox = useSandbox({
   env_vars: { GREETING: 'hello world', EMPTY: '' },

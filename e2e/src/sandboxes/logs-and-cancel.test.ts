@@ -1,8 +1,8 @@
 import { CancelResponse, type ErrorCode, LogsResponse } from '@svc/contract';
 import { expect, test } from 'vitest';
-import { expectProblem, expectValid } from '../support/schema.ts';
-import { shared } from '../support/shared-service.ts';
-import { useSandbox } from '../support/use-sandbox.ts';
+import { expectProblem, expectValid } from '../../test/assertions.ts';
+import { shared } from '../../test/shared-service.ts';
+import { useSandbox } from '../../test/test-sandbox.ts';
 
 const sandbox = useSandbox();
 const logs = (query: string) =>

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SandboxRecord } from '@svc/contract';
 import { expect, test } from 'vitest';
-import { expectValid } from '../support/schema.ts';
-import { useSandbox } from '../support/use-sandbox.ts';
+import { expectValid } from '../../test/assertions.ts';
+import { useSandbox } from '../../test/test-sandbox.ts';
 
 const sandbox = useSandbox();
 const api = () => sandbox().account.client.sandboxes;

@@ -1,10 +1,10 @@
 import { LIMITS } from '@svc/contract';
 import type { SandboxRecord } from '@svc/sdk';
+import { until } from '@svc/service-driver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Account } from '../support/accounts.ts';
-import { shared } from '../support/shared-service.ts';
-import { until } from '../support/until.ts';
-import { TestSandbox } from '../support/use-sandbox.ts';
+import { shared } from '../../test/shared-service.ts';
+import type { Account } from '../../test/sign-up.ts';
+import { TestSandbox } from '../../test/test-sandbox.ts';
 
 /** At most a reaper's interval and its pass itself late, with room for a loaded machine. */
 const LATE_SECONDS = LIMITS.reaperIntervalMs / 1000 + 30;

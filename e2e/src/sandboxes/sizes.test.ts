@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Account } from '../support/accounts.ts';
-import { shared } from '../support/shared-service.ts';
-import { TestSandbox } from '../support/use-sandbox.ts';
+import { shared } from '../../test/shared-service.ts';
+import type { Account } from '../../test/sign-up.ts';
+import { TestSandbox } from '../../test/test-sandbox.ts';
 
 const SIZE = { vcpu: 2, memory_mib: 768, disk_mib: 6144 };
 let account: Account;

@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { AGENTS } from '@svc/contract';
+import { vmPid } from '@svc/service-driver';
 import { describe, expect, test } from 'vitest';
-import { vmProcessOf } from '../machine/vms.ts';
-import { shared } from '../support/shared-service.ts';
-import { memoryHolds } from './process-memory.ts';
-import { useSessionWorld } from './world.ts';
+import { memoryHolds } from '../../test/machine/process-memory.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
+import { shared } from '../../test/shared-service.ts';
 
 /** Looks for a text in every environment, command line and file of the guest. */
 const searchGuest = (text: string) => `python3 - '${text}' <<'PYTHON'
@@ -32,29 +32,29 @@ for top in ('/home', '/root', '/run', '/tmp', '/var', '/etc', '/dev/shm'):
 print('\\n'.join(found))
 PYTHON`;
 
-const world = useSessionWorld({
+const fixture = useSessionFixture({
   rules: [{ when: { user: 'hello' }, reply: { text: 'Hello to you.' } }],
 });
 
 describe.concurrent.each([...AGENTS])('%s', (agent) => {
   test('the key is nowhere in the guest', { timeout: 1_200_000 }, async () => {
-    const { account, key, models } = world();
+    const { account, key, models } = fixture();
     const visible = `visible-${agent}-4711`;
     await account.client.secrets.create(`visible-${agent}`, { VISIBLE: visible });
-    const session = await world().create(agent, { secrets: ['llm', `visible-${agent}`] });
-    const talk = await world().attach(session);
+    const session = await fixture().create(agent, { secrets: ['llm', `visible-${agent}`] });
+    const client = await fixture().attach(session);
     const before = models.requests.length;
-    await talk.task('Say hello', 'hello');
-    talk.connection.exec('sleep 3600');
-    await talk.task('Say hello again', 'again');
+    await client.task('Say hello', 'hello');
+    client.connection.exec('sleep 3600');
+    await client.task('Say hello again', 'again');
     expect(models.requests.length).toBeGreaterThan(before);
     expect(models.requests.every((request) => JSON.stringify(request.headers).includes(key))).toBe(
       true,
     );
 
-    const vmId = await world().sandboxOf(session);
+    const vmId = await fixture().sandboxOf(session);
     // Before a search in the guest takes the key there.
-    const qemu = await vmProcessOf(shared.address.dataDir, vmId);
+    const qemu = await vmPid(shared.address.dataDir, vmId);
     expect(await memoryHolds(qemu, visible)).toBe(true);
     expect(await memoryHolds(qemu, key)).toBe(false);
 
@@ -64,10 +64,10 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
     const { output } = await account.client.sandboxes.exec(vmId, searchGuest(key));
     expect(output.trim()).toBe('');
 
-    expect(JSON.stringify(talk.frames)).not.toContain(key);
+    expect(JSON.stringify(client.frames)).not.toContain(key);
     const { content } = await account.client.sandboxes.logs(vmId, { bytes: 1_048_576 });
     expect(content).not.toContain(key);
     expect(await readFile(`${shared.address.dataDir}/service.log`, 'utf8')).not.toContain(key);
-    await world().sessions.delete(session.chat_session_id);
+    await fixture().sessions.delete(session.chat_session_id);
   });
 });

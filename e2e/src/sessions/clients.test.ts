@@ -1,15 +1,15 @@
 import type { SessionAccess } from '@svc/contract';
 import { LIMITS } from '@svc/contract';
 import { beforeAll, describe, expect, test } from 'vitest';
-import { shared } from '../support/shared-service.ts';
-import { RawSocket, refusedUpgrade } from './raw-socket.ts';
-import { textOf } from './talk.ts';
-import { useSessionWorld } from './world.ts';
+import { RawSocket, refusedUpgrade } from '../../test/sessions/raw-socket.ts';
+import { textOf } from '../../test/sessions/session-client.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
+import { shared } from '../../test/shared-service.ts';
 
-const world = useSessionWorld({ rules: [] });
+const fixture = useSessionFixture({ rules: [] });
 let session: SessionAccess;
 beforeAll(async () => {
-  session = await world().create('deictic');
+  session = await fixture().create('deictic');
 });
 
 describe('an upgrade is refused', () => {
@@ -27,16 +27,16 @@ describe('an upgrade is refused', () => {
     expect(await refused(url)).toEqual(unauthorized);
     expect(await refused(`${url}?token=garbage`)).toEqual(unauthorized);
     expect(await refused(url, bearer(`${session.jwt}x`))).toEqual(unauthorized);
-    expect(await refused(url, bearer(world().account.apiKey))).toEqual(unauthorized);
-    expect(await refused(url, bearer(world().account.token))).toEqual(unauthorized);
+    expect(await refused(url, bearer(fixture().account.apiKey))).toEqual(unauthorized);
+    expect(await refused(url, bearer(fixture().account.token))).toEqual(unauthorized);
   });
 
   test('with the token of another session', async () => {
-    const other = await world().create('deictic');
+    const other = await fixture().create('deictic');
     expect((await refused(session.connect_url, bearer(other.jwt))).status).toBe(403);
     // An unknown session is as good as an invalid token.
     expect((await refused(unknownUrl(), bearer(session.jwt))).status).toBe(401);
-    await world().sessions.delete(other.chat_session_id);
+    await fixture().sessions.delete(other.chat_session_id);
   });
 });
 
@@ -70,7 +70,7 @@ describe('what a hostile client sends', () => {
   });
 
   test('ten thousand frames at once harm nobody else', async () => {
-    const neighbour = await world().attach(await world().create('deictic'));
+    const neighbour = await fixture().attach(await fixture().create('deictic'));
     {
       await using socket = await RawSocket.open(shared, session);
       for (let count = 0; count < 10_000; count += 1) socket.send('{"type":"interrupt"}');
@@ -78,24 +78,26 @@ describe('what a hostile client sends', () => {
       await socket.until({ type: 'error', code: 'frame_rate' });
       expect(textOf(await neighbour.task('Are you well?', 'n'))).toContain('Are you well?');
     }
-    const talk = await world().attach(session);
-    expect(textOf(await talk.task('And you?', 'o'))).toContain('And you?');
+    const client = await fixture().attach(session);
+    expect(textOf(await client.task('And you?', 'o'))).toContain('And you?');
   });
 });
 
 test('a destroyed sandbox closes its clients with 1001', async () => {
-  const doomed = await world().create('deictic');
+  const doomed = await fixture().create('deictic');
   await using socket = await RawSocket.open(shared, doomed);
-  await world().account.client.sandboxes.delete(await world().sandboxOf(doomed));
+  await fixture().account.client.sandboxes.delete(await fixture().sandboxOf(doomed));
   expect(await socket.closed).toEqual({ code: 1001, reason: 'sandbox destroyed' });
-  expect(await world().sessions.get(doomed.chat_session_id)).toMatchObject({ status: 'completed' });
+  expect(await fixture().sessions.get(doomed.chat_session_id)).toMatchObject({
+    status: 'completed',
+  });
 });
 
 test('a cancel reaches the attached client', async () => {
   await using socket = await RawSocket.open(shared, session);
   await socket.until({ type: 'ready' });
-  const vmId = await world().sandboxOf(session);
-  expect(await world().account.client.sandboxes.cancel(vmId, 'admin_action')).toMatchObject({
+  const vmId = await fixture().sandboxOf(session);
+  expect(await fixture().account.client.sandboxes.cancel(vmId, 'admin_action')).toMatchObject({
     cancelled: true,
     reason: 'admin_action',
   });

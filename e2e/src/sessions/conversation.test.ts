@@ -1,7 +1,7 @@
 import { AGENTS, type Agent, type ServerFrame } from '@svc/contract';
 import { describe, expect, test } from 'vitest';
-import { framesOf, textOf } from './talk.ts';
-import { useSessionWorld } from './world.ts';
+import { framesOf, textOf } from '../../test/sessions/session-client.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
 
 /** How each agent is told to run a command. */
 const SHELL: Readonly<Record<Agent, { readonly name: string; readonly argument: string }>> = {
@@ -11,7 +11,7 @@ const SHELL: Readonly<Record<Agent, { readonly name: string; readonly argument: 
 };
 const USAGE = { input_tokens: 1200, output_tokens: 34 };
 
-const world = useSessionWorld({
+const fixture = useSessionFixture({
   rules: [
     ...AGENTS.map((agent) => ({
       when: { user: `with ${agent} write (\\S+) into a file` },
@@ -44,8 +44,8 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
   test('three turns, with a resume on a fresh VM between them', {
     timeout: 1_200_000,
   }, async () => {
-    const session = await world().create(agent);
-    const first = await world().attach(session);
+    const session = await fixture().create(agent);
+    const first = await fixture().attach(session);
     expect(first.frames[0]).toMatchObject({ type: 'ready', agent, resumed: false });
 
     const noted = await first.task(`Please remember zebra-of-${agent}`, 'one');
@@ -59,15 +59,15 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
     const [result] = framesOf(written, 'tool_result');
     expect(result?.content).toContain('written-lion');
     expect(textOf(written)).toContain('The file says written-lion.');
-    const before = await world().sandboxOf(session);
+    const before = await fixture().sandboxOf(session);
     await first.close();
 
-    const resumed = await world().sessions.resume({ chat_session_id: session.chat_session_id });
+    const resumed = await fixture().sessions.resume({ chat_session_id: session.chat_session_id });
     expect(resumed.resumed_from.previous_status).toBe('active');
-    expect(await world().sandboxOf(session)).not.toBe(before);
-    expect((await world().account.client.sandboxes.get(before)).state).toBe('destroyed');
+    expect(await fixture().sandboxOf(session)).not.toBe(before);
+    expect((await fixture().account.client.sandboxes.get(before)).state).toBe('destroyed');
 
-    const second = await world().attach(resumed, 0);
+    const second = await fixture().attach(resumed, 0);
     expect(second.frames[0]).toMatchObject({ type: 'ready', agent, resumed: true });
     const asked = await second.task(`So what did I ask, ${agent}?`, 'three');
     expect(textOf(asked)).toContain('You asked me to remember.');
@@ -79,7 +79,7 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
       'three',
     ]);
     // The model was shown the whole conversation again.
-    const bodies = world().models.requests.map(({ body }) => JSON.stringify(body));
+    const bodies = fixture().models.requests.map(({ body }) => JSON.stringify(body));
     const last = bodies.findLast((body) => body.includes(`what did I ask, ${agent}`));
     expect(last).toContain(`zebra-of-${agent}`);
 
@@ -89,14 +89,14 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
     const printed = framesOf(second.frames.slice(from), 'stdout').map(({ data }) => data);
     expect(printed.join('')).toBe('written-lion\n');
 
-    await world().sessions.delete(session.chat_session_id);
-    const ended = await world().sessions.get(session.chat_session_id);
+    await fixture().sessions.delete(session.chat_session_id);
+    const ended = await fixture().sessions.get(session.chat_session_id);
     expect(ended).toMatchObject({ status: 'completed' });
   });
 });
 
 test('every request carried the real key, and nothing else of ours', () => {
-  const { models, key } = world();
+  const { models, key } = fixture();
   expect(models.requests.length).toBeGreaterThan(0);
   for (const { headers } of models.requests) {
     expect([headers['x-api-key'], headers.authorization]).toContain(

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { textOf } from './talk.ts';
-import { useSessionWorld } from './world.ts';
+import { textOf } from '../../test/sessions/session-client.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
 
 const USAGE = { input_tokens: 111, output_tokens: 7 };
-const world = useSessionWorld({
+const fixture = useSessionFixture({
   rules: [{ when: { user: 'hello' }, reply: { text: 'Hello to you.', usage: USAGE } }],
 });
 
@@ -68,13 +68,17 @@ PYTHON`;
 test('a guest that lies hurts only its own session, and falsifies no metering', {
   timeout: 600_000,
 }, async () => {
-  const victim = await world().create('deictic');
-  const neighbour = await world().attach(await world().create('deictic'));
-  const talk = await world().attach(victim);
-  await talk.task('Say hello', 'before');
-  const attacked = world().account.client.sandboxes.exec(await world().sandboxOf(victim), ATTACK, {
-    timeoutMs: 180_000,
-  });
+  const victim = await fixture().create('deictic');
+  const neighbour = await fixture().attach(await fixture().create('deictic'));
+  const client = await fixture().attach(victim);
+  await client.task('Say hello', 'before');
+  const attacked = fixture().account.client.sandboxes.exec(
+    await fixture().sandboxOf(victim),
+    ATTACK,
+    {
+      timeoutMs: 180_000,
+    },
+  );
   expect(textOf(await neighbour.task('Say hello', 'n'))).toBe('Hello to you.');
   const { output } = await attacked;
   expect(output).toMatch(/other dialect 40\d/);
@@ -82,12 +86,12 @@ test('a guest that lies hurts only its own session, and falsifies no metering', 
   expect(output).toMatch(/unknown path 40\d/);
   expect(textOf(await neighbour.task('Say hello', 'm'))).toBe('Hello to you.');
 
-  const usage = talk.frames.flatMap((frame) =>
+  const usage = client.frames.flatMap((frame) =>
     frame.type === 'usage' ? [frame.input_tokens] : [],
   );
   expect(usage).toEqual([USAGE.input_tokens]);
-  expect(talk.frames.filter(({ type }) => type === 'ready')).toHaveLength(1);
-  expect(talk.frames.filter(({ type }) => type === 'system')).toEqual([]);
-  expect(talk.seqs).toEqual(talk.seqs.map((_, index) => index + 1));
-  await world().sessions.delete(victim.chat_session_id);
+  expect(client.frames.filter(({ type }) => type === 'ready')).toHaveLength(1);
+  expect(client.frames.filter(({ type }) => type === 'system')).toEqual([]);
+  expect(client.seqs).toEqual(client.seqs.map((_, index) => index + 1));
+  await fixture().sessions.delete(victim.chat_session_id);
 });

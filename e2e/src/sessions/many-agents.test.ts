@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { framesOf } from './talk.ts';
-import { useSessionWorld } from './world.ts';
+import { framesOf } from '../../test/sessions/session-client.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
 
 const AGENTS = [
   {
@@ -17,7 +17,7 @@ const AGENTS = [
   },
 ];
 
-const world = useSessionWorld({
+const fixture = useSessionFixture({
   rules: [
     {
       when: { user: 'run the probe yourself' },
@@ -40,11 +40,11 @@ const world = useSessionWorld({
 });
 
 test('a coordinator delegates to the agent whose capability fits; frames say who speaks', async () => {
-  const session = await world().create('deictic', {
+  const session = await fixture().create('deictic', {
     app: { id: 'e2e', set_id: 'team', capability_sets: { team: { agents: AGENTS } } },
   });
-  const talk = await world().attach(session);
-  const turn = await talk.task('Please have the probe run', 'one');
+  const client = await fixture().attach(session);
+  const turn = await client.task('Please have the probe run', 'one');
   expect(framesOf(turn, 'task_completed')).toMatchObject([{ status: 'completed' }]);
   expect(framesOf(turn, 'tool_call').map(({ name, agent }) => [name, agent === 'runner'])).toEqual([
     ['delegate', false],
@@ -54,7 +54,7 @@ test('a coordinator delegates to the agent whose capability fits; frames say who
   expect(said.every(({ agent }) => agent !== undefined)).toBe(true);
   expect(said.some(({ agent }) => agent === 'runner')).toBe(true);
   // The one that runs commands was offered no other tool.
-  const request = world().models.requests.find(({ body }) =>
+  const request = fixture().models.requests.find(({ body }) =>
     JSON.stringify(body).includes('run the probe yourself'),
   );
   expect(request).toBeDefined();

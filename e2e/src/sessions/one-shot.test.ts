@@ -1,9 +1,9 @@
 import { AGENTS } from '@svc/contract';
 import { describe, expect, test } from 'vitest';
-import { runOnce } from './run-once.ts';
-import { useSessionWorld } from './world.ts';
+import { runOneShot } from '../../test/sessions/run-one-shot.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
 
-const world = useSessionWorld({
+const fixture = useSessionFixture({
   rules: [
     { when: { user: 'fail' }, reply: { status: 401 } },
     { when: { user: 'greet (\\S+)' }, reply: { text: 'Good day, $1.' } },
@@ -12,13 +12,13 @@ const world = useSessionWorld({
 
 describe.concurrent.each([...AGENTS])('%s', (agent) => {
   test('runs its task and exits', { timeout: 600_000 }, async () => {
-    const record = await runOnce(world(), agent, `Please greet Ada-of-${agent}`);
+    const record = await runOneShot(fixture(), agent, `Please greet Ada-of-${agent}`);
     expect(record).toMatchObject({
       agent_status: 'completed',
       agent_exit_code: 0,
       state: 'running',
     });
-    const { account, models, key } = world();
+    const { account, models, key } = fixture();
     const { content } = await account.client.sandboxes.logs(record.vm_id, { lines: 100 });
     expect(content).toContain(`Good day, Ada-of-${agent}.`);
     const asked = models.requests.filter(({ body }) =>
@@ -32,17 +32,17 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
 
 describe('the log of an agent', () => {
   test('of one that failed tells why, by lines and by bytes', { timeout: 600_000 }, async () => {
-    const record = await runOnce(world(), 'deictic', 'Please fail');
+    const record = await runOneShot(fixture(), 'deictic', 'Please fail');
     expect(record).toMatchObject({ agent_status: 'failed' });
     expect(record.agent_exit_code).not.toBe(0);
-    const { sandboxes } = world().account.client;
+    const { sandboxes } = fixture().account.client;
     const whole = await sandboxes.logs(record.vm_id, { bytes: 1_048_576 });
     expect(whole.content).toMatch(/refused|401|unauthor/i);
     expect(whole).toMatchObject({
       truncated: false,
       total_bytes: Buffer.byteLength(whole.content),
     });
-    expect(whole.content).not.toContain(world().key);
+    expect(whole.content).not.toContain(fixture().key);
     const line = await sandboxes.logs(record.vm_id, { lines: 1 });
     expect(whole.content.endsWith(line.content)).toBe(true);
     expect(line.content.trim().split('\n')).toHaveLength(1);

@@ -1,34 +1,37 @@
+import { until } from '@svc/service-driver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { until } from '../support/until.ts';
-import { withEachAgent } from './each-agent.ts';
-import { runOnce } from './run-once.ts';
-import { type StateEndpoint, startStateEndpoint } from './state-endpoint.ts';
-import { useSessionWorld } from './world.ts';
+import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
+import {
+  type PersistenceEndpoint,
+  startPersistenceEndpoint,
+} from '../../test/sessions/persistence-endpoint.ts';
+import { runOneShot } from '../../test/sessions/run-one-shot.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
 
-const world = useSessionWorld({
+const fixture = useSessionFixture({
   rules: [
     { when: { user: 'what did I say' }, reply: { text: 'You said it.' } },
     { when: { user: 'remember (\\S+)' }, reply: { text: 'Noted: $1.' } },
   ],
 });
 
-let endpoint: StateEndpoint;
+let endpoint: PersistenceEndpoint;
 beforeAll(async () => {
-  endpoint = await startStateEndpoint();
+  endpoint = await startPersistenceEndpoint();
 });
 afterAll(() => endpoint.close());
 
 const TIMEOUT = { timeout: 900_000 };
 
 test('a state is kept at its customer, and another sandbox goes on from it', TIMEOUT, () =>
-  withEachAgent(async (agent) => {
-    const { account, models, key } = world();
+  forEachAgent(async (agent) => {
+    const { account, models, key } = fixture();
     const more = {
       persistence_url: `${endpoint.url}/states/${agent}`,
       persistence_auth_header: `Custom secret-of-${agent}`,
       session_id: `${agent}-1`,
     };
-    const first = await runOnce(world(), agent, `Please remember fox-of-${agent}`, more);
+    const first = await runOneShot(fixture(), agent, `Please remember fox-of-${agent}`, more);
     expect(first).toMatchObject({ agent_status: 'completed' });
     await account.client.sandboxes.delete(first.vm_id);
     const ofAgent = () => endpoint.requests.filter(({ path }) => path === `/states/${agent}`);
@@ -44,7 +47,7 @@ test('a state is kept at its customer, and another sandbox goes on from it', TIM
       state: expect.any(String),
     });
 
-    const second = await runOnce(world(), agent, `So what did I say, ${agent}?`, more);
+    const second = await runOneShot(fixture(), agent, `So what did I say, ${agent}?`, more);
     expect(second).toMatchObject({ agent_status: 'completed' });
     const bodies = models.requests.map(({ body }) => JSON.stringify(body));
     const asked = bodies.findLast((body) => body.includes(`what did I say, ${agent}`));
@@ -58,11 +61,11 @@ test('a state is kept at its customer, and another sandbox goes on from it', TIM
 );
 
 test('an endpoint that is not public and no exception is refused', async () => {
-  const { sandboxes } = world().account.client;
+  const { sandboxes } = fixture().account.client;
   const create = sandboxes.create({
     template: 'standard',
     agent: 'deictic',
-    llm_key: world().key,
+    llm_key: fixture().key,
     task: 'nothing',
     persistence_url: 'https://127.0.0.1:4443/state',
   });

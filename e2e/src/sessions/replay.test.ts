@@ -1,12 +1,12 @@
 import { LIMITS } from '@svc/contract';
 import { expect, test } from 'vitest';
-import { withEachAgent } from './each-agent.ts';
-import { framesOf, textOf } from './talk.ts';
-import { useSessionWorld } from './world.ts';
+import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
+import { framesOf, textOf } from '../../test/sessions/session-client.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
 
 const WORDS = Array.from({ length: 60 }, (_, index) => `word${index} `);
 
-const world = useSessionWorld({
+const fixture = useSessionFixture({
   rules: [
     { when: { user: 'long story' }, reply: { text: WORDS, chunk_delay_ms: 100 } },
     { when: { user: 'endless story' }, reply: { text: WORDS, chunk_delay_ms: 2_000 } },
@@ -19,61 +19,61 @@ test(
     timeout: 900_000,
   },
   () =>
-    withEachAgent(async (agent) => {
-      const session = await world().create(agent);
-      const watcher = await world().attach(session);
-      const dropper = await world().attach(session);
+    forEachAgent(async (agent) => {
+      const session = await fixture().create(agent);
+      const watcher = await fixture().attach(session);
+      const dropper = await fixture().attach(session);
       dropper.connection.task('A long story, please', { id: 'story' });
       await dropper.until('text_delta', ({ data }) => data.includes('word5'));
       await dropper.close();
       const seen = [...dropper.frames];
 
-      const returned = await world().attach(session, dropper.seqs.at(-1));
+      const returned = await fixture().attach(session, dropper.seqs.at(-1));
       await returned.until('task_completed');
       await watcher.until('task_completed');
       expect([...dropper.seqs, ...returned.seqs]).toEqual(watcher.seqs);
       expect(textOf(seen) + textOf(returned.frames)).toBe(WORDS.join(''));
       expect(textOf(watcher.frames)).toBe(WORDS.join(''));
-      await world().sessions.delete(session.chat_session_id);
+      await fixture().sessions.delete(session.chat_session_id);
     }),
 );
 
 test('many clients at different places see the same frames', async () => {
-  const session = await world().create('deictic');
-  const first = await world().attach(session);
+  const session = await fixture().create('deictic');
+  const first = await fixture().attach(session);
   const turn = first.task('Another long story', 'story');
   await first.until('text_delta', ({ data }) => data.includes('word3'));
-  const late = await Promise.all([0, 1, 3].map((after) => world().attach(session, after)));
+  const late = await Promise.all([0, 1, 3].map((after) => fixture().attach(session, after)));
   await turn;
-  for (const talk of late) {
-    await talk.until('task_completed');
-    const after = (talk.seqs[0] ?? 0) - 1;
-    expect(talk.seqs).toEqual(first.seqs.filter((seq) => seq > after));
+  for (const client of late) {
+    await client.until('task_completed');
+    const after = (client.seqs[0] ?? 0) - 1;
+    expect(client.seqs).toEqual(first.seqs.filter((seq) => seq > after));
   }
 });
 
 test('an interrupt ends the task, and the next one works', async () => {
-  const session = await world().create('deictic');
-  const talk = await world().attach(session);
-  talk.connection.task('An endless story, please', { id: 'story' });
-  await talk.until('text_delta');
-  talk.connection.interrupt();
-  const done = await talk.until('task_completed', ({ id }) => id === 'story');
+  const session = await fixture().create('deictic');
+  const client = await fixture().attach(session);
+  client.connection.task('An endless story, please', { id: 'story' });
+  await client.until('text_delta');
+  client.connection.interrupt();
+  const done = await client.until('task_completed', ({ id }) => id === 'story');
   expect(done.status).toBe('interrupted');
-  expect(textOf(await talk.task('And now?', 'next'))).toContain('And now?');
+  expect(textOf(await client.task('And now?', 'next'))).toContain('And now?');
 });
 
 test('a ninth waiting task is refused, the others run in turn', async () => {
-  const session = await world().create('deictic');
-  const talk = await world().attach(session);
-  talk.connection.task('A long story, please', { id: 'running' });
-  await talk.until('task_started');
+  const session = await fixture().create('deictic');
+  const client = await fixture().attach(session);
+  client.connection.task('A long story, please', { id: 'running' });
+  await client.until('task_started');
   const waiting = Array.from({ length: LIMITS.queuedTasks }, (_, index) => `waiting-${index}`);
-  for (const id of [...waiting, 'too many']) talk.connection.task(`Say ${id}`, { id });
-  const refused = await talk.until('error', ({ code }) => code === 'busy');
+  for (const id of [...waiting, 'too many']) client.connection.task(`Say ${id}`, { id });
+  const refused = await client.until('error', ({ code }) => code === 'busy');
   expect(refused.id).toBe('too many');
-  await talk.until('task_completed', ({ id }) => id === waiting.at(-1));
-  expect(framesOf(talk.frames, 'task_completed').map(({ id }) => id)).toEqual([
+  await client.until('task_completed', ({ id }) => id === waiting.at(-1));
+  expect(framesOf(client.frames, 'task_completed').map(({ id }) => id)).toEqual([
     'running',
     ...waiting,
   ]);

@@ -1,18 +1,18 @@
 import { expect, test } from 'vitest';
-import { withEachAgent } from './each-agent.ts';
-import { textOf } from './talk.ts';
-import { useSessionWorld } from './world.ts';
+import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
+import { textOf } from '../../test/sessions/session-client.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
 
 const WORDS = Array.from({ length: 30 }, (_, index) => `w${index} `);
 const NEW_KEY = 'sk-rotated-0123456789';
 
-const world = useSessionWorld({
+const fixture = useSessionFixture({
   rules: [{ when: { user: 'slowly' }, reply: { text: WORDS, chunk_delay_ms: 200 } }],
 });
 
 /** The customer's key in the last request whose conversation holds `said`. */
 function keyIn(said: string): string | undefined {
-  const { requests } = world().models;
+  const { requests } = fixture().models;
   const last = requests.findLast(({ body }) => JSON.stringify(body).includes(said));
   const { 'x-api-key': key, authorization } = last?.headers ?? {};
   return typeof key === 'string' ? key : authorization?.replace(/^Bearer /, '');
@@ -24,47 +24,47 @@ test(
     timeout: 900_000,
   },
   () =>
-    withEachAgent(async (agent) => {
-      const { account, models } = world();
+    forEachAgent(async (agent) => {
+      const { account, models } = fixture();
       const [llm, more] = [`llm-${agent}`, `more-${agent}`];
       await account.client.secrets.create(llm, {
-        LLM_API_KEY: world().key,
+        LLM_API_KEY: fixture().key,
         LLM_BASE_URL: models.url,
       });
       await account.client.secrets.create(more, { GREETING: 'hello' });
-      const session = await world().create(agent, { secrets: [llm, more] });
-      const talk = await world().attach(session);
-      talk.connection.exec('echo "<$GREETING>"', { id: 'before' });
-      expect((await talk.until('stdout')).data).toBe('<hello>\n');
+      const session = await fixture().create(agent, { secrets: [llm, more] });
+      const client = await fixture().attach(session);
+      client.connection.exec('echo "<$GREETING>"', { id: 'before' });
+      expect((await client.until('stdout')).data).toBe('<hello>\n');
 
-      const turn = talk.task(`Tell it slowly, ${agent}`, 'slow');
-      await talk.until('text_delta');
+      const turn = client.task(`Tell it slowly, ${agent}`, 'slow');
+      await client.until('text_delta');
       await account.client.secrets.rotate(llm, { LLM_API_KEY: NEW_KEY, LLM_BASE_URL: models.url });
       await account.client.secrets.rotate(more, { GREETING: 'good evening' });
-      const first = await talk.until('system', (frame) => frame.event === 'config_update');
+      const first = await client.until('system', (frame) => frame.event === 'config_update');
       expect(first).toMatchObject({ keys: expect.arrayContaining(['LLM_API_KEY']) });
-      await talk.until(
+      await client.until(
         'system',
         (frame) => frame.event === 'config_update' && frame.keys.includes('GREETING'),
       );
       expect(textOf(await turn)).toBe(WORDS.join(''));
-      expect(keyIn(`slowly, ${agent}`)).toBe(world().key);
+      expect(keyIn(`slowly, ${agent}`)).toBe(fixture().key);
 
-      await talk.task(`Once more, ${agent}, quickly`, 'next');
+      await client.task(`Once more, ${agent}, quickly`, 'next');
       expect(keyIn(`more, ${agent}, quickly`)).toBe(NEW_KEY);
-      talk.connection.exec('echo "<$GREETING>"', { id: 'after' });
-      await talk.until('stdout', ({ data }) => data === '<good evening>\n');
+      client.connection.exec('echo "<$GREETING>"', { id: 'after' });
+      await client.until('stdout', ({ data }) => data === '<good evening>\n');
     }),
 );
 
 test('a deleted bundle leaves a running session alone, and its resume is refused', async () => {
-  const { account } = world();
+  const { account } = fixture();
   await account.client.secrets.create('short-lived', { EXTRA: 'x' });
-  const session = await world().create('deictic', { secrets: ['llm', 'short-lived'] });
-  const talk = await world().attach(session);
+  const session = await fixture().create('deictic', { secrets: ['llm', 'short-lived'] });
+  const client = await fixture().attach(session);
   await account.client.secrets.delete('short-lived');
-  expect(textOf(await talk.task('Still there?', 'one'))).toContain('Still there?');
+  expect(textOf(await client.task('Still there?', 'one'))).toContain('Still there?');
   await expect(
-    world().sessions.resume({ chat_session_id: session.chat_session_id }),
+    fixture().sessions.resume({ chat_session_id: session.chat_session_id }),
   ).rejects.toMatchObject({ status: 502, code: 'secret_bundle_not_found_at_resume' });
 });

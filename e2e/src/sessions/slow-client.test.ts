@@ -1,10 +1,9 @@
+import { until } from '@svc/service-driver';
 import { expect, test } from 'vitest';
-import { sendRaw } from '../support/raw-http.ts';
-import { shared } from '../support/shared-service.ts';
-import { until } from '../support/until.ts';
-import { RawSocket } from './raw-socket.ts';
-import { framesOf } from './talk.ts';
-import { useSessionWorld } from './world.ts';
+import { RawSocket } from '../../test/sessions/raw-socket.ts';
+import { framesOf } from '../../test/sessions/session-client.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
+import { shared } from '../../test/shared-service.ts';
 
 /** More than what lies between a guest and a client holds. */
 const FLOOD_BYTES = 32 * 1024 * 1024;
@@ -12,30 +11,30 @@ const FLOOD_BYTES = 32 * 1024 * 1024;
 /** The newest of those frames, which the history still has for certain. */
 const REPLAYED = 100;
 
-const world = useSessionWorld({ rules: [] });
+const fixture = useSessionFixture({ rules: [] });
 
 test('a client that does not read is sent away, the others get everything, and it can come back', {
   timeout: 600_000,
 }, async () => {
-  const session = await world().create('deictic');
-  const talk = await world().attach(session);
+  const session = await fixture().create('deictic');
+  const client = await fixture().attach(session);
   await using slow = await RawSocket.open(shared, session);
   await slow.until({ type: 'ready' });
   slow.stopReading();
   const parted = async () => {
     const { origin } = new URL(session.connect_url.replace(/^ws/, 'http'));
-    const { body } = await sendRaw(shared, { target: '/metrics', origin });
+    const { body } = await shared.raw({ target: '/metrics', origin });
     const [, count] = /connections_closed_total\{code="1013"\} (\d+)/.exec(body.toString()) ?? [];
     return Number(count ?? 0);
   };
   const before = await parted();
-  talk.connection.exec(`yes 0123456789abcdef | head -c ${FLOOD_BYTES}`, { id: 'flood' });
-  await talk.until('exit', ({ id }) => id === 'flood');
-  const bytes = framesOf(talk.frames, 'stdout').reduce((sum, { data }) => sum + data.length, 0);
+  client.connection.exec(`yes 0123456789abcdef | head -c ${FLOOD_BYTES}`, { id: 'flood' });
+  await client.until('exit', ({ id }) => id === 'flood');
+  const bytes = framesOf(client.frames, 'stdout').reduce((sum, { data }) => sum + data.length, 0);
   expect(bytes).toBe(FLOOD_BYTES);
   await until('the slow client is sent away', async () => (await parted()) > before);
 
-  const returned = await world().attach(session, talk.seqs.at(-1 - REPLAYED));
+  const returned = await fixture().attach(session, client.seqs.at(-1 - REPLAYED));
   await returned.until('exit', ({ id }) => id === 'flood');
-  expect(returned.seqs).toEqual(talk.seqs.slice(-REPLAYED));
+  expect(returned.seqs).toEqual(client.seqs.slice(-REPLAYED));
 });

@@ -1,8 +1,8 @@
 import type { Agent } from '@svc/contract';
 import { describe, expect, test } from 'vitest';
-import { withEachAgent } from './each-agent.ts';
-import { framesOf, textOf } from './talk.ts';
-import { useSessionWorld } from './world.ts';
+import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
+import { framesOf, textOf } from '../../test/sessions/session-client.ts';
+import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
 
 const FAILURES = [
   ['a refused key', 'refused', { status: 401 }, 'llm_unauthorized'],
@@ -25,7 +25,7 @@ const CUT_CODE: Readonly<Record<Agent, string>> = {
   codex: 'llm_bad_response',
 };
 
-const world = useSessionWorld({
+const fixture = useSessionFixture({
   rules: [
     { when: { user: 'well again' }, reply: { text: 'All is well.' } },
     // The latest first: an agent may say a prompt that was not answered again, together with the next.
@@ -42,10 +42,10 @@ describe('an upstream that fails', () => {
       timeout: 1_200_000,
     },
     () =>
-      withEachAgent(async (agent) => {
-        const talk = await world().attach(await world().create(agent));
+      forEachAgent(async (agent) => {
+        const client = await fixture().attach(await fixture().create(agent));
         for (const [what, word, , code] of FAILURES) {
-          const turn = await talk.task(`Now be ${word}`, word);
+          const turn = await client.task(`Now be ${word}`, word);
           expect(
             framesOf(turn, 'error').map((frame) => frame.code),
             what,
@@ -53,15 +53,15 @@ describe('an upstream that fails', () => {
           expect(framesOf(turn, 'task_completed'), what).toMatchObject([
             { id: word, status: 'failed' },
           ]);
-          expect(JSON.stringify(turn)).not.toContain(world().key);
+          expect(JSON.stringify(turn)).not.toContain(fixture().key);
         }
-        expect(textOf(await talk.task('Be well again', 'well'))).toBe('All is well.');
+        expect(textOf(await client.task('Be well again', 'well'))).toBe('All is well.');
       }),
   );
 
   test('once is tried again', async () => {
-    const talk = await world().attach(await world().create('deictic'));
-    const turn = await talk.task('Fail only once', 'once');
+    const client = await fixture().attach(await fixture().create('deictic'));
+    const turn = await client.task('Fail only once', 'once');
     expect(textOf(turn)).toBe('The second try.');
     expect(framesOf(turn, 'error')).toEqual([]);
   });

@@ -1,12 +1,13 @@
 import { SvcError } from '@svc/sdk';
-import { idleState, returnsToIdle } from '../machine/consistency.ts';
-import { leftoversOf } from '../machine/footprint.ts';
-import { instanceOf } from '../machine/instance.ts';
-import type { Account } from '../support/accounts.ts';
-import { startService } from '../support/start-service.ts';
-import { Actor } from './actor.ts';
+import { Access } from '../../test/access.ts';
+import { idleState, returnsToIdle } from '../../test/machine/consistency.ts';
+import { leftoversOf } from '../../test/machine/footprint.ts';
+import { instanceOf } from '../../test/machine/instance.ts';
+import type { Account } from '../../test/sign-up.ts';
+import { startService } from '../../test/start-service.ts';
+import { OperationCounts } from './operation-counts.ts';
 import { Random } from './random.ts';
-import { Tally } from './tally.ts';
+import { VirtualUser } from './virtual-user.ts';
 
 const POOL = 2;
 const ACTORS = 4;
@@ -27,14 +28,16 @@ export interface SoakOptions {
 export async function soak({ minutes, seed, say }: SoakOptions): Promise<string[]> {
   await using service = await startService({ env: { SVC_POOL: `standard=${POOL}` } });
   const instance = await instanceOf(service.dataDir);
-  const accounts = await Promise.all(Array.from({ length: ACTORS }, () => service.signUp()));
+  const access = new Access(service.address);
+  const accounts = await Promise.all(Array.from({ length: ACTORS }, () => access.signUp()));
   const idle = await idleState(instance, POOL);
   say(`seed ${seed}, ${minutes} minute(s), ${ACTORS} customers on ${service.address.baseUrl}`);
 
-  const tally = new Tally();
+  const tally = new OperationCounts();
   const end = performance.now() + minutes * 60_000;
   const actors = accounts.map(
-    ({ client }, index) => new Actor(client, new Random(seed + index), tally, service.dataDir),
+    ({ client }, index) =>
+      new VirtualUser(client, new Random(seed + index), tally, service.dataDir),
   );
   await Promise.all(actors.map((actor) => actor.run(end)));
   say(tally.toString());

@@ -1,0 +1,248 @@
+import { until } from '@svc/service-driver';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { ALLOWED, FORBIDDEN, IPV6 } from '../../test/network/address-ranges.ts';
+import { NETWORK } from '../../test/network/network-addresses.ts';
+import {
+  installProbe,
+  nameOf,
+  reached,
+  type Target,
+} from '../../test/network/reachability-probe.ts';
+import {
+  type SimulatedNetworkService,
+  startOnSimulatedNetwork,
+} from '../../test/network/simulated-network-service.ts';
+import { TestSandbox } from '../../test/test-sandbox.ts';
+
+const ZONE = {
+  'public.example': [[NETWORK.public]],
+  'private.example': [['10.0.0.1']],
+  'metadata.example': [['169.254.169.254']],
+  'loopback.example': [['127.0.0.1']],
+  'cgnat.example': [['100.64.0.1']],
+  'mixed.example': [[NETWORK.public, '192.168.1.1']],
+  'six.example': [['fd00::1', '::1', '::ffff:10.0.0.1', NETWORK.public6]],
+  'rebinding.example': [[NETWORK.public], ['10.0.0.1'], ['169.254.169.254']],
+};
+const GATEWAY = '172.30.0.1';
+
+let service: SimulatedNetworkService;
+let attacker: TestSandbox;
+let neighbour: TestSandbox;
+
+beforeAll(async () => {
+  service = await startOnSimulatedNetwork(ZONE);
+  const account = await service.access.signUp();
+  [attacker, neighbour] = await Promise.all([
+    TestSandbox.create(account),
+    TestSandbox.create(await service.access.signUp()),
+  ]);
+  await installProbe(attacker);
+  await neighbour.run(
+    `nohup python3 -m http.server ${NETWORK.hostPort} --bind 0.0.0.0 >/dev/null 2>&1 &`,
+  );
+});
+afterAll(() => service?.[Symbol.asyncDispose]());
+
+const at = (hosts: readonly string[], port: number, protocol: 'tcp' | 'udp' = 'tcp'): Target[] =>
+  hosts.map((host) => ({ host, port, protocol }));
+const hostOf = (sandbox: TestSandbox) => (sandbox.endpoint ?? '').replace(/:\d+$/, '');
+/** The other end of a sandbox's link: the machine's own. */
+const across = (address: string) => address.replace(/\d+$/, (last) => String(Number(last) ^ 1));
+
+describe('from inside a sandbox', () => {
+  test('public addresses are reached, from the machine’s own address', async () => {
+    const targets = [
+      ...at(ALLOWED, NETWORK.tcpPort),
+      ...at([NETWORK.public], NETWORK.udpPort, 'udp'),
+    ];
+    await expect.poll(() => reached(attacker, targets)).toEqual(targets.map(nameOf));
+    // A connection is made before the one who listens knows of it.
+    await expect
+      .poll(() => service.internet.arrivals())
+      .toEqual(
+        expect.arrayContaining(ALLOWED.map((address) => `tcp ${NETWORK.host} > ${address}`)),
+      );
+  });
+
+  test('private, link-local, carrier-grade and metadata addresses are not reached', async () => {
+    const targets = [...at(FORBIDDEN, NETWORK.tcpPort), ...at(FORBIDDEN, NETWORK.udpPort, 'udp')];
+    expect(await reached(attacker, targets)).toEqual([]);
+    const arrivals = await service.internet.arrivals();
+    const allowed = new Set<string>(ALLOWED);
+    const leaked = arrivals.filter((one) => !allowed.has(one.replace(/^.* > (probe-)?/, '')));
+    expect(leaked).toEqual([]);
+  });
+
+  test('no port of the machine is reached at any of its addresses', async () => {
+    const ports = [...service.ports, NETWORK.hostPort, 22];
+    // They do listen, and others do reach them.
+    for (const port of [service.ports[0] ?? 0, NETWORK.hostPort]) {
+      expect(await service.internet.connect(NETWORK.host, port)).toBe('connected');
+    }
+    const own = hostOf(attacker);
+    const addresses = [GATEWAY, NETWORK.host, across(own), across(hostOf(neighbour))];
+    expect(
+      await reached(
+        attacker,
+        ports.flatMap((port) => at(addresses, port)),
+      ),
+    ).toEqual([]);
+  });
+
+  test('the machine’s loopback is not reached through the gateway', async () => {
+    const steal = [
+      'sysctl -q -w net.ipv4.conf.all.route_localnet=1 net.ipv4.conf.eth0.route_localnet=1',
+      'ip addr add 127.9.9.9/32 dev eth0',
+      'ip route del local 127.0.0.0/8 table local',
+      `ip route add 127.0.0.0/8 via ${GATEWAY}`,
+    ].join('; ');
+    const targets = [...service.ports, NETWORK.hostPort].flatMap((port) => at(['127.0.0.2'], port));
+    expect(await reached(attacker, targets, `(${steal}; true)`)).toEqual([]);
+  });
+
+  test('another sandbox is not reached, by any port', async () => {
+    const address = hostOf(neighbour);
+    // It is there, for the machine that it runs on.
+    expect(await service.host.connect(address, neighbour.hostPort)).toBe('connected');
+    const ask = `curl -s -o /dev/null -w '%{http_code}' localhost:${NETWORK.hostPort}`;
+    // It may still be starting.
+    await expect.poll(async () => (await neighbour.exec(ask)).output).toBe('200');
+    const ports = [22, 7000, NETWORK.hostPort, neighbour.hostPort];
+    const targets = ports.flatMap((port) => at([address, hostOf(attacker)], port));
+    expect(await reached(attacker, targets)).toEqual([]);
+  });
+
+  test('IPv6 reaches nothing, even when the guest turns it on', async () => {
+    const enable = [
+      'sysctl -q -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.eth0.disable_ipv6=0',
+      'ip -6 addr add 2a02:2f0::77/64 dev eth0 nodad',
+      'ip -6 addr add fd00::77/64 dev eth0 nodad',
+      'ip -6 neigh replace fe80::1 lladdr 02:00:00:00:00:01 dev eth0 nud permanent',
+      'ip -6 route replace default via fe80::1 dev eth0 onlink',
+    ].join('; ');
+    if (service.network.hasIpv6) {
+      expect(await service.host.connect(NETWORK.public6, NETWORK.tcpPort)).toBe('connected');
+    }
+    const targets = [...IPV6, NETWORK.host6].flatMap((host) => [
+      { host, port: NETWORK.tcpPort },
+      { host, port: NETWORK.hostPort },
+      { host, port: NETWORK.udpPort, protocol: 'udp' as const },
+    ]);
+    expect(await reached(attacker, targets, `(${enable}; true)`)).toEqual([]);
+    const arrivals = await service.internet.arrivals();
+    expect(
+      arrivals.filter((one) => one.includes('2a02:2f0::77') || one.includes('fd00::77')),
+    ).toEqual([]);
+  });
+});
+
+describe('names', () => {
+  const RESOLVE = `import json, socket, sys
+def addresses(name):
+    try:
+        return sorted({found[4][0] for found in socket.getaddrinfo(name, 80)})
+    except OSError:
+        return []
+print(json.dumps([addresses(name) for name in sys.argv[1:]]))`;
+
+  /** The addresses that each name has inside the sandbox, asked for one after the other. */
+  const resolve = async (...names: string[]): Promise<string[][]> => {
+    const env = { PROGRAM: RESOLVE };
+    const command = `python3 -c "$PROGRAM" ${names.join(' ')}`;
+    return JSON.parse((await attacker.exec({ command, env })).output) as string[][];
+  };
+
+  test('with public addresses resolve and are reached', async () => {
+    expect(await resolve('public.example')).toEqual([[NETWORK.public]]);
+    const url = `http://public.example:${NETWORK.tcpPort}/`;
+    expect(await attacker.run(`curl -s --http0.9 --max-time 20 ${url}`)).toContain(NETWORK.public);
+  });
+
+  test('with private, metadata, loopback or carrier-grade addresses resolve to nothing', async () => {
+    const names = ['private', 'metadata', 'loopback', 'cgnat'].map((name) => `${name}.example`);
+    expect(await resolve(...names)).toEqual([[], [], [], []]);
+  });
+
+  test('keep only the public ones of mixed addresses', async () => {
+    const [mixed, six = []] = await resolve('mixed.example', 'six.example');
+    expect(mixed).toEqual([NETWORK.public]);
+    for (const address of six) expect(address).toBe(NETWORK.public6);
+  });
+
+  test('that change their answer never change to a private address', async () => {
+    const rounds = await resolve(...Array.from({ length: 4 }, () => 'rebinding.example'));
+    expect(rounds[0]).toEqual([NETWORK.public]);
+    for (const address of rounds.flat()) expect(address).toBe(NETWORK.public);
+  });
+});
+
+describe('a changed identity', () => {
+  test('packets with a forged source go nowhere', async () => {
+    const program = `import socket, struct, sys
+def packet(source, destination, text):
+    payload = text.encode()
+    udp = struct.pack('!HHHH', 5000, ${NETWORK.udpPort}, 8 + len(payload), 0) + payload
+    header = struct.pack('!BBHHHBBH4s4s', 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0, socket.inet_aton(source), socket.inet_aton(destination))
+    return header + udp
+with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
+    for source in sys.argv[1:]:
+        s.sendto(packet(source, '${NETWORK.public}', 'forged-' + source), ('${NETWORK.public}', 0))
+    s.sendto(packet('172.30.0.2', '${NETWORK.public}', 'honest'), ('${NETWORK.public}', 0))`;
+    const sources = [
+      hostOf(neighbour),
+      GATEWAY,
+      '172.30.0.3',
+      NETWORK.host,
+      '8.8.8.8',
+      '10.1.2.3',
+      '127.0.0.1',
+    ];
+    await attacker.exec({
+      command: `python3 -c "$PROGRAM" ${sources.join(' ')}`,
+      env: { PROGRAM: program },
+    });
+    const arrivals = await until('the honest packet arrives', async () => {
+      const seen = await service.internet.arrivals();
+      return seen.includes(`udp ${NETWORK.host} > honest`) && seen;
+    });
+    expect(arrivals.filter((one) => one.includes('forged'))).toEqual([]);
+  });
+
+  test('another address of its own reaches nothing', async () => {
+    const others = ['172.30.0.9', '10.9.9.9', '93.184.215.77'];
+    const add = others.map((address) => `ip addr add ${address}/32 dev eth0`).join('; ');
+    const targets = others.map((from) => ({ host: NETWORK.public, port: NETWORK.tcpPort, from }));
+    expect(await reached(attacker, targets, `(${add}; true)`)).toEqual([]);
+    const own = at([NETWORK.public], NETWORK.tcpPort);
+    await expect.poll(() => reached(attacker, own)).toHaveLength(1);
+  });
+
+  test.each(['02:00:00:00:00:77', '02:00:00:00:00:01'])(
+    'with the MAC address %s it reaches nothing',
+    async (mac) => {
+      const { files } = attacker.account.client.sandboxes;
+      const targets = at([NETWORK.public], NETWORK.tcpPort);
+      await files.write(attacker.id, '/root/mac.json', JSON.stringify(targets));
+      // The command's own connection is cut as well, so that it goes on by itself and puts things right.
+      const script = `ip link set eth0 address ${mac} && python3 /root/probe.py /root/mac.json > /root/mac.new; ip link set eth0 address 02:00:00:00:00:02; mv /root/mac.new /root/mac.result`;
+      await attacker.run('rm -f /root/mac.result');
+      await attacker.exec({
+        command: 'nohup setsid sh -c "$SCRIPT" >/dev/null 2>&1 &',
+        env: { SCRIPT: script },
+      });
+      const result = await until('it is back', async () => {
+        const answer = await attacker
+          .exec('cat /root/mac.result', { timeoutMs: 15_000 })
+          .catch(() => undefined);
+        return answer?.exit_code === 0 && answer.output;
+      });
+      expect(JSON.parse(result)).toEqual([false]);
+      await expect.poll(() => reached(attacker, targets)).toHaveLength(1);
+    },
+  );
+});
+
+test('after all this the neighbour answers as before', async () => {
+  expect(await neighbour.run('echo fine')).toBe('fine');
+});
