@@ -1,5 +1,5 @@
 /**
- * Runs the tests and ends with one line of totals: `N passed, N failed`.
+ * Runs the tests, then prints the slowest files and, last, one line of totals: `N passed, N failed`.
  * Arguments go to vitest, so `npm test -- packages/sdk` runs that folder's tests.
  */
 
@@ -7,15 +7,25 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 
-/** The totals of vitest's JSON report. */
+const SLOWEST_FILES = 10;
+
+/** The part of vitest's JSON report that is read here. */
 interface Report {
   readonly numPassedTests: number;
   readonly numFailedTests: number;
   readonly numTotalTests: number;
   /** False also when a file could not be loaded or an error escaped, which count no test. */
   readonly success: boolean;
+  readonly testResults: readonly TestFile[];
+}
+
+/** One test file of the report; its times are in milliseconds since the epoch. */
+interface TestFile {
+  readonly name: string;
+  readonly startTime: number;
+  readonly endTime: number;
 }
 
 const directory = await mkdtemp(join(tmpdir(), 'svc-test-'));
@@ -47,6 +57,7 @@ async function runTests(reportFile: string, args: readonly string[]): Promise<nu
     console.log('0 passed, 1 failed');
     return code || 1;
   }
+  printSlowestFiles(report);
   const failed = failures(report);
   console.log(`${report.numPassedTests} passed, ${failed} failed`);
   return code || (failed > 0 ? 1 : 0);
@@ -59,6 +70,20 @@ async function readReport(file: string): Promise<Report | undefined> {
     console.error('svc: vitest left no report:', error);
     return undefined;
   }
+}
+
+/** The files that took longest, from which to make the suite faster. One file alone is not listed. */
+function printSlowestFiles({ testResults }: Report): void {
+  if (testResults.length < 2) return;
+  const slowest = testResults
+    .map(({ name, startTime, endTime }) => ({ name, seconds: (endTime - startTime) / 1000 }))
+    .sort((a, b) => b.seconds - a.seconds)
+    .slice(0, SLOWEST_FILES);
+  console.log('slowest files:');
+  for (const { name, seconds } of slowest) {
+    console.log(`${seconds.toFixed(1).padStart(8)} s  ${relative(process.cwd(), name)}`);
+  }
+  console.log();
 }
 
 /** Failed tests, at least one when the run as a whole failed, and every test that did not run. */
