@@ -1,7 +1,7 @@
+import { isPublicAddress } from '@svc/service-kit/addresses';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { EgressPolicy } from './egress-policy.ts';
-import { isPublicAddress } from './public-addresses.ts';
 
 describe('addresses', () => {
   test.each([
@@ -70,6 +70,16 @@ describe('the policy', () => {
     expect(await resolvingTo('8.8.8.8', '2606:4700::1').problemOf(url)).toBeUndefined();
     expect(await resolvingTo('8.8.8.8', '10.0.0.1').problemOf(url)).toBeDefined();
     expect(await resolvingTo().problemOf(url)).toBeDefined();
+  });
+
+  test.each([
+    ['168.63.129.16', '168.63.129.16'],
+    ['[::8.8.8.8]', '::8.8.8.8'],
+    ['[64:ff9b::8.8.8.8]', '64:ff9b::808:808'],
+    ['[2002:808:808::]', '2002:808:808::'],
+  ])('refuses %s, as a literal and as a resolved address', async (host, address) => {
+    expect(await resolvingTo('8.8.8.8').problemOf(`https://${host}/`)).toBeDefined();
+    expect(await resolvingTo('8.8.8.8', address).problemOf('https://example.com/')).toBeDefined();
   });
 
   test('a name that does not resolve is refused', async () => {

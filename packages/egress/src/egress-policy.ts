@@ -1,8 +1,8 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { isPublicAddress } from '@svc/service-kit/addresses';
 import { openDeadline, untilAborted } from '@svc/service-kit/concurrency';
 import { EgressError } from './egress-error.ts';
-import { isPublicAddress } from './public-addresses.ts';
 
 const LOOKUP_TIMEOUT_MS = 5_000;
 const HTTPS_PORT = 443;

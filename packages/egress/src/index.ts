@@ -1,8 +1,8 @@
 /**
- * Requests to addresses that customers name: what they may be, checked when they are given and again at each connection.
+ * Connections to addresses that customers name. The rules hold when a URL is given and again at each connection.
  *
- * - `egress-policy`, `public-addresses`  the rules
- * - `egress`, `guarded-connector`        connections that keep them
+ * - `egress-policy`                which URLs and addresses are allowed
+ * - `egress`, `guarded-connector`  connections that enforce the policy
  */
 
 export {
@@ -14,4 +14,3 @@ export {
 } from './egress.ts';
 export { EgressError, type EgressErrorCode } from './egress-error.ts';
 export { type AllowedHost, EgressPolicy, type Resolve } from './egress-policy.ts';
-export { isPublicAddress } from './public-addresses.ts';

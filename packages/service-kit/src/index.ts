@@ -1,6 +1,7 @@
 /**
  * Code that all servers of the service share. It knows nothing about sandboxes or tenants.
  *
+ * - `addresses/`    which IP addresses are public
  * - `concurrency/`  deadlines, retries, locks and waits that can be cancelled
  * - `http/`         `createHttpServer`: problem+json, strict validation, request ids, HTTPS
  * - `logging/`      pino with redaction; short lines on a terminal
@@ -13,6 +14,7 @@
  * Each folder can be imported on its own (`@svc/service-kit/process`). Commands that must start fast do that.
  */
 
+export * from './addresses/index.ts';
 export * from './concurrency/index.ts';
 export * from './http/index.ts';
 export * from './logging/index.ts';

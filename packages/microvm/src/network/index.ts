@@ -4,6 +4,5 @@ export { claimInstance, releaseInstance } from './instance/claim-instance.ts';
 export type { Instance } from './instance/instance.ts';
 export { NetworkError, type NetworkErrorCode } from './network-error.ts';
 export { DEFAULT_SLOT_LIMITS, type SlotLimits } from './network-options.ts';
-export { isPublicAddress } from './public-address.ts';
 export type { NetworkSlot } from './slots/network-slot.ts';
 export { NetworkSlots, type NetworkSlotsOptions } from './slots/network-slots.ts';

@@ -1,4 +1,4 @@
-import { SPECIAL_IPV4_RANGES } from './special-ranges.ts';
+import { SPECIAL_IPV4_RANGES } from '@svc/service-kit/addresses';
 
 /** The nftables set of destinations no guest reaches, with the operator's own ranges added. */
 export function blockedSet(extraRanges: readonly string[]): string {

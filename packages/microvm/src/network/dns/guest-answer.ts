@@ -1,3 +1,4 @@
+import { isPublicAddress } from '@svc/service-kit/addresses';
 import {
   type Answer,
   type DecodedPacket,
@@ -7,7 +8,6 @@ import {
   RECURSION_DESIRED,
   TRUNCATED_RESPONSE,
 } from 'dns-packet';
-import { isPublicAddress } from '../public-address.ts';
 import { RCODE, rcodeOf } from './dns-codes.ts';
 import type { GuestQuery } from './guest-query.ts';
 

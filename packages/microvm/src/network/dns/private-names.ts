@@ -1,4 +1,4 @@
-import { isPublicAddress } from '../public-address.ts';
+import { isPublicAddress } from '@svc/service-kit/addresses';
 
 /** Names that mean something only inside a network: the one this machine stands in. */
 const PRIVATE_ZONES = [

@@ -1,3 +1,4 @@
+import { insideEdges, outsideEdges } from '@svc/service-kit/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { slotAddresses } from '../addresses.ts';
 import type { Instance } from '../instance/instance.ts';
@@ -6,7 +7,6 @@ import { type Lab, openLab } from '../testing/lab.ts';
 import { DNS_SERVER, ECHO_PORT, HOST_ADDRESS, PUBLIC_ADDRESS } from '../testing/lab-addresses.ts';
 import type { NetnsProcess } from '../testing/netns-process.ts';
 import type { Peer } from '../testing/peer.ts';
-import { insideEdges, outsideEdges } from '../testing/range-edges.ts';
 import { runIn } from '../testing/run-in.ts';
 
 const PORT = 9;

@@ -1,3 +1,4 @@
+import { insideEdges, outsideEdges } from '@svc/service-kit/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { slotAddresses } from '../addresses.ts';
 import { GUEST_LINK } from '../guest-link.ts';
@@ -5,7 +6,6 @@ import type { Instance } from '../instance/instance.ts';
 import * as frames from '../testing/frames.ts';
 import { type Lab, openLab } from '../testing/lab.ts';
 import { HOST_ADDRESS } from '../testing/lab-addresses.ts';
-import { insideEdges, outsideEdges } from '../testing/range-edges.ts';
 import { runIn } from '../testing/run-in.ts';
 import type { TapGuest } from '../testing/tap-guest.ts';
 import type { NetworkSlot } from './network-slot.ts';

@@ -1,7 +1,7 @@
 /**
- * Every IPv4 range that is not an ordinary public address: the special-purpose registry of IANA
- * (RFC 6890 and later), multicast, and addresses at which a cloud answers only its own machines.
- * Ranges that the registry calls globally reachable are listed too: no customer needs them.
+ * Every IPv4 range that is not ordinary public address space: IANA's special-purpose registry (RFC 6890 and
+ * later), multicast, and addresses at which a cloud provider answers only its own machines. Ranges that the
+ * registry calls globally reachable are included, because no customer needs them.
  */
 export const SPECIAL_IPV4_RANGES = [
   '0.0.0.0/8', // this network
@@ -18,17 +18,17 @@ export const SPECIAL_IPV4_RANGES = [
   '192.88.99.0/24', // 6to4 relays
   '192.168.0.0/16', // private
   '192.175.48.0/24', // AS112
-  '198.18.0.0/15', // benchmarking; the sandboxes' own links
+  '198.18.0.0/15', // benchmarking; also the links of the sandboxes
   '198.51.100.0/24', // documentation
   '203.0.113.0/24', // documentation
   '224.0.0.0/4', // multicast
   '240.0.0.0/4', // reserved, limited broadcast
 ] as const;
 
-/** The only IPv6 space in public use; everything outside is private, special or unassigned. */
+/** The only IPv6 space in public use. Everything outside is private, special or unassigned. */
 export const GLOBAL_IPV6_RANGE = '2000::/3';
 
-/** Ranges inside {@link GLOBAL_IPV6_RANGE} that are special or hide an IPv4 address. */
+/** Ranges inside {@link GLOBAL_IPV6_RANGE} that are special or embed an IPv4 address. */
 export const SPECIAL_IPV6_RANGES = [
   '2001::/23', // IETF protocol assignments: Teredo, ORCHID, benchmarking
   '2001:db8::/32', // documentation

@@ -7,26 +7,28 @@ const specialIpv6 = SPECIAL_IPV6_RANGES.map((range) => ipaddr.IPv6.parseCIDR(ran
 const globalIpv6 = ipaddr.IPv6.parseCIDR(GLOBAL_IPV6_RANGE);
 
 /**
- * Whether an address is an ordinary public one: the one rule for the sandboxes' packet filters,
- * for DNS answers given to them, and for outgoing requests made on a customer's behalf.
- * Anything that is not an IP address in its usual notation (`0x7f.1`, `127.1`, a host name, an
- * address with a zone) is not public. An IPv4-mapped IPv6 address is judged as what it maps to.
+ * Whether an address is an ordinary public one. The ranges behind this rule also make up the packet filters of
+ * sandboxes; DNS answers to sandboxes and requests on behalf of customers follow the rule itself.
+ *
+ * Anything but an IP address in its usual notation (`0x7f.1`, `127.1`, a host name, an address with a zone) is
+ * not public. An IPv4-mapped IPv6 address is judged as the IPv4 address; every other IPv6 form that embeds an
+ * IPv4 address is not public.
  */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 0 || address.includes('%')) return false;
   if (family === 4) return isPublicIpv4(ipaddr.IPv4.parse(address));
-  const ipv6 = ipaddr.IPv6.parse(canonicalIpv6(address));
+  const ipv6 = ipaddr.IPv6.parse(hexadecimalIpv6(address));
   return ipv6.isIPv4MappedAddress() ? isPublicIpv4(ipv6.toIPv4Address()) : isPublicIpv6(ipv6);
 }
 
-/** Without a dotted tail, of which ipaddr.js takes `::8.8.8.8` for `::ffff:8.8.8.8`. */
-function canonicalIpv6(address: string): string {
+/** The address without a dotted tail: ipaddr.js reads `::8.8.8.8` as `::ffff:8.8.8.8`. */
+function hexadecimalIpv6(address: string): string {
   return new URL(`http://[${address}]`).hostname.slice(1, -1);
 }
 
 function isPublicIpv4(address: ipaddr.IPv4): boolean {
-  return address.range() === 'unicast' && !specialIpv4.some((range) => address.match(range));
+  return !specialIpv4.some((range) => address.match(range));
 }
 
 function isPublicIpv6(address: ipaddr.IPv6): boolean {

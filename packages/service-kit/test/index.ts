@@ -1,0 +1,2 @@
+export { freePort, freePorts } from './free-ports.ts';
+export { insideEdges, outsideEdges } from './range-edges.ts';
