@@ -1,4 +1,10 @@
-import { SESSION_PROTOCOL, ServiceError, SessionParams, type SessionRoute } from '@svc/contract';
+import {
+  parseAfterSeq,
+  SESSION_PROTOCOL,
+  ServiceError,
+  SessionParams,
+  type SessionRoute,
+} from '@svc/contract';
 import type { HttpServer, SessionTokens } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { type WebSocket, WebSocketServer } from 'ws';
@@ -9,7 +15,6 @@ import { partFrom } from '../bridge/part-from.ts';
 import type { SessionDirectory } from '../control-plane/session-directory.ts';
 import type { RuntimeMetrics } from '../metrics.ts';
 import type { RuntimeBounds } from '../options.ts';
-import { afterSeqOf } from '../upgrade/after-seq.ts';
 import { authorize } from '../upgrade/authorize.ts';
 import { tokenOf } from '../upgrade/credential.ts';
 import { checkHandshake } from '../upgrade/handshake.ts';
@@ -52,7 +57,7 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
       const { id } = request.params;
       const token = tokenOf(request.headers.authorization, query);
       const { route } = await authorize(id, token, context, signal);
-      const afterSeq = afterSeqOf(query);
+      const afterSeq = parseAfterSeq(query);
       const hop = {
         sessionId: id,
         afterSeq,

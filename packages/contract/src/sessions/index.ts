@@ -1,3 +1,4 @@
+export * from './after-seq.ts';
 export * from './app.ts';
 export * from './create.ts';
 export * from './frames.ts';

@@ -5,6 +5,7 @@ import {
   LIMITS,
   makeProblem,
   PROBLEM_MEDIA_TYPE,
+  parseAfterSeq,
   SESSION_PROTOCOL,
   ServiceError,
 } from '@svc/contract';
@@ -77,7 +78,7 @@ async function admit(
   const token = /^Bearer ([A-Za-z0-9._-]+)$/.exec(request.headers.authorization ?? '')?.[1];
   const claims = await tokens.verify(token);
   if (claims.chat_session_id !== id) throw new ServiceError('unauthorized');
-  const afterSeq = afterSeqOf(searchParams.get('after_seq'));
+  const afterSeq = parseAfterSeq(searchParams);
   const session = sessions.find(id);
   if (session === undefined) throw new ServiceError('session_not_found');
   if (session.clients >= LIMITS.clientsPerSession) throw new ServiceError('rate_limited');
@@ -85,17 +86,6 @@ async function admit(
   await session.sandbox.power.ensureRunning(withDeadline(signal, OPEN_MS));
   signal.throwIfAborted();
   return { session, afterSeq };
-}
-
-function afterSeqOf(text: string | null): number | undefined {
-  if (text === null) return undefined;
-  const seq = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (Number.isNaN(seq)) {
-    throw new ServiceError('validation_failed', undefined, {
-      errors: [{ path: 'after_seq', message: 'must be a number of a frame' }],
-    });
-  }
-  return seq;
 }
 
 function shuttingDown(): ServiceError {
