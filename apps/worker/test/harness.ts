@@ -4,10 +4,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '@svc/config';
 import {
+  type AgentInput,
   CONTROL_PLANE_NAME,
   INTERNAL_PREFIX,
   type PlacedAgent,
   type PlaceSandboxRequest,
+  type SandboxPlacement,
+  type SandboxSize,
+  sizeIn,
 } from '@svc/contract';
 import { createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
 import { pino } from 'pino';
@@ -153,7 +157,7 @@ export class Harness implements AsyncDisposable {
   }
 
   /** Creates a sandbox and gives its id. */
-  async create(changes: Partial<PlaceSandboxRequest> = {}): Promise<string> {
+  async create(changes: PlacementChanges = {}): Promise<string> {
     const request = placement(changes);
     const { status } = await this.json('POST', '/sandboxes', request);
     if (status !== 201) throw new Error(`the create answered ${status}`);
@@ -163,7 +167,7 @@ export class Harness implements AsyncDisposable {
   /** Starts a session and gives its ids. */
   async startSession(
     changes: Partial<NonNullable<PlacedAgent['session']>> = {},
-    placed: Partial<PlaceSandboxRequest> = {},
+    placed: PlacementChanges = {},
   ): Promise<{ readonly session: string; readonly vmId: string }> {
     const session = changes.chat_session_id ?? randomUUID();
     const vmId = await this.create({ ...placed, agent: sessionAgent(session, changes) });
@@ -219,18 +223,46 @@ export function sessionAgent(
 
 let count = 0;
 
+/** What a test may say of a sandbox; each has a default. */
+export type PlacementChanges = Partial<Omit<PlaceSandboxRequest, 'placement' | 'agent_input'>> &
+  Partial<Omit<SandboxPlacement, 'size' | 'agent'>> &
+  SandboxSize & { readonly agent?: PlacedAgent & AgentInput };
+
 /** A request to place a sandbox, with an id of its own. */
-export function placement(changes: Partial<PlaceSandboxRequest> = {}): PlaceSandboxRequest {
+export function placement(changes: PlacementChanges = {}): PlaceSandboxRequest {
   count += 1;
+  const {
+    template = 'standard',
+    idle_timeout_seconds = 60,
+    max_lifetime_seconds = 7200,
+    agent,
+    vcpu: _vcpu,
+    memory_mib: _memory,
+    disk_mib: _disk,
+    ...rest
+  } = changes;
+  const { app, task, ...placed } = agent ?? {};
   return {
     vm_id: `vm_${count.toString(16).padStart(32, '0')}`,
     generation: 1,
     tenant_id: 'usr_a',
-    template: 'standard',
-    idle_timeout_seconds: 60,
-    max_lifetime_seconds: 7200,
     created_at: new Date().toISOString(),
     env_vars: {},
-    ...changes,
+    placement: {
+      template,
+      size: sizeIn(changes),
+      idle_timeout_seconds,
+      max_lifetime_seconds,
+      ...(agent === undefined ? {} : { agent: placed as PlacedAgent }),
+    },
+    ...(agent === undefined
+      ? {}
+      : {
+          agent_input: {
+            ...(app === undefined ? {} : { app }),
+            ...(task === undefined ? {} : { task }),
+          },
+        }),
+    ...rest,
   };
 }

@@ -112,9 +112,9 @@ export class MemoryHost implements MicrovmHost {
         id: request.id,
         template: request.template,
         image: image.rootfs,
-        vcpu: request.vcpu ?? image.vcpu,
-        memoryMib: request.memoryMib ?? image.memoryMib,
-        diskMib: request.diskMib ?? image.diskMib,
+        vcpu: request.size?.vcpu ?? image.vcpu,
+        memoryMib: request.size?.memory_mib ?? image.memoryMib,
+        diskMib: request.size?.disk_mib ?? image.diskMib,
       },
       () => this.vms.delete(vm),
     );

@@ -1,4 +1,4 @@
-import type { PlacedAgent } from '@svc/contract';
+import type { AgentInput, PlacedAgent } from '@svc/contract';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { Harness, type HarnessOptions } from './harness.ts';
 import { MemoryHost } from './memory-host.ts';
@@ -7,7 +7,7 @@ import { SessionSocket, type SocketOptions } from './session-socket.ts';
 import type { SessionStoreDouble } from './session-store-double.ts';
 
 /** A one-shot agent, as the control plane places it. */
-export const ONE_SHOT: PlacedAgent = {
+export const ONE_SHOT: PlacedAgent & AgentInput = {
   kind: 'codex',
   mode: 'one_shot',
   vendor: 'openai',

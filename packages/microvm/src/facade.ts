@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import type { SandboxSize } from '@svc/contract';
 
 /** Every way in which an operation of a micro-VM can fail; stable, safe to branch on. */
 export type MicrovmErrorCode =
@@ -53,15 +54,14 @@ export interface VmShape {
   readonly memoryMib: number;
 }
 
-/** What to restore. Sizes left out are the image's own; other sizes take a slower way. */
+/** Which VM to restore. */
 export interface RestoreRequest {
   readonly id: string;
   readonly template: string;
   /** The guest's name from the start. Default: one made of the id. */
   readonly hostname?: string;
-  readonly vcpu?: number;
-  readonly memoryMib?: number;
-  readonly diskMib?: number;
+  /** Default: the image's own. A size for which no snapshot exists yet takes several seconds longer. */
+  readonly size?: SandboxSize;
 }
 
 /** The name and environment that a VM gets when it is handed to its owner. */

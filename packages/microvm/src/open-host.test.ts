@@ -292,7 +292,8 @@ test('a larger disk and other memory are really there', async () => {
   // Frozen in advance and in the meantime, by whoever comes first; the other finds it there.
   const shape = { memoryMib: 768, vcpu: 2 };
   const prepared = host.prepareShape('standard', shape, AbortSignal.timeout(240_000));
-  const microvm = await restore({ diskMib: 6144, ...shape });
+  const size = { vcpu: shape.vcpu, memory_mib: shape.memoryMib, disk_mib: 6144 };
+  const microvm = await restore({ size });
   await prepared;
   await host.prepareShape('standard', shape, signal());
   const [disk, memory, cpus] = (

@@ -19,7 +19,7 @@ import { snapshotExists } from './image/snapshot-directory.ts';
 import { type OpenEnvironment, openEnvironment } from './open-environment.ts';
 import { adoptMicrovms, livingRecords, removeAllBut } from './vm/adopt-microvms.ts';
 import type { LiveMicrovm } from './vm/live-microvm.ts';
-import { restoreMicrovm } from './vm/restore-microvm.ts';
+import { restoreMicrovm, shapeFor } from './vm/restore-microvm.ts';
 import type { VmRecord } from './vm/vm-record.ts';
 
 const MIB = 1024 * 1024;
@@ -81,8 +81,7 @@ class LocalMicrovmHost implements MicrovmHost {
   async restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm> {
     const image = await this.#requireImage(request.template);
     const either = AbortSignal.any([signal, this.#closing.signal]);
-    const { vcpu = image.vcpu, memoryMib = image.memoryMib } = request;
-    await this.#ensureSnapshot(image, { vcpu, memoryMib }, { background: false }, either);
+    await this.#ensureSnapshot(image, shapeFor(request, image), { background: false }, either);
     const microvm = await restoreMicrovm(this.#environment, image, request, either);
     this.#hold(microvm);
     return microvm;

@@ -15,6 +15,7 @@ export type { BudgetRequest, BudgetState } from './repositories/request-budgets.
 export type {
   Ending,
   LedgerEntry,
+  PlacedRow,
   Placement,
   PlacementRefusal,
   PlacementRequest,

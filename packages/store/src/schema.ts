@@ -4,6 +4,7 @@ import type {
   AuditEvent,
   EndReason,
   LlmVendor,
+  SandboxPlacement,
   SandboxState,
   SessionStatus,
   WorkerTemplate,
@@ -111,6 +112,8 @@ interface SandboxesTable {
   metadata: JSONColumnType<Record<string, unknown>, string, string>;
   persistence_url: string | null;
   agent: Agent | null;
+  /** What its worker is asked to run; null in rows that are older than the column. */
+  placement: JSONColumnType<SandboxPlacement | null, string | null, string>;
   /** The session that it belongs to, and which start of it. */
   session_id: string | null;
   session_generation: number | null;

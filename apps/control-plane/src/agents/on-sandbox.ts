@@ -1,8 +1,9 @@
-import type { PlacedAgent } from '@svc/contract';
+import type { AgentInput, PlacedAgent } from '@svc/contract';
 import type { StoredSecrets } from './stored-secrets.ts';
 
-/** An agent for a sandbox, and what it is run with. */
+/** An agent for a sandbox, with its input and its secrets. */
 export interface AgentOnSandbox {
   readonly placed: PlacedAgent;
+  readonly input: AgentInput;
   readonly secrets: StoredSecrets;
 }

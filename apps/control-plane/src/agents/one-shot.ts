@@ -58,8 +58,6 @@ export function oneShotAgent(
     mode: 'one_shot',
     ...modelOf(agent, request, defaults),
     wire_version: request.wire_version ?? 2,
-    ...(request.app_json === undefined ? {} : { app: request.app_json }),
-    ...(request.task === undefined ? {} : { task: request.task }),
     ...(request.session_id === undefined ? {} : { resume_id: request.session_id }),
     ...(request.persistence_url === undefined
       ? {}
@@ -67,6 +65,10 @@ export function oneShotAgent(
   };
   return {
     placed,
+    input: {
+      ...(request.app_json === undefined ? {} : { app: request.app_json }),
+      ...(request.task === undefined ? {} : { task: request.task }),
+    },
     secrets: {
       kind: 'one_shot',
       tenantId,

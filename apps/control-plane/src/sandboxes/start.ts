@@ -1,13 +1,13 @@
 import {
-  AGENT_SIZES,
   type CreateSandboxRequest,
-  effectiveTimeouts,
   isServiceError,
   type PlaceSandboxRequest,
+  placementFor,
+  type SandboxSize,
   ServiceError,
   type WorkerSandbox,
 } from '@svc/contract';
-import type { Placement, PlacementRefusal, PlacementRequest, SandboxRow, Store } from '@svc/store';
+import type { PlacedRow, Placement, PlacementRefusal, PlacementRequest, Store } from '@svc/store';
 import type { AgentVault } from '../agents/agent-vault.ts';
 import type { AgentOnSandbox } from '../agents/on-sandbox.ts';
 import { environmentOf } from '../agents/one-shot.ts';
@@ -49,16 +49,15 @@ export class SandboxStarter {
    *   `template_not_available`, `sandbox_deleted`, and what the worker fails with
    */
   async start(sandbox: NewSandbox, signal: AbortSignal): Promise<WorkerSandbox> {
-    const placement = placementOf(sandbox);
     const passedOver: string[] = [];
-    let row = placedOrThrow(await this.#store.sandboxes.reserve(placement));
+    let row = placedOrThrow(await this.#store.sandboxes.reserve(placementRequest(sandbox)));
     for (;;) {
       try {
         return await this.#startOn(row, sandbox, signal);
       } catch (error) {
         if (!mayFitElsewhere(error) || signal.aborted) return await this.#giveUp(row, error);
         passedOver.push(row.worker_id);
-        const next = await this.#store.sandboxes.placeAgain(row, placement, passedOver);
+        const next = await this.#store.sandboxes.placeAgain(row, passedOver);
         if (next.placed === undefined)
           return await this.#giveUp(row, refusalAfter(next.refusal, error));
         row = next.placed;
@@ -66,11 +65,7 @@ export class SandboxStarter {
     }
   }
 
-  async #startOn(
-    row: SandboxRow,
-    sandbox: NewSandbox,
-    signal: AbortSignal,
-  ): Promise<WorkerSandbox> {
+  async #startOn(row: PlacedRow, sandbox: NewSandbox, signal: AbortSignal): Promise<WorkerSandbox> {
     const worker = await this.#fleet.worker(row.worker_id);
     // The worker asks for them as soon as it starts.
     if (sandbox.agent !== undefined) await this.#vault.keep(row.vm_id, sandbox.agent.secrets);
@@ -81,7 +76,7 @@ export class SandboxStarter {
   }
 
   /** The worker's own event may have told the ledger first. */
-  async #isLive(row: SandboxRow): Promise<boolean> {
+  async #isLive(row: PlacedRow): Promise<boolean> {
     const current = await this.#store.sandboxes.find(row.tenant_id, row.vm_id);
     return current?.state === 'running' || current?.state === 'paused';
   }
@@ -91,7 +86,7 @@ export class SandboxStarter {
    * start was tried in earnest, or that somebody deleted meanwhile, stays on record. What a worker
    * may still hold, the next heartbeat finds unknown or ended, and has destroyed.
    */
-  async #giveUp(row: SandboxRow, error: unknown): Promise<never> {
+  async #giveUp(row: PlacedRow, error: unknown): Promise<never> {
     const { vm_id: vmId, generation } = row;
     const reason = isServiceError(error, 'boot_failed') ? 'boot_failed' : 'deleted';
     const { sandboxes } = this.#store;
@@ -107,44 +102,42 @@ export class SandboxStarter {
   }
 }
 
-function placementOf(sandbox: NewSandbox): PlacementRequest {
+function placementRequest(sandbox: NewSandbox): PlacementRequest {
   const { vmId, tenantId, request, agent, session } = sandbox;
-  const size = agent === undefined ? {} : AGENT_SIZES[agent.placed.kind];
   return {
     vmId,
     tenantId,
-    template: request.template,
-    vcpu: request.vcpu ?? size.vcpu,
-    memoryMib: request.memory_mib ?? size.memory_mib,
-    diskMib: request.disk_mib,
-    ...effectiveTimeouts(request),
+    placement: placementFor(request, agent?.placed),
     metadata: request.metadata ?? {},
     // As it was checked: parsing has removed what is no part of an address.
     persistenceUrl:
       request.persistence_url === undefined ? undefined : new URL(request.persistence_url).href,
-    agent: agent?.placed.kind,
     session,
   };
 }
 
-function startRequest(row: SandboxRow, { request, agent }: NewSandbox): PlaceSandboxRequest {
+function startRequest(row: PlacedRow, { request, agent }: NewSandbox): PlaceSandboxRequest {
   return {
     vm_id: row.vm_id,
     generation: row.generation,
     tenant_id: row.tenant_id,
-    template: row.template,
-    ...(row.vcpu === null ? {} : { vcpu: row.vcpu }),
-    memory_mib: row.memory_mib,
-    ...(row.disk_mib === null ? {} : { disk_mib: row.disk_mib }),
-    idle_timeout_seconds: row.idle_timeout_seconds,
-    max_lifetime_seconds: row.max_lifetime_seconds,
     created_at: row.created_at.toISOString(),
+    placement: { ...row.placement, size: { ...row.placement.size, ...reservedSize(row) } },
     env_vars: environmentOf(request),
-    ...(agent === undefined ? {} : { agent: agent.placed }),
+    ...(agent === undefined ? {} : { agent_input: agent.input }),
   };
 }
 
-function placedOrThrow(placement: Placement): SandboxRow {
+/** The size that the ledger counts for the sandbox, with the template's defaults where the request names none. */
+function reservedSize({ vcpu, memory_mib, disk_mib }: PlacedRow): SandboxSize {
+  return {
+    ...(vcpu === null ? {} : { vcpu }),
+    memory_mib,
+    ...(disk_mib === null ? {} : { disk_mib }),
+  };
+}
+
+function placedOrThrow(placement: Placement): PlacedRow {
   if (placement.placed !== undefined) return placement.placed;
   throw new ServiceError(REFUSALS[placement.refusal]);
 }

@@ -29,7 +29,6 @@ export async function launch(
     vendor: session.vendor,
     model: session.model,
     wire_version: 2 as const,
-    ...(session.app === null ? {} : { app: session.app }),
     session: {
       chat_session_id: sessionId,
       generation,
@@ -50,6 +49,7 @@ export async function launch(
     },
     agent: {
       placed,
+      input: session.app === null ? {} : { app: session.app },
       secrets: {
         kind: 'session' as const,
         tenantId,

@@ -43,8 +43,12 @@ const LABELS = {
   state: 'running',
   created_at: '2026-01-01T00:00:00.000Z',
   running_at: '2026-01-01T00:00:01.000Z',
-  idle_timeout_seconds: 60,
-  max_lifetime_seconds: 7200,
+  placement: {
+    template: 'standard',
+    size: {},
+    idle_timeout_seconds: 60,
+    max_lifetime_seconds: 7200,
+  },
   lifetime_ends_at: Number.MAX_SAFE_INTEGER,
 };
 
@@ -68,7 +72,9 @@ describe('after a crash', () => {
       const done = await second.json('POST', `/sandboxes/${id}/exec`, { command: 'echo on' });
       expect(done.body).toMatchObject({ output: 'on\n' });
     }
-    expect(second.host.vmOf(paused).labels).toMatchObject({ max_lifetime_seconds: 77 });
+    expect(second.host.vmOf(paused).labels).toMatchObject({
+      placement: { max_lifetime_seconds: 77 },
+    });
     const [registration] = second.controlPlane.registrations;
     expect(registration?.sandboxes.map(({ vm_id }) => vm_id).sort()).toEqual([running, paused]);
   });
@@ -143,7 +149,7 @@ describe('classify', () => {
   ])('believes the VM when its label says %s and paused is %s', (label, paused, state) => {
     expect(classify({ labels: { ...LABELS, state: label }, paused })).toMatchObject({
       kind: 'keep',
-      state,
+      progress: { state },
     });
   });
 });

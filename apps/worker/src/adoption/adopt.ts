@@ -1,16 +1,15 @@
-import type { EndReason, SandboxState, WorkerSandbox } from '@svc/contract';
+import type { WorkerSandbox } from '@svc/contract';
 import type { ImageInfo, Microvm, MicrovmHost } from '@svc/microvm';
 import type { Clock } from '../clock.ts';
-import type { SandboxAgent } from '../creating/agent-starter.ts';
 import type { WorkerLogger } from '../logger.ts';
-import type { SandboxLabels } from '../sandbox/labels.ts';
+import type { SandboxAgent } from '../sandbox/agent.ts';
 import { factsOf } from '../sandbox/record.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 import { Sandbox } from '../sandbox/sandbox.ts';
 import type { Capacity } from '../vms/capacity/capacity.ts';
 import type { Pool } from '../vms/pool/pool.ts';
 import type { Size } from '../vms/sizes.ts';
-import { classify } from './classify.ts';
+import { classify, type Verdict } from './classify.ts';
 
 /** More than a sandbox can have changed since its labels were written last. */
 const UNSEEN_REVISIONS = 100;
@@ -60,65 +59,54 @@ async function adoptVm(
     vm.destroy().catch((error) => deps.onFault(error, 'destroy a left-over VM'));
     return 'discard';
   }
-  const reason = verdict.kind === 'end' ? verdict.reason : undefined;
-  const sandbox = rebuild(vm, verdict.labels, verdict.state, reason, deps);
+  const sandbox = rebuild(vm, verdict, deps);
   endSuperseded(sandbox, deps);
   deps.registry.add(sandbox);
-  const agentIsKept = await adoptAgent(sandbox, vm, deps);
-  sandbox.attach(vm, deps.capacity.adopt(sizeOfVm(vm)));
+  const { agent, isLost } = await adoptAgent(sandbox, vm, deps);
+  sandbox.adopt({ vm, reservation: deps.capacity.adopt(sizeOfVm(vm)) }, agent);
   const isOver = deps.clock.monotonic() >= sandbox.lifetimeEndsAt;
-  const ending = reason ?? (isOver ? 'max_lifetime' : agentIsKept ? undefined : 'worker_lost');
-  if (ending === undefined) return 'keep';
-  sandbox.end(ending).catch((error) => deps.onFault(error, 'end a left-over sandbox'));
+  const overdue = isOver ? 'max_lifetime' : isLost ? 'worker_lost' : undefined;
+  const reason = verdict.kind === 'end' ? verdict.reason : overdue;
+  if (reason === undefined) return 'keep';
+  sandbox.end(reason).catch((error) => deps.onFault(error, 'end a left-over sandbox'));
   return 'end';
 }
 
 function rebuild(
   vm: Microvm,
-  labels: SandboxLabels,
-  state: SandboxState,
-  endReason: EndReason | undefined,
-  deps: AdoptDeps,
+  verdict: Extract<Verdict, { kind: 'keep' | 'end' }>,
+  { clock, onChange, onFault }: AdoptDeps,
 ): Sandbox {
-  const sandbox = new Sandbox({
-    placement: {
-      vmId: labels.vm_id,
-      generation: labels.generation,
-      tenantId: labels.tenant_id,
-      template: vm.template,
-      createdAt: labels.created_at,
-      idleTimeoutSeconds: labels.idle_timeout_seconds,
-      maxLifetimeSeconds: labels.max_lifetime_seconds,
-      lifetimeEndsAt: labels.lifetime_ends_at,
-      agent: labels.agent,
-    },
+  const { assignment, progress } = verdict;
+  return new Sandbox({
+    assignment,
     facts: factsOf(vm),
-    clock: deps.clock,
-    onChange: deps.onChange,
-    onFault: deps.onFault,
+    clock,
+    onChange,
+    onFault,
     from: {
-      state,
-      revision: labels.revision + UNSEEN_REVISIONS,
-      runningAt: labels.running_at,
-      endReason,
-      agentExitCode: labels.agent?.exit_code,
+      ...progress,
+      revision: progress.revision + UNSEEN_REVISIONS,
+      ...(verdict.kind === 'end' ? { end_reason: verdict.reason } : {}),
     },
   });
-  return sandbox;
 }
 
 /**
- * Goes on with the agent, also of a sandbox that ends at once: what it left behind is still to be brought home.
- * False when that cannot be.
+ * Takes over the agent, also that of a sandbox that is ended at once: what the agent left has yet to be saved.
+ * The agent of a sandbox that was never running is none to take over.
  */
-async function adoptAgent(sandbox: Sandbox, vm: Microvm, deps: AdoptDeps): Promise<boolean> {
-  if (!sandbox.hasRun) return true;
+async function adoptAgent(
+  sandbox: Sandbox,
+  vm: Microvm,
+  deps: AdoptDeps,
+): Promise<{ readonly agent: SandboxAgent | undefined; readonly isLost: boolean }> {
+  if (!sandbox.hasRun) return { agent: undefined, isLost: false };
   try {
-    sandbox.agent = await deps.adoptAgent(sandbox, vm);
-    return true;
+    return { agent: await deps.adoptAgent(sandbox, vm), isLost: false };
   } catch (error) {
-    deps.onFault(error, `go on with the agent of ${sandbox.id}`);
-    return false;
+    deps.onFault(error, `take over the agent of ${sandbox.id}`);
+    return { agent: undefined, isLost: true };
   }
 }
 
@@ -131,7 +119,7 @@ function endSuperseded(sandbox: Sandbox, { registry, onFault }: AdoptDeps): void
 function oldestGenerationFirst(vms: readonly Microvm[]): Microvm[] {
   const generation = (vm: Microvm) => {
     const verdict = classify(vm);
-    return 'labels' in verdict ? verdict.labels.generation : 0;
+    return 'assignment' in verdict ? verdict.assignment.generation : 0;
   };
   return [...vms].sort((a, b) => generation(a) - generation(b));
 }

@@ -2,7 +2,7 @@ import type { AgentSecrets, PlaceSandboxRequest, SessionState } from '@svc/contr
 import type { Microvm } from '@svc/microvm';
 import { retry, withDeadline } from '@svc/service-kit/concurrency';
 import { mayPass } from '../control-plane/control-plane-transport.ts';
-import type { AgentStarter, PreparedAgent, SandboxAgent } from '../creating/agent-starter.ts';
+import type { SandboxAgent } from '../sandbox/agent.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { AgentServices } from '../sessions/services.ts';
 import type { Session } from '../sessions/session.ts';
@@ -14,6 +14,7 @@ import {
   type SessionFiles,
   startSession,
 } from '../sessions/start-session.ts';
+import type { AgentStarter, PreparedAgent } from './agent-starter.ts';
 import { OneShot } from './one-shot/one-shot.ts';
 import { setupOf } from './setup.ts';
 
@@ -55,9 +56,9 @@ export class Agents implements AgentStarter {
 
   /** Goes on with the agent of a sandbox that was taken up; its credentials are fetched until they are there. */
   async adopt(sandbox: Sandbox, vm: Microvm): Promise<SandboxAgent | undefined> {
-    const { agent } = sandbox.placement;
-    if (agent === undefined) return undefined;
-    const { placed, token } = agent;
+    const { placement, agent_token: token } = sandbox.assignment;
+    const placed = placement.agent;
+    if (placed === undefined || token === undefined) return undefined;
     if (placed.session !== undefined) {
       const { session } = placed;
       const adopted = await adoptSession(sandbox, { placed, session, token }, vm, this.#services);
@@ -74,12 +75,12 @@ export class Agents implements AgentStarter {
 
   async #fetch(
     sandbox: Sandbox,
-    { agent }: PlaceSandboxRequest,
+    { placement }: PlaceSandboxRequest,
     signal: AbortSignal,
   ): Promise<Fetched> {
     const { api } = this.#services;
     const options = { attempts: FETCH_ATTEMPTS, signal, isTransient: mayPass };
-    const session = agent?.session;
+    const session = placement.agent?.session;
     const [secrets, earlier] = await Promise.all([
       retry(() => api.agentSecrets(sandbox.id, signal), options),
       session === undefined
@@ -100,8 +101,8 @@ export class Agents implements AgentStarter {
     vm: Microvm,
     signal: AbortSignal,
   ): Promise<Session | OneShot> {
-    const { agent: placed } = request;
-    const token = sandbox.placement.agent?.token;
+    const placed = request.placement.agent;
+    const token = sandbox.assignment.agent_token;
     if (placed === undefined || token === undefined) throw new Error('no agent is to be started');
     const { session } = placed;
     const { files } = fetched;

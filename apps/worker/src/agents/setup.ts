@@ -14,14 +14,15 @@ const GATEWAY_HOST = '172.30.0.1';
 /** What a runtime is configured with. @throws ServiceError `boot_failed` when no model is named */
 export function setupOf(
   placed: PlacedAgent,
-  request: Pick<PlaceSandboxRequest, 'env_vars'>,
+  request: Pick<PlaceSandboxRequest, 'env_vars' | 'agent_input'>,
   secrets: AgentSecrets,
   earlier: { readonly conversation: string | undefined; readonly restoreFiles: boolean },
 ): AgentSetup {
   const model = modelOf(placed, secrets);
   if (model === undefined) throw new ServiceError('boot_failed', 'No model is named.');
   const dialect = dialectIn(placed.vendor, secrets);
-  const { app, task, resume_id: resumeId } = placed;
+  const { resume_id: resumeId } = placed;
+  const { app, task } = request.agent_input ?? {};
   return {
     mode: placed.mode,
     agent: placed.kind,

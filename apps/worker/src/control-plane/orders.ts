@@ -21,7 +21,7 @@ export class DestroyOrders {
       const sandbox = this.#registry.find(vm_id);
       // Orders are repeated with every heartbeat until they are done.
       if (sandbox === undefined || !sandbox.isLive || sandbox.isEnding) continue;
-      if (sandbox.placement.generation > generation) continue;
+      if (sandbox.assignment.generation > generation) continue;
       this.#limit
         .run(() => sandbox.end(reason))
         .catch((error) => this.#onFault(error, `destroy ${vm_id} as ordered`));

@@ -1,12 +1,12 @@
-import { ServiceError } from '@svc/contract';
+import type { SandboxSize } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
 import { withDeadline } from '@svc/service-kit/concurrency';
-import type { Sandbox } from '../sandbox/sandbox.ts';
+import type { VmLabels } from '../sandbox/labels.ts';
 import { discard, type Pool, type PooledVm } from '../vms/pool/pool.ts';
-import { isImageSize, type Size } from '../vms/sizes.ts';
+import { isImageSize } from '../vms/sizes.ts';
 import type { VmMaker } from '../vms/vm-maker.ts';
 
-/** An idle VM that takes longer to take its name is of no use. */
+/** An idle VM that needs longer than this to accept its name is stale. */
 const POOLED_HAND_OVER_MS = 10_000;
 
 export interface AcquireDeps {
@@ -16,55 +16,48 @@ export interface AcquireDeps {
 
 export interface AcquireRequest {
   readonly image: ImageInfo;
-  readonly size: Size;
+  readonly size: SandboxSize;
   readonly env: Readonly<Record<string, string>>;
+  readonly hostname: string;
+  /** Say whose the VM is. */
+  readonly labels: VmLabels;
 }
 
 /**
- * A VM that belongs to this sandbox, with its name and environment: from the pool when the size is the
- * image's own, else restored. The VM is the caller's; on failure nothing is left behind.
+ * Makes a VM of one sandbox, with its labels, name and environment: takes one from the pool when the size is the
+ * image's own, else restores one. The caller owns it; a failure leaves nothing behind.
  */
 export async function acquire(
-  sandbox: Sandbox,
   request: AcquireRequest,
   deps: AcquireDeps,
   signal: AbortSignal,
 ): Promise<PooledVm> {
-  const { image, size } = request;
-  const imageSize = isImageSize(size, image);
-  const pooled = imageSize ? deps.pool.take(image) : undefined;
+  const { image, size, hostname } = request;
+  const pooled = isImageSize(size, image) ? deps.pool.take(image) : undefined;
   if (pooled !== undefined) {
     const soon = withDeadline(signal, POOLED_HAND_OVER_MS);
-    const handedOver = await handOver(sandbox, pooled, request, soon).catch((error) => {
+    const failure = await handOver(pooled, request, soon).catch((error) => {
       // A VM that went stale in the pool is no reason to fail: a fresh one is made.
       signal.throwIfAborted();
       return error;
     });
-    if (handedOver === undefined) return pooled;
+    if (failure === undefined) return pooled;
   }
-  const made = await deps.maker.makeAtAllCost(
-    { template: image.template, size, imageSize, hostname: hostnameOf(sandbox.id) },
-    signal,
-  );
-  await handOver(sandbox, made, request, signal);
+  const made = await deps.maker.makeAtAllCost({ image, size, hostname }, signal);
+  await handOver(made, request, signal);
   return made;
 }
 
 async function handOver(
-  sandbox: Sandbox,
   made: PooledVm,
-  request: AcquireRequest,
+  { labels, hostname, env }: AcquireRequest,
   signal: AbortSignal,
 ): Promise<undefined> {
   try {
-    // Before anything of the tenant's goes in: after a crash this VM must never be taken for an idle one.
-    await made.vm.label(sandbox.labels('configuring'));
-    await made.vm.personalize(
-      { hostname: hostnameOf(sandbox.id), env: { ...request.env } },
-      signal,
-    );
+    // Before any data of the tenant goes in: after a crash this VM must never be taken for an idle one.
+    await made.vm.label(labels);
+    await made.vm.personalize({ hostname, env: { ...env } }, signal);
     signal.throwIfAborted();
-    if (sandbox.endReason !== undefined) throw new ServiceError('sandbox_not_running');
   } catch (error) {
     await discard(made);
     throw error;

@@ -53,7 +53,9 @@ describe('a create that works', () => {
     rooms = new Rooms(host, { pool: { standard: 1 } });
     await rooms.fillPool();
     const sandbox = await rooms.creator.create(placement({ memory_mib: 2048 }), NEVER);
-    expect(host.requests.at(-1)).toMatchObject({ memoryMib: 2048, vcpu: 1, diskMib: 1024 });
+    expect(host.requests.at(-1)).toMatchObject({
+      size: { memory_mib: 2048, vcpu: 1, disk_mib: 1024 },
+    });
     expect(sandbox.record()).toMatchObject({ memory_mib: 2048 });
     expect(rooms.pool.size('standard')).toBe(1);
   });

@@ -7,16 +7,15 @@ import {
 } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
 import { untilAborted, withDeadline } from '@svc/service-kit/concurrency';
+import type { AgentStarter } from '../agents/agent-starter.ts';
 import type { Clock } from '../clock.ts';
+import { assignmentOf } from '../sandbox/assignment.ts';
 import { toCreateError } from '../sandbox/microvm-errors.ts';
-import { placementOf } from '../sandbox/placement.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 import { Sandbox } from '../sandbox/sandbox.ts';
 import type { Foreground } from '../vms/pool/foreground.ts';
-import { discard } from '../vms/pool/pool.ts';
 import { sizeOf } from '../vms/sizes.ts';
-import { type AcquireDeps, type AcquireRequest, acquire } from './acquire.ts';
-import type { AgentStarter, PreparedAgent } from './agent-starter.ts';
+import { type AcquireDeps, acquire, hostnameOf } from './acquire.ts';
 
 export interface CreateDeps extends AcquireDeps {
   readonly registry: SandboxRegistry;
@@ -81,12 +80,14 @@ export class SandboxCreator {
     // Another caller may have been first while this one waited.
     const joined = this.#join(request) ?? this.#deps.registry.find(request.vm_id);
     if (joined !== undefined && !(joined instanceof Sandbox && !joined.isLive)) {
-      if (joined instanceof Sandbox && joined.placement.generation !== request.generation) {
+      if (joined instanceof Sandbox && joined.assignment.generation !== request.generation) {
         throw new ServiceError('stale_generation');
       }
       return joined;
     }
-    const image = images.find(({ template, ready }) => template === request.template && ready);
+    const image = images.find(
+      ({ template, ready }) => template === request.placement.template && ready,
+    );
     if (image === undefined) throw new ServiceError('unknown_template');
     return this.#launch(request, image);
   }
@@ -95,7 +96,7 @@ export class SandboxCreator {
   async #settleEarlier(request: PlaceSandboxRequest): Promise<Sandbox | undefined> {
     const earlier = this.#deps.registry.find(request.vm_id);
     if (earlier === undefined) return undefined;
-    const { generation } = earlier.placement;
+    const { generation } = earlier.assignment;
     if (generation > request.generation) throw new ServiceError('stale_generation');
     if (generation === request.generation) {
       if (earlier.isLive) return earlier;
@@ -126,9 +127,9 @@ export class SandboxCreator {
 
   #makeSandbox(request: PlaceSandboxRequest, image: ImageInfo): Sandbox {
     const { registry, clock, onChange, onFault } = this.#deps;
-    const size = sizeOf(request, image);
+    const size = sizeOf(request.placement.size, image);
     return new Sandbox({
-      placement: placementOf(request, clock),
+      assignment: assignmentOf(request, clock),
       facts: {
         vcpu: size.vcpu,
         memory_mib: size.memoryMib,
@@ -141,7 +142,7 @@ export class SandboxCreator {
       clock,
       onChange,
       onFault,
-      from: { state: 'creating', revision: registry.find(request.vm_id)?.revision ?? 0 },
+      from: { state: 'creating', revision: registry.find(request.vm_id)?.record().revision ?? 0 },
     });
   }
 
@@ -153,9 +154,8 @@ export class SandboxCreator {
     const { clock, onCreated } = this.#deps;
     const start = clock.monotonic();
     const seconds = () => (clock.monotonic() - start) / 1000;
-    const wish = { image, size: sizeOf(request, image), env: request.env_vars };
     try {
-      await this.#walk(sandbox, wish, request);
+      await this.#makeVm(sandbox, request, image);
       onCreated(seconds(), 'created');
       return sandbox;
     } catch (error) {
@@ -167,53 +167,28 @@ export class SandboxCreator {
     }
   }
 
-  /** creating → configuring → booting → running. */
-  async #walk(sandbox: Sandbox, wish: AcquireRequest, request: PlaceSandboxRequest): Promise<void> {
+  async #makeVm(sandbox: Sandbox, request: PlaceSandboxRequest, image: ImageInfo): Promise<void> {
+    const { agents } = this.#deps;
+    const { placement, env_vars: env } = request;
     const signal = withDeadline(sandbox.signal, CREATE_MS);
     const agent =
-      request.agent === undefined ? undefined : this.#deps.agents.prepare(sandbox, request, signal);
+      placement.agent === undefined ? undefined : agents.prepare(sandbox, request, signal);
+    const wish = { image, size: placement.size, env, hostname: hostnameOf(sandbox.id) };
     try {
-      await this.#boot(sandbox, wish, agent, signal);
+      await sandbox.bringUp({
+        acquire: (labels) => acquire({ ...wish, labels }, this.#deps, signal),
+        ...(agent === undefined ? {} : { startAgent: (vm) => agent.start(vm, signal) }),
+      });
     } catch (error) {
       await agent?.abandon();
       throw error;
     }
   }
 
-  async #boot(
-    sandbox: Sandbox,
-    wish: AcquireRequest,
-    agent: PreparedAgent | undefined,
-    signal: AbortSignal,
-  ): Promise<void> {
-    await sandbox.transition('configuring');
-    await sandbox.provision(async () => {
-      const made = await acquire(sandbox, wish, this.#deps, signal);
-      if (sandbox.isLive) {
-        sandbox.attach(made.vm, made.reservation);
-        return;
-      }
-      // A teardown that no longer waited for this: the VM is still ours to end.
-      await discard(made);
-      throw new ServiceError('sandbox_not_running');
-    });
-    await sandbox.transition('booting');
-    if (agent !== undefined) await sandbox.provision(() => startAgent(sandbox, agent, signal));
-    await sandbox.transition('running');
-  }
-
   #rollBack(sandbox: Sandbox): void {
     const { onFault } = this.#deps;
     sandbox.end('boot_failed').catch((error) => onFault(error, 'roll back an abandoned create'));
   }
-}
-
-async function startAgent(
-  sandbox: Sandbox,
-  agent: PreparedAgent,
-  signal: AbortSignal,
-): Promise<void> {
-  sandbox.agent = await agent.start(sandbox.assignedVm(), signal);
 }
 
 /** What a caller learns whose sandbox was ended while it was being made. */

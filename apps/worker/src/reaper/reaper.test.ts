@@ -3,8 +3,9 @@ import { placement } from '../../test/harness.ts';
 import { ManualClock } from '../../test/manual-clock.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import { Rooms } from '../../test/rooms.ts';
+import { ONE_SHOT } from '../../test/session-lab.ts';
 import { until } from '../../test/until.ts';
-import type { SandboxAgent } from '../creating/agent-starter.ts';
+import type { SandboxAgent } from '../sandbox/agent.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
 const NEVER = new AbortController().signal;
@@ -53,7 +54,7 @@ describe('the reaper', () => {
 
   it('counts connections and running work as activity, from their end on', async () => {
     const sandbox = await create({ idle_timeout_seconds: 30 });
-    const detach = sandbox.connect({ close: () => undefined });
+    const detach = sandbox.connections.attach({ close: () => undefined });
     const endWork = sandbox.activity.begin();
     await passAfter(100);
     detach();
@@ -81,11 +82,12 @@ describe('the reaper', () => {
   });
 
   it('warns attached clients once, then ends by lifetime however busy', async () => {
-    const sandbox = await create({ max_lifetime_seconds: 60 });
     const frames: unknown[] = [];
     const closes: [number, string][] = [];
-    sandbox.agent = agentThatTells(frames);
-    sandbox.connect({ close: (code, reason) => closes.push([code, reason]) });
+    const prepare = () => ({ start: async () => agentThatTells(frames), abandon: async () => {} });
+    rooms = new Rooms(host, { clock, agents: { prepare } });
+    const sandbox = await create({ max_lifetime_seconds: 60, agent: ONE_SHOT });
+    sandbox.connections.attach({ close: (code, reason) => closes.push([code, reason]) });
     await passAfter(49);
     expect(frames).toEqual([]);
     await passAfter(1);

@@ -16,6 +16,8 @@ export interface ReaperOptions {
 /** Ends sandboxes whose time is up, warns the clients of those that are about to end, and forgets old records. */
 export class Reaper {
   readonly #options: ReaperOptions;
+  /** Sandboxes whose clients have been told that the lifetime is about to end. */
+  readonly #warned = new WeakSet<Sandbox>();
 
   constructor(options: ReaperOptions) {
     this.#options = options;
@@ -49,24 +51,24 @@ export class Reaper {
     if (sandbox.isEnding) return;
     // A teardown that failed is taken up again, with the reason it had.
     if (sandbox.endReason !== undefined) return sandbox.end(sandbox.endReason);
-    const { warn, end } = decide(viewOf(sandbox), now);
+    const { warn, end } = decide(this.#viewOf(sandbox), now);
     if (warn) {
-      sandbox.warned = true;
+      this.#warned.add(sandbox);
       const warned = sandbox.cancel('timeout');
       // The end of the lifetime waits for no warning.
       warned.catch((error) => this.#options.onFault(error, `warn the clients of ${sandbox.id}`));
     }
     if (end !== undefined) await sandbox.end(end);
   }
-}
 
-function viewOf(sandbox: Sandbox): ReaperView {
-  return {
-    state: sandbox.state,
-    lifetimeEndsAt: sandbox.lifetimeEndsAt,
-    idleTimeoutMs: sandbox.placement.idleTimeoutSeconds * 1000,
-    idleSince: sandbox.activity.idleSince,
-    connections: sandbox.connections.count,
-    warned: sandbox.warned,
-  };
+  #viewOf(sandbox: Sandbox): ReaperView {
+    return {
+      state: sandbox.state,
+      lifetimeEndsAt: sandbox.lifetimeEndsAt,
+      idleTimeoutMs: sandbox.assignment.placement.idle_timeout_seconds * 1000,
+      idleSince: sandbox.activity.idleSince,
+      connections: sandbox.connections.count,
+      warned: this.#warned.has(sandbox),
+    };
+  }
 }

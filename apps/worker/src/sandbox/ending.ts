@@ -1,21 +1,32 @@
 import { MicrovmError } from '@svc/microvm';
 import { retry, SingleFlight, settledWithin } from '@svc/service-kit/concurrency';
-import type { Sandbox } from './sandbox.ts';
+import type { SandboxAgent } from './agent.ts';
+import type { Lifecycle } from './lifecycle.ts';
 
 const PROVISION_WAIT_MS = 30_000;
 const POWER_WAIT_MS = 5_000;
 const LABEL_WAIT_MS = 5_000;
 const DESTROY_ATTEMPTS = 3;
 
-/** The teardown of one sandbox: one at a time, shared by all who ask for it, repeatable when it fails. */
+/** What a teardown needs to know of its sandbox. */
+export interface EndingOptions {
+  readonly lifecycle: Pick<Lifecycle, 'hasRun' | 'vm' | 'stop' | 'refreshCpuSeconds' | 'finish'>;
+  readonly agent: () => SandboxAgent | undefined;
+  /** Settles, never rejects, when no VM is being made. */
+  readonly provisioned: () => Promise<unknown>;
+  /** Settles when no pause or resume is under way. */
+  readonly powerIdle: () => Promise<void>;
+  /** Called with failures that no caller waits for. */
+  readonly onFault: (error: unknown, what: string) => void;
+}
+
+/** The teardown of one sandbox: one at a time, shared by all callers, repeatable after a failure. */
 export class Ending {
-  readonly #sandbox: Sandbox;
-  readonly #onFault: (error: unknown, what: string) => void;
+  readonly #options: EndingOptions;
   readonly #flight = new SingleFlight<void>();
 
-  constructor(sandbox: Sandbox, onFault: (error: unknown, what: string) => void) {
-    this.#sandbox = sandbox;
-    this.#onFault = onFault;
+  constructor(options: EndingOptions) {
+    this.#options = options;
   }
 
   get active(): boolean {
@@ -27,26 +38,30 @@ export class Ending {
   }
 
   async #teardown(): Promise<void> {
-    const sandbox = this.#sandbox;
-    // Aborted by the sandbox's signal; one that does not stop in time is overtaken.
-    await settledWithin(sandbox.provisioned, PROVISION_WAIT_MS);
-    await settledWithin(sandbox.power.idle(), POWER_WAIT_MS);
-    const stopping = sandbox.beginStopping().catch((error) => {
+    const { lifecycle, agent, provisioned, powerIdle, onFault } = this.#options;
+    // Both abort with the sandbox's signal; the teardown does not wait for ever for one that fails to.
+    await settledWithin(provisioned(), PROVISION_WAIT_MS);
+    await settledWithin(powerIdle(), POWER_WAIT_MS);
+    const stopping = lifecycle.stop().catch((error) => {
       if (error instanceof MicrovmError && error.code === 'vm_gone') return;
-      // A full disk must not keep a sandbox alive: without the label a restart sees a running one, and the ledger ends it.
-      this.#onFault(error, 'note that the sandbox is ending');
+      // A full disk must not keep a sandbox alive: without the label a restart adopts it as running, and the
+      // ledger ends it.
+      onFault(error, 'note that the sandbox is ending');
     });
     await settledWithin(stopping, LABEL_WAIT_MS);
-    // A create that is rolled back leaves nothing to bring home.
-    if (sandbox.hasRun) await sandbox.agent?.finish();
-    await sandbox.refreshCpuSeconds();
+    // A create that is rolled back has nothing to save.
+    if (lifecycle.hasRun) await agent()?.finish();
+    await lifecycle.refreshCpuSeconds();
     await this.#destroyVm();
-    sandbox.finish();
-    await sandbox.agent?.dispose().catch((error) => this.#onFault(error, 'put an agent away'));
+    lifecycle.finish();
+    await agent()
+      ?.dispose()
+      .catch((error) => onFault(error, 'dispose of an agent'));
   }
 
   async #destroyVm(): Promise<void> {
-    await retry(() => this.#sandbox.vm?.destroy() ?? Promise.resolve(), {
+    const { lifecycle } = this.#options;
+    await retry(() => lifecycle.vm?.destroy() ?? Promise.resolve(), {
       attempts: DESTROY_ATTEMPTS,
       baseMs: 250,
     });

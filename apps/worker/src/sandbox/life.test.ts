@@ -60,7 +60,7 @@ class Play {
     }
     if (one.do === 'settle') return this.#settle();
     const sandbox = this.rooms.registry.find(`vm_${one.which}`);
-    const vm = this.host.live.find((candidate) => candidate === sandbox?.vm);
+    const vm = this.host.live.find(({ labels }) => labels.vm_id === `vm_${one.which}`);
     if (one.do === 'create' || one.do === 'abandon') this.#create(one.which, one.do === 'abandon');
     if (one.do === 'pause') this.#track(sandbox?.power.pause());
     if (one.do === 'resume') this.#track(sandbox?.power.resume());

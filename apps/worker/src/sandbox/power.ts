@@ -1,32 +1,37 @@
-import { ServiceError } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { Mutex, SingleFlight, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
-import type { Sandbox } from './sandbox.ts';
+import type { Lifecycle } from './lifecycle.ts';
 
 const PAUSE_MS = 15_000;
 const RESUME_MS = 15_000;
 
 /**
- * Pause and resume of one sandbox, one at a time. Each either happens wholly or leaves the sandbox as it was.
- * They run to their end even if the caller leaves, so that no half-done pause is left behind.
+ * Pause and resume of one sandbox, one at a time. Each either succeeds or leaves the sandbox unchanged.
+ * They run to completion even if the caller leaves, so that no pause is left half done.
  */
 export class Power {
-  readonly #sandbox: Sandbox;
+  readonly #lifecycle: Pick<Lifecycle, 'isIn' | 'vmIn' | 'transition' | 'signal'>;
+  readonly #beforePause: () => Promise<void>;
   readonly #turns = new Mutex();
   readonly #resuming = new SingleFlight<void>();
 
-  constructor(sandbox: Sandbox) {
-    this.#sandbox = sandbox;
+  /** `beforePause` does what requires a running VM; it never rejects. */
+  constructor(
+    lifecycle: Pick<Lifecycle, 'isIn' | 'vmIn' | 'transition' | 'signal'>,
+    beforePause: () => Promise<void>,
+  ) {
+    this.#lifecycle = lifecycle;
+    this.#beforePause = beforePause;
   }
 
   /** @throws ServiceError `sandbox_not_running`; MicrovmError, the sandbox still running */
   pause(): Promise<void> {
     return this.#turns.run(async () => {
-      if (this.#isSettled('paused')) return;
-      const vm = this.#sandbox.runningVm();
-      await this.#sandbox.agent?.beforePause();
+      if (this.#lifecycle.isIn('paused')) return;
+      const vm = this.#lifecycle.vmIn('running');
+      await this.#beforePause();
       await vm.pause(this.#deadline(PAUSE_MS));
-      await this.#sandbox.transition('paused');
+      await this.#lifecycle.transition('paused');
     });
   }
 
@@ -34,23 +39,23 @@ export class Power {
   resume(): Promise<void> {
     return this.#resuming.run(() =>
       this.#turns.run(async () => {
-        if (this.#isSettled('running')) return;
-        const vm = this.#pausedVm();
+        if (this.#lifecycle.isIn('running')) return;
+        const vm = this.#lifecycle.vmIn('paused');
         await vm.resume(this.#deadline(RESUME_MS));
-        await this.#sandbox.transition('running');
+        await this.#lifecycle.transition('running');
       }),
     );
   }
 
   /**
-   * The VM of a running sandbox; a paused one is resumed first, once for all who ask.
+   * The VM of a running sandbox. Resumes a paused one first, once for all callers.
    * @throws ServiceError `sandbox_not_running`
    */
   async ensureRunning(caller: AbortSignal): Promise<Microvm> {
-    // A pause under way is waited for: the caller comes after it, so it has to be undone.
+    // A pause under way came before this caller: it is awaited, then undone.
     await untilAborted(this.#turns.idle(), caller);
-    if (this.#sandbox.state === 'paused') await untilAborted(this.resume(), caller);
-    return this.#sandbox.runningVm();
+    if (this.#lifecycle.isIn('paused')) await untilAborted(this.resume(), caller);
+    return this.#lifecycle.vmIn('running');
   }
 
   /** Settles when no pause or resume is under way. */
@@ -58,19 +63,7 @@ export class Power {
     return this.#turns.idle();
   }
 
-  #isSettled(state: 'running' | 'paused'): boolean {
-    return this.#sandbox.state === state && this.#sandbox.endReason === undefined;
-  }
-
-  #pausedVm(): Microvm {
-    const { vm, state, endReason } = this.#sandbox;
-    if (vm === undefined || state !== 'paused' || endReason !== undefined) {
-      throw new ServiceError('sandbox_not_running');
-    }
-    return vm;
-  }
-
   #deadline(ms: number): AbortSignal {
-    return withDeadline(this.#sandbox.signal, ms);
+    return withDeadline(this.#lifecycle.signal, ms);
   }
 }

@@ -1,7 +1,7 @@
-import type { AgentStatus, EndReason, SandboxState, WorkerSandbox } from '@svc/contract';
+import type { AgentStatus, WorkerSandbox } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import type { SandboxLabels } from './labels.ts';
-import type { Placement } from './placement.ts';
+import type { Assignment } from './assignment.ts';
+import type { Progress } from './labels.ts';
 
 /** What a sandbox reports of its VM; outlives the VM. */
 export type VmFacts = Pick<
@@ -9,81 +9,36 @@ export type VmFacts = Pick<
   'vcpu' | 'cpu_fraction' | 'memory_mib' | 'disk_mib' | 'rootfs' | 'host_port' | 'endpoint'
 >;
 
-/** Where a sandbox stands in its life. Times as records carry them. */
-export interface Life {
-  readonly placement: Placement;
-  readonly state: SandboxState;
-  readonly revision: number;
-  readonly runningAt: string | undefined;
-  readonly endedAt: string | undefined;
-  readonly endReason: EndReason | undefined;
-  /** Of a one-shot agent that has ended. */
-  readonly agentExitCode: number | undefined;
-}
+/** What a sandbox reports that no restart has to find again. */
+export type Observed = VmFacts &
+  Pick<WorkerSandbox, 'ended_at' | 'active_connections' | 'cpu_seconds'>;
 
 /** The record that callers and the control plane see. */
 export function recordOf(
-  { placement, state, revision, runningAt, endedAt, endReason, ...life }: Life,
-  facts: VmFacts,
-  use: Pick<WorkerSandbox, 'active_connections' | 'cpu_seconds'>,
+  assignment: Assignment,
+  { agent_exit_code, ...progress }: Progress,
+  observed: Observed,
 ): WorkerSandbox {
+  const { vm_id, generation, tenant_id, created_at, placement } = assignment;
+  const hasAgent = placement.agent !== undefined && progress.running_at !== undefined;
   return {
-    vm_id: placement.vmId,
-    generation: placement.generation,
-    revision,
-    tenant_id: placement.tenantId,
+    vm_id,
+    generation,
+    tenant_id,
+    created_at,
     template: placement.template,
-    state,
-    ...facts,
-    created_at: placement.createdAt,
-    ...(runningAt === undefined ? {} : { running_at: runningAt }),
-    ...(endedAt === undefined ? {} : { ended_at: endedAt }),
-    ...(endReason === undefined ? {} : { end_reason: endReason }),
-    ...use,
-    ...agentOf(placement, runningAt, life.agentExitCode),
+    ...progress,
+    ...observed,
+    ...(hasAgent ? agentStatus(agent_exit_code) : {}),
   };
 }
 
-function agentOf(
-  { agent }: Placement,
-  runningAt: string | undefined,
-  exitCode: number | undefined,
-): { agent_status?: AgentStatus; agent_exit_code?: number } {
-  if (agent === undefined || runningAt === undefined) return {};
+function agentStatus(exitCode: number | undefined): {
+  agent_status: AgentStatus;
+  agent_exit_code?: number;
+} {
   if (exitCode === undefined) return { agent_status: 'running' };
   return { agent_status: exitCode === 0 ? 'completed' : 'failed', agent_exit_code: exitCode };
-}
-
-/** The labels by which a restarted worker finds the sandbox again. */
-export function labelsOf({
-  placement,
-  state,
-  revision,
-  runningAt,
-  endReason,
-  agentExitCode,
-}: Life): SandboxLabels {
-  const { agent } = placement;
-  return {
-    version: 1,
-    role: 'sandbox',
-    vm_id: placement.vmId,
-    generation: placement.generation,
-    revision,
-    tenant_id: placement.tenantId,
-    state,
-    created_at: placement.createdAt,
-    idle_timeout_seconds: placement.idleTimeoutSeconds,
-    max_lifetime_seconds: placement.maxLifetimeSeconds,
-    lifetime_ends_at: placement.lifetimeEndsAt,
-    ...(runningAt === undefined ? {} : { running_at: runningAt }),
-    ...(endReason === undefined ? {} : { end_reason: endReason }),
-    ...(agent === undefined ? {} : { agent: { ...agent, ...exitOf(agentExitCode) } }),
-  };
-}
-
-function exitOf(code: number | undefined): { exit_code?: number } {
-  return code === undefined ? {} : { exit_code: code };
 }
 
 /** What is reported of a live VM. */

@@ -60,7 +60,7 @@ export class FrameStream {
       onFault: services.onFault,
     });
     this.#audience.add(attached);
-    const disconnect = sandbox.connect(attached);
+    const disconnect = sandbox.connections.attach(attached);
     ws.once('close', () => {
       this.#audience.delete(attached);
       disconnect();

@@ -1,3 +1,4 @@
+import type { SandboxSize } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
 
 /** What a VM takes of its machine. */
@@ -7,25 +8,24 @@ export interface Size {
   readonly diskMib: number;
 }
 
-/** Sizes that a request may name; what it leaves out is the image's. */
-export interface SizeWish {
-  readonly vcpu?: number | undefined;
-  readonly memory_mib?: number | undefined;
-  readonly disk_mib?: number | undefined;
-}
-
-/** The size that a wish comes to on this image, whose disk can grow but not shrink. */
-export function sizeOf(wish: SizeWish, image: ImageInfo): Size {
+/** The size of a VM of this image, whose disk can grow but not shrink. */
+export function sizeOf(placed: SandboxSize, image: ImageInfo): Size {
   return {
-    vcpu: wish.vcpu ?? image.vcpu,
-    memoryMib: wish.memory_mib ?? image.memoryMib,
-    diskMib: Math.max(wish.disk_mib ?? image.diskMib, image.diskMib),
+    vcpu: placed.vcpu ?? image.vcpu,
+    memoryMib: placed.memory_mib ?? image.memoryMib,
+    diskMib: Math.max(placed.disk_mib ?? image.diskMib, image.diskMib),
   };
 }
 
-/** Whether the size is the one the image was frozen at: only such sandboxes come from the pool. */
-export function isImageSize(size: Size, image: ImageInfo): boolean {
+/** Whether an idle VM of this image has the size that is asked for. */
+export function isImageSize(placed: SandboxSize, image: ImageInfo): boolean {
+  const { vcpu: _vcpu, memory_mib: _memory, disk_mib: _disk, ...others } = placed;
+  const size = sizeOf(placed, image);
   return (
-    size.vcpu === image.vcpu && size.memoryMib === image.memoryMib && size.diskMib === image.diskMib
+    size.vcpu === image.vcpu &&
+    size.memoryMib === image.memoryMib &&
+    size.diskMib === image.diskMib &&
+    // Images have no other sizes, so that no idle VM has what is asked for by one.
+    Object.keys(others).length === 0
   );
 }

@@ -1,19 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { isServiceError } from '@svc/contract';
-import type { MicrovmHost } from '@svc/microvm';
+import { isServiceError, type SandboxSize } from '@svc/contract';
+import type { ImageInfo, MicrovmHost } from '@svc/microvm';
 import { Slots } from '@svc/service-kit/concurrency';
 import type { Capacity } from './capacity/capacity.ts';
 import { discard, type Pool, type PooledVm } from './pool/pool.ts';
-import type { Size } from './sizes.ts';
+import { isImageSize, sizeOf } from './sizes.ts';
 
 const CUSTOM_SIZES_AT_ONCE = 2;
 
-/** The VM that is to be made. */
+/** The VM to make. */
 export interface VmWish {
-  readonly template: string;
-  readonly size: Size;
-  /** Whether the size is the image's own, which is the fast way. */
-  readonly imageSize: boolean;
+  readonly image: ImageInfo;
+  readonly size: SandboxSize;
   /** Its name from the start, where the owner is known. */
   readonly hostname?: string;
 }
@@ -40,12 +38,18 @@ export class VmMaker {
    * @throws ServiceError `no_capacity`; MicrovmError. Nothing is left behind on failure.
    */
   async make(wish: VmWish, signal: AbortSignal): Promise<PooledVm> {
-    const { size, imageSize, ...rest } = wish;
-    const reservation = await this.#capacity.reserve(size);
+    const { image, size, ...named } = wish;
+    const { vcpu, memoryMib, diskMib } = sizeOf(size, image);
+    const reservation = await this.#capacity.reserve({ vcpu, memoryMib, diskMib });
     try {
-      const id = `m_${randomBytes(8).toString('hex')}`;
-      const request = { id, ...rest, ...(imageSize ? {} : size) };
-      const slots = imageSize ? this.#slots : this.#customSlots;
+      const isUsual = isImageSize(size, image);
+      const request = {
+        id: `m_${randomBytes(8).toString('hex')}`,
+        template: image.template,
+        ...named,
+        ...(isUsual ? {} : { size: { ...size, vcpu, memory_mib: memoryMib, disk_mib: diskMib } }),
+      };
+      const slots = isUsual ? this.#slots : this.#customSlots;
       const vm = await slots.run(() => this.#host.restore(request, signal), signal);
       reservation.settle();
       return { vm, reservation };

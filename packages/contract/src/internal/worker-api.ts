@@ -4,7 +4,7 @@ import { type Static, Type } from 'typebox';
 import { EnvVars } from '../sandboxes/env.ts';
 import { Timestamp } from '../schema.ts';
 import { END_REASONS } from '../states.ts';
-import { PlacedAgent } from './agent.ts';
+import { AgentInput, SandboxPlacement } from './placement.ts';
 
 export const INTERNAL_PREFIX = '/internal/v1';
 
@@ -13,15 +13,10 @@ export const PlaceSandboxRequest = Type.Object({
   vm_id: Type.String({ minLength: 1, maxLength: 128 }),
   generation: Type.Integer({ minimum: 0 }),
   tenant_id: Type.String({ minLength: 1, maxLength: 128 }),
-  template: Type.String({ minLength: 1, maxLength: 128 }),
-  vcpu: Type.Optional(Type.Integer({ minimum: 1 })),
-  memory_mib: Type.Optional(Type.Integer({ minimum: 1 })),
-  disk_mib: Type.Optional(Type.Integer({ minimum: 1 })),
-  idle_timeout_seconds: Type.Integer({ minimum: 1 }),
-  max_lifetime_seconds: Type.Integer({ minimum: 1 }),
   created_at: Timestamp,
+  placement: SandboxPlacement,
   env_vars: EnvVars,
-  agent: Type.Optional(PlacedAgent),
+  agent_input: Type.Optional(AgentInput),
 });
 export type PlaceSandboxRequest = Static<typeof PlaceSandboxRequest>;
 

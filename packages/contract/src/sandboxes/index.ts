@@ -6,3 +6,4 @@ export * from './exec.ts';
 export * from './files.ts';
 export * from './logs.ts';
 export * from './record.ts';
+export * from './size.ts';

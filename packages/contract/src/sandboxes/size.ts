@@ -1,7 +1,7 @@
-import { Type } from 'typebox';
+import { type Static, Type } from 'typebox';
 import { LIMITS } from '../limits.ts';
 
-/** Optional size of a sandbox; each default is the template's. */
+/** Fields of a create request that say how large the sandbox is. Each is optional; the template has the default. */
 export const sizeFields = {
   vcpu: Type.Optional(
     Type.Integer({
@@ -25,3 +25,18 @@ export const sizeFields = {
     }),
   ),
 };
+
+/** The size of a sandbox: of a request, or of a placement. */
+export const SandboxSize = Type.Object(sizeFields);
+export type SandboxSize = Static<typeof SandboxSize>;
+
+const SIZE_FIELDS = Object.keys(sizeFields) as (keyof SandboxSize)[];
+
+/** The size that a request names, without its other fields. */
+export function sizeIn(request: SandboxSize): SandboxSize {
+  const named = SIZE_FIELDS.flatMap((field) => {
+    const value = request[field];
+    return value === undefined ? [] : [[field, value] as const];
+  });
+  return Object.fromEntries(named);
+}

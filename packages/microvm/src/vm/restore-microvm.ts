@@ -1,5 +1,5 @@
 import type { Environment } from '../environment.ts';
-import type { RestoreRequest } from '../facade.ts';
+import type { RestoreRequest, VmShape } from '../facade.ts';
 import { GuestChannel } from '../guest/guest-channel.ts';
 import { createIdentity } from '../guest/identity.ts';
 import type { Image } from '../image/image.ts';
@@ -22,11 +22,8 @@ export async function restoreMicrovm(
   signal: AbortSignal,
 ): Promise<LiveMicrovm> {
   const { slots, jail, vmm, sshKey } = environment;
-  const shape = {
-    vcpu: request.vcpu ?? image.vcpu,
-    memoryMib: request.memoryMib ?? image.memoryMib,
-  };
-  const diskMib = Math.max(request.diskMib ?? image.diskMib, image.diskMib);
+  const shape = shapeFor(request, image);
+  const diskMib = Math.max(request.size?.disk_mib ?? image.diskMib, image.diskMib);
   const slot = await slots.take(signal);
   const undo = [() => slots.release(slot), () => jail.remove(request.id)];
   try {
@@ -85,4 +82,12 @@ export async function restoreMicrovm(
     for (const step of undo.reverse()) await step();
     throw error;
   }
+}
+
+/** The shape of the snapshot that a request needs. */
+export function shapeFor({ size = {} }: RestoreRequest, image: VmShape): VmShape {
+  return {
+    vcpu: size.vcpu ?? image.vcpu,
+    memoryMib: size.memory_mib ?? image.memoryMib,
+  };
 }

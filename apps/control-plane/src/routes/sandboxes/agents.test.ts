@@ -41,19 +41,21 @@ describe('a one-shot agent', () => {
       persistence_auth_header: HEADER,
     });
     expect(status, text).toBe(201);
-    expect(worker.placed[0]).toMatchObject({ memory_mib: 1024, env_vars: { A: 'b' } });
+    expect(worker.placed[0]).toMatchObject({
+      placement: { size: { memory_mib: 1024 } },
+      env_vars: { A: 'b' },
+    });
     expect(worker.placed[0]?.env_vars).toEqual({ A: 'b' });
-    expect(worker.placed[0]?.agent).toEqual({
+    expect(worker.placed[0]?.placement.agent).toEqual({
       kind: 'claude-code',
       mode: 'one_shot',
       vendor: 'anthropic',
       model: 'claude-sonnet-5-5',
       wire_version: 2,
-      app: app_json,
-      task: 'say hello',
       resume_id: 'earlier',
       persistence_url: 'https://allowed.internal:8443/state',
     });
+    expect(worker.placed[0]?.agent_input).toEqual({ app: app_json, task: 'say hello' });
     expect(await (await secretsOf(body.vm_id)).json()).toEqual({
       llm: { api_key: KEY, base_url: 'https://allowed.internal:8443/v1' },
       env: {},
@@ -99,7 +101,7 @@ describe('a one-shot agent', () => {
     ['deepseek-x', 'deepseek'],
   ])('of deictic with %s asks %s', async (model, vendor) => {
     expect((await create({ ...DEICTIC, model })).status).toBe(201);
-    expect(worker.placed[0]?.agent).toMatchObject({ vendor, model });
+    expect(worker.placed[0]?.placement.agent).toMatchObject({ vendor, model });
   });
 
   test('of deictic with any other model asks the endpoint of the customer', async () => {
@@ -109,18 +111,18 @@ describe('a one-shot agent', () => {
     });
     const env_vars = { LLM_BASE_URL: 'https://allowed.internal:8443/v1' };
     expect((await create({ ...DEICTIC, model: 'llama-x', env_vars })).status).toBe(201);
-    expect(worker.placed[0]?.agent).toMatchObject({ vendor: 'openai', model: 'llama-x' });
+    expect(worker.placed[0]?.placement.agent).toMatchObject({ vendor: 'openai', model: 'llama-x' });
   });
 
   test('of codex takes the default of its vendor; wire version 1 is passed on', async () => {
     const request = { ...STANDARD, agent: 'codex', llm_key: KEY, wire_version: 1 };
     expect((await create(request)).status).toBe(201);
-    expect(worker.placed[0]?.agent).toMatchObject({ model: 'gpt-5.5', wire_version: 1 });
+    expect(worker.placed[0]?.placement.agent).toMatchObject({ model: 'gpt-5.5', wire_version: 1 });
   });
 
   test('keeps the size that the request names', async () => {
     await create({ ...CLAUDE, memory_mib: 2048, vcpu: 2 });
-    expect(worker.placed[0]).toMatchObject({ memory_mib: 2048, vcpu: 2 });
+    expect(worker.placed[0]?.placement.size).toMatchObject({ memory_mib: 2048, vcpu: 2 });
   });
 
   test.each(['http://8.8.8.8/', 'https://127.0.0.1/', 'https://a:b@allowed.internal:8443/', ''])(

@@ -40,12 +40,13 @@ describe('a sandbox', () => {
     });
     expect(worker.placed[0]).toMatchObject({
       generation: 1,
-      template: 'standard',
       env_vars: { A: 'b' },
-      memory_mib: 1024,
-      vcpu: 2,
-      idle_timeout_seconds: 60,
-      max_lifetime_seconds: 7200,
+      placement: {
+        template: 'standard',
+        size: { memory_mib: 1024, vcpu: 2 },
+        idle_timeout_seconds: 60,
+        max_lifetime_seconds: 7200,
+      },
     });
     const record = await harness.call('GET', `/v1/sandboxes/${answer.body.vm_id}`, { key });
     expect(record.body).toMatchObject({

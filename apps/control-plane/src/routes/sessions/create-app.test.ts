@@ -24,7 +24,7 @@ describe('an app', () => {
         const app = { id: entry.app_id, set_id: set.set_id };
         const answer = await world().create({ agent: { kind: entry.app_id }, app });
         expect(answer.status, answer.text).toBe(201);
-        expect(world().placed.agent?.app).toEqual({
+        expect(world().placed.agent_input?.app).toEqual({
           name: entry.name,
           capability_sets: [{ name: set.name, agents: [{ name: entry.app_id, tools: set.tools }] }],
         });
@@ -34,7 +34,7 @@ describe('an app', () => {
 
   test('that nobody describes leaves the agent all it can do', async () => {
     await world().create({ app: { id: 'mine', set_id: 'any' } });
-    expect(world().placed.agent?.app).toBeUndefined();
+    expect(world().placed.agent_input?.app).toBeUndefined();
   });
 
   const agents = [{ name: 'a', capability_name: 'c', tools: ['bash'] }, { name: 'b' }];
@@ -46,7 +46,7 @@ describe('an app', () => {
   ])('may bring its agents %s', async (_, capability_sets, name) => {
     const { status, text } = await world().create({ app: { id: 'mine', capability_sets } });
     expect(status, text).toBe(201);
-    expect(world().placed.agent?.app).toEqual({
+    expect(world().placed.agent_input?.app).toEqual({
       name: 'mine',
       capability_sets: [{ name, agents }],
     });
@@ -56,7 +56,7 @@ describe('an app', () => {
     await world().create({
       app: { id: 'mine', capability_sets: { default: { tools: ['bash'] } } },
     });
-    expect(world().placed.agent?.app).toEqual({
+    expect(world().placed.agent_input?.app).toEqual({
       name: 'mine',
       capability_sets: [{ name: 'default', agents: [{ name: 'mine', tools: ['bash'] }] }],
     });

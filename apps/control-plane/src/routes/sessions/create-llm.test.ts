@@ -6,7 +6,7 @@ const world = useSessionWorld();
 describe('a session', () => {
   test('asks its own endpoint, and its own model, before those of its bundles', async () => {
     await world().create({ secrets: ['llm', 'base', 'model'] });
-    expect(world().placed.agent).toMatchObject({ model: 'model-of-bundle' });
+    expect(world().placed.placement.agent).toMatchObject({ model: 'model-of-bundle' });
     expect((await world().secretsOf(world().placed.vm_id)).llm).toMatchObject({
       base_url: 'https://llm.internal:8443/v1',
     });
@@ -14,7 +14,7 @@ describe('a session', () => {
       secrets: ['llm', 'base', 'model'],
       llm: { vendor: 'openai', model: 'mine', base_url: 'https://llm.internal:8443/mine' },
     });
-    expect(world().placed.agent).toMatchObject({ vendor: 'openai', model: 'mine' });
+    expect(world().placed.placement.agent).toMatchObject({ vendor: 'openai', model: 'mine' });
     expect((await world().secretsOf(world().placed.vm_id)).llm).toMatchObject({
       base_url: 'https://llm.internal:8443/mine',
     });
@@ -27,7 +27,7 @@ describe('a session', () => {
     ['deepseek', 'deepseek-v4-pro'],
   ])('of %s without a model takes the default, %s', async (vendor, model) => {
     expect((await world().create({ llm: { vendor } })).status).toBe(201);
-    expect(world().placed.agent).toMatchObject({ vendor, model });
+    expect(world().placed.placement.agent).toMatchObject({ vendor, model });
   });
 
   test.each([
@@ -40,7 +40,10 @@ describe('a session', () => {
       llm: { vendor, model },
     });
     expect(status).toBe(201);
-    expect(world().placed).toMatchObject({ agent: { kind, vendor, model }, memory_mib: memory });
+    expect(world().placed.placement).toMatchObject({
+      agent: { kind, vendor, model },
+      size: { memory_mib: memory },
+    });
   });
 });
 

@@ -39,23 +39,25 @@ describe('a session', () => {
     const { body } = await world().create({ ttl_seconds: 100 });
     const id = String(body.chat_session_id);
     expect(world().placed).toMatchObject({
-      template: 'standard',
-      idle_timeout_seconds: 900,
-      max_lifetime_seconds: 100,
       env_vars: {},
-      agent: {
-        kind: 'deictic',
-        mode: 'session',
-        vendor: 'anthropic',
-        model: 'claude-sonnet-5-5',
-        wire_version: 2,
-        session: {
-          chat_session_id: id,
-          generation: 1,
-          user_id: world().account.tenantId,
-          app_id: 'my-app',
-          set_id: 'default',
-          resumed: false,
+      placement: {
+        template: 'standard',
+        idle_timeout_seconds: 900,
+        max_lifetime_seconds: 100,
+        agent: {
+          kind: 'deictic',
+          mode: 'session',
+          vendor: 'anthropic',
+          model: 'claude-sonnet-5-5',
+          wire_version: 2,
+          session: {
+            chat_session_id: id,
+            generation: 1,
+            user_id: world().account.tenantId,
+            app_id: 'my-app',
+            set_id: 'default',
+            resumed: false,
+          },
         },
       },
     });
@@ -83,7 +85,7 @@ describe('a session', () => {
 
   test('lives at most two hours', async () => {
     const { body } = await world().create({ ttl_seconds: 1_000_000 });
-    expect(world().placed.max_lifetime_seconds).toBe(7200);
+    expect(world().placed.placement.max_lifetime_seconds).toBe(7200);
     const left = Date.parse(String(body.expires_at)) - Date.now();
     expect(left).toBeLessThanOrEqual(7_200_000);
     expect(left).toBeGreaterThan(7_100_000);

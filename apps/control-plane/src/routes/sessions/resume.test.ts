@@ -51,8 +51,10 @@ describe('a resumed session', () => {
     expect(session).not.toHaveProperty('ended_at');
     expect(session.vm_id).not.toBe(first.vmId);
     expect(worker.placed[1]).toMatchObject({
-      max_lifetime_seconds: 60,
-      agent: { session: { chat_session_id: first.id, generation: 2, resumed: true } },
+      placement: {
+        max_lifetime_seconds: 60,
+        agent: { session: { chat_session_id: first.id, generation: 2, resumed: true } },
+      },
     });
   });
 
@@ -125,7 +127,7 @@ describe('a resumed session', () => {
     const vmId = String((await harness.session(key, id)).vm_id);
     const answer = await worker.ask(harness.plane.url, 'GET', `/sandboxes/${vmId}/agent-secrets`);
     expect(await answer.json()).toMatchObject({ llm: { api_key: 'key-2' } });
-    expect(worker.placed[1]?.agent).toMatchObject({ model: 'model-2' });
+    expect(worker.placed[1]?.placement.agent).toMatchObject({ model: 'model-2' });
   });
 });
 

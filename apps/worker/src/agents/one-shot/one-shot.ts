@@ -1,7 +1,7 @@
 import type { PlacedAgent } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { settledWithin } from '@svc/service-kit/concurrency';
-import type { SandboxAgent } from '../../creating/agent-starter.ts';
+import type { SandboxAgent } from '../../sandbox/agent.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { AgentServices } from '../../sessions/services.ts';
 import { AgentAccess } from '../access.ts';

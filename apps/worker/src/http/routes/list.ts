@@ -11,7 +11,7 @@ export function listRoute(app: HttpServer, { registry }: WorkerContext): void {
       const { tenant_id: tenant } = request.query;
       const wanted = registry
         .all()
-        .filter(({ placement }) => tenant === undefined || placement.tenantId === tenant);
+        .filter(({ assignment }) => tenant === undefined || assignment.tenant_id === tenant);
       return { sandboxes: wanted.map((sandbox) => sandbox.record()) };
     },
   );

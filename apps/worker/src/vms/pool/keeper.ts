@@ -4,7 +4,6 @@ import { backoffMs, sleep, Wakeable, withDeadline } from '@svc/service-kit/concu
 import type { WorkerLogger } from '../../logger.ts';
 import { POOL_LABELS } from '../../sandbox/labels.ts';
 import type { Capacity } from '../capacity/capacity.ts';
-import { sizeOf } from '../sizes.ts';
 import type { VmMaker } from '../vm-maker.ts';
 import type { Foreground } from './foreground.ts';
 import { discard, type Pool } from './pool.ts';
@@ -91,10 +90,7 @@ export class PoolKeeper {
     const { pool, maker } = this.#options;
     const deadline = withDeadline(signal, RESTORE_MS);
     deadline.throwIfAborted();
-    const made = await maker.make(
-      { template: image.template, size: sizeOf({}, image), imageSize: true },
-      deadline,
-    );
+    const made = await maker.make({ image, size: {} }, deadline);
     try {
       // What a restored guest does first is slow: done here, it is not slow when somebody waits for it.
       await this.#rehearse(made.vm, deadline);

@@ -33,7 +33,7 @@ describe('the pool', () => {
     const oldest = host.live[0];
     const sandbox = await rooms.creator.create(placement(), NEVER);
     expect(host.requests.length).toBe(3);
-    expect(sandbox.vm).toBe(oldest);
+    expect(sandbox.assignedVm()).toBe(oldest);
     expect(host.vmOf(sandbox.id).labels).toMatchObject({ role: 'sandbox', state: 'running' });
   });
 
@@ -68,7 +68,7 @@ describe('the pool', () => {
     const sandboxes = await Promise.all(
       Array.from({ length: 8 }, () => rooms.creator.create(placement(), NEVER)),
     );
-    expect(new Set(sandboxes.map(({ vm }) => vm)).size).toBe(8);
+    expect(new Set(sandboxes.map((sandbox) => sandbox.assignedVm())).size).toBe(8);
     expect(host.requests.length).toBe(8);
   });
 
@@ -78,7 +78,7 @@ describe('the pool', () => {
     const stale = host.live[0];
     if (stale !== undefined) stale.faults.personalize = new MicrovmError('timeout', 'stale');
     const sandbox = await rooms.creator.create(placement(), NEVER);
-    expect(sandbox.vm).not.toBe(stale);
+    expect(sandbox.assignedVm()).not.toBe(stale);
     expect(stale?.isGone).toBe(true);
     await sandbox.end('deleted');
     expect(rooms.capacity.free.vcpu).toBe(LIMITS.vcpu);

@@ -4,12 +4,19 @@ import { type BatchLoad, batchLoad } from '../../batch.ts';
 import type { SandboxRow, Schema } from '../../schema.ts';
 import { type Ending, end, forget } from './ending.ts';
 import { entriesFor, findOwned, type LedgerEntry, listOwned, type OwnedId } from './lookup.ts';
-import { type PlacementRequest, type PlacementRules, placeAgain, reserve } from './placement.ts';
+import {
+  type PlacedRow,
+  type PlacementRequest,
+  type PlacementRules,
+  placeAgain,
+  reserve,
+} from './placement.ts';
 import { applyReports } from './reports.ts';
 
 export type { Ending } from './ending.ts';
 export type { LedgerEntry } from './lookup.ts';
 export type {
+  PlacedRow,
   Placement,
   PlacementRefusal,
   PlacementRequest,
@@ -46,12 +53,8 @@ export class SandboxRepository {
   }
 
   /** See {@link placeAgain}. */
-  placeAgain(
-    current: SandboxRow,
-    request: PlacementRequest,
-    excluded: readonly string[],
-  ): ReturnType<typeof placeAgain> {
-    return placeAgain(this.#db, current, request, this.#rules, excluded);
+  placeAgain(current: PlacedRow, excluded: readonly string[]): ReturnType<typeof placeAgain> {
+    return placeAgain(this.#db, current, this.#rules, excluded);
   }
 
   /** See {@link applyReports}. */

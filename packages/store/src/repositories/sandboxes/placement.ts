@@ -1,4 +1,4 @@
-import type { Agent } from '@svc/contract';
+import type { SandboxPlacement } from '@svc/contract';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
 
@@ -18,18 +18,15 @@ export interface PlacementRules {
 export interface PlacementRequest {
   readonly vmId: string;
   readonly tenantId: string;
-  readonly template: string;
-  readonly vcpu: number | undefined;
-  readonly memoryMib: number | undefined;
-  readonly diskMib: number | undefined;
-  readonly idleTimeoutSeconds: number;
-  readonly maxLifetimeSeconds: number;
+  readonly placement: SandboxPlacement;
   readonly metadata: Record<string, unknown>;
   readonly persistenceUrl: string | undefined;
-  readonly agent?: Agent | undefined;
   /** The session that it is made for, and which start of it. */
   readonly session?: { readonly sessionId: string; readonly generation: number } | undefined;
 }
+
+/** The row of a sandbox that has been placed. */
+export type PlacedRow = SandboxRow & { readonly placement: SandboxPlacement };
 
 export type PlacementRefusal =
   | 'tenant_limit'
@@ -38,7 +35,7 @@ export type PlacementRefusal =
   | 'no_capacity';
 
 export type Placement =
-  | { readonly placed: SandboxRow }
+  | { readonly placed: PlacedRow }
   | { readonly placed?: never; readonly refusal: PlacementRefusal };
 
 /** Memory of an offer that is promised to nobody. */
@@ -50,7 +47,7 @@ const FITS = sql`(${SPARE} >= offer.need)`;
  */
 const IS_SHORT = sql`(coalesce(offer.free_memory_mib, 1) <= 0)`;
 
-type Need = Pick<PlacementRequest, 'template' | 'memoryMib'>;
+type Need = Pick<SandboxPlacement, 'template' | 'size'>;
 
 /**
  * Reserves a row and the capacity for it on the worker with most to spare: in one statement, so
@@ -63,31 +60,32 @@ export async function reserve(
   request: PlacementRequest,
   rules: PlacementRules,
 ): Promise<Placement> {
+  const { placement } = request;
   for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
-    const { rows } = await sql<SandboxRow>`
+    const { rows } = await sql<PlacedRow>`
       with allowed as (
         select tenant_id from tenants
         where tenant_id = ${request.tenantId} and active_sandboxes < ${rules.sandboxesPerTenant}
         for update
-      ), ${chooseWorker(request, rules, [], sql`exists (select from allowed)`)},
+      ), ${chooseWorker(placement, rules, [], sql`exists (select from allowed)`)},
       counted as (
         update tenants set active_sandboxes = active_sandboxes + 1
         from chosen where tenants.tenant_id = ${request.tenantId}
       )
       insert into sandboxes (vm_id, tenant_id, worker_id, state, template, vcpu, memory_mib, disk_mib,
         idle_timeout_seconds, max_lifetime_seconds, metadata, persistence_url, agent, session_id,
-        session_generation)
-      select ${request.vmId}, ${request.tenantId}, chosen.worker_id, 'creating', ${request.template},
-        coalesce(${request.vcpu ?? null}::int, chosen.vcpu), chosen.need,
-        coalesce(${request.diskMib ?? null}::int, chosen.disk_mib),
-        ${request.idleTimeoutSeconds}, ${request.maxLifetimeSeconds},
+        session_generation, placement)
+      select ${request.vmId}, ${request.tenantId}, chosen.worker_id, 'creating',
+        ${placement.template}, coalesce(${placement.size.vcpu ?? null}::int, chosen.vcpu),
+        chosen.need, coalesce(${placement.size.disk_mib ?? null}::int, chosen.disk_mib),
+        ${placement.idle_timeout_seconds}, ${placement.max_lifetime_seconds},
         ${JSON.stringify(request.metadata)}::json, ${request.persistenceUrl ?? null},
-        ${request.agent ?? null}, ${request.session?.sessionId ?? null}::uuid,
-        ${request.session?.generation ?? null}::int
+        ${placement.agent?.kind ?? null}, ${request.session?.sessionId ?? null}::uuid,
+        ${request.session?.generation ?? null}::int, ${JSON.stringify(placement)}::json
       from chosen
       returning *`.execute(db);
     if (rows[0] !== undefined) return { placed: rows[0] };
-    const refusal = await explain(db, request, rules, []);
+    const refusal = await explain(db, placement, rules, [], request.tenantId);
     if (refusal !== undefined) return { refusal };
   }
   return { refusal: 'no_capacity' };
@@ -99,19 +97,19 @@ export async function reserve(
  */
 export async function placeAgain(
   db: Kysely<Schema>,
-  current: SandboxRow,
-  need: Need,
+  current: PlacedRow,
   rules: PlacementRules,
   excluded: readonly string[],
 ): Promise<Placement | { readonly placed?: never; readonly refusal: 'superseded' }> {
+  const { placement } = current;
   for (let attempt = 0; attempt < MOST_ATTEMPTS; attempt += 1) {
-    const { rows } = await sql<SandboxRow>`
+    const { rows } = await sql<PlacedRow>`
       with allowed as (
         select worker_id, memory_mib from sandboxes
         where vm_id = ${current.vm_id} and generation = ${current.generation}
           and state in ('creating', 'configuring', 'booting')
         for update
-      ), ${chooseWorker(need, rules, excluded, sql`exists (select from allowed)`)},
+      ), ${chooseWorker(placement, rules, excluded, sql`exists (select from allowed)`)},
       freed as (
         update workers set reserved_memory_mib = reserved_memory_mib - allowed.memory_mib
         from allowed, chosen where workers.worker_id = allowed.worker_id
@@ -123,7 +121,7 @@ export async function placeAgain(
         and state in ('creating', 'configuring', 'booting')
       returning sandboxes.*`.execute(db);
     if (rows[0] !== undefined) return { placed: rows[0] };
-    const refusal = await explain(db, need, rules, excluded);
+    const refusal = await explain(db, placement, rules, excluded);
     if (refusal !== undefined) return { refusal };
     if (!(await isUnstarted(db, current))) return { refusal: 'superseded' };
   }
@@ -159,7 +157,7 @@ function offers(
   return sql`(
     select workers.worker_id, workers.memory_mib as total_memory_mib, workers.free_memory_mib,
       workers.reserved_memory_mib, known.ready, known.vcpu, known.disk_mib,
-      coalesce(${need.memoryMib ?? null}::int, known.memory_mib, ${FALLBACK_MEMORY_MIB}) as need
+      coalesce(${need.size.memory_mib ?? null}::int, known.memory_mib, ${FALLBACK_MEMORY_MIB}) as need
     from workers, jsonb_to_recordset(workers.templates)
       as known(template text, ready boolean, vcpu int, memory_mib int, disk_mib int)
     where ${reachable(rules)} and known.template = ${need.template}
@@ -174,9 +172,10 @@ function reachable(rules: PlacementRules): RawBuilder<unknown> {
 /** Why nothing was placed; undefined when something would fit now. */
 async function explain(
   db: Kysely<Schema>,
-  request: Need & { readonly tenantId?: string },
+  need: Need,
   rules: PlacementRules,
   excluded: readonly string[],
+  tenantId: string | null = null,
 ): Promise<PlacementRefusal | undefined> {
   const { rows } = await sql<{
     limited: boolean;
@@ -185,11 +184,11 @@ async function explain(
     fitting: boolean;
   }>`
     select
-      exists (select from tenants where tenant_id = ${request.tenantId ?? null}
+      exists (select from tenants where tenant_id = ${tenantId}
         and active_sandboxes >= ${rules.sandboxesPerTenant}) as limited,
       exists (select from workers where ${reachable(rules)}) as workers,
-      exists (select from ${offers(request, rules, [])} where ready) as offered,
-      exists (select from ${offers(request, rules, excluded)} where ready and ${FITS}) as fitting`.execute(
+      exists (select from ${offers(need, rules, [])} where ready) as offered,
+      exists (select from ${offers(need, rules, excluded)} where ready and ${FITS}) as fitting`.execute(
     db,
   );
   const facts = rows[0];

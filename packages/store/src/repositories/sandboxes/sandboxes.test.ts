@@ -1,4 +1,4 @@
-import type { WorkerSandbox } from '@svc/contract';
+import type { SandboxSize, WorkerSandbox } from '@svc/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { openStore, type Store } from '../../store.ts';
@@ -34,20 +34,19 @@ beforeEach(async () => {
 });
 
 let counter = 0;
-function request(changes: Partial<PlacementRequest> = {}): PlacementRequest {
+function request(size: SandboxSize = { memory_mib: 512 }): PlacementRequest {
   counter += 1;
   return {
     vmId: `vm_${counter}`,
     tenantId: TENANT,
-    template: 'standard',
-    vcpu: undefined,
-    memoryMib: 512,
-    diskMib: undefined,
-    idleTimeoutSeconds: 60,
-    maxLifetimeSeconds: 7200,
+    placement: {
+      template: 'standard',
+      size,
+      idle_timeout_seconds: 60,
+      max_lifetime_seconds: 7200,
+    },
     metadata: { user_id: 'u' },
     persistenceUrl: undefined,
-    ...changes,
   };
 }
 
@@ -63,8 +62,8 @@ async function addWorker(workerId: string, memoryMib: number, ready = true): Pro
   });
 }
 
-async function place(changes: Partial<PlacementRequest> = {}) {
-  const outcome = await store.sandboxes.reserve(request(changes));
+async function place(size?: SandboxSize) {
+  const outcome = await store.sandboxes.reserve(request(size));
   if (outcome.placed === undefined) throw new Error(outcome.refusal);
   return outcome.placed;
 }
@@ -110,7 +109,7 @@ test('places on the worker with most to spare and reserves its memory', async ()
 
 test('takes the memory of the template when the request names none', async () => {
   await addWorker('w', 4096);
-  expect(await place({ memoryMib: undefined })).toMatchObject({ memory_mib: 512 });
+  expect(await place({})).toMatchObject({ memory_mib: 512, placement: { size: {} } });
 });
 
 test('never promises more than a worker has, whoever asks at the same time', async () => {
@@ -153,7 +152,7 @@ test('says why it cannot place', async () => {
   await addWorker('w', 1024, false);
   expect(await store.sandboxes.reserve(request())).toEqual({ refusal: 'template_not_available' });
   await addWorker('w', 1024);
-  expect(await store.sandboxes.reserve(request({ memoryMib: 4096 }))).toEqual({
+  expect(await store.sandboxes.reserve(request({ memory_mib: 4096 }))).toEqual({
     refusal: 'no_capacity',
   });
   await client.query(`update workers set heartbeat_at = now() - interval '1 minute'`);
@@ -164,10 +163,17 @@ test('places again on another worker under the next generation', async () => {
   await addWorker('a', 4096);
   const first = await place();
   await addWorker('b', 2048);
-  const again = await store.sandboxes.placeAgain(first, request(), ['a']);
-  expect(again.placed).toMatchObject({ worker_id: 'b', generation: 2, state: 'creating' });
+  const again = await store.sandboxes.placeAgain(first, ['a']);
+  expect(again.placed).toMatchObject({
+    worker_id: 'b',
+    generation: 2,
+    state: 'creating',
+    placement: first.placement,
+  });
   expect([await reserved('a'), await reserved('b')]).toEqual([0, 512]);
-  expect(await store.sandboxes.placeAgain(first, request(), [])).toEqual({ refusal: 'superseded' });
+  expect(await store.sandboxes.placeAgain(first, [])).toEqual({
+    refusal: 'superseded',
+  });
   expect([await reserved('a'), await reserved('b')]).toEqual([0, 512]);
 });
 

@@ -2,18 +2,18 @@ import { describe, expect, it } from 'vitest';
 import { placement } from '../../test/harness.ts';
 import { ManualClock } from '../../test/manual-clock.ts';
 import { hostnameOf } from '../creating/acquire.ts';
-import { placementOf } from './placement.ts';
+import { assignmentOf } from './assignment.ts';
 
-describe('placementOf', () => {
+describe('assignmentOf', () => {
   const clock = new ManualClock();
   const created = (offsetMs: number) =>
-    placementOf(
+    assignmentOf(
       placement({
         created_at: new Date(clock.wall() + offsetMs).toISOString(),
         max_lifetime_seconds: 100,
       }),
       clock,
-    ).lifetimeEndsAt - clock.wall();
+    ).lifetime_ends_at - clock.wall();
 
   it('counts the lifetime from the creation', () => {
     expect(created(0)).toBe(100_000);

@@ -1,0 +1,228 @@
+import {
+  type EndReason,
+  isActive,
+  type SandboxState,
+  ServiceError,
+  type WorkerSandbox,
+} from '@svc/contract';
+import type { Microvm } from '@svc/microvm';
+import { Mutex, settledWithin } from '@svc/service-kit/concurrency';
+import { type Clock, timestamp } from '../clock.ts';
+import type { Activity } from './activity.ts';
+import type { Assignment } from './assignment.ts';
+import type { Connections } from './connections.ts';
+import { type Progress, sandboxLabels, type VmLabels } from './labels.ts';
+import { factsOf, recordOf, type VmFacts } from './record.ts';
+import { StateMachine } from './state-machine.ts';
+
+/** A VM with the capacity that is reserved for it. Its owner has to destroy the one and release the other. */
+export interface ReservedVm {
+  readonly vm: Microvm;
+  readonly reservation: { release(): void };
+}
+
+export interface LifecycleOptions {
+  readonly assignment: Assignment;
+  /** What is reported while there is no VM yet. */
+  readonly facts: VmFacts;
+  readonly activity: Activity;
+  readonly connections: Connections;
+  readonly clock: Clock;
+  /** Called after every change, with the record as it is then. */
+  readonly onChange: (record: WorkerSandbox) => void;
+  /** Called with failures that no caller waits for. */
+  readonly onFault: (error: unknown, what: string) => void;
+  /** Progress so far. */
+  readonly from: Progress;
+}
+
+const CPU_READ_MS = 1_000;
+
+/**
+ * The state of one sandbox, with its VM. Invariants: it has a VM exactly from `booting` until it is destroyed; once it
+ * has an end reason it only moves towards `destroyed`; the VM's labels, where a restart finds the state, are
+ * written before the state is shown.
+ */
+export class Lifecycle {
+  readonly assignment: Assignment;
+  readonly #options: LifecycleOptions;
+  readonly #machine: StateMachine;
+  readonly #labelWrites = new Mutex();
+  readonly #ending = new AbortController();
+  readonly #progress: Omit<Progress, 'state'>;
+  #facts: VmFacts;
+  #held: ReservedVm | undefined;
+  #endedAt: number | undefined;
+  #cpuSeconds = 0;
+
+  constructor(options: LifecycleOptions) {
+    const { state, ...progress } = options.from;
+    this.#options = options;
+    this.assignment = options.assignment;
+    this.#machine = new StateMachine(state);
+    this.#progress = progress;
+    this.#facts = options.facts;
+  }
+
+  get state(): SandboxState {
+    return this.#machine.state;
+  }
+
+  get isLive(): boolean {
+    return isActive(this.state);
+  }
+
+  get endReason(): EndReason | undefined {
+    return this.#progress.end_reason;
+  }
+
+  /** Wall milliseconds at which the sandbox was destroyed. */
+  get endedAt(): number | undefined {
+    return this.#endedAt;
+  }
+
+  /** Whether it has ever been running. */
+  get hasRun(): boolean {
+    return this.#progress.running_at !== undefined;
+  }
+
+  /** Aborts when the sandbox begins to end. */
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  get vm(): Microvm | undefined {
+    return this.#held?.vm;
+  }
+
+  /** Whether the sandbox is in `state` and not about to end. */
+  isIn(state: SandboxState): boolean {
+    return this.state === state && this.endReason === undefined;
+  }
+
+  /** @throws ServiceError `sandbox_not_running` unless it has a VM, is in `state` and is not about to end. */
+  vmIn(state: 'running' | 'paused'): Microvm {
+    if (!this.isIn(state)) throw new ServiceError('sandbox_not_running');
+    return this.assignedVm();
+  }
+
+  /** @throws ServiceError `sandbox_not_running` when it has no VM, or is about to end. */
+  assignedVm(): Microvm {
+    if (this.vm === undefined || this.endReason !== undefined) {
+      throw new ServiceError('sandbox_not_running');
+    }
+    return this.vm;
+  }
+
+  /** Takes over a VM. */
+  attach(held: ReservedVm): void {
+    this.#held = held;
+    this.#facts = factsOf(held.vm);
+  }
+
+  /**
+   * Moves to another state: checks, writes the labels, then shows it.
+   * @throws IllegalMoveError; ServiceError `sandbox_not_running` when the sandbox began to end meanwhile
+   */
+  async transition(to: Exclude<SandboxState, 'destroyed'>): Promise<void> {
+    this.#machine.assertCanMove(to);
+    if (to === 'running') this.#progress.running_at ??= timestamp(this.#options.clock.wall());
+    await this.#persist(to);
+    if (this.endReason !== undefined) throw new ServiceError('sandbox_not_running');
+    this.#machine.move(to);
+    if (to === 'running') this.#options.activity.touch();
+    this.#changed();
+  }
+
+  /** Notes that the one-shot agent has exited, in the labels too, and reports it. Later codes are ignored. */
+  async noteAgentExit(exitCode: number): Promise<void> {
+    if (this.#progress.agent_exit_code !== undefined) return;
+    this.#progress.agent_exit_code = exitCode;
+    // With a full disk a restart does not find the code, but it is reported all the same.
+    await this.#writeLabels(this.state).finally(() => this.#changed());
+  }
+
+  /** Marks the sandbox as about to end and aborts everything done for it. The first reason stays. */
+  beginToEnd(reason: EndReason): void {
+    this.#progress.end_reason ??= reason;
+    this.#ending.abort(new ServiceError('sandbox_not_running'));
+  }
+
+  /** First step of a teardown: shows `stopping` if the sandbox was running, and labels the VM with the reason. */
+  async stop(): Promise<void> {
+    if (this.state === 'running') {
+      this.#machine.move('stopping');
+      this.#changed();
+    }
+    this.#closeConnections();
+    await this.#writeLabels(this.state);
+  }
+
+  /** Last step of a teardown: the VM is gone, so its capacity is released. */
+  finish(): void {
+    this.#held?.reservation.release();
+    this.#held = undefined;
+    this.#endedAt = this.#options.clock.wall();
+    this.#closeConnections();
+    this.#machine.move('destroyed');
+    this.#changed();
+  }
+
+  /** Reads the VM's CPU time; keeps the last known value when the VM does not answer in time. */
+  async refreshCpuSeconds(): Promise<void> {
+    if (this.vm === undefined) return;
+    const read = this.vm.cpuSeconds().then(
+      (seconds) => {
+        this.#cpuSeconds = Math.max(this.#cpuSeconds, seconds);
+      },
+      () => undefined,
+    );
+    await settledWithin(read, CPU_READ_MS);
+  }
+
+  record(): WorkerSandbox {
+    return recordOf(this.assignment, this.#progressIn(this.state), {
+      ...this.#facts,
+      ...(this.#endedAt === undefined ? {} : { ended_at: timestamp(this.#endedAt) }),
+      active_connections: this.#options.connections.count,
+      cpu_seconds: this.#cpuSeconds,
+    });
+  }
+
+  /** The labels of the VM while the sandbox is in `state`. */
+  labels(state: SandboxState): VmLabels {
+    return sandboxLabels(this.assignment, this.#progressIn(state));
+  }
+
+  #progressIn(state: SandboxState): Progress {
+    return { ...this.#progress, state };
+  }
+
+  /** Writes what a restart has to find, before the state is shown. */
+  async #persist(to: SandboxState): Promise<void> {
+    // A restart treats configuring and booting alike, so one label serves both.
+    if (to === 'booting') return;
+    try {
+      await this.#writeLabels(to);
+    } catch (error) {
+      // Without this label a restart would take the sandbox for a half-made one. Whether it is paused, a restart
+      // sees from the VM itself: a full disk must not prevent pause and resume.
+      if (this.state === 'booting') throw error;
+      this.#options.onFault(error, `note that ${this.assignment.vm_id} is ${to}`);
+    }
+  }
+
+  async #writeLabels(state: SandboxState): Promise<void> {
+    // One after the other, and composed when written: a late write can never remove an end reason.
+    await this.#labelWrites.run(async () => this.vm?.label(this.labels(state)));
+  }
+
+  #closeConnections(): void {
+    this.#options.connections.closeAll(1001, 'sandbox destroyed');
+  }
+
+  #changed(): void {
+    this.#progress.revision += 1;
+    this.#options.onChange(this.record());
+  }
+}

@@ -1,0 +1,71 @@
+/**
+ * What a worker is asked to run. The control plane makes it from a create request, the ledger keeps it, the worker's
+ * API takes it, and the VM's labels carry it to the next worker process: a new field is declared here, or in
+ * {@link sizeFields}, and read where it takes effect.
+ */
+
+import { type Static, Type } from 'typebox';
+import { AGENT_SIZES, AGENTS } from '../agents.ts';
+import { AppJson } from '../sandboxes/app-json.ts';
+import { type CreateSandboxRequest, effectiveTimeouts } from '../sandboxes/create.ts';
+import { SandboxSize, sizeIn } from '../sandboxes/size.ts';
+import { LLM_VENDORS } from '../vendors.ts';
+
+/** The agent that runs in a sandbox from its start. Its keys travel apart, see `AgentSecrets`. */
+export const PlacedAgent = Type.Object({
+  kind: Type.Enum([...AGENTS]),
+  /** Interactive for a session; otherwise a one-shot agent, with its task. */
+  mode: Type.Enum(['session', 'one_shot']),
+  vendor: Type.Enum([...LLM_VENDORS]),
+  /** Always set by the control plane: the request's, else the bundle's `LLM_MODEL`, else the vendor's default. */
+  model: Type.Optional(Type.String()),
+  wire_version: Type.Unsafe<1 | 2>({ type: 'integer', enum: [1, 2] }),
+  /** Resume identifier of codex. */
+  resume_id: Type.Optional(Type.String()),
+  session: Type.Optional(
+    Type.Object({
+      chat_session_id: Type.String(),
+      generation: Type.Integer({ minimum: 1 }),
+      user_id: Type.String(),
+      app_id: Type.String(),
+      set_id: Type.String(),
+      resumed: Type.Boolean(),
+    }),
+  ),
+  /** Where state is saved after each turn, as the customer gave it. Its Authorization header is a secret. */
+  persistence_url: Type.Optional(Type.String()),
+});
+export type PlacedAgent = Static<typeof PlacedAgent>;
+
+/** What an agent is started with. Customers' content, so neither the ledger nor the VM's labels keep it. */
+export const AgentInput = Type.Object({
+  app: Type.Optional(AppJson),
+  /** Of a one-shot agent. */
+  task: Type.Optional(Type.String()),
+});
+export type AgentInput = Static<typeof AgentInput>;
+
+/** A sandbox as it is placed on a worker. Holds no secrets. */
+export const SandboxPlacement = Type.Object({
+  template: Type.String({ minLength: 1, maxLength: 128 }),
+  size: SandboxSize,
+  idle_timeout_seconds: Type.Integer({ minimum: 1 }),
+  max_lifetime_seconds: Type.Integer({ minimum: 1 }),
+  agent: Type.Optional(PlacedAgent),
+});
+export type SandboxPlacement = Static<typeof SandboxPlacement>;
+
+/** The placement that a create request asks for, with the size of its agent where it names none. */
+export function placementFor(
+  request: CreateSandboxRequest,
+  agent: PlacedAgent | undefined,
+): SandboxPlacement {
+  const { idleTimeoutSeconds, maxLifetimeSeconds } = effectiveTimeouts(request);
+  return {
+    template: request.template,
+    size: { ...(agent === undefined ? {} : AGENT_SIZES[agent.kind]), ...sizeIn(request) },
+    idle_timeout_seconds: idleTimeoutSeconds,
+    max_lifetime_seconds: maxLifetimeSeconds,
+    ...(agent === undefined ? {} : { agent }),
+  };
+}
