@@ -9,24 +9,24 @@ interface Block {
   readonly content?: unknown;
 }
 
-/** What an Anthropic endpoint was asked. */
+/** The body of a request to an Anthropic endpoint. */
 export interface AnthropicBody {
   readonly system: unknown;
   readonly tools?: readonly { readonly name: string; readonly description: string }[];
   readonly messages: readonly { readonly role: string; readonly content: readonly Block[] }[];
 }
 
-/** The bodies that came, oldest first. */
+/** The request bodies, oldest first. */
 export function bodies(server: ModelServer): AnthropicBody[] {
   return server.requests.map(({ body }) => body as AnthropicBody);
 }
 
-/** All texts of a conversation, in order. */
+/** All texts of a request, in order. */
 export function texts({ messages }: AnthropicBody): string[] {
   return messages.flatMap(({ content }) => content.flatMap(({ text }) => text ?? []));
 }
 
-/** What the vendor refuses otherwise: turns alternate, and the results of all calls come right behind them. */
+/** Checks the vendor's rules: roles alternate, and the results of all calls follow them directly. */
 export function expectValid({ messages }: AnthropicBody): void {
   expect(messages[0]?.role).toBe('user');
   for (const [index, { role, content }] of messages.entries()) {

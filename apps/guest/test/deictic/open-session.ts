@@ -8,24 +8,24 @@ import type { TaskOutcome } from '../../src/agents/agent.ts';
 import { Deictic } from '../../src/agents/deictic/deictic.ts';
 import { DEFAULT_OPTIONS, type DeicticOptions } from '../../src/agents/deictic/options.ts';
 
-/** An agent with a scripted model and a directory of its own; everything goes when it is disposed of. */
+/** An agent with a scripted model and a directory of its own. Disposing of it removes everything. */
 export interface TestSession extends AsyncDisposable {
   readonly server: ModelServer;
   readonly frames: AgentFrame[];
   readonly logged: string[];
   readonly directory: string;
   readonly env: Record<string, string>;
-  /** The agent that works now. */
+  /** The current agent. */
   readonly agent: Deictic;
   run(prompt: string, signal?: AbortSignal): Promise<TaskOutcome>;
-  /** Goes on with another agent, from this one's record or a given one. */
+  /** Continues with another agent, from this one's record or a given one. */
   resume(setup?: Partial<AgentSetup>): void;
-  /** Settles when a frame of this type has come that fits. */
-  seen(type: AgentFrame['type'], fits?: (frame: AgentFrame) => boolean): Promise<AgentFrame>;
+  /** Settles when a frame of this type that `matches` has arrived. */
+  seen(type: AgentFrame['type'], matches?: (frame: AgentFrame) => boolean): Promise<AgentFrame>;
   ofType<T extends AgentFrame['type']>(type: T): Extract<AgentFrame, { type: T }>[];
 }
 
-/** Short pauses: tests wait for the end of retries. */
+/** Short pauses, since tests wait for the end of retries. */
 const TEST_OPTIONS: DeicticOptions = { ...DEFAULT_OPTIONS, pauseMs: 1, maxPauseMs: 20 };
 
 export async function openSession(
@@ -81,10 +81,10 @@ export async function openSession(
     resume(changes = {}) {
       agent = start({ ...setup, conversation: agent.conversation(), ...changes });
     },
-    seen: (type, fits = () => true) =>
+    seen: (type, matches = () => true) =>
       vi.waitFor(
         () => {
-          const frame = frames.find((candidate) => candidate.type === type && fits(candidate));
+          const frame = frames.find((candidate) => candidate.type === type && matches(candidate));
           if (frame === undefined) throw new Error(`no ${type} frame yet`);
           return frame;
         },

@@ -3,20 +3,20 @@ import { join } from 'node:path';
 import type { Agent, AgentFrame, AgentSetup } from '@svc/contract';
 import type { AgentContext } from '../../src/agents/agent.ts';
 
-/** Codex warns of a home below /tmp. */
-const PLACE = '/var/tmp';
+/** Codex warns about a home below /tmp. */
+const PARENT = '/var/tmp';
 
-/** A home directory for agents, and what they have said. */
+/** A home directory for agents, and a record of their output. */
 export interface AgentWorld extends AsyncDisposable {
   readonly home: string;
-  /** Frames of all agents here, oldest first. */
+  /** Frames of all its agents, oldest first. */
   readonly frames: AgentFrame[];
-  /** What agents wrote to the log. */
+  /** The agents' log. */
   readonly log: () => string;
-  /** Bundle values of processes that start from now on. */
+  /** Bundle values for processes that start from now on. */
   env: Record<string, string>;
   context(setup?: Partial<AgentSetup>): AgentContext;
-  /** Text of the frames of one type, in order. */
+  /** Texts of the frames of one type, in order. */
   texts(type: 'text_delta' | 'message' | 'tool_result'): string[];
 }
 
@@ -25,7 +25,7 @@ export async function createAgentWorld(
   model: string,
   gateway: string,
 ): Promise<AgentWorld> {
-  const home = await mkdtemp(join(PLACE, 'svc-agent-'));
+  const home = await mkdtemp(join(PARENT, 'svc-agent-'));
   const workingDirectory = join(home, 'work');
   await mkdir(workingDirectory);
   const ending = new AbortController();

@@ -4,38 +4,38 @@ import type { AgentContext, AgentSession } from '../../src/agents/agent.ts';
 import type { Deadlines } from '../../src/agents/vendor-cli/vendor-session.ts';
 import type { Clis } from './install-clis.ts';
 
-/** A call of a tool, as the scripted model makes it. */
+/** A tool call, as made by the scripted model. */
 export type ToolCall = NonNullable<Reply['tool_calls']>[number];
 
-/** How the shared cases drive one vendor's CLI, and what they may expect of it. */
+/** How the shared tests drive one vendor's CLI, and the behaviour they expect. */
 export interface CliDriver {
   readonly agent: Agent;
   readonly model: string;
   /** Path of the gateway, below the URL of the model server. */
   readonly gatewayPath: string;
-  /** Method and path of its requests to the gateway: it makes no others. */
+  /** Method and path of its only request to the gateway. */
   readonly request: string;
-  /** Variable that holds a key of the vendor's. */
+  /** Environment variable for the vendor's key. */
   readonly keyVariable: string;
-  /** Directory of its transcripts, below the home directory. */
+  /** Directory of its transcripts, relative to the home directory. */
   readonly transcripts: string;
-  /** A conversation that it has no transcript of. */
+  /** A conversation without a transcript. */
   readonly unknownConversation: string;
-  /** What it logs when it cannot go on with a conversation. */
+  /** Part of the log message when it cannot resume a conversation. */
   readonly startsAnew: string;
-  /** Whether the result of an interrupted task is what the model had said by then. */
+  /** Whether the result of an interrupted task is the text so far. */
   readonly keepsInterruptedText: boolean;
-  /** Code of an answer that broke off in the middle. */
+  /** Error code of an answer that breaks off. */
   readonly cutCode: FrameErrorCode;
 
-  /** The program among the CLIs of the image. */
+  /** Its program among those of the image. */
   program(clis: Clis): string;
-  /** Starts the agent with this program, and few retries. */
+  /** Starts the agent with this program and few retries. */
   open(context: AgentContext, binary: string, deadlines: Partial<Deadlines>): Promise<AgentSession>;
-  /** How the model has it run a command. */
+  /** The model's tool call that runs a command. */
   shellCall(command: string): ToolCall;
-  /** What the `tool_call` frame of a command says. */
+  /** The expected `tool_call` frame of a command. */
   shellFrame(command: string, workingDirectory: string): Readonly<Record<string, unknown>>;
-  /** What the `tool_result` frame of a command shows of its output. */
+  /** The expected content of the `tool_result` frame of a command. */
   shellResult(output: string): string;
 }

@@ -2,22 +2,22 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A proxy that lets nothing through, and keeps what was asked of it. */
+/** A proxy that refuses and records every request. */
 export interface ForwardProxy extends AsyncDisposable {
-  /** Hosts and URLs that a program behind it wanted to reach. */
-  readonly wanted: string[];
-  /** Sends every connection of a program to it, but those that the program excepts. */
+  /** Hosts and URLs that programs requested. */
+  readonly refused: string[];
+  /** Variables that send all connections of a program here, except those in its own NO_PROXY. */
   readonly env: Record<string, string>;
 }
 
 export async function startForwardProxy(): Promise<ForwardProxy> {
-  const wanted: string[] = [];
+  const refused: string[] = [];
   const server = createServer((request, response) => {
-    wanted.push(request.url ?? '');
+    refused.push(request.url ?? '');
     response.writeHead(502).end();
   });
   server.on('connect', (request, socket) => {
-    wanted.push(request.url ?? '');
+    refused.push(request.url ?? '');
     socket.on('error', () => socket.destroy());
     socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n');
   });
@@ -26,7 +26,7 @@ export async function startForwardProxy(): Promise<ForwardProxy> {
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const names = ['HTTP_PROXY', 'HTTPS_PROXY', 'ALL_PROXY'];
   return {
-    wanted,
+    refused,
     env: Object.fromEntries(
       names.flatMap((name) => [
         [name, url],

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 const ROOT = resolve(import.meta.dirname, '../../../..');
 const IMAGE_PACKAGES = join(ROOT, 'images/standard/npm');
 const CACHE = join(ROOT, 'node_modules/.cache/svc-vendor-clis');
-/** Hundreds of MiB from a registry, on a busy machine. */
+/** Time limit of an installation: hundreds of MiB from a registry, on a busy machine. */
 export const INSTALL_MS = 600_000;
 
 const INSTALL = `
@@ -15,15 +15,15 @@ const INSTALL = `
   npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch complete
 `;
 
-/** Where the programs of the vendors' CLIs are. */
+/** Paths of the vendors' programs. */
 export interface Clis {
   readonly claude: string;
   readonly codex: string;
 }
 
 /**
- * The CLIs in the versions that the standard image carries, from its lock file. The first call installs them into a
- * cache of the checkout; test files that call at once wait for each other. Takes up to {@link INSTALL_MS}.
+ * The CLIs in the versions of the standard image, from its lock file. The first call installs them into a cache in the
+ * checkout; concurrent calls of other test files wait for it. Takes up to {@link INSTALL_MS}.
  */
 export async function installClis(): Promise<Clis> {
   const lockFile = await readFile(join(IMAGE_PACKAGES, 'package-lock.json'));
@@ -37,7 +37,7 @@ export async function installClis(): Promise<Clis> {
     cwd: directory,
     timeout: INSTALL_MS,
   });
-  // As the kernel names the programs of processes.
+  // Without symbolic links, like `/proc/<pid>/exe`.
   const packages = await realpath(join(directory, 'node_modules'));
   return {
     claude: join(packages, '@anthropic-ai/claude-code-linux-x64/claude'),

@@ -1,19 +1,19 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 
-/** Whether a process with exactly this command line runs. */
+/** Whether a process with exactly this command line is running. */
 export async function isRunning(command: string): Promise<boolean> {
   const lines = await Promise.all((await pids()).map((pid) => read(pid, 'cmdline')));
   return lines.some((line) => line.split('\0').join(' ').trim() === command);
 }
 
-/** Kills the processes of a program that run for the agent with this home directory. */
+/** Kills the processes of a program that belong to the agent with this home directory. */
 export async function killAll(program: string, home: string): Promise<void> {
   for (const pid of await pids()) {
     if (await isOf(pid, program, home)) process.kill(Number(pid), 'SIGKILL');
   }
 }
 
-/** Ids of the processes of a program that this one has started for the agent with this home directory. */
+/** Ids of this process's children that run a program for the agent with this home directory. */
 export async function childrenOf(program: string, home: string): Promise<string[]> {
   const parent = new RegExp(`^PPid:\\s+${process.pid}$`, 'm');
   const found: string[] = [];

@@ -8,13 +8,13 @@ import { type ForwardProxy, startForwardProxy } from './forward-proxy.ts';
 import { installClis } from './install-clis.ts';
 import { childrenOf } from './running.ts';
 
-/** Longest turn of a CLI, on a busy machine. */
+/** Time limit of a CLI's turn, on a busy machine. */
 export const TURN_MS = 120_000;
-/** Above what a busy machine may take: a CLI that does not heed an interrupt is ended then. */
+/** Time limit of an interrupt, long enough for a busy machine; after it the CLI is ended. */
 const INTERRUPT_MS = 60_000;
 const NEVER = new AbortController().signal;
 
-/** A session with a vendor's real CLI, whose model is scripted. */
+/** A session with a vendor's real CLI and a scripted model. */
 export class TestCli implements AsyncDisposable {
   readonly driver: CliDriver;
   readonly binary: string;
@@ -37,7 +37,7 @@ export class TestCli implements AsyncDisposable {
     this.world = world;
   }
 
-  /** Installs the CLI where it is not there yet: takes up to `INSTALL_MS`. */
+  /** Installs the CLI if necessary, which takes up to `INSTALL_MS`. */
   static async start(driver: CliDriver): Promise<TestCli> {
     const binary = driver.program(await installClis());
     await using resources = new AsyncDisposableStack();
@@ -58,10 +58,10 @@ export class TestCli implements AsyncDisposable {
     return this.#session;
   }
 
-  /** Forgets the frames, and gives the bundles their first values again. */
+  /** Forgets all frames, and resets the bundle values. */
   reset(): void {
     this.world.frames.length = 0;
-    // A bundle's own key and proxy must not lead it away from the gateway.
+    // A key and a proxy of the bundle's own must not redirect the CLI away from the gateway.
     this.world.env = {
       ...this.proxy.env,
       [this.driver.keyVariable]: 'sk-of-a-bundle',
@@ -76,12 +76,12 @@ export class TestCli implements AsyncDisposable {
     this.#session = await this.driver.open(this.world.context(setup), this.binary, deadlines);
   }
 
-  /** Gives the model another script; without rules it repeats what the user said. */
+  /** Replaces the model's script; without rules the model repeats the user's message. */
   script(...rules: Rule[]): void {
     this.server.setScript({ rules });
   }
 
-  /** Has the model run a command at the next prompt, and then say `done`. */
+  /** Has the model call a command at the next prompt, and then reply as in `done`. */
   scriptCommand(command: string, done = { when: { tool: '' }, reply: { text: 'done' } }): void {
     this.script(done, { reply: { tool_calls: [this.driver.shellCall(command)] } });
   }
@@ -90,11 +90,11 @@ export class TestCli implements AsyncDisposable {
     return this.session.runTask({ prompt, ...task }, NEVER);
   }
 
-  /** Runs a task, and interrupts it once it has come so far. Fails when that costs the CLI its process. */
-  async interrupt(prompt: string, soFar: () => boolean): Promise<TaskOutcome> {
+  /** Runs a task and interrupts it as soon as `isReady`. Fails when the CLI loses its process over it. */
+  async interrupt(prompt: string, isReady: () => boolean): Promise<TaskOutcome> {
     const abort = new AbortController();
     const running = this.session.runTask({ prompt }, abort.signal);
-    await vi.waitUntil(soFar, { timeout: TURN_MS });
+    await vi.waitUntil(isReady, { timeout: TURN_MS });
     const processes = await this.processes();
     abort.abort();
     const outcome = await running;
@@ -102,18 +102,18 @@ export class TestCli implements AsyncDisposable {
     return outcome;
   }
 
-  /** Ids of the processes of the CLI: one, while a task runs and after it. */
+  /** Process ids of the CLI: one, during a task and after it. */
   processes(): Promise<string[]> {
     return childrenOf(this.binary, this.world.home);
   }
 
-  /** Tells whether the model was asked anything since this call. */
+  /** Returns a function that tells whether the model has had a request since this call. */
   watchRequests(): () => boolean {
     const { length } = this.server.requests;
     return () => this.server.requests.length > length;
   }
 
-  /** What the model was asked last, with all that it was reminded of. */
+  /** The last request to the model, with the whole conversation. */
   lastRequest(): string {
     return JSON.stringify(this.server.requests.at(-1)?.body);
   }

@@ -12,7 +12,7 @@ describeVendorCli(
     keyVariable: 'ANTHROPIC_API_KEY',
     transcripts: '.claude/projects',
     unknownConversation: JSON.stringify({ id: '00000000-0000-4000-8000-000000000000' }),
-    startsAnew: 'starts anew',
+    startsAnew: 'a new conversation starts',
     keepsInterruptedText: true,
     cutCode: 'llm_unavailable',
     program: ({ claude }) => claude,
@@ -23,7 +23,7 @@ describeVendorCli(
     shellResult: (output) => output.trimEnd(),
   },
   (test) => {
-    test('forgets at /clear, and after it remembers what came then', async ({ cli }) => {
+    test('forgets the conversation at /clear, and resumes the one after it', async ({ cli }) => {
       cli.script();
       await cli.run('before it was cleared');
       const before = cli.session.conversation();
@@ -37,7 +37,7 @@ describeVendorCli(
       expect(cli.lastRequest()).not.toContain('before it was cleared');
     });
 
-    test('fetches a page without asking anybody about it', async ({ cli }) => {
+    test('fetches a page without a request to its vendor', async ({ cli }) => {
       const call = {
         name: 'WebFetch',
         arguments: { url: 'https://page.invalid/', prompt: 'read' },
@@ -47,8 +47,8 @@ describeVendorCli(
         { when: { user: 'fetch' }, reply: { tool_calls: [call] } },
       );
       await cli.run('fetch');
-      // Taken out: the model wanted it, not the CLI.
-      expect([...new Set(cli.proxy.wanted.splice(0))]).toEqual(['page.invalid:443']);
+      // Removed from the list, since the model asked for it, not the CLI itself.
+      expect([...new Set(cli.proxy.refused.splice(0))]).toEqual(['page.invalid:443']);
     });
   },
 );

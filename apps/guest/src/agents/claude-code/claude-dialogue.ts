@@ -16,9 +16,9 @@ export interface DialogueRequest {
   readonly binary: string;
   readonly args: readonly string[];
   readonly log: (text: string) => void;
-  /** Is told the session of each turn: a prompt can begin another, with `/clear`. */
+  /** Called with the session id of each turn: `/clear` begins another session. */
   readonly onSession: (session: string) => void;
-  /** Settles when more frames may be made. */
+  /** Settles when more frames may be sent. */
   readonly drained: () => Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export class ClaudeCodeDialogue implements Dialogue {
       { command, args },
       {
         onMessage: (message) => {
-          dialogue?.hear(message);
+          dialogue?.receive(message);
           return drained();
         },
         onLog: log,
@@ -91,17 +91,17 @@ export class ClaudeCodeDialogue implements Dialogue {
     this.#process.send({ type: 'control_request', request_id: id, request: { subtype } });
   }
 
-  /** Takes what the process says. */
-  hear(message: JsonObject): void {
+  /** Handles one message of the process. */
+  receive(message: JsonObject): void {
     const session = stringAt(message, 'session_id');
     if (message.subtype === 'init' && session !== undefined) this.#onSession(session);
-    if (message.type === 'control_response') this.#hearResponse(message);
+    if (message.type === 'control_response') this.#handleResponse(message);
     else if (message.type === 'control_request') this.#refuse(message);
     else if (message.type === 'result') this.#endTurn(endOf(message));
     else if (this.#turn !== undefined) framesOfMessage(message, this.#turn.frames);
   }
 
-  #hearResponse(message: JsonObject): void {
+  #handleResponse(message: JsonObject): void {
     if (!stringAt(message, 'response', 'request_id')?.startsWith('initialize')) return;
     if (stringAt(message, 'response', 'subtype') === 'success') this.#initialized.resolve();
     else {
@@ -110,9 +110,9 @@ export class ClaudeCodeDialogue implements Dialogue {
     }
   }
 
-  /** It asks for what only a person in front of it could give; unanswered it would wait for ever. */
+  /** Refuses a request meant for an interactive user; unanswered, the CLI would wait for ever. */
   #refuse(message: JsonObject): void {
-    const error = 'Nobody is there to answer.';
+    const error = 'No user is present to answer.';
     const response = { subtype: 'error', request_id: message.request_id, error };
     this.#process.send({ type: 'control_response', response });
   }

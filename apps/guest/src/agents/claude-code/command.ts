@@ -1,12 +1,12 @@
+import { cpus } from 'node:os';
 import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import type { AgentContext } from '../agent.ts';
-import { isEmulated } from '../vendor-cli/emulation.ts';
 import type { CliEnvironment } from '../vendor-cli/environment.ts';
 
-/** What is said to Claude Code when it starts. https://code.claude.com/docs/en/cli-reference */
+/** Options of a Claude Code process. https://code.claude.com/docs/en/cli-reference */
 export interface ClaudeCodeOptions {
   readonly binary: string;
-  /** Of a failed request, by the CLI itself, with growing pauses. */
+  /** Retries of a failed request by the CLI itself, with growing pauses. */
   readonly maxRetries: number;
 }
 
@@ -16,14 +16,14 @@ export const CLAUDE_CODE_OPTIONS: ClaudeCodeOptions = {
 };
 
 /**
- * Tools that start a turn of their own later: between the tasks of a session nobody listens. Commands and agents in
- * the background are turned off by the environment.
+ * Tools that start a turn later, when no task runs to receive it. Background commands and agents are disabled through
+ * the environment.
  */
-const NO_TOOLS = ['ScheduleWakeup', 'Monitor'];
+const DISABLED_TOOLS = ['ScheduleWakeup', 'Monitor'];
 const SETTINGS = {
-  // Else the CLI asks its vendor about the host of each page before it fetches one.
+  // Otherwise the CLI asks its vendor about the host of each page before fetching it.
   skipWebFetchPreflight: true,
-  // Old transcripts are the conversation of a session that is resumed.
+  // A resumed session needs its old transcript.
   cleanupPeriodDays: 3650,
 };
 
@@ -37,12 +37,12 @@ export function claudeCodeArgs(model: string, session: { id: string; exists: boo
     '--dangerously-skip-permissions',
     `--model=${model}`,
     `--settings=${JSON.stringify(SETTINGS)}`,
-    `--disallowedTools=${NO_TOOLS.join(',')}`,
+    `--disallowedTools=${DISABLED_TOOLS.join(',')}`,
     session.exists ? `--resume=${session.id}` : `--session-id=${session.id}`,
   ];
 }
 
-/** Everything goes through the gateway, and nothing anywhere else. */
+/** Sends all requests to the gateway, and disables every other connection. */
 export function claudeCodeEnvironment(
   { setup }: Pick<AgentContext, 'setup'>,
   configDirectory: string,
@@ -57,12 +57,12 @@ export function claudeCodeEnvironment(
     set: {
       ANTHROPIC_BASE_URL: setup.gateway,
       ANTHROPIC_AUTH_TOKEN: PLACEHOLDER_LLM_KEY,
-      // For its small jobs and its sub-agents too: another model may not be there, or not be wanted.
+      // The session's model for small jobs and sub-agents too: the endpoint may offer no other, or the customer want none.
       ...Object.fromEntries(models),
       CLAUDE_CONFIG_DIR: configDirectory,
       CLAUDE_CODE_MAX_RETRIES: String(maxRetries),
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-      // A stream that broke off would be asked for once more as a whole, and paid for twice.
+      // Otherwise a broken stream would be requested again as a whole, and paid for twice.
       CLAUDE_CODE_DISABLE_NONSTREAMING_FALLBACK: '1',
       CLAUDE_CODE_DISABLE_BACKGROUND_TASKS: '1',
       CLAUDE_CODE_DISABLE_CRON: '1',
@@ -70,10 +70,15 @@ export function claudeCodeEnvironment(
       DISABLE_AUTOUPDATER: '1',
       DISABLE_TELEMETRY: '1',
       DISABLE_ERROR_REPORTING: '1',
-      // Allows root to skip permissions, which the micro-VM stands in for.
+      // Allows root to skip permissions: the micro-VM is the sandbox.
       IS_SANDBOX: '1',
-      // Code that the CLI compiles while it runs is translated once more by an emulator: that costs twice what it gains.
+      // Under emulation, JIT-compiled code is translated again, which costs twice what it gains.
       ...(isEmulated() ? { BUN_JSC_useJIT: '0' } : {}),
     },
   };
+}
+
+/** Whether QEMU emulates the processor instruction by instruction, as in a sandbox without KVM. */
+function isEmulated(): boolean {
+  return cpus()[0]?.model.includes('QEMU TCG') === true;
 }

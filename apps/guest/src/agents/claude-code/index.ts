@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
-import { takeUpConversation } from '../vendor-cli/conversation.ts';
+import { restoreConversation } from '../vendor-cli/conversation.ts';
 import type { VendorCli } from '../vendor-cli/dialogue.ts';
 import { cliEnvironment } from '../vendor-cli/environment.ts';
 import { hasTranscript } from '../vendor-cli/transcript.ts';
@@ -14,10 +14,10 @@ import {
   claudeCodeEnvironment,
 } from './command.ts';
 
-/** Anthropic's Claude Code, from the image. */
+/** Starts Anthropic's Claude Code, as installed in the image. */
 export const startClaudeCode: StartAgent = (context) => openClaudeCode(context);
 
-/** Like {@link startClaudeCode}, with another program or other deadlines. */
+/** Like {@link startClaudeCode}, with other options or deadlines. */
 export async function openClaudeCode(
   context: AgentContext,
   options: Partial<ClaudeCodeOptions> = {},
@@ -57,12 +57,14 @@ class ClaudeCode implements VendorCli {
     options: ClaudeCodeOptions,
   ): Promise<ClaudeCode> {
     const transcripts = transcriptsIn(configDirectory);
-    const earlier = await takeUpConversation(context, transcripts);
-    const goesOn = earlier !== undefined && hasTranscript(transcripts, earlier);
-    if (context.setup.conversation !== undefined && !goesOn) {
-      context.log('The transcript of the earlier conversation is not there: it starts anew.\n');
+    const earlier = await restoreConversation(context, transcripts);
+    const continues = earlier !== undefined && hasTranscript(transcripts, earlier);
+    if (context.setup.conversation !== undefined && !continues) {
+      context.log(
+        'The transcript of the earlier conversation is missing; a new conversation starts.\n',
+      );
     }
-    const session = goesOn ? earlier : randomUUID();
+    const session = continues ? earlier : randomUUID();
     return new ClaudeCode(context, configDirectory, options, session);
   }
 

@@ -2,8 +2,8 @@ import { at, type JsonObject, objectsAt, stringAt } from '../vendor-cli/json.ts'
 import type { TurnFrames } from '../vendor-cli/turn-frames.ts';
 
 /**
- * Frames of what Claude Code says in a turn. What its sub-agents do is part of the tool call that started them, and
- * what it says of a failed request comes with the turn's result.
+ * Converts a message of a Claude Code turn to frames. Skips messages of sub-agents, which belong to the tool call that
+ * started them, and of failed requests, which the turn's result reports.
  */
 export function framesOfMessage(message: JsonObject, frames: TurnFrames): void {
   if (typeof message.parent_tool_use_id === 'string') return;
@@ -35,7 +35,7 @@ function framesOfResults(message: JsonObject, frames: TurnFrames): void {
   }
 }
 
-/** Of a tool result: text, or a list of texts and pictures. */
+/** The content of a tool result: text, or a list of texts and images. */
 function textOf(block: JsonObject): string {
   const content = at(block, 'content');
   if (typeof content === 'string') return content;

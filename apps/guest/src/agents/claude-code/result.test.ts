@@ -16,7 +16,7 @@ test.for([
   expect(end).toMatchObject({ status: 'failed', failure: { code } });
 });
 
-test('a refused key is told without what the vendor repeats of it', () => {
+test('reports a refused key without the vendor’s message, which may repeat it', () => {
   const result = 'API Error: 401 Incorrect API key provided: sk-abc';
   const end = endOf({
     is_error: true,

@@ -2,7 +2,7 @@ import type { TurnEnd } from '../vendor-cli/dialogue.ts';
 import { AgentFailure, codeOfStatus } from '../vendor-cli/failure.ts';
 import { type JsonObject, numberAt, stringAt } from '../vendor-cli/json.ts';
 
-/** How a turn ended by its `result` message. */
+/** How a turn ended, from its `result` message. */
 export function endOf(result: JsonObject): TurnEnd {
   const text = stringAt(result, 'result') ?? '';
   if (result.is_error !== true) return { status: 'completed', result: text };
@@ -17,7 +17,7 @@ function failureOf(result: JsonObject, reason: string, text: string): AgentFailu
   const status = numberAt(result, 'api_error_status');
   if (status !== undefined) return new AgentFailure(codeOfStatus(status), text);
   if (stringAt(result, 'api_error') !== undefined) return new AgentFailure('llm_unavailable', text);
-  // An answer without a failing status that it could not read.
+  // An unreadable response with a successful status.
   if (reason === 'api_error') return new AgentFailure('llm_bad_response', text);
   const errors = Array.isArray(result.errors) ? result.errors.join('\n') : '';
   return new AgentFailure('agent_failed', text || errors);

@@ -3,7 +3,7 @@ import { AgentFailure } from '../vendor-cli/failure.ts';
 import { isObject, type JsonObject, stringAt } from '../vendor-cli/json.ts';
 import { JsonLinesProcess } from '../vendor-cli/json-lines-process.ts';
 
-/** Requests under way at once; a session has one or two. */
+/** Bound of unanswered requests. A session has one or two. */
 const MAX_REQUESTS = 64;
 const METHOD_NOT_FOUND = -32_601;
 
@@ -15,11 +15,11 @@ interface Pending {
 export interface AppServerHandlers {
   onNotification(method: string, params: unknown): void;
   readonly log: (text: string) => void;
-  /** Settles when more frames may be made. */
+  /** Settles when more frames may be sent. */
   readonly drained: () => Promise<void>;
 }
 
-/** The JSON-RPC of `codex app-server` on its standard input and output. */
+/** A client for `codex app-server`: JSON-RPC on its standard input and output. */
 export class AppServer {
   readonly #process: JsonLinesProcess;
   readonly #pending = new Map<number, Pending>();
@@ -38,7 +38,7 @@ export class AppServer {
     let server: AppServer | undefined;
     const process = await JsonLinesProcess.start(context, request, {
       onMessage: (message) => {
-        server?.hear(message, handlers);
+        server?.receive(message, handlers);
         return handlers.drained();
       },
       onLog: handlers.log,
@@ -64,12 +64,11 @@ export class AppServer {
   }
 
   /**
-   * Asks; the answer is pending once the process has ended.
-   * Rejects with an AgentFailure when it is an error.
+   * Sends a request. Rejects with an AgentFailure when the response is an error; stays pending if the process ends.
    */
   request(method: string, params: JsonObject): Promise<unknown> {
     if (this.#pending.size >= MAX_REQUESTS) {
-      return Promise.reject(new AgentFailure('agent_failed', 'codex answers nothing any more.'));
+      return Promise.reject(new AgentFailure('agent_failed', 'codex no longer answers.'));
     }
     this.#requests += 1;
     const id = this.#requests;
@@ -79,15 +78,15 @@ export class AppServer {
     });
   }
 
-  /** Takes what the process says. */
-  hear(message: JsonObject, handlers: AppServerHandlers): void {
+  /** Handles one message of the process. */
+  receive(message: JsonObject, handlers: AppServerHandlers): void {
     const method = stringAt(message, 'method');
-    if (method === undefined) this.#hearResponse(message);
+    if (method === undefined) this.#handleResponse(message);
     else if (message.id === undefined) handlers.onNotification(method, message.params);
     else this.#refuse(message.id);
   }
 
-  #hearResponse(message: JsonObject): void {
+  #handleResponse(message: JsonObject): void {
     if (typeof message.id !== 'number') return;
     const pending = this.#pending.get(message.id);
     this.#pending.delete(message.id);
@@ -99,9 +98,9 @@ export class AppServer {
     }
   }
 
-  /** It asks for what only a person in front of it could give; unanswered it would wait for ever. */
+  /** Refuses a request meant for an interactive user; unanswered, codex would wait for ever. */
   #refuse(id: unknown): void {
-    const error = { code: METHOD_NOT_FOUND, message: 'Nobody is there to answer.' };
+    const error = { code: METHOD_NOT_FOUND, message: 'No user is present to answer.' };
     this.#process.send({ id, error });
   }
 }

@@ -13,11 +13,11 @@ const CLIENT = { name: 'svc', title: null, version: '1' };
 interface Turn {
   readonly frames: TurnFrames;
   readonly end: (end: TurnEnd) => void;
-  /** Commands that run, by the names that codex gives their processes. */
+  /** Codex's process ids of the running commands, by item id. */
   readonly commands: Map<string, string>;
   id?: string | undefined;
-  /** Whether it was interrupted, maybe before codex named it. */
-  unwanted?: boolean;
+  /** Whether it was interrupted, possibly before codex reported its id. */
+  interrupted?: boolean;
 }
 
 /** A process of codex as an app server. https://developers.openai.com/codex/app-server */
@@ -33,7 +33,7 @@ export class CodexDialogue implements Dialogue {
     this.ready = this.#begin(cwd);
   }
 
-  /** Goes on with the thread that `memory` names, or begins one and keeps its name there. */
+  /** Continues the thread in `memory`, or begins one and stores its id there. */
   static async start(
     context: ProcessContext,
     request: ProcessRequest,
@@ -43,7 +43,7 @@ export class CodexDialogue implements Dialogue {
     let dialogue: CodexDialogue | undefined;
     const server = await AppServer.start(context, request, {
       ...handlers,
-      onNotification: (method, params) => dialogue?.hear(method, params),
+      onNotification: (method, params) => dialogue?.receive(method, params),
     });
     dialogue = new CodexDialogue(server, memory, context.workingDirectory);
     return dialogue;
@@ -64,14 +64,14 @@ export class CodexDialogue implements Dialogue {
     const turn: Turn = { frames, end, commands: new Map() };
     this.#turn = turn;
     const started = await this.#server.request('turn/start', { threadId, input });
-    this.#name(turn, stringAt(started, 'turn', 'id'));
+    this.#setId(turn, stringAt(started, 'turn', 'id'));
     return ended;
   }
 
   interrupt(): void {
     if (this.#turn === undefined) return;
-    this.#turn.unwanted = true;
-    this.#endUnwanted(this.#turn);
+    this.#turn.interrupted = true;
+    this.#sendInterrupt(this.#turn);
   }
 
   stop(): Promise<void> {
@@ -79,18 +79,19 @@ export class CodexDialogue implements Dialogue {
   }
 
   async #begin(cwd: string): Promise<void> {
-    // To end a command is an experimental request.
+    // The request that terminates a command is experimental.
     const capabilities = { experimentalApi: true, requestAttestation: false };
     await this.#server.request('initialize', { clientInfo: CLIENT, capabilities });
     this.#server.notify('initialized');
     const resumed = await this.#resume(cwd);
     const started = resumed ?? (await this.#server.request('thread/start', { cwd }));
     const thread = stringAt(started, 'thread', 'id');
-    if (thread === undefined) throw new AgentFailure('agent_failed', 'codex began no thread.');
+    if (thread === undefined)
+      throw new AgentFailure('agent_failed', 'codex did not begin a thread.');
     this.#memory.thread = thread;
   }
 
-  /** Undefined when there is no thread to go on with. */
+  /** Undefined when there is no thread to resume. */
   async #resume(cwd: string): Promise<unknown> {
     const threadId = this.#memory.thread;
     if (threadId === undefined) return undefined;
@@ -102,12 +103,12 @@ export class CodexDialogue implements Dialogue {
     }
   }
 
-  /** Takes what the process tells. Threads of its own sub-agents are part of the call that started them. */
-  hear(method: string, params: unknown): void {
+  /** Handles one notification. Skips those of sub-agents' threads, which belong to the call that started them. */
+  receive(method: string, params: unknown): void {
     const turn = this.#turn;
     if (turn === undefined || stringAt(params, 'threadId') !== this.#memory.thread) return;
     const item = at(params, 'item');
-    if (method === 'turn/started') this.#name(turn, stringAt(params, 'turn', 'id'));
+    if (method === 'turn/started') this.#setId(turn, stringAt(params, 'turn', 'id'));
     else if (method === 'item/agentMessage/delta') {
       turn.frames.textDelta(stringAt(params, 'delta') ?? '');
     } else if (method === 'item/started' && isObject(item)) {
@@ -123,28 +124,28 @@ export class CodexDialogue implements Dialogue {
     }
   }
 
-  #name(turn: Turn, id: string | undefined): void {
+  #setId(turn: Turn, id: string | undefined): void {
     if (turn.id !== undefined) return;
     turn.id = id;
-    this.#endUnwanted(turn);
+    this.#sendInterrupt(turn);
   }
 
-  #endUnwanted({ id: turnId, unwanted }: Turn): void {
-    if (turnId === undefined || unwanted !== true) return;
+  #sendInterrupt({ id: turnId, interrupted }: Turn): void {
+    if (turnId === undefined || interrupted !== true) return;
     const params = { threadId: this.#memory.thread, turnId };
-    // The turn may have ended meanwhile.
+    // The turn may already have ended.
     this.#server.request('turn/interrupt', params).catch(() => undefined);
   }
 
-  /** Codex lets the command of an interrupted turn run on. */
+  /** Terminates the commands of an interrupted turn, which codex would leave running. */
   async #endTurn(turn: Turn, end: TurnEnd): Promise<void> {
     if (end.status === 'interrupted') {
       const threadId = this.#memory.thread;
-      const ends = [...turn.commands.values()].map((processId) =>
+      const terminations = [...turn.commands.values()].map((processId) =>
         this.#server.request('thread/backgroundTerminals/terminate', { threadId, processId }),
       );
-      // One that ended meanwhile is not there any more.
-      await Promise.allSettled(ends);
+      // Fails for a command that has already ended.
+      await Promise.allSettled(terminations);
     }
     turn.end(end);
   }

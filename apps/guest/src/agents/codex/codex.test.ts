@@ -17,12 +17,12 @@ describeVendorCli(
     cutCode: 'llm_bad_response',
     program: ({ codex }) => codex,
     open: (context, binary, deadlines) => openCodex(context, { binary, maxRetries: 1 }, deadlines),
-    // It returns to the model before a long command has ended, unless it is told to wait.
+    // Unless told to wait, codex returns to the model before a long command has ended.
     shellCall: (command) => ({
       name: 'exec_command',
       arguments: { cmd: command, yield_time_ms: 60_000 },
     }),
-    // It says how it starts its shell, too.
+    // The frame also shows how codex starts its shell.
     shellFrame: (command, cwd) => ({
       name: 'shell',
       arguments: { command: expect.stringContaining(command), cwd },
@@ -30,13 +30,13 @@ describeVendorCli(
     shellResult: (output) => output,
   },
   (test) => {
-    test('goes on with a thread by its name', async ({ cli }) => {
+    test('resumes a thread by its id', async ({ cli }) => {
       cli.script();
-      await cli.run('before it was named');
+      await cli.run('before it was resumed by id');
       const { id: thread } = JSON.parse(cli.session.conversation());
       await cli.reopen({ resumeId: thread });
-      await cli.run('resumed by its name');
-      expect(cli.lastRequest()).toContain('before it was named');
+      await cli.run('resumed by its id');
+      expect(cli.lastRequest()).toContain('before it was resumed by id');
     });
   },
 );

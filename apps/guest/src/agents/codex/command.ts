@@ -2,10 +2,10 @@ import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import type { AgentContext } from '../agent.ts';
 import type { CliEnvironment } from '../vendor-cli/environment.ts';
 
-/** What is said to codex when it starts. https://developers.openai.com/codex/config-reference */
+/** Options of a codex process. https://developers.openai.com/codex/config-reference */
 export interface CodexOptions {
   readonly binary: string;
-  /** Of a request that failed, and of an answer that broke off: each, with growing pauses. */
+  /** Retries of a failed request, and of a broken answer: each, with growing pauses. */
   readonly maxRetries: number;
   /** Longest silence within an answer of the model, in milliseconds. */
   readonly streamIdleMs: number;
@@ -21,9 +21,9 @@ const PROVIDER = 'svc';
 const KEY_VARIABLE = 'SVC_LLM_PLACEHOLDER';
 
 /**
- * Features that call home (plugins are fetched from GitHub), start turns of their own (goals), or try for ever.
+ * Features that make other connections (plugins come from GitHub), start turns of their own (goals), or retry for ever.
  */
-const FEATURES_OFF = [
+const DISABLED_FEATURES = [
   'plugins',
   'remote_plugin',
   'plugin_sharing',
@@ -36,7 +36,7 @@ const FEATURES_OFF = [
   'unbounded_connection_retries',
 ];
 
-/** Settings on the command line, which outrank a config.toml in the agent's home. */
+/** Settings as command-line arguments, which take precedence over a config.toml in the agent's home. */
 export function codexArgs(
   { setup }: Pick<AgentContext, 'setup'>,
   { maxRetries, streamIdleMs }: CodexOptions,
@@ -60,16 +60,16 @@ export function codexArgs(
     check_for_update_on_startup: false,
     'analytics.enabled': false,
     'feedback.enabled': false,
-    // Commands get what bundles hold, whatever its name looks like.
+    // Commands get all values of bundles; by default codex withholds those with names like KEY.
     'shell_environment_policy.ignore_default_excludes': true,
-    ...prefixed('features', Object.fromEntries(FEATURES_OFF.map((name) => [name, false]))),
+    ...prefixed('features', Object.fromEntries(DISABLED_FEATURES.map((name) => [name, false]))),
   };
-  // A JSON string, number or boolean is one of TOML too.
+  // JSON strings, numbers and booleans are valid TOML.
   const options = Object.entries(settings).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
   return ['app-server', ...options.flatMap((option) => ['-c', option])];
 }
 
-/** `databases` is a directory for what codex can always make again from its transcripts. */
+/** `databases` is a directory for indexes that codex can rebuild from its transcripts. */
 export function codexEnvironment(home: string, databases: string): CliEnvironment {
   return {
     reserved: ['CODEX_'],

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
 import { giveToOwner } from '../processes/process-owner.ts';
-import { takeUpConversation } from '../vendor-cli/conversation.ts';
+import { restoreConversation } from '../vendor-cli/conversation.ts';
 import type { VendorCli } from '../vendor-cli/dialogue.ts';
 import { cliEnvironment } from '../vendor-cli/environment.ts';
 import { DEADLINES, type Deadlines, VendorSession } from '../vendor-cli/vendor-session.ts';
@@ -12,10 +12,10 @@ import { CodexDialogue } from './codex-dialogue.ts';
 import { CODEX_OPTIONS, type CodexOptions, codexArgs, codexEnvironment } from './command.ts';
 import { ThreadMemory } from './thread-memory.ts';
 
-/** OpenAI's codex, from the image. */
+/** Starts OpenAI's codex, as installed in the image. */
 export const startCodex: StartAgent = (context) => openCodex(context);
 
-/** Like {@link startCodex}, with another program or other deadlines. */
+/** Like {@link startCodex}, with other options or deadlines. */
 export async function openCodex(
   context: AgentContext,
   options: Partial<CodexOptions> = {},
@@ -25,7 +25,7 @@ export async function openCodex(
   const databases = await mkdtemp(join(tmpdir(), 'svc-codex-'));
   await mkdir(home, { recursive: true });
   await giveToOwner(context.home, [home, databases]);
-  const earlier = await takeUpConversation(context, transcriptsIn(home));
+  const earlier = await restoreConversation(context, transcriptsIn(home));
   const cli = new Codex(context, home, databases, earlier, { ...CODEX_OPTIONS, ...options });
   const session = new VendorSession(context, cli, { ...DEADLINES, ...deadlines });
   return {

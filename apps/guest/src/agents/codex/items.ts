@@ -1,23 +1,23 @@
 import { at, type JsonObject, numberAt, stringAt } from '../vendor-cli/json.ts';
 import type { TurnFrames } from '../vendor-cli/turn-frames.ts';
 
-/** A thread item that is a call of a tool. */
+/** A thread item that is a tool call. */
 interface Call {
   readonly name: string;
   readonly args: unknown;
 }
 
-/** Frames of an item that has begun. */
+/** Emits the frames of an item that has begun. */
 export function framesOfStart(item: JsonObject, frames: TurnFrames): void {
   const call = callOf(item);
   if (call !== undefined) frames.toolCall(stringAt(item, 'id') ?? '', call.name, call.args);
 }
 
-/** Frames of an item that is complete. */
+/** Emits the frames of a completed item. */
 export function framesOfEnd(item: JsonObject, frames: TurnFrames): void {
   if (item.type === 'agentMessage') frames.message(stringAt(item, 'text') ?? '');
   if (callOf(item) === undefined) return;
-  // Some items are told only when they are complete.
+  // Some items are reported only on completion.
   framesOfStart(item, frames);
   frames.toolResult(stringAt(item, 'id') ?? '', resultOf(item), isError(item));
 }

@@ -1,4 +1,4 @@
-/** Which of codex's threads is the conversation. Its transcript lies below CODEX_HOME. */
+/** The id of the codex thread that is the conversation. Its transcript is stored below CODEX_HOME. */
 export class ThreadMemory {
   thread: string | undefined;
   readonly #log: (text: string) => void;
@@ -8,9 +8,9 @@ export class ThreadMemory {
     this.#log = log;
   }
 
-  /** Codex cannot go on with the thread: the conversation starts anew. */
+  /** Codex cannot resume the thread: a new conversation begins. */
   lost(error: unknown): void {
-    this.#log(`The thread ${this.thread} cannot be resumed, a new one begins: ${String(error)}\n`);
+    this.#log(`The thread ${this.thread} cannot be resumed; a new one begins: ${String(error)}\n`);
     this.thread = undefined;
   }
 }

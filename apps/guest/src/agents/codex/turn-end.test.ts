@@ -21,7 +21,7 @@ test.for([
   expect(end).toMatchObject({ status: 'failed', failure: { code } });
 });
 
-test('the vendor is quoted, not the body of its answer', () => {
+test('quotes the vendor’s message, not the body of its response', () => {
   const message = '{"error":{"message":"no such model"}}';
   const end = endOf({ status: 'failed', error: { message, codexErrorInfo: 'other' } }, '');
   expect(end.status === 'failed' && end.failure.message).toBe(

@@ -3,7 +3,7 @@ import type { TurnEnd } from '../vendor-cli/dialogue.ts';
 import { AgentFailure, codeOfStatus } from '../vendor-cli/failure.ts';
 import { at, isObject, type JsonObject, numberAt, stringAt } from '../vendor-cli/json.ts';
 
-/** `codexErrorInfo` of a turn that failed, where it is a word. */
+/** Codes for the `codexErrorInfo` of a failed turn, where it is a string. */
 const CODES: Readonly<Record<string, FrameErrorCode>> = {
   unauthorized: 'llm_unauthorized',
   usageLimitExceeded: 'llm_rate_limited',
@@ -22,7 +22,7 @@ const CODES: Readonly<Record<string, FrameErrorCode>> = {
 const BROKEN_OFF = 'stream disconnected before completion';
 const NOT_SENT = 'error sending request';
 
-/** How a turn ended by the turn that `turn/completed` tells. */
+/** How a turn ended, from the turn in `turn/completed`. */
 export function endOf(turn: unknown, result: string): TurnEnd {
   switch (stringAt(turn, 'status')) {
     case 'completed':
@@ -35,34 +35,37 @@ export function endOf(turn: unknown, result: string): TurnEnd {
 }
 
 function failureOf(error: unknown): AgentFailure {
-  const told = stringAt(error, 'message') ?? '';
-  const refusal = refusalIn(told);
-  return new AgentFailure(codeOf(at(error, 'codexErrorInfo'), told, refusal), refusal ?? told);
+  const message = stringAt(error, 'message') ?? '';
+  const refusal = refusalIn(message);
+  return new AgentFailure(
+    codeOf(at(error, 'codexErrorInfo'), message, refusal),
+    refusal ?? message,
+  );
 }
 
-function codeOf(info: unknown, told: string, refusal: string | undefined): FrameErrorCode {
+function codeOf(info: unknown, message: string, refusal: string | undefined): FrameErrorCode {
   const code = typeof info === 'string' ? CODES[info] : undefined;
   if (code !== undefined) return code;
   const status = statusIn(info);
   if (status !== undefined) return codeOfStatus(status);
-  if (told.startsWith(BROKEN_OFF)) {
-    return told.includes(NOT_SENT) ? 'llm_unavailable' : 'llm_bad_response';
+  if (message.startsWith(BROKEN_OFF)) {
+    return message.includes(NOT_SENT) ? 'llm_unavailable' : 'llm_bad_response';
   }
   if (isObject(info)) return 'llm_unavailable';
   return refusal === undefined ? 'agent_failed' : 'llm_refused';
 }
 
-/** `{ httpConnectionFailed: { httpStatusCode } }` and the like. */
+/** The status in values like `{ httpConnectionFailed: { httpStatusCode } }`. */
 function statusIn(info: unknown): number | undefined {
   if (!isObject(info)) return undefined;
   const statuses = Object.values(info).map((variant) => numberAt(variant, 'httpStatusCode'));
   return statuses.find((status) => status !== undefined);
 }
 
-/** The words of the vendor where codex repeats the body of an answer. */
-function refusalIn(told: string): string | undefined {
-  const body = parse(told);
-  return body === undefined ? undefined : (stringAt(body, 'error', 'message') ?? told);
+/** The vendor's message, where codex repeats the body of a response. */
+function refusalIn(message: string): string | undefined {
+  const body = parse(message);
+  return body === undefined ? undefined : (stringAt(body, 'error', 'message') ?? message);
 }
 
 function parse(text: string): JsonObject | undefined {

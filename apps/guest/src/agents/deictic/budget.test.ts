@@ -3,7 +3,7 @@ import { openSession } from '../../../test/deictic/open-session.ts';
 
 const AGAIN = { tool_calls: [{ name: 'shell', arguments: { command: 'echo again' } }] };
 
-test('a task that does not end uses up its turns; the next one has its own', async () => {
+test('ends a task at its turn limit; the next task has its own', async () => {
   await using session = await openSession(
     [
       { when: { user: 'loop' }, reply: AGAIN },
@@ -17,7 +17,7 @@ test('a task that does not end uses up its turns; the next one has its own', asy
   expect((await session.run('hello')).status).toBe('completed');
 });
 
-test('tokens are limited by what the endpoint reports; the answer that goes beyond still counts', async () => {
+test('limits the tokens that the endpoint reports; the answer that exceeds the limit still counts', async () => {
   const usage = { input_tokens: 600, output_tokens: 100 };
   await using session = await openSession(
     [

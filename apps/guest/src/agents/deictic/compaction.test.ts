@@ -4,7 +4,7 @@ import { openSession } from '../../../test/deictic/open-session.ts';
 
 const SUMMARISER = 'You compress the record';
 
-test('a conversation that outgrows the window is summarised and goes on', async () => {
+test('summarises a conversation that outgrows the window, and continues', async () => {
   await using session = await openSession(
     [
       { when: { system: SUMMARISER }, reply: { text: 'SUMMARY: the user likes tea' } },
@@ -21,7 +21,7 @@ test('a conversation that outgrows the window is summarised and goes on', async 
   expect(summaries).toHaveLength(1);
   expect(JSON.stringify(summaries)).toContain('I like tea');
   const last = requests.at(-1);
-  if (last === undefined) throw new Error('no request came');
+  if (last === undefined) throw new Error('no request arrived');
   expectValid(last);
   expect(texts(last)[0]).toContain('SUMMARY: the user likes tea');
   expect(texts(last).at(-1)).toBe('and now?');
@@ -29,7 +29,7 @@ test('a conversation that outgrows the window is summarised and goes on', async 
   expect(session.ofType('text_delta').map(({ data }) => data)).not.toContain('SUMMARY');
 });
 
-test('what the endpoint counts decides, where it counts', async () => {
+test('uses the endpoint’s token count if there is one', async () => {
   const usage = { input_tokens: 190_000, output_tokens: 10 };
   await using session = await openSession([
     { when: { system: SUMMARISER }, reply: { text: 'SUMMARY' } },
@@ -41,7 +41,7 @@ test('what the endpoint counts decides, where it counts', async () => {
   expect(session.server.requests).toHaveLength(3);
 });
 
-test('a long task is summarised within, and keeps what it was asked for', async () => {
+test('summarises within a long task, and keeps its request', async () => {
   const read = (n: number) => ({ name: 'shell', arguments: { command: `seq ${n} ${n + 800}` } });
   await using session = await openSession(
     [
@@ -56,13 +56,13 @@ test('a long task is summarised within, and keeps what it was asked for', async 
   );
   expect(await session.run('find the needle')).toEqual({ status: 'completed', result: 'found' });
   const last = bodies(session.server).at(-1);
-  if (last === undefined) throw new Error('no request came');
+  if (last === undefined) throw new Error('no request arrived');
   expectValid(last);
   expect(texts(last)[0]).toContain('SUMMARY');
   expect(texts(last)[0]).toContain('find the needle');
 });
 
-test('an endpoint that says it is too long: compacted, and asked again', async () => {
+test('compacts and retries when the endpoint reports an overlong prompt', async () => {
   const body = {
     type: 'error',
     error: { type: 'invalid_request_error', message: 'prompt is too long: 9 tokens > 8 maximum' },
@@ -75,11 +75,11 @@ test('an endpoint that says it is too long: compacted, and asked again', async (
   expect((await session.run('next')).status).toBe('completed');
   expect(session.ofType('error')).toEqual([]);
   const last = bodies(session.server).at(-1);
-  if (last === undefined) throw new Error('no request came');
+  if (last === undefined) throw new Error('no request arrived');
   expect(texts(last)[0]).toContain('SUMMARY');
 });
 
-test('one that always says so ends the task, not the session', async () => {
+test('fails only the task when the endpoint keeps reporting an overlong prompt', async () => {
   const body = { error: { message: 'maximum context length is 1 token' } };
   await using session = await openSession(
     [

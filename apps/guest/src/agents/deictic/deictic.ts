@@ -1,11 +1,12 @@
 import type { AgentContext, AgentSession, AgentTask, TaskOutcome } from '../agent.ts';
 import { CHARS_PER_TOKEN } from './conversation/estimate.ts';
 import { type Conversations, readRecord, writeRecord } from './conversation/record.ts';
+import type { WorkingAgent, WorkLimits } from './loop/agent-loop.ts';
 import { Budget } from './loop/budget.ts';
 import { SessionModel } from './loop/session-model.ts';
 import { createTask, type Task } from './loop/task.ts';
 import { TaskFailure } from './loop/task-failure.ts';
-import { type WorkingAgent, type WorkLimits, work } from './loop/work.ts';
+import { work } from './loop/work.ts';
 import { contextWindow } from './model/context-window.ts';
 import { createModel } from './model/create-model.ts';
 import { createTransport } from './model/transport.ts';
@@ -13,11 +14,11 @@ import type { DeicticOptions } from './options.ts';
 import { assembleTeam, type Team } from './team/assemble.ts';
 import { createTools } from './tools/index.ts';
 
-/** Longest result of a tool in characters, and what of a small window it may take. */
+/** Longest result of a tool in characters, and its largest share of a small context window. */
 const MAX_RESULT_CHARS = 30_000;
 const RESULT_SHARE = 0.1;
 
-/** Our own agent: a loop of model calls and tools, alone or as a coordinator of several. */
+/** Our own agent: a loop of model calls and tools, alone or coordinating several agents. */
 export class Deictic implements AgentSession {
   readonly #context: AgentContext;
   readonly #options: DeicticOptions;
@@ -38,7 +39,7 @@ export class Deictic implements AgentSession {
     this.#limits = {
       resultChars: Math.min(MAX_RESULT_CHARS, Math.floor(window * RESULT_SHARE * CHARS_PER_TOKEN)),
     };
-    // The processes of tools end with this agent, should the runtime go on without it.
+    // Tool processes end with this agent, even if the runtime outlives it.
     const signal = AbortSignal.any([context.signal, this.#closing.signal]);
     const processes = { home, workingDirectory, signal, env: () => context.env() };
     this.#team = assembleTeam({
@@ -89,7 +90,7 @@ export class Deictic implements AgentSession {
   }
 }
 
-/** What the assistant said last, with the note that it was interrupted. */
+/** The assistant's last message, which after an interrupt ends with a note about it. */
 function lastWords({ conversation }: WorkingAgent): string {
   const last = conversation.messages().at(-1);
   return typeof last?.content === 'string' ? last.content : '';
@@ -102,7 +103,7 @@ function restore(context: AgentContext): Conversations {
     return readRecord(setup.conversation, setup);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    context.log(`the conversation cannot be read, starting afresh: ${reason.slice(0, 500)}`);
+    context.log(`the conversation cannot be read, starting a new one: ${reason.slice(0, 500)}`);
     return new Map();
   }
 }

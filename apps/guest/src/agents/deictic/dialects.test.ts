@@ -52,7 +52,7 @@ describe.each(DIALECTS)('%s with %s', (dialect, model, path) => {
   });
 });
 
-test('the beginning of a conversation is kept by the endpoint, where that must be asked for', async () => {
+test('requests prompt caching where the vendor requires it', async () => {
   await using session = await openSession([
     {
       when: { user: 'go' },
@@ -69,7 +69,7 @@ test('the beginning of a conversation is kept by the endpoint, where that must b
   }
 });
 
-test('blank text is not said to the model again', async () => {
+test('does not send blank text back to the model', async () => {
   await using session = await openSession([{ when: { user: 'go' }, reply: { text: ' \n' } }]);
   expect((await session.run('go')).status).toBe('completed');
   await session.run('and?');
@@ -77,7 +77,7 @@ test('blank text is not said to the model again', async () => {
   expect(last && texts(last)).toEqual(['go', '[No answer.]', 'and?']);
 });
 
-test('several tools of one answer run in order, and all their results go back', async () => {
+test('runs several tools of one answer in order, and returns all their results', async () => {
   const shell = (command: string) => ({ name: 'shell', arguments: { command } });
   await using session = await openSession(
     [
@@ -100,7 +100,7 @@ test('several tools of one answer run in order, and all their results go back', 
   ]);
 });
 
-test('a call that is not valid is told to the model, which goes on', async () => {
+test('reports invalid tool calls to the model, which continues', async () => {
   await using session = await openSession([
     {
       when: { user: 'go' },
@@ -119,13 +119,13 @@ test('a call that is not valid is told to the model, which goes on', async () =>
   expect(results[1]?.content).toBe('There is no tool teleport here.');
 });
 
-test('an agent reads no further while the line has no room', async () => {
+test('stops reading the answer while the link is full', async () => {
   let open = () => {};
-  const room = new Promise<void>((resolve) => {
+  const drained = new Promise<void>((resolve) => {
     open = resolve;
   });
   await using session = await openSession([{ reply: { text: ['one', 'two', 'three'] } }], {
-    drained: () => room,
+    drained: () => drained,
   });
   const task = session.run('count');
   await session.seen('text_delta');
@@ -135,7 +135,7 @@ test('an agent reads no further while the line has no room', async () => {
   expect((await task).result).toBe('onetwothree');
 });
 
-test('an answer that the output limit cut is gone on with', async () => {
+test('continues an answer that was cut at the output limit', async () => {
   const cut = { choices: [{ index: 0, delta: { content: 'first, ' }, finish_reason: 'length' }] };
   await using session = await openSession(
     [
@@ -144,7 +144,7 @@ test('an answer that the output limit cut is gone on with', async () => {
         times: 1,
         reply: { body: `data: ${JSON.stringify(cut)}\n\ndata: [DONE]\n\n` },
       },
-      { when: { user: 'Go on' }, reply: { text: 'second' } },
+      { when: { user: 'Continue exactly' }, reply: { text: 'second' } },
     ],
     { setup: { dialect: 'openai', model: 'gpt-4o' } },
   );

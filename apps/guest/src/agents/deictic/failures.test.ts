@@ -22,30 +22,37 @@ const FAILURES: readonly [name: string, reply: Reply, code: string, calls: numbe
 ];
 
 describe.each(['anthropic', 'openai', 'google', 'deepseek'] as const)('%s', (dialect) => {
-  test.each(FAILURES)('%s: a clear error, and the session lives', async (_, reply, code, calls) => {
-    await using session = await openSession(
-      [
-        { when: { user: 'fail' }, reply },
-        { when: { user: 'again' }, reply: { text: 'here I am' } },
-      ],
-      { setup: { dialect, model: 'm-1' }, options: { attempts: ATTEMPTS } },
-    );
-    const outcome = await session.run('fail');
-    const [error] = session.ofType('error');
-    expect(error).toMatchObject({ code });
-    expect(outcome).toEqual({ status: 'failed', result: error?.message });
-    expect(session.server.requests).toHaveLength(calls);
-    expect(session.ofType('message')).toEqual([]);
-    expect(await session.run('again')).toEqual({ status: 'completed', result: 'here I am' });
-  });
+  test.each(FAILURES)(
+    '%s: reports an error and continues the session',
+    async (_, reply, code, calls) => {
+      await using session = await openSession(
+        [
+          { when: { user: 'fail' }, reply },
+          { when: { user: 'again' }, reply: { text: 'here I am' } },
+        ],
+        { setup: { dialect, model: 'm-1' }, options: { attempts: ATTEMPTS } },
+      );
+      const outcome = await session.run('fail');
+      const [error] = session.ofType('error');
+      expect(error).toMatchObject({ code });
+      expect(outcome).toEqual({ status: 'failed', result: error?.message });
+      expect(session.server.requests).toHaveLength(calls);
+      expect(session.ofType('message')).toEqual([]);
+      expect(await session.run('again')).toEqual({ status: 'completed', result: 'here I am' });
+    },
+  );
 });
 
 test.concurrent.each(
   (['anthropic', 'openai', 'google', 'deepseek'] as const).flatMap((dialect) => [
-    { dialect, what: 'no answer', reply: { fault: 'hang' } as const },
-    { dialect, what: 'silence', reply: { text: ['half', '…'], chunk_delay_ms: 60_000 } },
+    { dialect, what: 'an endpoint that does not answer', reply: { fault: 'hang' } as const },
+    {
+      dialect,
+      what: 'an answer that stalls',
+      reply: { text: ['half', '…'], chunk_delay_ms: 60_000 },
+    },
   ]),
-)('$dialect: $what is waited for only so long, once', async ({ dialect, reply }) => {
+)('$dialect: $what is given up after a time limit, without a retry', async ({ dialect, reply }) => {
   await using session = await openSession(
     [
       { when: { user: 'fail' }, reply },
@@ -59,7 +66,7 @@ test.concurrent.each(
   expect(await session.run('again')).toEqual({ status: 'completed', result: 'here I am' });
 });
 
-test('what passes by itself is not seen at all', async () => {
+test('hides transient failures', async () => {
   await using session = await openSession([
     { times: 1, reply: { status: 529 } },
     { times: 1, reply: { fault: 'close' } },
@@ -71,7 +78,7 @@ test('what passes by itself is not seen at all', async () => {
   expect(session.logged.filter((line) => line.startsWith('model call failed'))).toHaveLength(3);
 });
 
-test('an overload that the stream itself reports before any text is tried again', async () => {
+test('retries an overload reported in the stream before any text', async () => {
   const overloaded = {
     type: 'error',
     error: { type: 'overloaded_error', message: 'Overloaded' },
@@ -83,7 +90,7 @@ test('an overload that the stream itself reports before any text is tried again'
   expect(await session.run('go')).toEqual({ status: 'completed', result: 'at last' });
 });
 
-test('half an answer is not kept, the steps before it are', async () => {
+test('drops a broken answer and keeps the steps before it', async () => {
   await using session = await openSession([
     {
       when: { user: 'fail' },
@@ -94,14 +101,14 @@ test('half an answer is not kept, the steps before it are', async () => {
   expect((await session.run('fail')).status).toBe('failed');
   expect((await session.run('again')).result).toBe('You said: again');
   const last = bodies(session.server).at(-1);
-  if (last === undefined) throw new Error('no request came');
+  if (last === undefined) throw new Error('no request arrived');
   expectValid(last);
   expect(JSON.stringify(last)).not.toContain('broken');
   expect(JSON.stringify(last)).toContain('done');
   expect(texts(last)).toContain('[The task failed before it was finished.]');
 });
 
-test('what an endpoint refuses is not sent to it again', async () => {
+test('does not send a refused prompt again', async () => {
   await using session = await openSession([
     { when: { user: 'poison' }, reply: { status: 400 } },
     { reply: { text: 'fine' } },
@@ -110,13 +117,13 @@ test('what an endpoint refuses is not sent to it again', async () => {
   expect((await session.run('poison')).status).toBe('failed');
   expect((await session.run('well?')).status).toBe('completed');
   const last = bodies(session.server).at(-1);
-  if (last === undefined) throw new Error('no request came');
+  if (last === undefined) throw new Error('no request arrived');
   expectValid(last);
   expect(JSON.stringify(last)).not.toContain('poison');
   expect(texts(last)[0]).toBe('hello');
 });
 
-test('what a vendor says about a key is not passed on', async () => {
+test('does not pass on the vendor’s message about a key', async () => {
   const body = { error: { message: 'Incorrect API key provided: sk-live-canary' } };
   await using session = await openSession([{ reply: { status: 401, body } }], {
     setup: { dialect: 'openai', model: 'gpt-4o' },
@@ -125,9 +132,9 @@ test('what a vendor says about a key is not passed on', async () => {
   expect(JSON.stringify([session.frames, session.logged])).not.toContain('canary');
 });
 
-test('an endpoint that nobody serves is tried several times', async () => {
+test('retries an unreachable endpoint', async () => {
   await using session = await openSession([], {
-    // One that is given to nobody who asks for any, and that `fetch` does not refuse to call.
+    // A port that is never assigned automatically, and that `fetch` does not block.
     setup: { gateway: 'http://127.0.0.1:2/anthropic' },
     options: { attempts: ATTEMPTS },
   });
@@ -136,7 +143,7 @@ test('an endpoint that nobody serves is tried several times', async () => {
   expect(session.logged).toHaveLength(ATTEMPTS - 1);
 });
 
-test('two calls with one id are no answer', async () => {
+test('rejects an answer with duplicate tool call ids', async () => {
   const call = (index: number) => [
     {
       type: 'content_block_start',

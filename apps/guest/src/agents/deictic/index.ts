@@ -1,10 +1,10 @@
 /**
  * deictic, our own agent.
  *
- * - `model/`         one call of a model: the vendors' dialects, deadlines, retries, what failures mean
- * - `conversation/`  what was said: kept valid, kept short, written down and read again
- * - `tools/`         what the model can have done
- * - `loop/`          model and tools in turns, until a task is done
+ * - `model/`         a single model call: the vendors' dialects, time limits, retries, failures
+ * - `conversation/`  the conversation: kept valid, kept short, saved and restored
+ * - `tools/`         the tools that the model can call
+ * - `loop/`          alternates between model and tools until a task is done
  * - `team/`          one agent, or a coordinator and the agents of an app
  */
 
@@ -14,5 +14,5 @@ import { DEFAULT_OPTIONS } from './options.ts';
 
 export { warmDeictic } from './warm.ts';
 
-/** Starts deictic. A conversation that cannot be read is logged, and a new one begun. */
+/** Starts deictic. If the earlier conversation cannot be read, logs that and begins a new one. */
 export const startDeictic: StartAgent = async (context) => new Deictic(context, DEFAULT_OPTIONS);

@@ -7,12 +7,12 @@ import { openSession, type TestSession } from '../../../test/deictic/open-sessio
 async function expectUsable(session: TestSession): Promise<string[]> {
   expect((await session.run('next')).result).toBe('You said: next');
   const last = bodies(session.server).at(-1);
-  if (last === undefined) throw new Error('no request came');
+  if (last === undefined) throw new Error('no request arrived');
   expectValid(last);
   return texts(last);
 }
 
-test('in mid stream: what was said is kept, with a note', async () => {
+test('during an answer: keeps the text so far, with a note', async () => {
   await using session = await openSession([
     { when: { user: 'tell' }, reply: { text: ['Once upon', ' a time'], chunk_delay_ms: 60_000 } },
   ]);
@@ -31,7 +31,7 @@ test('in mid stream: what was said is kept, with a note', async () => {
   ]);
 });
 
-test('in the middle of a tool: its processes are killed, and every call has a result', async () => {
+test('during a tool: kills its processes, and gives every call a result', async () => {
   const command = 'echo $$ > pid; sleep 1000 & sleep 1000';
   await using session = await openSession([
     {
@@ -56,7 +56,7 @@ test('in the middle of a tool: its processes are killed, and every call has a re
   );
   interrupt.abort();
   expect((await task).status).toBe('interrupted');
-  // The whole group: the shell and what it left in the background.
+  // The whole group: the shell and its background process.
   await vi.waitFor(() => expect(() => process.kill(-pid, 0)).toThrow('ESRCH'), { timeout: 20_000 });
   const [call, ...others] = session.ofType('tool_call');
   expect(others).toEqual([]);
@@ -66,7 +66,7 @@ test('in the middle of a tool: its processes are killed, and every call has a re
   await expectUsable(session);
 });
 
-test('while the endpoint does not answer, and while a retry waits', async () => {
+test('while the endpoint does not answer, and during the pause before a retry', async () => {
   await using session = await openSession(
     [
       { when: { user: 'hang' }, reply: { fault: 'hang' } },
@@ -85,7 +85,7 @@ test('while the endpoint does not answer, and while a retry waits', async () => 
   await expectUsable(session);
 });
 
-test('while the line has no room', async () => {
+test('while the link is full', async () => {
   let stuck = true;
   await using session = await openSession([{ when: { user: 'tell' }, reply: { text: 'a tale' } }], {
     drained: () => (stuck ? new Promise(() => undefined) : Promise.resolve()),
@@ -99,14 +99,14 @@ test('while the line has no room', async () => {
   await expectUsable(session);
 });
 
-test('before it began', async () => {
+test('before the task began', async () => {
   await using session = await openSession([]);
   expect((await session.run('go', AbortSignal.abort())).status).toBe('interrupted');
   expect(session.server.requests).toHaveLength(0);
   await expectUsable(session);
 });
 
-test('the end of the agent ends its task and its processes', async () => {
+test('closing the agent ends its task and its processes', async () => {
   const command = 'echo $$ > pid; exec sleep 1000';
   await using session = await openSession([
     { when: { user: 'wait' }, reply: { tool_calls: [{ name: 'shell', arguments: { command } }] } },

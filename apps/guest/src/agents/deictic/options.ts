@@ -1,18 +1,18 @@
-/** Bounds of deictic. Tests shorten them; the service runs with {@link DEFAULT_OPTIONS}. */
+/** Limits of deictic. The service uses {@link DEFAULT_OPTIONS}; tests use smaller ones. */
 export interface DeicticOptions {
-  /** Calls of the model that one task may make, those of delegated work with them. */
+  /** Model calls per task, including those of delegated work. */
   readonly turns: number;
-  /** Tokens that one task may use, input and output together. */
+  /** Tokens per task, input and output together. */
   readonly tokens: number;
-  /** How long an endpoint may be silent, before its answer and within it. */
+  /** Longest silence of an endpoint, before and during its answer. */
   readonly silenceMs: number;
-  /** Calls in all for one answer, the first included. */
+  /** Calls for one answer, including the first. */
   readonly attempts: number;
-  /** Longest first pause before another attempt; doubles each time up to `maxPauseMs`. */
+  /** Upper bound of the first pause between attempts; doubles each time up to `maxPauseMs`. */
   readonly pauseMs: number;
-  /** Longest pause, also when the endpoint asks for more. */
+  /** Longest pause, even if the endpoint asks for more. */
   readonly maxPauseMs: number;
-  /** Context window of the model in tokens, where the table of known models is not to be asked. */
+  /** Context window of the model in tokens. Default: that of the table of known models. */
   readonly contextWindow?: number;
 }
 

@@ -5,7 +5,7 @@ import { readRecord, writeRecord } from './conversation/record.ts';
 
 const TOOL = { name: 'shell', arguments: { command: 'echo cups: 3' } };
 
-test('a conversation of three turns goes on where it was, also in another agent', async () => {
+test('continues a conversation of three turns in another agent', async () => {
   await using session = await openSession([
     { when: { user: 'count' }, reply: { text: 'Let me look.', tool_calls: [TOOL] } },
     { when: { tool: 'cups: (\\d)' }, reply: { text: '$1 cups.' } },
@@ -15,7 +15,7 @@ test('a conversation of three turns goes on where it was, also in another agent'
   session.resume();
   await session.run('thanks');
   const last = bodies(session.server).at(-1);
-  if (last === undefined) throw new Error('no request came');
+  if (last === undefined) throw new Error('no request arrived');
   expectValid(last);
   expect(texts(last)).toEqual([
     'hello',
@@ -28,7 +28,7 @@ test('a conversation of three turns goes on where it was, also in another agent'
   expect(JSON.stringify(last.messages)).toContain('cups: 3');
 });
 
-test('another vendor can go on with it', async () => {
+test('continues with another vendor', async () => {
   await using session = await openSession([
     { when: { user: 'count' }, reply: { tool_calls: [TOOL] } },
     { when: { tool: 'cups: (\\d)' }, reply: { text: '$1 cups.' } },
@@ -41,16 +41,19 @@ test('another vendor can go on with it', async () => {
 });
 
 test.each([
-  ['no JSON', '{"version":1,'],
-  ['another version', '{"version":9,"conversations":{}}'],
-  ['other messages', JSON.stringify({ version: 1, conversations: { '': [{ role: 'king' }] } })],
-])('a record that is %s: a fresh start, and the log says so', async (_, conversation) => {
+  ['invalid JSON', '{"version":1,'],
+  ['of another version', '{"version":9,"conversations":{}}'],
+  [
+    'with invalid messages',
+    JSON.stringify({ version: 1, conversations: { '': [{ role: 'king' }] } }),
+  ],
+])('starts a new conversation for a record that is %s, and logs it', async (_, conversation) => {
   await using session = await openSession([], { setup: { conversation } });
   expect(session.logged).toHaveLength(1);
   expect((await session.run('hello')).result).toBe('You said: hello');
 });
 
-test('a record taken in the middle of a turn can be gone on with', async () => {
+test('continues from a record taken during a turn', async () => {
   await using session = await openSession([
     {
       when: { user: 'wait' },
@@ -66,14 +69,14 @@ test('a record taken in the middle of a turn can be gone on with', async () => {
   session.resume({ conversation: record });
   await session.run('hello');
   const last = bodies(session.server).at(-1);
-  if (last === undefined) throw new Error('no request came');
+  if (last === undefined) throw new Error('no request arrived');
   expectValid(last);
   expect(JSON.stringify(last)).toContain('The result was lost.');
 });
 
 const SPEAKER = { dialect: 'anthropic', model: 'claude' } as const;
 
-test('a record that is too long loses its oldest turns', () => {
+test('drops the oldest turns of a record that is too long', () => {
   const turn = (text: string) => [
     { role: 'user' as const, content: text },
     { role: 'assistant' as const, content: '"'.repeat(1_000_000) },
@@ -87,7 +90,7 @@ test('a record that is too long loses its oldest turns', () => {
   expect(JSON.stringify(kept)).not.toContain('first');
 });
 
-test('what only one model understands stays with it', () => {
+test('drops content specific to one model when another continues', () => {
   const signed = { anthropic: { signature: 'secret' } };
   const messages = [
     { role: 'user' as const, content: 'hello' },

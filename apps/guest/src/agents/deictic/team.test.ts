@@ -27,7 +27,7 @@ const delegate = (capability: string, task: string) => ({
 const agentsOf = (frames: readonly AgentFrame[]) =>
   frames.map((frame) => ('agent' in frame ? frame.agent : undefined));
 
-test('a coordinator hands work to the agent whose capability fits, which has its own tools', async () => {
+test('a coordinator delegates work to the agent with the right capability and its own tools', async () => {
   await using session = await openSession(
     [
       { when: { user: 'dinner' }, reply: delegate('cooking', 'cook (soup)') },
@@ -58,7 +58,7 @@ test('a coordinator hands work to the agent whose capability fits, which has its
   expect(JSON.stringify(cooking?.messages)).not.toContain('dinner');
 });
 
-test('an agent has no tool but those it was given', async () => {
+test('an agent has only the tools that it was given', async () => {
   await using session = await openSession(
     [
       { when: { user: 'dinner' }, reply: delegate('reading', 'read it') },
@@ -79,7 +79,7 @@ test('an agent has no tool but those it was given', async () => {
   expect(session.logged.join()).toContain('telescope');
 });
 
-test('each agent remembers what it was given, also after a resume', async () => {
+test('each agent remembers its earlier work, even after a resume', async () => {
   await using session = await openSession(
     [
       { when: { user: '^ask (\\w+)' }, reply: delegate('cooking', 'salt: $1') },
@@ -97,7 +97,7 @@ test('each agent remembers what it was given, also after a resume', async () => 
   expect(JSON.stringify(last?.messages)).not.toContain('ask little');
 });
 
-test('budgets and failures are those of the whole task', async () => {
+test('budgets and failures apply to the whole task', async () => {
   await using session = await openSession(
     [
       { when: { user: 'dinner' }, reply: delegate('cooking', 'cook') },
@@ -121,7 +121,7 @@ test('budgets and failures are those of the whole task', async () => {
   expect(busy.ofType('error')).toMatchObject([{ code: 'turn_limit' }]);
 });
 
-test('an interrupt reaches the agent that works', async () => {
+test('an interrupt reaches the working agent', async () => {
   await using session = await openSession(
     [
       { when: { user: 'dinner' }, reply: delegate('cooking', 'cook') },
@@ -170,7 +170,7 @@ test('without an app there is one agent with all tools', async () => {
   ]);
 });
 
-test('agents of the same name and capability are told apart, and the coordinator from them', async () => {
+test('agents with the same name and capability get unique ones, and so does the coordinator', async () => {
   const twins: AppJson = {
     name: 'twins',
     capability_sets: [

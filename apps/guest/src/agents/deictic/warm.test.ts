@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { warmDeictic } from './index.ts';
 
-test('every dialect can be warmed up without anybody outside', async () => {
+test('warms up without any outside server', async () => {
   await expect(warmDeictic()).resolves.toBeUndefined();
 });

@@ -6,10 +6,10 @@ import type { LlmDialect } from '@svc/contract';
 import { Deictic } from './deictic.ts';
 import { DEFAULT_OPTIONS } from './options.ts';
 
-/** An emulated CPU on a busy machine takes long to compile what it has not seen. */
+/** Generous, since compiling new code is slow on an emulated CPU. */
 const DEADLINE_MS = 120_000;
 
-/** The shortest answer of each dialect that is worth its time: emulated, each takes long. */
+/** The shortest answer in each warmed dialect. Only the most used ones, since each takes long on an emulated CPU. */
 const ANSWERS = {
   anthropic: [
     {
@@ -26,8 +26,8 @@ const ANSWERS = {
 } as const satisfies Partial<Record<LlmDialect, readonly object[]>>;
 
 /**
- * Runs a task in the most used dialects against a server within this process, so that what is loaded and compiled at first use
- * is in the snapshot of the machine. Leaves nothing behind. Rejects when a task does not succeed.
+ * Runs a task in the most used dialects against a server in this process, so that code loaded and compiled on first
+ * use is part of the machine's snapshot. Leaves no files behind. Rejects when a task fails.
  */
 export async function warmDeictic(): Promise<void> {
   for (const dialect of ['anthropic', 'openai'] as const) await runOnce(dialect);
@@ -37,7 +37,7 @@ async function runOnce(dialect: keyof typeof ANSWERS): Promise<void> {
   const server = createServer((request, response) => {
     request.resume();
     response.setHeader('content-type', 'text/event-stream');
-    // Or the pool of connections would be kept in the snapshot.
+    // Otherwise the snapshot would contain the pooled connection.
     response.setHeader('connection', 'close');
     response.end(ANSWERS[dialect].map((event) => `data: ${JSON.stringify(event)}\n\n`).join(''));
   });

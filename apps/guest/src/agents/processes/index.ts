@@ -1,9 +1,9 @@
 /**
- * Processes of an agent: they run as the owner of its home directory, in a process group of their own, and end
- * with the runtime at the latest.
+ * Processes of an agent. Each runs as the owner of the agent's home directory, in a process group of its own, and
+ * ends with the runtime at the latest.
  *
- * - {@link runProcess}    a program that is waited for, such as a shell command of a tool
- * - {@link startProcess}  one that is talked to while it runs, such as a vendor's CLI
+ * - {@link runProcess}    runs a program to its end, such as a shell command of a tool
+ * - {@link startProcess}  starts a program for interactive use, such as a vendor's CLI
  */
 export { type ProcessOutput, type RunOptions, type RunResult, runProcess } from './run-process.ts';
 export {

@@ -1,37 +1,38 @@
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 
-/** A process that has ended may have left others behind that hold its output open: how long they are listened to. */
+/** Background processes can hold the output of an ended process open. Reading stops after such a silence. */
 const SILENCE_MS = 200;
-const AFTERWARDS_MS = 2_000;
+/** Reading stops after this time even without silence. */
+const AFTER_EXIT_MS = 2_000;
 
 /**
- * Reads one output of a process until it ends, or, once told that the process has ended, until it falls silent.
- * What its reader needs to take it does not count as silence.
+ * Reads one output of a process to its end or, once the process has exited, until the output falls silent. Time that
+ * the consumer takes does not count as silence.
  */
 export class OutputReader {
   readonly #stream: Readable;
-  readonly #take: (text: string) => void | Promise<void>;
+  readonly #consume: (text: string) => void | Promise<void>;
   #silence: NodeJS.Timeout | undefined;
-  #taking = false;
-  /** Milliseconds of listening that are left once the process has ended. */
-  #left: number | undefined;
-  #listeningSince = 0;
+  #consuming = false;
+  /** Milliseconds left for reading, once the process has exited. */
+  #remainingMs: number | undefined;
+  #waitingSince = 0;
 
-  constructor(stream: Readable, take: (text: string) => void | Promise<void>) {
+  constructor(stream: Readable, consume: (text: string) => void | Promise<void>) {
     this.#stream = stream;
-    this.#take = take;
+    this.#consume = consume;
   }
 
-  /** Settles when all is read. Rejects with what the reader throws. */
+  /** Settles when all output is read. Rejects with the error of the consumer. */
   async read(): Promise<void> {
     const decoder = new StringDecoder('utf8');
     try {
       for await (const chunk of this.#stream) {
         this.#pause();
         const text = decoder.write(chunk);
-        if (text !== '') await this.#take(text);
-        this.#listen();
+        if (text !== '') await this.#consume(text);
+        this.#wait();
       }
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ERR_STREAM_PREMATURE_CLOSE') throw error;
@@ -39,38 +40,38 @@ export class OutputReader {
       clearTimeout(this.#silence);
     }
     const rest = decoder.end();
-    if (rest !== '') await this.#take(rest);
+    if (rest !== '') await this.#consume(rest);
   }
 
-  /** The process has ended. */
-  finish(): void {
-    this.#left = AFTERWARDS_MS;
-    if (!this.#taking) this.#listen();
+  /** To be called when the process has exited. */
+  processExited(): void {
+    this.#remainingMs = AFTER_EXIT_MS;
+    if (!this.#consuming) this.#wait();
   }
 
   #pause(): void {
-    this.#taking = true;
+    this.#consuming = true;
     clearTimeout(this.#silence);
-    if (this.#left !== undefined && this.#listeningSince > 0) {
-      this.#left -= performance.now() - this.#listeningSince;
+    if (this.#remainingMs !== undefined && this.#waitingSince > 0) {
+      this.#remainingMs -= performance.now() - this.#waitingSince;
     }
   }
 
-  #listen(): void {
-    this.#taking = false;
-    if (this.#left === undefined) return;
-    if (this.#left <= 0) {
+  #wait(): void {
+    this.#consuming = false;
+    if (this.#remainingMs === undefined) return;
+    if (this.#remainingMs <= 0) {
       this.#stream.destroy();
       return;
     }
-    this.#listeningSince = performance.now();
+    this.#waitingSince = performance.now();
     this.#silence = setTimeout(() => this.#endIfSilent(), SILENCE_MS);
   }
 
-  /** A busy process sees its timers before what came in meanwhile: one look at the input goes first. */
+  /** Checks for input first: after a busy turn of the event loop, timers fire before pending input is read. */
   #endIfSilent(): void {
     setImmediate(() => {
-      if (!this.#taking && this.#stream.readableLength === 0) this.#stream.destroy();
+      if (!this.#consuming && this.#stream.readableLength === 0) this.#stream.destroy();
     });
   }
 }

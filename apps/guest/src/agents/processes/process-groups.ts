@@ -1,15 +1,15 @@
-/** The process groups of one runtime, so that none outlives it. */
+/** The process groups of one runtime, tracked so that none outlives it. */
 export class ProcessGroups {
   readonly #groups = new Set<number>();
 
-  /** Holds the group that this process leads, until all of it has ended. */
+  /** Tracks the group led by this process until all its processes have ended. */
   add(pid: number): void {
     this.#forgetEnded();
     this.#groups.add(pid);
   }
 
-  /** The leader has ended. What it left in the background goes on, and stays known. */
-  leaderEnded(pid: number): void {
+  /** The leader has exited. Its group stays tracked while background processes run. */
+  leaderExited(pid: number): void {
     if (!signalGroup(pid, 0)) this.#groups.delete(pid);
   }
 
@@ -23,7 +23,7 @@ export class ProcessGroups {
   }
 }
 
-/** Sends a signal to every process of a group; 0 only asks. False when there is none any more. */
+/** Sends a signal to every process of a group; 0 only checks for one. False when no process is left. */
 export function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-pid, signal);

@@ -9,15 +9,15 @@ import {
 export type ProcessOutput = 'stdout' | 'stderr';
 
 export interface RunOptions {
-  /** Aborting it kills the whole group; the result then says `ended: 'aborted'`. */
+  /** Kills the whole group when it aborts; the result is then `ended: 'aborted'`. */
   readonly signal?: AbortSignal;
-  /** Kills the whole group after this; the result then says `ended: 'timeout'`. */
+  /** Kills the whole group after this time; the result is then `ended: 'timeout'`. */
   readonly timeoutMs?: number;
-  /** What the process reads; it is closed behind it. */
+  /** Standard input of the process. Default: empty. */
   readonly input?: string;
   /**
-   * Called for each piece of output in order, never with part of a character. While a returned promise is
-   * pending, no more of that output is read (back-pressure).
+   * Called for each chunk of output in order, always with whole characters. While a returned promise is pending, no
+   * more of that output is read (back-pressure).
    */
   onOutput(output: ProcessOutput, text: string): void | Promise<void>;
 }
@@ -27,9 +27,9 @@ export interface RunResult extends ProcessExit {
 }
 
 /**
- * Runs a program to its end. What it leaves in the background goes on; its output is waited for only shortly.
- * Output is not kept here: `onOutput` bounds what it keeps.
- * @throws an error with `code` when it cannot be started; whatever `onOutput` throws, after killing the group
+ * Runs a program to its end. Processes that it leaves in the background keep running; their output is read only
+ * briefly. Output is not buffered here: `onOutput` must bound whatever it keeps.
+ * @throws an error with `code` when the program cannot be started; the error of `onOutput`, after killing the group
  */
 export async function runProcess(
   context: ProcessContext,
@@ -54,13 +54,13 @@ export async function runProcess(
     new OutputReader(child.stderr, (text) => onOutput('stderr', text)),
   ];
   const read = Promise.all(outputs.map((output) => output.read()));
-  // Awaited below; until then a failure of the reader must not count as unhandled.
+  // Awaited below; until then a rejection must not count as unhandled.
   read.catch(() => child.kill());
   try {
     const exit = await child.exited;
     clearTimeout(timer);
     signal?.removeEventListener('abort', abort);
-    for (const output of outputs) output.finish();
+    for (const output of outputs) output.processExited();
     await read;
     return { ...exit, ended };
   } finally {

@@ -6,12 +6,12 @@ import type { AgentContext } from '../agent.ts';
 import { ProcessGroups, signalGroup } from './process-groups.ts';
 import { ownerOf, unprotect } from './process-owner.ts';
 
-/** What a process needs to know of the agent that it belongs to. An {@link AgentContext} is one. */
+/** The properties of its agent that a process depends on. An {@link AgentContext} has them. */
 export type ProcessContext = Pick<AgentContext, 'home' | 'workingDirectory' | 'env' | 'signal'>;
 
-/** A program to start. Nothing of it is looked at by a shell. */
+/** A program to start, without a shell. */
 export interface ProcessRequest {
-  /** A path, or a name that the PATH of the agent's environment leads to. */
+  /** A path, or a name to look up in the PATH of the agent's environment. */
   readonly command: string;
   readonly args?: readonly string[];
   /** Default: the agent's working directory. */
@@ -20,31 +20,31 @@ export interface ProcessRequest {
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** How a process ended: by an exit code, or by a signal, which counts as 128 and its number. */
+/** How a process ended. The exit code of a process killed by a signal is 128 plus the signal's number. */
 export interface ProcessExit {
   readonly exitCode: number;
   readonly signal?: NodeJS.Signals;
 }
 
-/** A process that runs, and leads a process group. */
+/** A running process, leader of a process group. */
 export interface AgentProcess {
   readonly pid: number;
-  /** Errors of it (the process has closed it) are swallowed: how the process ended says more. */
+  /** Its errors (the process closed it) are ignored: the exit of the process is more telling. */
   readonly stdin: Writable;
-  /** Both outputs must be read, or ended by `destroy()`: a process whose output nobody reads stands still. */
+  /** Both outputs must be read or destroyed, or the process blocks. */
   readonly stdout: Readable;
   readonly stderr: Readable;
-  /** Settles (never rejects) when the process has ended; what it wrote may still be on its way. */
+  /** Settles (never rejects) when the process has exited. Its output may not have been read to the end yet. */
   readonly exited: Promise<ProcessExit>;
   /** Signals the whole group; SIGKILL by default. Idempotent. */
   kill(signal?: NodeJS.Signals): void;
 }
 
-const groupsOf = new WeakMap<AbortSignal, ProcessGroups>();
+const groupsBySignal = new WeakMap<AbortSignal, ProcessGroups>();
 
 /**
- * Starts a program as the owner of the agent's home directory, with the agent's environment and nothing of the
- * runtime's own. Its whole group is killed when `context.signal` aborts.
+ * Starts a program as the owner of the agent's home directory, with the agent's environment instead of the
+ * runtime's. Its whole group is killed when `context.signal` aborts.
  * @throws an error with `code` (ENOENT, EACCES …) when it cannot be started
  */
 export async function startProcess(
@@ -66,14 +66,14 @@ export async function startProcess(
   });
   child.stdin.on('error', () => child.stdin.destroy());
   const { pid } = child;
-  // The failure itself comes as an event.
+  // The reason arrives as an event.
   if (pid === undefined) throw (await once(child, 'error'))[0];
   unprotect(pid);
-  // An error after the start (a signal that cannot be sent) is no reason for the runtime to end.
+  // Errors after the start, such as a signal that cannot be sent, must not end the runtime.
   child.on('error', () => undefined);
-  const groups = groupsUntil(context.signal);
+  const groups = groupsOf(context.signal);
   groups.add(pid);
-  void exited.then(() => groups.leaderEnded(pid));
+  void exited.then(() => groups.leaderExited(pid));
   return {
     pid,
     stdin: child.stdin,
@@ -86,12 +86,12 @@ export async function startProcess(
   };
 }
 
-/** The groups that end when `signal` aborts. */
-function groupsUntil(signal: AbortSignal): ProcessGroups {
-  const known = groupsOf.get(signal);
+/** The groups to kill when `signal` aborts. */
+function groupsOf(signal: AbortSignal): ProcessGroups {
+  const known = groupsBySignal.get(signal);
   if (known !== undefined) return known;
   const groups = new ProcessGroups();
-  groupsOf.set(signal, groups);
+  groupsBySignal.set(signal, groups);
   signal.addEventListener('abort', () => groups.killAll(), { once: true });
   return groups;
 }

@@ -1,30 +1,30 @@
 import { describe, expect, test } from 'vitest';
-import { conversationIn, conversationText } from './conversation.ts';
+import { formatConversation, parseConversation } from './conversation.ts';
 
 const ID = '01a200e7-b583-7ed2-a7e9-faf189fa3e44';
 
 describe('a conversation', () => {
-  test('is read as it was written', () => {
+  test('is parsed from its serialised form', () => {
     const transcript = { path: '2026/01/rollout.jsonl', gzip: 'H4sI' };
     for (const conversation of [{ id: ID }, { id: ID, transcript }]) {
-      expect(conversationIn(conversationText(conversation))).toEqual(conversation);
+      expect(parseConversation(formatConversation(conversation))).toEqual(conversation);
     }
-    expect(conversationIn(conversationText(undefined))).toBeUndefined();
-    expect(conversationIn(undefined)).toBeUndefined();
+    expect(parseConversation(formatConversation(undefined))).toBeUndefined();
+    expect(parseConversation(undefined)).toBeUndefined();
   });
 
   test.each(['', 'no JSON', '[]', '7', '{"id":7}', '{"id":"--dangerous"}', `{"id":"${ID}/.."}`])(
-    'is not %j',
+    'is not parsed from %j',
     (text) => {
-      expect(conversationIn(text)).toBeUndefined();
+      expect(parseConversation(text)).toBeUndefined();
     },
   );
 
   test.each(['/etc/cron.jsonl', '../x.jsonl', 'a/../../x.jsonl', '..', '', 'a/passwd'])(
-    'has no transcript at %j',
+    'loses a transcript with the path %j',
     (path) => {
       const text = JSON.stringify({ id: ID, transcript: { path, gzip: 'H4sI' } });
-      expect(conversationIn(text)).toEqual({ id: ID });
+      expect(parseConversation(text)).toEqual({ id: ID });
     },
   );
 });

@@ -2,43 +2,43 @@ import type { ProcessExit } from '../processes/index.ts';
 import type { AgentFailure } from './failure.ts';
 import type { TurnFrames } from './turn-frames.ts';
 
-/** How a turn ended, as the CLI says. */
+/** How a turn ended, as reported by the CLI. */
 export type TurnEnd =
   | { readonly status: 'completed'; readonly result: string }
   | { readonly status: 'interrupted' }
   | { readonly status: 'failed'; readonly failure: AgentFailure };
 
-/** One process of a vendor's CLI, spoken to in its own protocol. */
+/** One process of a vendor's CLI, controlled through its own protocol. */
 export interface Dialogue {
-  /** Settles when the CLI can take a prompt; rejects when it says that it cannot. Pending once it has ended. */
+  /** Settles when the CLI accepts prompts; rejects when it reports that it cannot. Stays pending if the process ends first. */
   readonly ready: Promise<void>;
-  /** Settles (never rejects) when the process has ended and all that it said was handled. */
+  /** Settles (never rejects) when the process has ended and all its messages are handled. */
   readonly ended: Promise<ProcessExit>;
-  /** Milliseconds since it last said something. */
+  /** Milliseconds since the last message in either direction. */
   readonly silentMs: number;
   /**
-   * Has the CLI work on a prompt, one at a time; settles when it says that the turn is over. Pending when the
-   * process ends before.
+   * Runs one prompt; only one at a time. Settles when the CLI reports the end of the turn. Stays pending if the process
+   * ends first.
    */
   runTurn(prompt: string, frames: TurnFrames): Promise<TurnEnd>;
   /** Asks the CLI to end the turn now. */
   interrupt(): void;
-  /** Ends the process; takes some seconds at most. */
+  /** Ends the process, within a few seconds. */
   stop(): Promise<void>;
 }
 
-/** A vendor's CLI, of which a session has one process at a time. */
+/** A vendor's CLI. A session has one process of it at a time. */
 export interface VendorCli {
-  /** For messages. */
+  /** Its name in messages. */
   readonly name: string;
-  /** What `MARK` is in the environment of its processes. */
+  /** The value of `MARK` in the environment of its processes. */
   readonly mark: string;
-  /** Environment of the process and its commands; another one asks for another process. */
+  /** The environment of the process and its commands. When it changes, the process must be restarted. */
   environment(): Record<string, string>;
-  /** Starts a process that goes on with the conversation. Rejects when it cannot be started. */
+  /** Starts a process that continues the conversation. Rejects when it cannot be started. */
   open(env: Record<string, string>): Promise<Dialogue>;
-  /** Directory of its transcripts: one file for each conversation, whose name ends with the conversation's. */
+  /** Directory of its transcripts: one file per conversation, whose name ends with the conversation's id. */
   readonly transcripts: string;
-  /** Its name for the conversation; undefined as long as it has none. */
+  /** Its id of the conversation; undefined before there is one. */
   readonly conversation: string | undefined;
 }

@@ -2,7 +2,7 @@ import type { AgentSetup } from '@svc/contract';
 import { expect, test } from 'vitest';
 import { cliEnvironment } from './environment.ts';
 
-test('a bundle cannot lead the CLI away from the gateway', () => {
+test('a bundle cannot redirect the CLI away from the gateway', () => {
   const env = cliEnvironment(
     {
       setup: { gateway: 'http://172.30.0.1:7200/anthropic' } as AgentSetup,

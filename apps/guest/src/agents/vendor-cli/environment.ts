@@ -1,18 +1,18 @@
 import type { AgentContext } from '../agent.ts';
 
-/** What a vendor's CLI is told by its environment. */
+/** The settings of a vendor's CLI in its environment. */
 export interface CliEnvironment {
-  /** Names with these beginnings are the CLI's own settings, which are the service's and not a bundle's. */
+  /** Prefixes of the CLI's own settings, which the service controls: a bundle's values are ignored. */
   readonly reserved: readonly string[];
   readonly set: Readonly<Record<string, string>>;
 }
 
-/** Marks every process of one agent, whatever it does to its process group. */
+/** Marks every process of one agent, even those that leave its process group. */
 export const MARK = 'SVC_AGENT_MARK';
 
 /**
- * The environment of a CLI and of the commands that it runs: the agent's, without what would lead the CLI away
- * from the gateway.
+ * The environment of a CLI and of the commands that it runs: the agent's, without values that would redirect the CLI
+ * away from the gateway.
  */
 export function cliEnvironment(
   context: Pick<AgentContext, 'env' | 'setup' | 'home'>,

@@ -10,27 +10,27 @@ import {
 } from '../processes/index.ts';
 import { isObject, type JsonObject } from './json.ts';
 
-/** A longer line of the CLI is left out: a picture that a tool has read stays below. */
+/** Longer lines are dropped. Large enough for an image read by a tool. */
 const LINE_CHARS = 16 * 1024 * 1024;
-/** How long a process that was asked to end has for each step: end of its input, SIGTERM. */
+/** Time limit for each step of ending a process: end of its input, then SIGTERM. */
 const STOP_MS = 2_000;
-/** What a process leaves behind may hold its output open: how long it is read on. */
-const REST_MS = 2_000;
+/** Background processes can hold the output of an ended process open. Reading stops after this time. */
+const AFTER_EXIT_MS = 2_000;
 
 export interface JsonLinesHandlers {
-  /** One line of the process. The next is read when it settles. */
+  /** Receives one message. The next line is read when the returned promise settles. */
   onMessage(message: JsonObject): void | Promise<void>;
-  /** What the process writes to stderr, and what of its output cannot be read. */
+  /** Receives stderr, and output that is not valid. */
   onLog(text: string): void;
 }
 
-/** A process that is spoken to in JSON objects, one a line, in both directions. */
+/** A process that exchanges JSON objects, one per line, on its standard input and output. */
 export class JsonLinesProcess {
-  /** Settles (never rejects) when the process has ended and what it wrote has been handled. */
+  /** Settles (never rejects) when the process has ended and its output is handled. */
   readonly ended: Promise<ProcessExit>;
   readonly #process: AgentProcess;
   readonly #handlers: JsonLinesHandlers;
-  #heardAt = performance.now();
+  #lastMessageAt = performance.now();
   #stopping: Promise<void> | undefined;
 
   private constructor(process: AgentProcess, handlers: JsonLinesHandlers) {
@@ -52,18 +52,18 @@ export class JsonLinesProcess {
     return this.#process.pid;
   }
 
-  /** Milliseconds since the process last said something, or was last told something. */
+  /** Milliseconds since the last message in either direction. */
   get silentMs(): number {
-    return performance.now() - this.#heardAt;
+    return performance.now() - this.#lastMessageAt;
   }
 
-  /** Says something to the process. One that has ended does not hear it. */
+  /** Sends a message. Does nothing once the process has ended. */
   send(message: JsonObject): void {
-    this.#heardAt = performance.now();
+    this.#lastMessageAt = performance.now();
     if (this.#process.stdin.writable) this.#process.stdin.write(`${JSON.stringify(message)}\n`);
   }
 
-  /** Ends the process and its group: by the end of its input, else by force. Takes some seconds at most. */
+  /** Ends the process and its group, within a few seconds: closes its input, then sends SIGTERM, then SIGKILL. */
   stop(): Promise<void> {
     this.#stopping ??= this.#stop();
     return this.#stopping;
@@ -93,12 +93,12 @@ export class JsonLinesProcess {
     const { stdout, stderr, exited } = this.#process;
     const read = Promise.all([this.#readMessages(stdout), this.#readLog(stderr)]);
     const exit = await exited;
-    // Whatever else is in its group has lost the one that it worked for.
+    // The rest of the group has no purpose without its leader.
     this.#process.kill();
     const cut = setTimeout(() => {
       stdout.destroy();
       stderr.destroy();
-    }, REST_MS);
+    }, AFTER_EXIT_MS);
     await read;
     clearTimeout(cut);
     return exit;
@@ -127,7 +127,7 @@ export class JsonLinesProcess {
 
   async #handle(line: string): Promise<void> {
     if (line.trim() === '') return;
-    this.#heardAt = performance.now();
+    this.#lastMessageAt = performance.now();
     const message = parse(line);
     if (message === undefined) this.#handlers.onLog(`${line}\n`);
     else await this.#handlers.onMessage(message);

@@ -1,4 +1,4 @@
-/** Reading JSON of which nothing is known but that it is JSON. */
+/** Access to JSON values of unknown structure. */
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
@@ -6,7 +6,7 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What lies at the end of a path of names; undefined where one is missing. */
+/** The value at a path of names; undefined where a name is missing. */
 export function at(value: unknown, ...path: readonly string[]): unknown {
   let found = value;
   for (const name of path) found = isObject(found) ? found[name] : undefined;

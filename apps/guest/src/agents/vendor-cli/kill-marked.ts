@@ -2,13 +2,13 @@ import { readdir, readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { MARK } from './environment.ts';
 
-/** A process may start another while the list is read, and needs a moment to die. */
+/** Several rounds, since a process may start another during the scan, and needs time to die. */
 const ROUNDS = 100;
 const PAUSE_MS = 20;
 
 /**
- * Kills every process that carries this mark in its environment: what a CLI's commands left in the background.
- * Settles when they are gone, or after some seconds.
+ * Kills every process with this mark in its environment: the background processes of a CLI's commands. Settles when
+ * they have ended, or after a few seconds.
  */
 export async function killMarked(mark: string): Promise<void> {
   for (let round = 0; round < ROUNDS; round += 1) {
@@ -26,7 +26,7 @@ async function marked(entry: string): Promise<number[]> {
 }
 
 async function carries(pid: number, entry: string): Promise<boolean> {
-  // Those of other users cannot be read, and are not the agent's.
+  // Processes of other users cannot be read, and are not the agent's.
   const environ = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
   return environ.split('\0').includes(entry);
 }
@@ -35,7 +35,7 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch (error) {
-    // It has ended meanwhile, or never was the agent's to begin with.
+    // It has ended, or its id now belongs to a process of another user.
     if (!['ESRCH', 'EPERM'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error;
   }
 }

@@ -4,30 +4,30 @@ import { dirname, join } from 'node:path';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { giveToOwner } from '../processes/process-owner.ts';
 
-/** A file in which a CLI keeps a conversation, to be taken elsewhere. */
+/** A CLI's file of a conversation, packed for transport. */
 export interface Transcript {
-  /** Below the directory of the CLI's transcripts. */
+  /** Relative to the directory of the CLI's transcripts. */
   readonly path: string;
-  /** Its bytes, compressed, in Base64. */
+  /** Its gzipped bytes, in Base64. */
   readonly gzip: string;
 }
 
-/** Beyond this a transcript is not unpacked, in bytes. */
+/** Largest transcript to unpack, in bytes. */
 const MAX_BYTES = 256 * 1024 * 1024;
 
-/** Whether a CLI has kept this conversation below the directory of its transcripts. */
+/** Whether the directory of a CLI's transcripts contains this conversation. */
 export function hasTranscript(directory: string, conversation: string): boolean {
   return pathOf(directory, conversation) !== undefined;
 }
 
-/** The transcript of a conversation; undefined when there is none. */
+/** The packed transcript of a conversation; undefined when there is none. */
 export function packTranscript(directory: string, conversation: string): Transcript | undefined {
   const path = pathOf(directory, conversation);
   if (path === undefined) return undefined;
   return { path, gzip: gzipSync(readFileSync(join(directory, path))).toString('base64') };
 }
 
-/** Puts a transcript where the CLI looks for it, as the owner of `home`; one that is there stays as it is. */
+/** Unpacks a transcript for the CLI, owned by the owner of `home`. Does not overwrite an existing one. */
 export async function unpackTranscript(
   home: string,
   directory: string,
@@ -48,11 +48,11 @@ export async function unpackTranscript(
 }
 
 function pathOf(directory: string, conversation: string): string | undefined {
-  const names = readdirIfThere(directory);
+  const names = readdirIfExists(directory);
   return names.find((name) => name.endsWith(`${conversation}.jsonl`));
 }
 
-function readdirIfThere(directory: string): string[] {
+function readdirIfExists(directory: string): string[] {
   try {
     return readdirSync(directory, { recursive: true, encoding: 'utf8' });
   } catch (error) {

@@ -7,7 +7,7 @@ function turn() {
   return { sent, frames: new TurnFrames({ emit: (frame) => void sent.push(frame) }) };
 }
 
-test('a call has one result, and none without it', () => {
+test('emits one result per call, and none without a call', () => {
   const { sent, frames } = turn();
   frames.toolResult('unknown', 'x', false);
   frames.toolCall('a', 'Bash', { command: 'true' });
@@ -24,7 +24,7 @@ test('a call has one result, and none without it', () => {
   ]);
 });
 
-test('frames stay below a line of the link, whatever the CLI says', () => {
+test('keeps frames below the line limit of the link, whatever the CLI sends', () => {
   const { sent, frames } = turn();
   const huge = '\u0000'.repeat(3_000_000);
   frames.textDelta(huge);

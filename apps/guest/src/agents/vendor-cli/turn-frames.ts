@@ -1,11 +1,11 @@
 import type { AgentContext } from '../agent.ts';
 
-/** Longest text of one frame; the rest is left out. A line of the link holds it in the worst encoding. */
+/** Longest text of one frame; the rest is cut. Fits into a line of the link even in the longest encoding. */
 const TEXT_CHARS = 1024 * 1024;
-/** Longest result of a tool: the model has seen more of it than a reader wants to. */
+/** Longest result of a tool in a frame. The model may have seen more; readers do not need it. */
 const RESULT_CHARS = 256 * 1024;
 
-/** The frames of one turn. Every tool call of it gets exactly one result. */
+/** Emits the frames of one turn. Ensures that every tool call gets exactly one result. */
 export class TurnFrames {
   readonly #emit: AgentContext['emit'];
   readonly #openCalls = new Set<string>();
@@ -15,7 +15,7 @@ export class TurnFrames {
     this.#emit = (frame) => context.emit(frame);
   }
 
-  /** What the model said last. */
+  /** The model's last message. */
   get lastMessage(): string {
     return this.#lastMessage;
   }
@@ -36,14 +36,14 @@ export class TurnFrames {
     this.#emit({ type: 'tool_call', id, name, arguments: boundedJson(args) });
   }
 
-  /** A result of a call that is not open is left out. */
+  /** Ignores a result without an open call. */
   toolResult(id: string, content: string, isError: boolean): void {
     if (!this.#openCalls.delete(id)) return;
     const text = bounded(content, RESULT_CHARS);
     this.#emit({ type: 'tool_result', id, content: text, is_error: isError });
   }
 
-  /** The turn is over: calls without a result get this one. */
+  /** Gives all open calls this result, at the end of the turn. */
   closeCalls(content: string, isError: boolean): void {
     for (const id of [...this.#openCalls]) this.toolResult(id, content, isError);
   }

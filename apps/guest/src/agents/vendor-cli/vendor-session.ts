@@ -1,5 +1,5 @@
 import type { AgentContext, AgentSession, AgentTask, TaskOutcome } from '../agent.ts';
-import { conversationText } from './conversation.ts';
+import { formatConversation } from './conversation.ts';
 import type { Dialogue, TurnEnd, VendorCli } from './dialogue.ts';
 import { AgentFailure } from './failure.ts';
 import { killMarked } from './kill-marked.ts';
@@ -7,13 +7,13 @@ import { packTranscript } from './transcript.ts';
 import { TurnFrames } from './turn-frames.ts';
 import { aborted, failAfter, failAtEnd, failInSilence, failWhenAborted } from './waits.ts';
 
-/** In milliseconds. */
+/** Time limits, in milliseconds. */
 export interface Deadlines {
-  /** From the start of the process until it takes a prompt. A cold one reads hundreds of MiB. */
+  /** From the start of the process until it accepts prompts. A cold start reads hundreds of MiB. */
   readonly start: number;
-  /** From an interrupt until the turn is over; then the process is ended. */
+  /** From an interrupt until the end of the turn; after it the process is ended. */
   readonly interrupt: number;
-  /** Longest silence of a CLI in a turn; above what its tools and the model may take. */
+  /** Longest silence of a CLI in a turn; longer than its tools and the model may take. */
   readonly silence: number;
 }
 
@@ -22,11 +22,11 @@ export const DEADLINES: Deadlines = { start: 120_000, interrupt: 10_000, silence
 interface Opened {
   readonly env: string;
   readonly dialogue: Promise<Dialogue>;
-  /** Ends the wait for a process that is about to start. */
-  readonly giveUp: AbortController;
+  /** Ends the wait for a starting process. */
+  readonly cancelStart: AbortController;
 }
 
-/** A conversation with a vendor's CLI: one process for many turns, another when it has ended or must. */
+/** A conversation with a vendor's CLI: one process for many turns, restarted when it ends or its environment changes. */
 export class VendorSession implements AgentSession {
   readonly #context: AgentContext;
   readonly #cli: VendorCli;
@@ -38,7 +38,7 @@ export class VendorSession implements AgentSession {
     this.#context = context;
     this.#cli = cli;
     this.#deadlines = deadlines;
-    // Warm for the first task. A failure is told by the task that meets it, or starts another process.
+    // Starts the process ahead of the first task. That task reports a failure, or retries the start.
     this.#ready().catch((error: unknown) => context.log(`${String(error)}\n`));
   }
 
@@ -48,7 +48,7 @@ export class VendorSession implements AgentSession {
       (error: unknown): TurnEnd => ({ status: 'failed', failure: failureOf(error) }),
     );
     if (end.status === 'completed') {
-      frames.closeCalls('It goes on in the background.', false);
+      frames.closeCalls('It continues in the background.', false);
       return { status: 'completed', result: end.result || frames.lastMessage };
     }
     if (end.status === 'interrupted' || signal.aborted) {
@@ -64,11 +64,11 @@ export class VendorSession implements AgentSession {
 
   conversation(): string {
     const { conversation: id, transcripts } = this.#cli;
-    if (id === undefined) return conversationText(undefined);
-    // A session's files are kept, and its transcripts with them.
-    const isKept = this.#context.setup.mode === 'session';
-    const transcript = isKept ? undefined : packTranscript(transcripts, id);
-    return conversationText(transcript === undefined ? { id } : { id, transcript });
+    if (id === undefined) return formatConversation(undefined);
+    // A session's files are saved, and its transcripts with them.
+    const isSaved = this.#context.setup.mode === 'session';
+    const transcript = isSaved ? undefined : packTranscript(transcripts, id);
+    return formatConversation(transcript === undefined ? { id } : { id, transcript });
   }
 
   close(): Promise<void> {
@@ -90,7 +90,7 @@ export class VendorSession implements AgentSession {
         interrupted.then(() => this.#interrupt(dialogue, over.signal)),
       ]);
     } catch (error) {
-      // It is in a state that nobody knows.
+      // The state of the process is unknown.
       await this.#end();
       throw error;
     } finally {
@@ -98,27 +98,27 @@ export class VendorSession implements AgentSession {
     }
   }
 
-  /** The turn ends by itself once the CLI has understood; rejects when it does not. */
+  /** Interrupts the turn. Never resolves; rejects when the CLI does not end the turn in time. */
   async #interrupt(dialogue: Dialogue, over: AbortSignal): Promise<never> {
     if (!over.aborted) dialogue.interrupt();
-    const detail = `${this.#cli.name} did not heed an interrupt.`;
+    const detail = `${this.#cli.name} did not react to an interrupt.`;
     return failAfter(this.#deadlines.interrupt, detail, over);
   }
 
-  /** A process that takes a prompt: another one where there is none, or where the environment has changed. */
+  /** A process that accepts prompts. Starts one if there is none or the environment has changed. */
   async #ready(): Promise<Dialogue> {
     const values = this.#cli.environment();
     const env = JSON.stringify(Object.entries(values).sort());
     if (this.#opened !== undefined && this.#opened.env !== env) await this.#end();
     if (this.#closing !== undefined) throw new AgentFailure('agent_failed', 'It was closed.');
     if (this.#opened === undefined) {
-      const giveUp = new AbortController();
-      this.#opened = { env, giveUp, dialogue: this.#open(values, giveUp.signal) };
+      const cancelStart = new AbortController();
+      this.#opened = { env, cancelStart, dialogue: this.#open(values, cancelStart.signal) };
     }
     return this.#opened.dialogue;
   }
 
-  async #open(env: Record<string, string>, giveUp: AbortSignal): Promise<Dialogue> {
+  async #open(env: Record<string, string>, cancelStart: AbortSignal): Promise<Dialogue> {
     const over = new AbortController();
     const { start } = this.#deadlines;
     const { name } = this.#cli;
@@ -130,7 +130,7 @@ export class VendorSession implements AgentSession {
         dialogue.ready,
         failAtEnd(name, dialogue),
         failAfter(start, late, over.signal),
-        failWhenAborted(giveUp, `${name} was ended.`),
+        failWhenAborted(cancelStart, `${name} was ended.`),
       ]);
       void this.#forgetAtEnd(dialogue);
       return dialogue;
@@ -152,7 +152,7 @@ export class VendorSession implements AgentSession {
   async #end(): Promise<void> {
     const opened = this.#opened;
     if (opened === undefined) return;
-    opened.giveUp.abort();
+    opened.cancelStart.abort();
     const dialogue = await opened.dialogue.catch(() => undefined);
     await dialogue?.stop();
     if (this.#opened === opened) this.#opened = undefined;

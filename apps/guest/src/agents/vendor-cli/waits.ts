@@ -9,13 +9,13 @@ export async function failAtEnd(name: string, dialogue: Dialogue): Promise<never
   throw new AgentFailure('agent_failed', `${name} ended ${how}.`);
 }
 
-/** Rejects after `ms`, or earlier for nothing when `over` aborts. */
+/** Rejects after `ms`, or without meaning when `over` aborts first. */
 export async function failAfter(ms: number, detail: string, over: AbortSignal): Promise<never> {
   await sleep(ms, undefined, { signal: over });
   throw new AgentFailure('agent_failed', detail);
 }
 
-/** Rejects when the CLI has said nothing for `ms`, or earlier for nothing when `over` aborts. */
+/** Rejects when the CLI has been silent for `ms`, or without meaning when `over` aborts first. */
 export async function failInSilence(
   name: string,
   dialogue: Dialogue,
@@ -23,10 +23,10 @@ export async function failInSilence(
   over: AbortSignal,
 ): Promise<never> {
   while (dialogue.silentMs < ms) await sleep(ms - dialogue.silentMs, undefined, { signal: over });
-  throw new AgentFailure('agent_failed', `${name} said nothing for ${ms / 1000} seconds.`);
+  throw new AgentFailure('agent_failed', `${name} was silent for ${ms / 1000} seconds.`);
 }
 
-/** Settles when `signal` aborts; pending until then. */
+/** Settles when `signal` aborts. */
 export function aborted(signal: AbortSignal): Promise<undefined> {
   return new Promise((resolve) => {
     if (signal.aborted) resolve(undefined);

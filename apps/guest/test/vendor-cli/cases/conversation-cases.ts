@@ -4,11 +4,9 @@ import { expect } from 'vitest';
 import type { CliTest } from '../cli-test.ts';
 import type { TestCli } from '../test-cli.ts';
 
-/** Conversations that another session is to go on with. */
+/** Resuming a conversation in another session. */
 export function conversationCases(test: CliTest): void {
-  test('goes on with a conversation in another session, from its transcripts alone', async ({
-    cli,
-  }) => {
+  test('resumes a conversation in another session from its transcripts', async ({ cli }) => {
     cli.script();
     await cli.run('before it was resumed');
     for (const prompt of ['resumed', 'resumed again']) {
@@ -18,7 +16,7 @@ export function conversationCases(test: CliTest): void {
     }
   });
 
-  test('carries its transcript along where its files are not kept', async ({ cli }) => {
+  test('carries its transcript in the conversation where files are not saved', async ({ cli }) => {
     const setup = { mode: 'one_shot' } as const;
     await cli.reopen(setup);
     cli.script();
@@ -34,9 +32,7 @@ export function conversationCases(test: CliTest): void {
     await cli.reopen();
   });
 
-  test('begins a conversation where the transcript of the earlier one is not there', async ({
-    cli,
-  }) => {
+  test('begins a new conversation when the transcript is missing', async ({ cli }) => {
     cli.script();
     await cli.run('before it was lost');
     const conversation = cli.session.conversation();
@@ -45,7 +41,7 @@ export function conversationCases(test: CliTest): void {
     await beginsAnew(cli, conversation);
   });
 
-  test('begins a conversation where the earlier one is not known', async ({ cli }) => {
+  test('begins a new conversation when the earlier one is unknown', async ({ cli }) => {
     cli.script();
     await cli.run('before it was lost');
     await beginsAnew(cli, cli.driver.unknownConversation);

@@ -3,7 +3,7 @@ import type { Reply } from '@svc/model-server';
 import { expect } from 'vitest';
 import type { CliTest } from '../cli-test.ts';
 
-/** Turns that fail because the model does. */
+/** Turns in which the model endpoint fails. */
 export function failureCases(test: CliTest, cutCode: FrameErrorCode): void {
   test.for<[FrameErrorCode, Reply]>([
     ['llm_unauthorized', { status: 401 }],
@@ -13,7 +13,7 @@ export function failureCases(test: CliTest, cutCode: FrameErrorCode): void {
     ['llm_bad_response', { fault: 'garbage' }],
     ['llm_unavailable', { fault: 'close' }],
     [cutCode, { fault: 'cut', text: ['some ', 'text'] }],
-  ])('tells %s, and goes on with the next task: %o', async ([code, reply], { cli }) => {
+  ])('reports %s and runs the next task after %o', async ([code, reply], { cli }) => {
     cli.script({ reply });
     const failed = await cli.run('please', { id: 'task-1' });
     expect(failed.status).toBe('failed');

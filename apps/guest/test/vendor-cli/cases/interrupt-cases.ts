@@ -6,11 +6,9 @@ import type { CliTest } from '../cli-test.ts';
 import { isRunning } from '../running.ts';
 import { TURN_MS } from '../test-cli.ts';
 
-/** Turns that the user ends. */
+/** Turns that the user interrupts. */
 export function interruptCases(test: CliTest): void {
-  test('is interrupted in the middle of an answer, and goes on with the next task', async ({
-    cli,
-  }) => {
+  test('can be interrupted during an answer, and runs the next task', async ({ cli }) => {
     cli.script({ reply: { text: ['begun', 'x', 'x'], chunk_delay_ms: 60_000 } });
     const outcome = await cli.interrupt('slow one', () =>
       cli.world.texts('text_delta').includes('begun'),
@@ -21,7 +19,7 @@ export function interruptCases(test: CliTest): void {
     expect(await cli.run('there?')).toEqual({ status: 'completed', result: 'still here' });
   });
 
-  test('is interrupted while the model does not answer, and goes on with the next task', async ({
+  test('can be interrupted while the model does not answer, and runs the next task', async ({
     cli,
   }) => {
     cli.script({ reply: { fault: 'hang' } });
@@ -32,7 +30,7 @@ export function interruptCases(test: CliTest): void {
     expect(await cli.run('there?')).toEqual({ status: 'completed', result: 'still here' });
   });
 
-  test('is interrupted in the middle of a command, which ends', async ({ cli }) => {
+  test('can be interrupted during a command, which it ends', async ({ cli }) => {
     const { world } = cli;
     const sleep = `sleep ${randomInt(1e5, 1e9)}`;
     cli.scriptCommand(`touch started; ${sleep}`);

@@ -4,9 +4,9 @@ import type { CliTest } from '../cli-test.ts';
 import { isRunning, killAll } from '../running.ts';
 import { TURN_MS } from '../test-cli.ts';
 
-/** The processes of a session: when there is another one, and that none is left. */
+/** The processes of a session: when they are replaced, and that none is left behind. */
 export function processCases(test: CliTest): void {
-  test('takes rotated values in another process, which remembers', async ({ cli }) => {
+  test('restarts for rotated values and remembers the conversation', async ({ cli }) => {
     const { driver, world } = cli;
     cli.script();
     await cli.run('before the rotation');
@@ -20,7 +20,7 @@ export function processCases(test: CliTest): void {
     expect(await cli.processes()).not.toEqual(processes);
   });
 
-  test('is another process after it was killed, which remembers', async ({ cli }) => {
+  test('restarts after being killed and remembers the conversation', async ({ cli }) => {
     cli.script();
     await cli.run('before the crash');
     cli.script({ reply: { fault: 'hang' } });

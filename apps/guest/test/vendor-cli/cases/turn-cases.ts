@@ -4,9 +4,9 @@ import type { CliTest } from '../cli-test.ts';
 
 const COMMAND = 'echo it-is-$((40 + 2)); echo "$BUNDLE_TOKEN"';
 
-/** Turns that end well. */
+/** Successful turns. */
 export function turnCases(test: CliTest): void {
-  test('answers two tasks in one process, in a stream, with the placeholder as its key', async ({
+  test('streams the answers to two tasks from one process, with the placeholder key', async ({
     cli,
   }) => {
     const { server, world } = cli;
@@ -33,7 +33,7 @@ export function turnCases(test: CliTest): void {
     expect(keys).toEqual([placeholder, placeholder]);
   });
 
-  test('runs a command of the model with the values of bundles', async ({ cli }) => {
+  test('runs a command of the model with the bundle’s values', async ({ cli }) => {
     const { driver, world } = cli;
     cli.scriptCommand(COMMAND, {
       when: { tool: '(it-is-42)' },

@@ -3,34 +3,34 @@ import { CHARS_PER_TOKEN, estimateTokens } from './estimate.ts';
 import { transcript } from './transcript.ts';
 import { truncateMiddle } from './truncate.ts';
 
-/** What of the window a compacted conversation keeps word for word, and what its summary may take. */
+/** Shares of the context window: for messages kept verbatim, and for the summary. */
 const KEPT_SHARE = 0.2;
 const SUMMARY_SHARE = 0.1;
-/** What of the window the text to summarise may take. */
+/** Share of the context window for the text to summarise. */
 const TRANSCRIPT_SHARE = 0.6;
 
-const INSTRUCTIONS = `You compress the record of an agent's work, so that the agent can go on from your text alone.
-Write down, briefly and completely: what the user asked for and every wish still in force; what was done and decided, and why;
-files, commands, names, values and errors that matter, exactly as they are; what is left to do. Write only the summary.`;
+const INSTRUCTIONS = `You compress the record of an agent's work so that the agent can continue from your summary alone.
+State briefly and completely: the user's request and all wishes still in force; what was done and decided, and why;
+relevant files, commands, names, values and errors, verbatim; what remains to be done. Write only the summary.`;
 
-/** Asks the model for one text, outside of the conversation. */
+/** Asks the model for a text outside the conversation. */
 export type Summarise = (instructions: string, text: string) => Promise<string>;
 
 /**
- * A shorter conversation with the same meaning: a summary of the older part, then the newest messages as they are. The request that is being worked on stays word for word, as far as it fits.
- * Rejects when `summarise` does.
+ * Shortens a conversation: a summary replaces the older part, followed by the newest messages unchanged. The current
+ * request is kept verbatim as far as it fits. Rejects when `summarise` does.
  */
 export async function compact(
   messages: readonly ModelMessage[],
   sizes: {
-    /** Of the model, in tokens. */
+    /** The model's context window, in tokens. */
     readonly window: number;
-    /** What the messages are now, as far as known, in tokens. */
+    /** Current size of the messages, as far as known, in tokens. */
     readonly tokens: number;
   },
   summarise: Summarise,
 ): Promise<ModelMessage[]> {
-  // Where the endpoint counts more than we do, less of what we count fits.
+  // If the endpoint counts more tokens than our estimate, less of our estimate fits.
   const window = sizes.window / Math.max(1, sizes.tokens / estimateTokens(messages));
   const cut = cutPoint(messages, window * KEPT_SHARE);
   const older = messages.slice(0, cut);
@@ -40,35 +40,35 @@ export async function compact(
   const summary = await summarise(INSTRUCTIONS, transcript(older, share(TRANSCRIPT_SHARE)));
   const request = kept.some(isPrompt) ? undefined : older.findLast(isPrompt);
   const parts = [
-    '[The conversation so far was too long and is summarised here.]',
+    '[The conversation so far was too long. This is a summary.]',
     truncateMiddle(summary, share(SUMMARY_SHARE)),
   ];
   if (typeof request?.content === 'string') {
     parts.push(
-      '[The request that you are working on:]',
+      '[The request you are working on:]',
       truncateMiddle(request.content, share(SUMMARY_SHARE)),
     );
   }
   const opening: ModelMessage[] = [{ role: 'user', content: parts.join('\n\n') }];
-  // No vendor minds an assistant that answers; some mind two users in a row.
+  // Some vendors reject two user messages in a row.
   if (kept[0]?.role === 'user') opening.push({ role: 'assistant', content: 'Understood.' });
   return [...opening, ...kept];
 }
 
-/** Where the kept part begins: never between a call and its result. */
+/** Index of the first kept message, never between a call and its result. */
 function cutPoint(messages: readonly ModelMessage[], keepTokens: number): number {
   let cut = messages.length;
   for (let index = messages.length - 1; index >= 0; index -= 1) {
     if (messages[index]?.role === 'tool') continue;
     const fits = estimateTokens(messages.slice(index)) <= keepTokens;
-    // The newest exchange is kept in any case, shortened.
+    // The newest exchange is always kept, shortened if necessary.
     if (!fits && cut < messages.length) break;
     cut = index;
   }
   return cut;
 }
 
-/** The same messages with long texts and results cut in the middle, so that they fit about. */
+/** The same messages, with long texts and results cut in the middle to fit approximately. */
 function shortened(messages: readonly ModelMessage[], maxTokens: number): ModelMessage[] {
   if (estimateTokens(messages) <= maxTokens) return [...messages];
   const pieces = messages.reduce((sum, { content }) => {

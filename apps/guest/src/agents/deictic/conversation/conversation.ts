@@ -2,38 +2,39 @@ import type { AssistantModelMessage, ModelMessage } from 'ai';
 import { estimateTokens } from './estimate.ts';
 import { type Stop, settled, toolResult } from './settled.ts';
 
-/** What an agent and its model have said so far. */
+/** The messages between an agent and its model. */
 export class Conversation {
   #messages: ModelMessage[];
-  /** What the endpoint reported last: so many tokens for the first `messages` of the conversation. */
+  /** The endpoint's last token count, which covers the first `messages` of the conversation. */
   #reported: { readonly messages: number; readonly tokens: number } | undefined;
 
   constructor(messages: readonly ModelMessage[] = []) {
     this.#messages = [...messages];
   }
 
-  /** A copy; the messages themselves are never changed. */
+  /** A copy of the list; the messages themselves are immutable. */
   messages(): ModelMessage[] {
     return [...this.#messages];
   }
 
-  /** About how long it is, in tokens: as last reported, and an estimate of what came since. */
+  /** Approximate size in tokens: the last reported count plus an estimate for later messages. */
   tokens(): number {
     const { messages = 0, tokens = 0 } = this.#reported ?? {};
     return tokens + estimateTokens(this.#messages.slice(messages));
   }
 
+  /** Adds a user message. */
   ask(prompt: string): void {
     this.#messages.push({ role: 'user', content: prompt });
   }
 
-  /** The model's answer to everything before; `tokens` is what the endpoint counts up to here, 0 when it does not. */
+  /** Adds the model's answer. `tokens` is the endpoint's count up to here; 0 if it does not count. */
   answer(message: AssistantModelMessage, tokens: number): void {
     this.#messages.push(message);
     this.#reported = tokens > 0 ? { messages: this.#messages.length, tokens } : undefined;
   }
 
-  /** The result of a tool that the last answer asked for. */
+  /** Adds the result of a tool call in the last answer. */
   result(id: string, name: string, text: string, isError: boolean): void {
     const part = toolResult({ toolCallId: id, toolName: name }, text, isError);
     const last = this.#messages.at(-1);
@@ -44,13 +45,13 @@ export class Conversation {
     }
   }
 
-  /** Puts other messages in the place of all. */
+  /** Replaces all messages. */
   replace(messages: readonly ModelMessage[]): void {
     this.#messages = [...messages];
     this.#reported = undefined;
   }
 
-  /** Closes a turn that stopped before its end. */
+  /** Closes a turn that stopped early, so that the conversation is valid again. */
   settle(stop: Stop): void {
     this.replace(settled(this.#messages, stop));
   }

@@ -1,9 +1,9 @@
 import type { ModelMessage } from 'ai';
 
-/** Fewer characters a token than most text has: what is counted here is rather too much than too little. */
+/** Fewer characters per token than in most text, so that estimates err on the high side. */
 export const CHARS_PER_TOKEN = 3;
 
-/** About how many tokens these messages are. */
+/** Estimates the number of tokens of these messages. */
 export function estimateTokens(messages: readonly ModelMessage[]): number {
   return Math.ceil(JSON.stringify(messages).length / CHARS_PER_TOKEN);
 }

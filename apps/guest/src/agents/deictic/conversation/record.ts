@@ -3,7 +3,7 @@ import { type ModelMessage, modelMessageSchema } from 'ai';
 import { z } from 'zod';
 import { settled } from './settled.ts';
 
-/** The conversations of a session, by agent; the one that clients talk to is `''`. */
+/** The conversations of a session by agent name. That of the lead agent has the key `''`. */
 export type Conversations = ReadonlyMap<string, readonly ModelMessage[]>;
 
 interface Speaker {
@@ -20,16 +20,16 @@ const Record = z.object({
   conversations: z.record(z.string(), z.array(z.unknown())),
 });
 
-/** Room for it, quoted once more, on one line of the link to the worker. */
+/** Longest record after JSON quoting, to fit into one line of the link to the worker. */
 const MAX_RECORD_CHARS = 6 * 1024 * 1024;
 
-/** What a turn that nobody saw the end of leaves. */
+/** Closes a turn whose end was not recorded. */
 const LOST = {
   result: 'The result was lost.',
   words: '[The session ended before this was answered.]',
 };
 
-/** The text that brings the conversations back; the oldest turns are left out where it would be too long. */
+/** Serialises the conversations for {@link readRecord}. Drops the oldest turns if the text would be too long. */
 export function writeRecord(conversations: Conversations, { dialect, model }: Speaker): string {
   const kept = new Map(conversations);
   for (;;) {
@@ -50,9 +50,9 @@ export function writeRecord(conversations: Conversations, { dialect, model }: Sp
 }
 
 /**
- * The conversations of a record. What only one model understands (its reasoning, its signatures) is left out when
- * another one goes on.
- * @throws an error when it is no record that this version can read
+ * Parses the conversations of a record. Drops content specific to one model (reasoning, signatures) when another model
+ * continues.
+ * @throws an error when this version cannot read the record
  */
 export function readRecord(text: string, { dialect, model }: Speaker): Conversations {
   const record = Record.parse(JSON.parse(text));
@@ -74,7 +74,7 @@ function portable(message: ModelMessage): ModelMessage[] {
   return content.length === 0 ? [] : [{ ...rest, content }];
 }
 
-/** Drops about half of it, up to a prompt of the user's. */
+/** Drops about half of the messages, up to a user message. */
 function withoutOldestTurns(messages: readonly ModelMessage[]): readonly ModelMessage[] {
   const half = Math.ceil(messages.length / 2);
   const start = messages.findIndex((message, index) => index >= half && message.role === 'user');

@@ -1,16 +1,16 @@
 import type { ModelMessage, ToolCallPart, ToolModelMessage } from 'ai';
 
-/** Why a turn stopped before its end, as the model reads it later. */
+/** The reason why a turn stopped early, as the model reads it later. */
 export interface Stop {
-  /** The result of every tool that has none. */
+  /** The result for tool calls without one. */
   readonly result: string;
-  /** What the assistant says at the end, when it did not come to say anything. */
+  /** The assistant's final message, if it has not sent one. */
   readonly words: string;
 }
 
 /**
- * The same conversation in a form that every vendor takes: each tool call has its result right behind it, there is
- * no result without a call, and the last word is the assistant's.
+ * The conversation in a form that every vendor accepts: each tool call is followed by its result, no result lacks a
+ * call, and the last message is the assistant's.
  */
 export function settled(messages: readonly ModelMessage[], stop: Stop): ModelMessage[] {
   const out: ModelMessage[] = [];
@@ -35,7 +35,7 @@ export function toolCallsOf(message: ModelMessage): ToolCallPart[] {
   return message.content.filter((part) => part.type === 'tool-call');
 }
 
-/** The result of a call, as the model gets it. */
+/** The result of a call, in the SDK's format. */
 export function toolResult(
   call: { readonly toolCallId: string; readonly toolName: string },
   text: string,

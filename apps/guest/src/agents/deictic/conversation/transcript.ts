@@ -1,10 +1,10 @@
 import type { ModelMessage } from 'ai';
 import { truncateMiddle } from './truncate.ts';
 
-/** Longest piece of a transcript in characters: a file that was read matters less than what was done with it. */
+/** Longest entry of a transcript in characters. The content of a file matters less than what was done with it. */
 const MAX_PIECE_CHARS = 4_000;
 
-/** A conversation as plain text, for whoever summarises it; at most about `maxChars` characters. */
+/** A conversation as plain text to summarise, of about `maxChars` characters at most. */
 export function transcript(messages: readonly ModelMessage[], maxChars: number): string {
   return truncateMiddle(messages.flatMap(pieces).join('\n\n'), maxChars);
 }

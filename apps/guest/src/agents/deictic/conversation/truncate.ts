@@ -1,4 +1,4 @@
-/** Text of at most about `maxChars` characters: a longer one loses its middle, and says so. */
+/** Cuts the middle out of a text longer than about `maxChars` characters, and notes the omission. */
 export function truncateMiddle(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text;
   const kept = new HeadAndTail(maxChars);
@@ -6,7 +6,7 @@ export function truncateMiddle(text: string, maxChars: number): string {
   return kept.text();
 }
 
-/** Takes text without end and keeps the beginning and the end of it, together at most `maxChars` characters. */
+/** Consumes text of any length and keeps its beginning and end, together at most `maxChars` characters. */
 export class HeadAndTail {
   readonly #half: number;
   #head = '';
@@ -18,10 +18,10 @@ export class HeadAndTail {
   }
 
   add(text: string): void {
-    const room = this.#half - this.#head.length;
-    this.#head += text.slice(0, room);
-    this.#tail += room > 0 ? text.slice(room) : text;
-    // Cut seldom: each cut copies what is kept.
+    const missing = this.#half - this.#head.length;
+    this.#head += text.slice(0, missing);
+    this.#tail += missing > 0 ? text.slice(missing) : text;
+    // Cut rarely, since each cut copies the tail.
     if (this.#tail.length > 2 * this.#half) this.#cut();
   }
 

@@ -1,7 +1,7 @@
 import type { DeicticOptions } from '../options.ts';
 import { TaskFailure } from './task-failure.ts';
 
-/** What a task may still use, shared by all who work on it. */
+/** The remaining turns and tokens of a task, shared by all its agents. */
 export class Budget {
   #turns: number;
   #tokens: number;
@@ -11,14 +11,14 @@ export class Budget {
     this.#tokens = tokens;
   }
 
-  /** Before each step. @throws a TaskFailure when nothing is left */
+  /** Takes a turn, before each model call. @throws a TaskFailure when turns or tokens are used up */
   takeTurn(): void {
     if (this.#turns <= 0) throw new TaskFailure('turn_limit');
     if (this.#tokens <= 0) throw new TaskFailure('token_limit');
     this.#turns -= 1;
   }
 
-  /** What a call of the model took. */
+  /** Subtracts the tokens of a model call. */
   useTokens(tokens: number): void {
     this.#tokens -= tokens;
   }

@@ -10,12 +10,12 @@ import { withRetries } from '../model/with-retries.ts';
 import type { DeicticOptions } from '../options.ts';
 import type { Task } from './task.ts';
 
-/** Room that an answer and the instructions get in the window: this much, or a quarter of a small window. */
+/** Part of the context window reserved for the answer and the instructions; at most a quarter of it. */
 const RESERVED_TOKENS = 40_000;
-/** How often one conversation is compacted for one answer before it is given up. */
+/** Bound of compactions for one answer. */
 const MAX_COMPACTIONS = 2;
 
-/** The model of a session: answers conversations of any length, and tries again where that may help. */
+/** The model of a session. Compacts conversations that are too long, and retries transient failures. */
 export class SessionModel {
   readonly #model: CallableModel;
   readonly #dialect: LlmDialect;
@@ -38,8 +38,8 @@ export class SessionModel {
   }
 
   /**
-   * The answer to a conversation, which is shortened first when it outgrows the window. `onText` gets the text as
-   * it comes. Throws a ModelFailure when there is none, the reason of the task's signal when that aborts.
+   * The answer to a conversation, which is compacted first if it outgrows the context window. `onText` receives the
+   * text as it arrives. Throws a ModelFailure when the call fails, or the reason of the task's signal on an abort.
    */
   async answer(
     conversation: Conversation,
@@ -60,12 +60,14 @@ export class SessionModel {
       } catch (error) {
         const tooLong = error instanceof ModelFailure && error.traits.overflow;
         if (!tooLong || compactions >= MAX_COMPACTIONS) throw error;
-        // The window is smaller than we knew.
+        // The window is smaller than assumed.
         this.#window = Math.max(
           1_000,
           Math.floor(Math.min(this.#window, conversation.tokens()) / 2),
         );
-        this.#log(`the model takes no more: going on with a window of ${this.#window} tokens`);
+        this.#log(
+          `the conversation is too long for the model: continuing with a window of ${this.#window} tokens`,
+        );
         await this.#compact(conversation, task);
       }
     }
@@ -84,7 +86,7 @@ export class SessionModel {
         messages: [{ role: 'user', content: text }],
         onText: async () => undefined,
       });
-      return answer.text === '' ? '[Nothing is known of it.]' : answer.text;
+      return answer.text === '' ? '[No summary is available.]' : answer.text;
     });
     conversation.replace(messages);
     this.#log(`compacted the conversation from about ${before} to ${conversation.tokens()} tokens`);

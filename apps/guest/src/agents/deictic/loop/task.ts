@@ -2,24 +2,24 @@ import type { AgentFrame } from '@svc/contract';
 import type { AgentContext } from '../../agent.ts';
 import type { Budget } from './budget.ts';
 
-/** A frame as the one who speaks makes it: who that is, is added. */
-export type SpokenFrame = Extract<
+/** A frame of a working agent. */
+export type WorkFrame = Extract<
   AgentFrame,
   { type: 'text_delta' | 'message' | 'tool_call' | 'tool_result' | 'error' }
 >;
 
-/** The task that is being worked on. */
+/** The running task. */
 export interface Task {
   readonly budget: Budget;
   /** Aborts when the client interrupts, and when the runtime ends. */
   readonly signal: AbortSignal;
-  /** Shows a frame; settles when the line has room for more. Rejects with the reason of `signal`. */
-  say(frame: SpokenFrame): Promise<void>;
-  /** Shows a frame that closes what was begun, also after an abort. */
-  close(frame: SpokenFrame): void;
+  /** Sends a frame. Settles when the link accepts more. Rejects with the reason of `signal`. */
+  send(frame: WorkFrame): Promise<void>;
+  /** Sends a closing frame, such as the result of an interrupted tool, even after an abort. */
+  close(frame: WorkFrame): void;
 }
 
-/** Longest piece of text in one frame, in characters. */
+/** Longest text delta of one frame, in characters. */
 const MAX_PIECE_CHARS = 64 * 1024;
 
 export function createTask(
@@ -34,7 +34,7 @@ export function createTask(
   return {
     budget,
     signal,
-    async say(frame) {
+    async send(frame) {
       signal.throwIfAborted();
       for (const piece of piecesOf(frame)) {
         context.emit(piece);
@@ -46,7 +46,7 @@ export function createTask(
   };
 }
 
-function* piecesOf(frame: SpokenFrame): Iterable<SpokenFrame> {
+function* piecesOf(frame: WorkFrame): Iterable<WorkFrame> {
   if (frame.type !== 'text_delta' || frame.data.length <= MAX_PIECE_CHARS) {
     yield frame;
     return;

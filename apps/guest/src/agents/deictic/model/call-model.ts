@@ -11,23 +11,23 @@ import {
 import type { CallableModel } from './create-model.ts';
 import { describeFailure, ModelFailure } from './model-failure.ts';
 
-/** A tool that the model wants to run. */
+/** A tool call requested by the model. */
 export interface ToolRequest {
   readonly id: string;
   readonly name: string;
   readonly input: unknown;
-  /** Why it cannot be run as it is: there is no such tool, or the input has another form. */
+  /** Why it cannot be run: an unknown tool, or invalid input. */
   readonly problem?: string;
 }
 
-/** One whole answer of a model. */
+/** A complete answer of a model. */
 export interface ModelAnswer {
   readonly text: string;
-  /** Undefined when the model said nothing at all. */
+  /** Undefined for an empty answer. */
   readonly message: AssistantModelMessage | undefined;
   readonly requests: readonly ToolRequest[];
   readonly finish: FinishReason;
-  /** As the endpoint reports them; 0 where it does not. */
+  /** As reported by the endpoint; 0 if it reports none. */
   readonly inputTokens: number;
   readonly outputTokens: number;
 }
@@ -39,16 +39,16 @@ export interface ModelCall {
   readonly tools?: ToolSet;
   readonly maxOutputTokens?: number | undefined;
   readonly signal: AbortSignal;
-  /** The next piece of the answer's text; the stream is read on when it settles. */
+  /** Receives the next piece of text. Reading continues when the returned promise settles. */
   onText(text: string): Promise<void>;
 }
 
-/** More than any model says in one answer. A longer one is not from a model. */
+/** Longer than any real answer of a model. */
 const MAX_ANSWER_CHARS = 1024 * 1024;
 
 /**
- * Asks the model once and reads its answer to the end.
- * @throws a ModelFailure when no whole answer comes, the reason of `signal` when that aborts
+ * Calls the model once and reads its answer to the end.
+ * @throws a ModelFailure when there is no complete answer; the reason of `signal` when it aborts
  */
 export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   const result = streamText({
@@ -57,10 +57,10 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
     messages: call.messages,
     ...(call.tools === undefined ? {} : { tools: call.tools }),
     ...(call.maxOutputTokens === undefined ? {} : { maxOutputTokens: call.maxOutputTokens }),
-    // Retries are ours: only we know what of an answer was shown.
+    // We retry ourselves, since only we know whether part of the answer was already shown.
     maxRetries: 0,
     abortSignal: call.signal,
-    // Errors come as parts of the stream as well.
+    // Errors also arrive as parts of the stream.
     onError: () => undefined,
   });
   let text = '';
@@ -110,7 +110,7 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
   };
 }
 
-/** The stream without its errors, which are thrown; nor does an aborted one just end. */
+/** The parts of the stream. Throws its errors, and the reason of `signal` for an aborted stream. */
 async function* readParts(
   stream: AsyncIterable<TextStreamPart<ToolSet>>,
   signal: AbortSignal,
@@ -127,7 +127,7 @@ async function* readParts(
   }
 }
 
-/** Every vendor says why its answer ends; where none was said, the stream ended before. */
+/** Every vendor reports why an answer ends. Without a reason the stream broke off. */
 function isCutOff(finish: FinishReason, raw: string | undefined): boolean {
   return (
     finish === 'interrupted' || finish === 'error' || (finish === 'other' && raw === undefined)
@@ -135,8 +135,8 @@ function isCutOff(finish: FinishReason, raw: string | undefined): boolean {
 }
 
 /**
- * What of an answer goes into the conversation: not the bookkeeping of the SDK, nor blank text, which models say now
- * and then and some refuse to read again. Undefined when it says nothing and asks for nothing.
+ * The answer as it goes into the conversation: without the SDK's bookkeeping, and without blank text, which some models
+ * produce and others reject. Undefined when it has neither text nor tool calls.
  */
 function meaningful(message: AssistantModelMessage | undefined): AssistantModelMessage | undefined {
   if (message === undefined || typeof message.content === 'string') return message;

@@ -1,4 +1,4 @@
-/** Context windows by the beginning of a model's name, in tokens. Longer beginnings stand before shorter ones. */
+/** Context windows in tokens, by prefix of the model's name. Longer prefixes come first. */
 const WINDOWS: readonly (readonly [prefix: string, tokens: number])[] = [
   ['claude', 200_000],
   ['gpt-4.1', 1_047_576],
@@ -25,10 +25,10 @@ const WINDOWS: readonly (readonly [prefix: string, tokens: number])[] = [
   ['grok', 128_000],
 ];
 
-/** For a model that nobody here knows: short enough for most. */
+/** The window assumed for an unknown model; small enough for most. */
 const UNKNOWN_MODEL = 32_768;
 
-/** The context window of a model, in tokens. A name may have a path before it (`openai/gpt-4o`). */
+/** The context window of a model, in tokens. The name may have a path in front (`openai/gpt-4o`). */
 export function contextWindow(model: string): number {
   const name = model.slice(model.lastIndexOf('/') + 1).toLowerCase();
   return WINDOWS.find(([prefix]) => name.startsWith(prefix))?.[1] ?? UNKNOWN_MODEL;

@@ -5,15 +5,15 @@ import { createOpenAI } from '@ai-sdk/openai';
 import { type AgentSetup, type LlmDialect, PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import type { LanguageModel } from 'ai';
 
-/** A model of the SDK's that can be called: never just its name. */
+/** A callable model of the SDK, as opposed to a model's name. */
 export type CallableModel = Exclude<LanguageModel, string>;
 
-// The SDK would print its warnings where nobody looks for them.
+// The SDK would print warnings to a console that no one reads.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
 /**
- * The model of a setup, behind the gateway that puts the real key in the place of ours. OpenAI is spoken as Chat
- * Completions, which every compatible server has.
+ * Creates the model of a setup. Requests go to the gateway, which replaces the placeholder key by the real one. The
+ * OpenAI dialect is Chat Completions, which every compatible server supports.
  */
 export function createModel(
   setup: Pick<AgentSetup, 'dialect' | 'gateway' | 'model'>,
@@ -24,7 +24,7 @@ export function createModel(
   const settings = { apiKey: PLACEHOLDER_LLM_KEY, fetch: transport };
   switch (dialect) {
     case 'anthropic':
-      // This provider alone wants the version in its base URL.
+      // Only this provider expects the version in its base URL.
       return createAnthropic({ ...settings, baseURL: `${baseURL}/v1` })(model);
     case 'openai':
       return createOpenAI({ ...settings, baseURL }).chat(model);
@@ -39,11 +39,11 @@ const MAX_OUTPUT_TOKENS: Readonly<Record<LlmDialect, number | undefined>> = {
   anthropic: 32_000,
   openai: undefined,
   google: undefined,
-  // Its own default is half of that.
+  // Twice the endpoint's default.
   deepseek: 8_192,
 };
 
-/** Longest answer to ask for; undefined leaves it to the endpoint. */
+/** Output limit to request, in tokens; undefined: the endpoint's default. */
 export function maxOutputTokens(dialect: LlmDialect): number | undefined {
   return MAX_OUTPUT_TOKENS[dialect];
 }

@@ -12,15 +12,15 @@ import {
 import { TransportError } from './transport.ts';
 
 export interface FailureTraits {
-  /** May pass by itself. */
+  /** A retry may succeed. */
   readonly transient?: boolean;
-  /** How long the endpoint asks to wait. */
+  /** The wait requested by the endpoint. */
   readonly retryAfterMs?: number | undefined;
-  /** The conversation is longer than the model takes. */
+  /** The conversation exceeds the model's context window. */
   readonly overflow?: boolean;
 }
 
-/** A model call that brought no answer. The message is for the client. */
+/** A failed model call. The message is for the client. */
 export class ModelFailure extends Error {
   override readonly name = 'ModelFailure';
   readonly code: FrameErrorCode;
@@ -36,7 +36,7 @@ export class ModelFailure extends Error {
 const MAX_DETAIL_CHARS = 500;
 const MAX_CAUSES = 5;
 
-/** The words with which vendors say that a conversation is too long. */
+/** Phrases by which vendors report a conversation that is too long. */
 const OVERFLOW =
   /prompt is too long|context.?(length|window|limit)|maximum (context|prompt)|too many (input )?tokens|input token count|exceeds? the (maximum|limit).{0,40}tokens|reduce the length|request.too.large|input is too long/i;
 
@@ -48,7 +48,7 @@ const UNREADABLE = [
   TypeValidationError,
 ];
 
-/** What an error of the SDK's during a call means for the session. */
+/** Converts an error of the SDK during a call. */
 export function describeFailure(error: unknown): ModelFailure {
   if (error instanceof ModelFailure) return error;
   const chain = causesOf(error);
@@ -65,7 +65,7 @@ export function describeFailure(error: unknown): ModelFailure {
   if (UNREADABLE.some((kind) => kind.isInstance(error))) {
     return new ModelFailure('llm_bad_response');
   }
-  // What the SDK refuses to send; on everything else it stumbled while it read the answer.
+  // The SDK refused to send the request; other errors come from reading the answer.
   if (AISDKError.isInstance(error)) return new ModelFailure('agent_failed', error.message);
   return new ModelFailure('llm_bad_response');
 }
@@ -75,7 +75,7 @@ function describeTransport(error: TransportError): ModelFailure {
     case 'unreachable':
       return new ModelFailure('llm_unavailable', error.message, { transient: true });
     case 'silent':
-      // Whoever waited that long once is not made to wait again.
+      // Not retried: the user has waited long enough.
       return new ModelFailure('llm_unavailable', error.message);
     case 'cut':
       return new ModelFailure('llm_bad_response', 'The answer broke off.');
@@ -99,7 +99,7 @@ function describeStatus(
   body: string,
   wait?: number,
 ): ModelFailure {
-  // Vendors repeat parts of the key in what they say about it.
+  // The vendor's message may repeat parts of the key.
   if (status === 401 || status === 403) return new ModelFailure('llm_unauthorized');
   const traits = { transient: true, retryAfterMs: wait };
   if (status === 429) return new ModelFailure('llm_rate_limited', undefined, traits);
@@ -112,7 +112,7 @@ function describeStatus(
   return new ModelFailure('llm_refused', `${status}: ${message}`, { overflow });
 }
 
-/** The wait that an answer asks for, in ms; undefined when it names none that can be read. */
+/** The wait requested by a response, in ms; undefined when it has none, or an invalid one. */
 export function retryAfterMs(
   headers: Readonly<Record<string, string | undefined>>,
   now: number = Date.now(),

@@ -10,21 +10,21 @@ test.each([
   ['gpt-4', 8_192],
   ['meta-llama/Llama-3.1-70B', 128_000],
   ['my-own', 32_768],
-])('the window of %s', (model, tokens) => {
+])('the context window of %s is %i', (model, tokens) => {
   expect(contextWindow(model)).toBe(tokens);
 });
 
 describe('the pause before another attempt', () => {
   const limits = { pauseMs: 100, maxPauseMs: 1_000 };
 
-  test('doubles, varies, and has a bound', () => {
+  test('doubles with jitter up to a bound', () => {
     expect(pauseBefore(1, limits, 0, () => 1)).toBe(100);
     expect(pauseBefore(1, limits, 0, () => 0)).toBe(50);
     expect(pauseBefore(3, limits, 0, () => 1)).toBe(400);
     expect(pauseBefore(30, limits, 0, () => 1)).toBe(1_000);
   });
 
-  test('is as long as the endpoint asks for, within the bound', () => {
+  test('is as long as the endpoint asks for, up to the bound', () => {
     expect(pauseBefore(1, limits, 700, () => 1)).toBe(700);
     expect(pauseBefore(1, limits, 3_600_000, () => 1)).toBe(1_000);
   });
@@ -37,6 +37,6 @@ test.each([
   [{ 'retry-after-ms': '250', 'retry-after': '9' }, 250],
   [{ 'retry-after': 'soon' }, undefined],
   [{}, undefined],
-])('%o', (headers, ms) => {
+])('the wait requested by %o is %s ms', (headers, ms) => {
   expect(retryAfterMs(headers, 5_000)).toBe(ms);
 });

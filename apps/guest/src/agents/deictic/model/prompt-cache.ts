@@ -4,8 +4,8 @@ import type { ModelMessage, SystemModelMessage } from 'ai';
 const MARK = { anthropic: { cacheControl: { type: 'ephemeral' } } };
 
 /**
- * Asks for the beginning of the conversation to be kept between calls, where that must be asked for: an agent sends
- * the same beginning at each step, and it is most of what a task costs.
+ * Marks the conversation for the vendor's prompt cache, where that must be requested. Every call of a task sends the
+ * same prefix, which is most of its cost.
  */
 export function markForCache(
   dialect: LlmDialect,

@@ -1,7 +1,7 @@
-/** What can go wrong on the way to a model, before anybody looks at what it says. */
+/** The failures of a connection to a model, as opposed to failures reported by the model. */
 export type TransportProblem = 'unreachable' | 'silent' | 'cut' | 'too_large';
 
-/** A request that got no whole answer. It has no `cause`: libraries judge by that, and wrap what they know. */
+/** A request without a complete response. Has no `cause`, since libraries classify and wrap errors by it. */
 export class TransportError extends Error {
   override readonly name = 'TransportError';
   readonly problem: TransportProblem;
@@ -12,12 +12,12 @@ export class TransportError extends Error {
   }
 }
 
-/** Far above what the longest answer of any model takes with the events around each token. */
+/** Far more than the longest answer of any model, including the event around each token. */
 const MAX_ANSWER_BYTES = 128 * 1024 * 1024;
 
 /**
- * A `fetch` for model calls: fails with a {@link TransportError} when the endpoint cannot be reached, is silent for
- * `silenceMs`, or breaks off. Time during which nobody reads does not count. Follows no redirects.
+ * A `fetch` for model calls. Fails with a {@link TransportError} when the endpoint cannot be reached, is silent for
+ * `silenceMs`, or breaks off. Time in which the response is not read does not count. Follows no redirects.
  */
 export function createTransport(silenceMs: number): typeof fetch {
   return async (input, init) => {
@@ -28,7 +28,10 @@ export function createTransport(silenceMs: number): typeof fetch {
     const describe = (problem: 'unreachable' | 'cut', error: unknown): unknown => {
       if (caller?.aborted) return caller.reason;
       if (silence.signal.aborted) {
-        return new TransportError('silent', `no byte came for ${Math.round(silenceMs / 1000)} s`);
+        return new TransportError(
+          'silent',
+          `no byte arrived for ${Math.round(silenceMs / 1000)} s`,
+        );
       }
       return new TransportError(problem, reasonOf(error));
     };
@@ -79,7 +82,7 @@ function watched(
   );
 }
 
-/** What Node says of a failed connection is in the cause. */
+/** For a failed connection, Node puts the reason into the cause. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'the connection failed';
   return error.cause instanceof Error && error.cause.message !== ''

@@ -5,15 +5,15 @@ import { ModelFailure } from './model-failure.ts';
 export type RetryLimits = Pick<DeicticOptions, 'attempts' | 'pauseMs' | 'maxPauseMs'>;
 
 /**
- * Calls until an answer comes: again after what may pass by itself, as long as nothing of an answer was shown.
- * Throws what the last call threw, or the reason of `signal` when that aborts.
+ * Retries a model call after transient failures, as long as no part of the answer was shown. Throws the error of the
+ * last call, or the reason of `signal` when it aborts.
  */
 export async function withRetries<T>(
   call: () => Promise<T>,
   retries: {
     readonly limits: RetryLimits;
     readonly signal: AbortSignal;
-    /** Whether something of the answer is out already. */
+    /** Whether part of the answer has been shown. */
     shown(): boolean;
     onRetry(failure: ModelFailure, pauseMs: number): void;
   },
@@ -35,7 +35,7 @@ export async function withRetries<T>(
   }
 }
 
-/** Exponential with jitter over its second half, and at least what the endpoint asks for; in ms. */
+/** The pause before the next attempt, in ms: exponential, the second half random, at least as long as requested. */
 export function pauseBefore(
   attempt: number,
   { pauseMs, maxPauseMs }: Pick<RetryLimits, 'pauseMs' | 'maxPauseMs'>,

@@ -2,7 +2,7 @@ import type { AgentSetup } from '@svc/contract';
 import type { ModelMessage } from 'ai';
 import { Conversation } from '../conversation/conversation.ts';
 import type { Conversations } from '../conversation/record.ts';
-import type { WorkingAgent } from '../loop/work.ts';
+import type { WorkingAgent } from '../loop/agent-loop.ts';
 import type { AgentTool } from '../tools/index.ts';
 import { delegateTool, type Member } from './delegate.ts';
 import {
@@ -13,20 +13,20 @@ import {
 } from './instructions.ts';
 import { limitTools } from './limit-tools.ts';
 
-/** Those who work in a session. */
+/** The agents of a session. */
 export interface Team {
-  /** Whom the client talks to. */
+  /** The agent that clients talk to. */
   readonly lead: WorkingAgent;
-  /** All conversations, as they are kept. */
+  /** All conversations, in the form of the record. */
   conversations(): Conversations;
 }
 
-/** In the record, the conversation of the lead. No agent of an app has an empty name. */
+/** Key of the lead's conversation in the record. No agent of an app has an empty name. */
 const LEAD = '';
 
 /**
- * One agent, or with an app of several agents a coordinator that hands work to them. Each has a conversation of its
- * own; `perform` has a member work on a prompt within the task that runs.
+ * Creates one agent or, for an app with several agents, a coordinator that delegates work to them. Each has its own
+ * conversation. `perform` has a member work on a prompt within the running task.
  */
 export function assembleTeam(parts: {
   readonly setup: Pick<AgentSetup, 'app' | 'wireVersion'>;
@@ -79,7 +79,7 @@ export function assembleTeam(parts: {
     const description = agent.capability_description ?? agent.capability_name ?? agent.name;
     return { key, description, work: (prompt) => parts.perform(worker, prompt) };
   };
-  const [one, ...rest] = nameApart(first, others);
+  const [one, ...rest] = makeUnique(first, others);
   const { name: app } = setup.app;
   const names = [one, ...rest].map(({ name }) => name);
   return team({
@@ -96,21 +96,21 @@ interface NamedAgent {
   readonly key: string;
 }
 
-/** Gives agents of the same name or capability, which several sets may have, names of their own. */
-function nameApart(
+/** Makes names and capabilities unique: several sets of an app may contain the same ones. */
+function makeUnique(
   first: AgentDescription,
   others: readonly AgentDescription[],
 ): [NamedAgent, ...NamedAgent[]] {
   const names = new Set<string>();
   const keys = new Set<string>();
-  const apart = (agent: AgentDescription): NamedAgent => {
+  const unique = (agent: AgentDescription): NamedAgent => {
     const name = uniqueName(agent.name, names);
     const key = uniqueName(agent.capability_name || name, keys);
     names.add(name);
     keys.add(key);
     return { agent, name, key };
   };
-  return [apart(first), ...others.map(apart)];
+  return [unique(first), ...others.map(unique)];
 }
 
 function uniqueName(name: string, taken: ReadonlySet<string>): string {

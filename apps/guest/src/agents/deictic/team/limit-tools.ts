@@ -1,7 +1,7 @@
 import type { AgentTool } from '../tools/index.ts';
 import type { AgentDescription } from './instructions.ts';
 
-/** The tools that an agent of an app may use: all when it names none; what nobody knows is left out, and logged. */
+/** The tools that an agent of an app may use: all, if it names none. Unknown names are ignored and logged. */
 export function limitTools(
   tools: readonly AgentTool[],
   agent: AgentDescription,
@@ -10,6 +10,6 @@ export function limitTools(
   const { name, tools: named = [] } = agent;
   if (named.length === 0) return [...tools];
   const unknown = named.filter((wanted) => !tools.some((tool) => tool.name === wanted));
-  if (unknown.length > 0) log(`agent ${name}: no tools of these names: ${unknown.join(', ')}`);
+  if (unknown.length > 0) log(`agent ${name}: unknown tools: ${unknown.join(', ')}`);
   return tools.filter((tool) => named.includes(tool.name));
 }

@@ -6,7 +6,7 @@ export interface Captured {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
-  /** The program was stopped: it wrote more than was asked for. */
+  /** The program was stopped because it wrote more than `maxChars`. */
   readonly overflowed: boolean;
 }
 
@@ -15,9 +15,9 @@ const TIMEOUT_MS = 60_000;
 export const NO_SUCH_PROGRAM = 127;
 
 /**
- * Runs a program as the agent's user and gives what it writes, up to `maxChars` characters: file tools work this
- * way, so that they can do what the user can, and nothing that only the runtime can.
- * @throws the reason of `signal` when that aborts, an Error when the program does not end
+ * Runs a program as the agent's user and returns its output, up to `maxChars` characters. File tools use this to have
+ * the permissions of that user instead of the runtime's.
+ * @throws the reason of `signal` when it aborts; an Error when the program does not end in time
  */
 export async function capture(
   context: ToolContext,

@@ -7,7 +7,7 @@ export function editFileTool(context: ToolContext): AgentTool {
   return defineTool({
     name: 'edit_file',
     description:
-      'Replaces a piece of a text file. `old_text` must be in the file exactly once, character for character, without the line numbers of read_file.',
+      'Replaces a piece of a text file. `old_text` must occur exactly once in the file, character for character, without the line numbers of read_file.',
     input: z.object({
       path: PathInput,
       old_text: z.string().min(1).max(MAX_FILE_CHARS),
@@ -17,9 +17,9 @@ export function editFileTool(context: ToolContext): AgentTool {
       const file = resolvePath(path, context.workingDirectory);
       const text = await readText(context, file, signal);
       const at = text.indexOf(oldText);
-      if (at === -1) return failed(`old_text is not in ${file}. Nothing was changed.`);
+      if (at === -1) return failed(`old_text does not occur in ${file}. Nothing was changed.`);
       if (text.indexOf(oldText, at + 1) !== -1) {
-        return failed(`old_text is more than once in ${file}. Nothing was changed.`);
+        return failed(`old_text occurs more than once in ${file}. Nothing was changed.`);
       }
       const edited = text.slice(0, at) + newText + text.slice(at + oldText.length);
       await writeText(context, file, edited, signal);

@@ -10,7 +10,7 @@ export function fetchTool(maxChars: number): AgentTool {
   return defineTool({
     name: 'fetch',
     description:
-      'Gets a page or file from an http or https address, as text. HTML comes as its readable text. A long answer loses its middle; use the shell to download files.',
+      'Fetches a page or file from an http or https URL as text. HTML is converted to readable text. The middle of a long response is cut; use the shell to download files.',
     input: z.object({ url: z.url({ protocol: /^https?$/ }).max(8_192) }),
     async run({ url }, signal) {
       const deadline = AbortSignal.timeout(DEADLINE_MS);
@@ -22,18 +22,18 @@ export function fetchTool(maxChars: number): AgentTool {
         const type = response.headers.get('content-type') ?? '';
         const raw = await readBounded(response);
         const text = truncateMiddle(type.includes('html') ? htmlText(raw) : raw, maxChars);
-        if (response.ok) return done(text === '' ? '[an empty answer]' : text);
+        if (response.ok) return done(text === '' ? '[empty response]' : text);
         return failed(`The server answered ${response.status}.\n${text}`.trimEnd());
       } catch (error) {
         signal.throwIfAborted();
-        if (deadline.aborted) return failed(`No whole answer within ${DEADLINE_MS / 1000} s.`);
-        return failed(`The address cannot be fetched: ${describe(error)}`);
+        if (deadline.aborted) return failed(`No complete response within ${DEADLINE_MS / 1000} s.`);
+        return failed(`The URL cannot be fetched: ${describe(error)}`);
       }
     },
   });
 }
 
-/** The body up to {@link MAX_BYTES}; the rest is not read. */
+/** The body up to {@link MAX_BYTES}. The rest is not read. */
 async function readBounded(response: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
@@ -41,7 +41,7 @@ async function readBounded(response: Response): Promise<string> {
   for await (const chunk of response.body ?? []) {
     bytes += chunk.byteLength;
     text += decoder.decode(chunk, { stream: true });
-    if (bytes >= MAX_BYTES) return `${text}\n[there is more]`;
+    if (bytes >= MAX_BYTES) return `${text}\n[truncated]`;
   }
   return text + decoder.decode();
 }

@@ -2,12 +2,12 @@ import { dirname } from 'node:path';
 import { capture } from './capture.ts';
 import type { ToolContext } from './tool.ts';
 
-/** Largest file that tools read as a whole, in characters. */
+/** Largest file that tools read completely, in characters. */
 export const MAX_FILE_CHARS = 2 * 1024 * 1024;
 
 /**
  * The text of a file.
- * @throws an Error that says why when it cannot be read, is too large or is no text
+ * @throws an Error with the reason when it cannot be read, is too large or is not text
  */
 export async function readText(
   context: ToolContext,
@@ -17,18 +17,18 @@ export async function readText(
   const read = await capture(context, ['cat', path], { signal, maxChars: MAX_FILE_CHARS });
   if (read.overflowed) {
     throw new Error(
-      `${path} is larger than ${MAX_FILE_CHARS / 1024 / 1024} MiB; look at it with the shell`,
+      `${path} is larger than ${MAX_FILE_CHARS / 1024 / 1024} MiB; use the shell to look at it`,
     );
   }
   if (read.exitCode !== 0) throw new Error(read.stderr || `${path} cannot be read`);
-  // What is no UTF-8 was read as U+FFFD; writing that back would spoil the file.
-  if (/[\0\ufffd]/.test(read.stdout)) throw new Error(`${path} is no UTF-8 text`);
+  // Invalid UTF-8 was decoded to U+FFFD; writing that back would corrupt the file.
+  if (/[\0\ufffd]/.test(read.stdout)) throw new Error(`${path} is not UTF-8 text`);
   return read.stdout;
 }
 
 /**
- * Writes a file and the directories above it.
- * @throws an Error that says why when that fails
+ * Writes a file, and creates missing directories.
+ * @throws an Error with the reason when that fails
  */
 export async function writeText(
   context: ToolContext,

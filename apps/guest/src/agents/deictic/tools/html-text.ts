@@ -1,5 +1,5 @@
-/** Elements whose content nobody reads. */
-const UNREAD = ['script', 'style', 'noscript', 'svg', 'template'];
+/** Elements without readable content. */
+const SKIPPED = ['script', 'style', 'noscript', 'svg', 'template'];
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&amp;': '&',
@@ -10,9 +10,9 @@ const ENTITIES: Readonly<Record<string, string>> = {
   '&nbsp;': ' ',
 };
 
-/** The readable text of a page, about: what a model needs of it. Takes time in proportion to its length. */
+/** The approximate readable text of a page, for a model. Runs in linear time. */
 export function htmlText(html: string): string {
-  // Letters of ASCII only: others may change the length.
+  // ASCII letters only, since lowercasing others may change the length.
   const lower = html.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
   let text = '';
   let at = 0;
@@ -36,14 +36,14 @@ export function htmlText(html: string): string {
     .join('\n');
 }
 
-/** Where the text goes on behind the tag, the comment or the unread element that begins here. */
+/** The offset after the tag, comment or skipped element that begins at `open`. */
 function afterTag(html: string, lower: string, open: number): number {
-  if (lower.startsWith('<!--', open)) return behind(html, '-->', open);
-  const unread = UNREAD.find((name) => lower.startsWith(`<${name}`, open));
-  return behind(lower, unread === undefined ? '>' : `</${unread}>`, open);
+  if (lower.startsWith('<!--', open)) return after(html, '-->', open);
+  const skipped = SKIPPED.find((name) => lower.startsWith(`<${name}`, open));
+  return after(lower, skipped === undefined ? '>' : `</${skipped}>`, open);
 }
 
-function behind(text: string, mark: string, from: number): number {
+function after(text: string, mark: string, from: number): number {
   const found = text.indexOf(mark, from);
   return found === -1 ? text.length : found + mark.length;
 }

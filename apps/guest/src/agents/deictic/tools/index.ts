@@ -9,7 +9,7 @@ import { writeFileTool } from './write-file.ts';
 
 export type { AgentTool, ToolContext, ToolOutcome } from './tool.ts';
 
-/** Every tool that deictic has, with results of at most about `maxChars` characters. */
+/** All tools of deictic, with results of about `maxChars` characters at most. */
 export function createTools(context: ToolContext, maxChars: number): AgentTool[] {
   return [
     shellTool(context, maxChars),

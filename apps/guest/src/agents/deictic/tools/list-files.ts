@@ -9,7 +9,7 @@ export function listFilesTool(context: ToolContext, maxChars: number): AgentTool
   return defineTool({
     name: 'list_files',
     description:
-      'Lists what is in a directory; names of directories end in a slash. Leaves out .git and node_modules.',
+      'Lists the contents of a directory. Names of directories end in a slash. Leaves out .git and node_modules.',
     input: z.object({
       path: PathInput.optional(),
       depth: z.number().int().min(1).max(MAX_DEPTH).optional().describe('Default 1.'),
@@ -18,7 +18,7 @@ export function listFilesTool(context: ToolContext, maxChars: number): AgentTool
       const cwd = resolvePath(path, context.workingDirectory);
       const skipped = ['(', '-name', '.git', '-o', '-name', 'node_modules', ')', '-prune'];
       const directories = ['-type', 'd', '-exec', 'printf', '%s/\\n', '{}', '+'];
-      // A trailing slash: find follows what is given as a link to a directory, and refuses a file.
+      // With a trailing slash, find follows a link to a directory and rejects a file.
       const place = cwd.endsWith('/') ? cwd : `${cwd}/`;
       const scope = ['-mindepth', '1', '-maxdepth', String(depth)];
       const listed = await capture(
@@ -34,8 +34,8 @@ export function listFilesTool(context: ToolContext, maxChars: number): AgentTool
       if (names.length === 0 && listed.exitCode !== 0) {
         return failed(listed.stderr || `${cwd} cannot be listed`);
       }
-      if (listed.overflowed) names.push('[there is more]');
-      return done(names.length === 0 ? '[nothing there]' : names.join('\n'));
+      if (listed.overflowed) names.push('[truncated]');
+      return done(names.length === 0 ? '[empty directory]' : names.join('\n'));
     },
   });
 }

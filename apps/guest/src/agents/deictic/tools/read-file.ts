@@ -9,7 +9,7 @@ const MAX_LINE_CHARS = 2_000;
 export function readFileTool(context: ToolContext): AgentTool {
   return defineTool({
     name: 'read_file',
-    description: `Reads a text file. Each line comes with its number and a tab before it; at most ${MAX_LINES} lines at once.`,
+    description: `Reads a text file. Each line is preceded by its number and a tab. Returns at most ${MAX_LINES} lines.`,
     input: z.object({
       path: PathInput,
       first_line: z.number().int().min(1).optional().describe('Default 1.'),

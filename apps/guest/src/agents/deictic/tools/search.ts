@@ -4,18 +4,23 @@ import { PathInput, resolvePath } from './paths.ts';
 import { type AgentTool, defineTool, done, failed, type ToolContext } from './tool.ts';
 
 const MAX_PATTERN_CHARS = 2_000;
-/** What both programs exit with when nothing matches. */
+/** Exit code of both programs when nothing matches. */
 const NOTHING_FOUND = 1;
 
 export function searchTool(context: ToolContext, maxChars: number): AgentTool {
   return defineTool({
     name: 'search',
     description:
-      'Searches the lines of text files below a directory, or of one file, for a regular expression. Gives path, line number and line.',
+      'Searches one text file, or all below a directory, for lines that match a regular expression. Returns path, line number and line.',
     input: z.object({
       pattern: z.string().min(1).max(MAX_PATTERN_CHARS),
       path: PathInput.optional(),
-      glob: z.string().min(1).max(500).optional().describe('Only files of this name, as `*.ts`.'),
+      glob: z
+        .string()
+        .min(1)
+        .max(500)
+        .optional()
+        .describe('Only files whose name matches, such as `*.ts`.'),
       ignore_case: z.boolean().optional(),
     }),
     async run({ pattern, path = '.', glob, ignore_case: ignoreCase = false }, signal) {
@@ -36,7 +41,7 @@ export function searchTool(context: ToolContext, maxChars: number): AgentTool {
       if (found.exitCode === NO_SUCH_PROGRAM) {
         found = await capture(context, ['grep', ...grep.slice(1), ...target], options);
       }
-      if (found.overflowed) return done(`${found.stdout}\n[there is more]`);
+      if (found.overflowed) return done(`${found.stdout}\n[truncated]`);
       if (found.stdout !== '') return done(found.stdout.trimEnd());
       if (found.exitCode <= NOTHING_FOUND) return done('[nothing found]');
       return failed(found.stderr || `the search ended with exit code ${found.exitCode}`);

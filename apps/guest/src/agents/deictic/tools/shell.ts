@@ -10,7 +10,7 @@ export function shellTool(context: ToolContext, maxChars: number): AgentTool {
   return defineTool({
     name: 'shell',
     description:
-      'Runs a command with bash, in the working directory, without a terminal. Gives output and errors together; a long output loses its middle. Each command starts afresh: no directory or variable is kept.',
+      'Runs a bash command in the working directory, without a terminal. Returns stdout and stderr together; the middle of a long output is cut. Each command runs in a new shell: changes of directory and variables are not kept.',
     input: z.object({
       command: z.string().min(1).max(65_536),
       timeout_seconds: z
@@ -19,7 +19,7 @@ export function shellTool(context: ToolContext, maxChars: number): AgentTool {
         .min(1)
         .max(MAX_SECONDS)
         .optional()
-        .describe(`After this the command is killed. Default ${DEFAULT_SECONDS}.`),
+        .describe(`The command is killed after this time. Default ${DEFAULT_SECONDS}.`),
     }),
     async run({ command, timeout_seconds: seconds = DEFAULT_SECONDS }, signal) {
       const output = new HeadAndTail(maxChars);

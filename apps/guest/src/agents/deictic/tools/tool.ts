@@ -2,28 +2,28 @@ import { type Tool, tool } from 'ai';
 import type { z } from 'zod';
 import type { ProcessContext } from '../../processes/index.ts';
 
-/** What a tool says to the model. */
+/** The result of a tool, for the model. */
 export interface ToolOutcome {
   readonly text: string;
   readonly isError: boolean;
 }
 
-/** Something that the model can have done. */
+/** A tool that the model can call. */
 export interface AgentTool {
   readonly name: string;
-  /** As the SDK wants it: description and schema of the input. */
+  /** Description and input schema, in the SDK's format. */
   readonly definition: Tool;
   /**
-   * Does it. Rejects with the reason of `signal` when that aborts; every other failure is an outcome, or an error
-   * whose message the model may read.
+   * Runs the tool. Rejects with the reason of `signal` when it aborts. Every other failure is an outcome, or an error
+   * with a message for the model.
    */
   run(input: unknown, signal: AbortSignal): Promise<ToolOutcome>;
 }
 
-/** What tools work on. */
+/** The environment in which tools run. */
 export type ToolContext = ProcessContext;
 
-/** A tool with an input of this form. */
+/** Defines a tool; its input is validated against `input`. */
 export function defineTool<S extends z.ZodType>(spec: {
   readonly name: string;
   readonly description: string;

@@ -46,7 +46,7 @@ const put = (name: string, text: string) => writeFile(join(directory, name), tex
 const get = (name: string) => readFile(join(directory, name), 'utf8');
 
 describe('shell', () => {
-  test('gives output and errors, in the working directory, with the environment of now', async () => {
+  test('returns output and errors of a command in the working directory, with the current environment', async () => {
     env.FLAVOUR = 'mint';
     const { text, isError } = await use('shell', { command: 'pwd; echo $FLAVOUR >&2' });
     expect(text.split('\n').sort()).toEqual([directory, 'mint'].sort());
@@ -55,7 +55,7 @@ describe('shell', () => {
     expect((await use('shell', { command: 'echo $FLAVOUR' })).text).toBe('lemon');
   });
 
-  test('says how a command failed, and kills one that takes too long', async () => {
+  test('reports a failed command, and kills one that takes too long', async () => {
     expect(await use('shell', { command: 'echo no; exit 3' })).toEqual({
       text: 'no\n[exit code 3]',
       isError: true,
@@ -66,20 +66,20 @@ describe('shell', () => {
     });
   });
 
-  test('keeps beginning and end of endless output', async () => {
+  test('keeps the beginning and end of a long output', async () => {
     const { text } = await use('shell', { command: 'echo first; seq 100000; echo last' });
     expect(text.length).toBeLessThan(MAX_CHARS + 100);
     expect(text).toMatch(/^first\n1\n[\s\S]*characters left out[\s\S]*\nlast$/);
   });
 
-  test('does not wait for what goes on in the background', async () => {
+  test('does not wait for background processes', async () => {
     const { text } = await use('shell', { command: 'sleep 1000 & echo started' });
     expect(text).toBe('started');
   });
 });
 
 describe('files', () => {
-  test('are written with the directories above them, and read with line numbers', async () => {
+  test('are written with missing directories, and read with line numbers', async () => {
     expect(await use('write_file', { path: 'a/b.txt', content: 'eins\nzwei ü\n' })).toMatchObject({
       isError: false,
     });
@@ -93,32 +93,32 @@ describe('files', () => {
     );
   });
 
-  test('that cannot be read say why', async () => {
+  test('that cannot be read are reported with the reason', async () => {
     await writeFile(join(directory, 'image'), Buffer.from([0xff, 0xd8, 0, 1]));
     await put('-rf', 'an option?');
     expect((await use('read_file', { path: 'none' })).text).toContain('No such file');
     expect((await use('read_file', { path: '.' })).text).toContain('directory');
-    expect((await use('read_file', { path: 'image' })).text).toContain('no UTF-8 text');
+    expect((await use('read_file', { path: 'image' })).text).toContain('not UTF-8 text');
     expect((await use('read_file', { path: '-rf' })).text).toBe('1\tan option?');
     expect((await use('read_file', { path: 'a\0b' })).isError).toBe(true);
   });
 
-  test('of endless length are not read to the end', async () => {
+  test('of endless length are not read completely', async () => {
     await symlink('/dev/zero', join(directory, 'endless'));
     expect((await use('read_file', { path: 'endless' })).text).toContain('larger than 2 MiB');
   });
 
-  test('are edited only where the text is there exactly once', async () => {
+  test('are edited only where the text occurs exactly once', async () => {
     await put('poem', 'a rose is a $& rose');
     const edit = (old_text: string, new_text: string) =>
       use('edit_file', { path: 'poem', old_text, new_text });
-    expect((await edit('tulip', 'x')).text).toContain('not in');
+    expect((await edit('tulip', 'x')).text).toContain('does not occur in');
     expect((await edit('rose', 'x')).text).toContain('more than once');
     expect((await edit(' $& ', ' $1 ')).isError).toBe(false);
     expect(await get('poem')).toBe('a rose is a $1 rose');
   });
 
-  test('that are no text are left as they are', async () => {
+  test('that are not text are left unchanged', async () => {
     const bytes = Buffer.from([0x61, 0xff, 0x62]);
     await writeFile(join(directory, 'blob'), bytes);
     const outcome = await use('edit_file', { path: 'blob', old_text: 'a', new_text: 'c' });
@@ -136,7 +136,7 @@ describe('search and list', () => {
     await put('node_modules/x.ts', '');
   });
 
-  /** An environment in which there is no other program than this one. */
+  /** Restricts the environment to a single program. */
   const only = async (program: string) => {
     const bin = join(directory, '.bin');
     await mkdir(bin);
@@ -163,14 +163,14 @@ describe('search and list', () => {
     expect((await use('search', { pattern: 'x', path: 'none' })).isError).toBe(true);
   });
 
-  test('search stops when it has found enough', async () => {
+  test('search stops at the limit', async () => {
     await put('src/many', 'tea\n'.repeat(100_000));
     const { text } = await use('search', { pattern: 'tea' });
-    expect(text).toContain('[there is more]');
+    expect(text).toContain('[truncated]');
     expect(text.length).toBeLessThan(MAX_CHARS + 100);
   });
 
-  test('list_files shows directories with a slash, and not what nobody wants to see', async () => {
+  test('list_files marks directories with a slash, and leaves out node_modules', async () => {
     expect((await use('list_files', {})).text).toBe('src/');
     expect((await use('list_files', { depth: 2 })).text).toBe('src/\nsrc/one.ts\nsrc/two.md');
     expect((await use('list_files', { path: 'none' })).isError).toBe(true);
@@ -178,7 +178,7 @@ describe('search and list', () => {
 });
 
 describe('fetch', () => {
-  test('gets text and the text of pages, bounded; only over http', async () => {
+  test('returns bounded text and the text of pages, only over http', async () => {
     const server = createServer((request, response) => {
       if (request.url === '/page') {
         response.setHeader('content-type', 'text/html');
@@ -209,7 +209,7 @@ describe('fetch', () => {
     }
   });
 
-  test('an interrupt ends it', async () => {
+  test('is ended by an interrupt', async () => {
     const server = createServer(() => undefined);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const { port } = server.address() as AddressInfo;
@@ -223,7 +223,7 @@ describe('fetch', () => {
     server.close();
   });
 
-  test('a page without an end of its tags takes no longer than another', () => {
+  test('converts a page with unclosed tags in linear time', () => {
     expect(htmlText('<script>'.repeat(50_000))).toBe('');
     expect(htmlText('a < b')).toBe('a');
     expect(htmlText('a<!-- <p>x</p> -->b')).toBe('a b');

@@ -7,7 +7,7 @@ export function writeFileTool(context: ToolContext): AgentTool {
   return defineTool({
     name: 'write_file',
     description:
-      'Writes a whole text file, in the place of what was there. Makes missing directories.',
+      'Writes a complete text file and replaces an existing one. Creates missing directories.',
     input: z.object({ path: PathInput, content: z.string().max(MAX_FILE_CHARS) }),
     async run({ path, content }, signal) {
       const file = resolvePath(path, context.workingDirectory);
