@@ -1,6 +1,6 @@
 #!/usr/bin/env node
-// Starts the command line with the Node that the checkout pins, whatever Node runs this file (14 or newer).
-// Plain JavaScript without newer syntax, because it has to run before that Node is found.
+// Starts the command line with the Node version that the checkout pins, whichever Node (14 or newer) runs this file.
+// Plain JavaScript without newer syntax, because an older Node may run it.
 import { spawn } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { constants } from 'node:os';
@@ -18,7 +18,7 @@ if (!existsSync(pinned)) {
 } else if (realpathSync(process.execPath) === realpathSync(pinned)) {
   import(pathToFileURL(main).href);
 } else {
-  // Heard before the program starts, so that none of them ends this process and leaves the program behind.
+  // Handled before the program starts, so that no signal ends this process and leaves the program running.
   const signals = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT', 'SIGUSR2'];
   let forward;
   signals.forEach((signal) => {

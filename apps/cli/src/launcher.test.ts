@@ -11,7 +11,7 @@ const LAUNCHER = fileURLToPath(new URL('../bin/svc.js', import.meta.url));
 
 let checkout: string;
 
-/** A checkout of the launcher alone, whose pinned Node and main program the test provides. */
+/** A checkout that contains only the launcher; each test provides the pinned Node and the main program. */
 beforeEach(async () => {
   checkout = await mkdtemp(join(tmpdir(), 'svc-launcher-'));
   await mkdir(join(checkout, 'apps/cli/bin'), { recursive: true });
@@ -34,7 +34,7 @@ function launch(...args: string[]) {
   return spawn(process.execPath, [join(checkout, 'apps/cli/bin/svc.js'), ...args]);
 }
 
-test('another Node than the pinned one starts the pinned one, and passes its exit code on', async () => {
+test('starts the pinned Node if another one runs the launcher, and returns its exit code', async () => {
   await pinNode('echo "$@"; exit 7');
   const launcher = launch('status', '--json');
   const output = text(launcher.stdout);
@@ -42,7 +42,7 @@ test('another Node than the pinned one starts the pinned one, and passes its exi
   expect(await output).toMatch(/apps\/cli\/src\/main\.ts status --json\n$/);
 });
 
-test('a signal reaches the program, whose own end decides', async () => {
+test('forwards a signal to the program and exits with its exit code', async () => {
   await pinNode(`trap 'echo stopping; exit 3' TERM\necho up\nwhile :; do sleep 0.05; done`);
   const launcher = launch('up');
   await once(launcher.stdout, 'data');
@@ -50,14 +50,14 @@ test('a signal reaches the program, whose own end decides', async () => {
   expect(await once(launcher, 'close')).toEqual([3, null]);
 });
 
-test('the pinned Node runs the program itself', async () => {
+test('runs the program in the same process if the pinned Node runs the launcher', async () => {
   await symlink(process.execPath, join(checkout, 'node_modules/node/bin/node'));
   await writeFile(join(checkout, 'apps/cli/src/main.ts'), 'console.log(process.pid as number);');
   const launcher = launch();
   expect(Number(await text(launcher.stdout))).toBe(launcher.pid);
 });
 
-test('a checkout without its packages says how to get them', async () => {
+test('says how to install the packages if they are missing', async () => {
   const launcher = launch('up');
   const errors = text(launcher.stderr);
   expect(await once(launcher, 'close')).toEqual([1, null]);

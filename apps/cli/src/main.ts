@@ -1,9 +1,9 @@
-/** The command line's entry: runs one command and turns its failure into lines for a person. */
+/** Entry point of the command line: runs one command and prints its error, if any, for the user. */
 
-import { describeError, exitCodeOf } from './output/report-error.ts';
+import { describeError, exitCodeOf } from './output/errors.ts';
 import { program } from './program.ts';
 
-// Where Debian keeps `nft`, `ip` and `mke2fs`; a root shell does not always have them on its path.
+// Debian keeps `nft`, `ip` and `mke2fs` here; the PATH of a root shell does not always contain these directories.
 process.env.PATH = `${process.env.PATH ?? '/usr/bin:/bin'}:/usr/sbin:/sbin`;
 
 try {

@@ -1,21 +1,17 @@
 import { Command } from 'commander';
-import { controlPlaneCommand } from './commands/control-plane.ts';
 import { demoCommand } from './commands/demo.ts';
 import { doctorCommand } from './commands/doctor.ts';
-import { downCommand } from './commands/down.ts';
-import { imageCommand } from './commands/image/index.ts';
-import { keysCommand } from './commands/keys/index.ts';
+import { controlPlaneCommand, runtimeCommand, workerCommand } from './commands/fleet.ts';
+import { imageCommand } from './commands/image.ts';
+import { keysCommand } from './commands/keys.ts';
 import { loginCommand } from './commands/login.ts';
-import { runtimeCommand } from './commands/runtime.ts';
 import { sandboxCommand } from './commands/sandbox/index.ts';
-import { secretsCommand } from './commands/secrets/index.ts';
+import { secretsCommand } from './commands/secrets.ts';
+import { downCommand, statusCommand, upCommand } from './commands/service.ts';
 import { sessionCommand } from './commands/session/index.ts';
-import { statusCommand } from './commands/status.ts';
-import { upCommand } from './commands/up.ts';
-import { workerCommand } from './commands/worker.ts';
 import { VERSION } from './version.ts';
 
-/** The whole command line. Each command loads what it needs when it runs. */
+/** The whole command line. To start fast, each command imports its heavy modules only when it runs. */
 export function program(): Command {
   return new Command('svc')
     .description(
@@ -23,7 +19,7 @@ export function program(): Command {
     )
     .version(VERSION)
     .enablePositionalOptions()
-    .showHelpAfterError('run the command with --help for its options')
+    .showHelpAfterError('run the command with --help to see its options')
     .addCommand(upCommand())
     .addCommand(downCommand())
     .addCommand(statusCommand())

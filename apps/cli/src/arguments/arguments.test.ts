@@ -1,23 +1,20 @@
 import { describe, expect, test } from 'vitest';
-import { ArgumentError } from './argument-error.ts';
-import { parseDuration } from './duration.ts';
-import { parseEmail } from './email.ts';
+import { shellCommand } from '../commands/sandbox/exec.ts';
+import { parseTemplate } from './choices.ts';
+import { collectSandboxId, parseSandboxId } from './ids.ts';
 import { parseLocation } from './location.ts';
-import { parseDisk, parseMemory, parseVcpu } from './numbers.ts';
-import { collectPair } from './pairs.ts';
-import { collectSandboxId, parseSandboxId } from './sandbox-id.ts';
-import { shellCommand } from './shell.ts';
-import { parseTemplate } from './template.ts';
+import { ArgumentError, collectPair, parseDuration, parseEmail } from './parsers.ts';
+import { parseDisk, parseMemory, parseVcpu } from './sandbox-size.ts';
 
 const ID = `vm_${'0a'.repeat(16)}`;
 
-describe('values that parsers accept', () => {
+describe('valid arguments', () => {
   test.each([
     ['90', 90],
     ['90s', 90],
     ['15m', 900],
     ['2h', 7200],
-  ])('duration %s', (text, seconds) => {
+  ])('duration %s is parsed into seconds', (text, seconds) => {
     expect(parseDuration(text)).toBe(seconds);
   });
 
@@ -26,11 +23,11 @@ describe('values that parsers accept', () => {
     ['512M', 512],
     ['2g', 2048],
     ['1.5GiB', 1536],
-  ])('memory %s', (text, mib) => {
+  ])('memory size %s is parsed into MiB', (text, mib) => {
     expect(parseMemory(text)).toBe(mib);
   });
 
-  test('the rest', () => {
+  test('other kinds are parsed and normalised', () => {
     expect(parseVcpu('8')).toBe(8);
     expect(parseDisk('8G')).toBe(8192);
     expect(parseEmail(' Ada@Example.COM ')).toBe('ada@example.com');
@@ -40,48 +37,48 @@ describe('values that parsers accept', () => {
     expect(collectPair('B=c=d', { A: '1' })).toEqual({ A: '1', B: 'c=d' });
   });
 
-  test('locations', () => {
+  test('locations are told apart', () => {
     expect(parseLocation('-')).toEqual({ kind: 'standard' });
     expect(parseLocation('./a:b')).toEqual({ kind: 'local', path: './a:b' });
     expect(parseLocation(`${ID}:/tmp/a:b`)).toEqual({ kind: 'sandbox', id: ID, path: '/tmp/a:b' });
   });
 });
 
-describe('values that parsers refuse, with a hint and an example', () => {
-  test.each<[string, (text: string) => unknown, string]>([
-    ['duration', parseDuration, '0'],
-    ['duration', parseDuration, '1d'],
-    ['duration', parseDuration, ''],
-    ['vcpu', parseVcpu, '9'],
-    ['vcpu', parseVcpu, '1e0'],
-    ['memory', parseMemory, '99'],
-    ['memory', parseMemory, '2X'],
-    ['memory', parseMemory, '0.3M'],
-    ['disk', parseDisk, '-8G'],
-    ['email', parseEmail, 'ada'],
-    ['template', parseTemplate, 'windows'],
-    ['sandbox id', parseSandboxId, 'vm_1'],
-    ['pair', collectPair, '=x'],
-    ['location', parseLocation, `${ID}:tmp/a`],
-    ['location', parseLocation, `${ID}:/tmp/../etc/passwd`],
-    ['location', parseLocation, 'vm_1:/tmp/a'],
-  ])('%s', (_what, parse, text) => {
+describe('invalid arguments', () => {
+  test.each<[string, string, (text: string) => unknown]>([
+    ['duration', '0', parseDuration],
+    ['duration', '1d', parseDuration],
+    ['duration', '', parseDuration],
+    ['vcpu', '9', parseVcpu],
+    ['vcpu', '1e0', parseVcpu],
+    ['memory', '99', parseMemory],
+    ['memory', '2X', parseMemory],
+    ['memory', '0.3M', parseMemory],
+    ['disk', '-8G', parseDisk],
+    ['email', 'ada', parseEmail],
+    ['template', 'windows', parseTemplate],
+    ['sandbox id', 'vm_1', parseSandboxId],
+    ['pair', '=x', collectPair],
+    ['location', `${ID}:tmp/a`, parseLocation],
+    ['location', `${ID}:/tmp/../etc/passwd`, parseLocation],
+    ['location', 'vm_1:/tmp/a', parseLocation],
+  ])('%s %j is rejected with a hint and an example', (_kind, text, parse) => {
     expect(() => parse(text)).toThrow(ArgumentError);
     expect(() => parse(text)).toThrow(/hint: .*\n {2}example: /s);
   });
 });
 
-describe('the shell command of words', () => {
-  test('one word is a command as it is', () => {
+describe('the shell command of an exec', () => {
+  test('passes a single argument to the shell unchanged', () => {
     expect(shellCommand(['echo $HOME | wc'])).toBe('echo $HOME | wc');
   });
 
-  test('a -- in front of them is not one of them', () => {
+  test('leaves out a leading --', () => {
     expect(shellCommand(['--', 'ls', '--', '-l'])).toBe('ls -- -l');
     expect(shellCommand(['--', 'a | b'])).toBe('a | b');
   });
 
-  test('several are quoted so that the shell sees exactly them', () => {
+  test('quotes several arguments so that the shell sees exactly these', () => {
     expect(shellCommand(['printf', '%s\n', "it's", '', '/a-b.c'])).toBe(
       `printf '%s\n' 'it'\\''s' '' /a-b.c`,
     );

@@ -1,13 +1,13 @@
 import { isId, pathProblem } from '@svc/contract';
-import { ArgumentError } from './argument-error.ts';
+import { ArgumentError } from './parsers.ts';
 
-/** Where a file is: in a sandbox, on this machine, or the process's own input or output (`-`). */
+/** The location of a file: in a sandbox, on this machine, or standard input or output (`-`). */
 export type Location =
   | { readonly kind: 'sandbox'; readonly id: string; readonly path: string }
   | { readonly kind: 'local'; readonly path: string }
   | { readonly kind: 'standard' };
 
-/** A parser of `-`, `vm_…:/absolute/path` and local paths. */
+/** Parses `-`, `vm_…:/absolute/path` or a local path. */
 export function parseLocation(text: string): Location {
   if (text === '-') return { kind: 'standard' };
   const match = /^(vm_[^:/]*):(.*)$/s.exec(text);

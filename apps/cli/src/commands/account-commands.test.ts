@@ -6,10 +6,10 @@ import { type ControlPlane, startControlPlane } from '@svc/control-plane';
 import { SvcClient } from '@svc/sdk';
 import { createLogger, lockFile, Secret } from '@svc/service-kit';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { servicePlaces } from '../service/places.ts';
-import { commandLine } from '../testing/run-svc.ts';
+import { commandLine } from '../../test/run-svc.ts';
+import { servicePaths } from '../service/paths.ts';
 
-// Every command is a process of its own, which a loaded machine takes seconds to start.
+// Every command is a separate process, which takes seconds to start on a loaded machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const EMAIL = 'ada@example.com';
@@ -52,7 +52,7 @@ afterAll(async () => {
 });
 
 describe('svc keys', () => {
-  test('makes a key that is printed alone, lists it, and revokes it', async () => {
+  test('creates a key, printing nothing else to standard output, lists it and revokes it', async () => {
     const made = await svc(['keys', 'create', 'laptop']);
     expect(made.code, made.errors).toBe(0);
     expect(made.output).toMatch(/^svc_[0-9a-f]{64}\n$/);
@@ -71,7 +71,7 @@ describe('svc keys', () => {
 });
 
 describe('svc secrets', () => {
-  test('sets from lines, rotates from a file and from one value, lists and removes', async () => {
+  test('creates a bundle from lines, rotates it from a file and from one value, lists and deletes it', async () => {
     const lines = 'LLM_API_KEY="canary one"\n# a comment\nLLM_MODEL=canary-two\n';
     const set = await svc(['secrets', 'set', 'models'], lines);
     expect(set).toMatchObject({ code: 0, output: 'models set: LLM_API_KEY, LLM_MODEL\n' });
@@ -95,7 +95,7 @@ describe('svc secrets', () => {
     ['nonsense', 'no_values'],
     ['{"A": 1, "B": "canary"}', 'values_invalid'],
     ['{"A": "canary"', 'values_invalid'],
-  ])('input %j is refused without being shown', async (input, code) => {
+  ])('rejects the input %j without showing it', async (input, code) => {
     const answer = await svc(['secrets', 'set', 'bad'], input);
     expect(answer).toMatchObject({ code: 1, errors: expect.stringContaining(code) });
     expect(answer.errors).not.toContain('canary');
@@ -105,8 +105,8 @@ describe('svc secrets', () => {
 describe('svc secrets rotate-master-key', () => {
   const keyFile = () => readFile(join(dataDir, 'keys', 'master-key'), 'utf8');
 
-  test('works beside a running service, which goes on', async () => {
-    const lock = await lockFile(servicePlaces(dataDir).lock);
+  test('rotates the key while the service keeps running', async () => {
+    const lock = await lockFile(servicePaths(dataDir).lock);
     try {
       expect((await svc(['secrets', 'set', 'kept'], 'A=1\n')).code).toBe(0);
       const before = await keyFile();
@@ -122,7 +122,7 @@ describe('svc secrets rotate-master-key', () => {
     }
   });
 
-  test('works while no service runs, and leaves no database running', async () => {
+  test('rotates the key while no service is running, and leaves no database running', async () => {
     await plane?.close();
     plane = undefined;
     const rotation = await svc(['secrets', 'rotate-master-key']);
@@ -131,7 +131,7 @@ describe('svc secrets rotate-master-key', () => {
     plane = await startPlane();
   });
 
-  test('makes no database where there is none', async () => {
+  test('fails without creating a database in an empty data directory', async () => {
     const empty = await mkdtemp(join(tmpdir(), 'svc-cli-empty-'));
     const elsewhere = commandLine({ HOME: empty, SVC_DATA_DIR: empty });
     const answer = await elsewhere(['secrets', 'rotate-master-key']);

@@ -1,20 +1,19 @@
 import { createInterface } from 'node:readline/promises';
 import { SvcError } from '@svc/sdk';
 import { Command } from 'commander';
-import { parseEmail } from '../arguments/email.ts';
-import { writeCredentials } from '../connection/credentials-file.ts';
-import { loginFile } from '../connection/places.ts';
-import { clientOf, resolveConnection } from '../connection/resolve.ts';
-import { CliError } from '../output/cli-error.ts';
+import { parseEmail } from '../arguments/parsers.ts';
+import { clientOf, resolveConnection } from '../connection/client.ts';
+import { loginFile, writeCredentials } from '../connection/credentials.ts';
+import { CliError } from '../output/errors.ts';
 
-const TRIES = 3;
+const MAX_ATTEMPTS = 3;
 
-/** `svc login`: exchanges a mailed code for an API key and keeps it for the other commands. */
+/** `svc login`: exchanges an emailed code for an API key and stores it for the other commands. */
 export function loginCommand(): Command {
   return new Command('login')
-    .description('sign in or sign up by email; keeps an API key for the other commands')
-    .argument('<email>', 'address that the one-time code is mailed to', parseEmail)
-    .option('--code <digits>', 'a code that was mailed before')
+    .description('sign in or sign up by email; stores an API key for the other commands')
+    .argument('<email>', 'address that receives the one-time code', parseEmail)
+    .option('--code <digits>', 'a code that you have already received')
     .action(async (email: string, { code }: { code?: string }) => {
       const { baseUrl, caFile } = await resolveConnection();
       await using client = await clientOf({ baseUrl, caFile, apiKey: undefined });
@@ -32,11 +31,11 @@ export function loginCommand(): Command {
         ...(caFile === undefined ? {} : { ca_file: caFile }),
       });
       console.log(`signed in to ${baseUrl} as ${email} (${account.tenant_id})`);
-      console.log(`the API key is kept in ${file}`);
+      console.log(`the API key is stored in ${file}`);
     });
 }
 
-/** Verifies the given code, or asks for one until it is right or three were wrong. */
+/** Verifies the given code, or prompts for one until it is accepted or the third attempt has failed. */
 async function verify<T>(
   check: (code: string) => Promise<T>,
   given: string | undefined,
@@ -46,12 +45,13 @@ async function verify<T>(
   const closed = new AbortController();
   terminal.once('close', () => closed.abort());
   try {
-    for (let tries = 1; ; tries += 1) {
+    for (let attempt = 1; ; attempt += 1) {
       const code = (await terminal.question('Code: ', { signal: closed.signal })).trim();
       try {
         return await check(code);
       } catch (error) {
-        if (!(error instanceof SvcError && error.status === 401) || tries >= TRIES) throw error;
+        if (!(error instanceof SvcError && error.status === 401) || attempt >= MAX_ATTEMPTS)
+          throw error;
         console.error('That code is not valid; try again.');
       }
     }
@@ -64,8 +64,8 @@ async function verify<T>(
 }
 
 function noCode(cause: unknown): CliError {
-  return new CliError('no_code', 'no code was given', {
-    next: 'run it again with the code that was mailed: svc login <email> --code 123456',
+  return new CliError('no_code', 'no code was entered', {
+    next: 'run the command again with the code from the email: svc login <email> --code 123456',
     cause,
   });
 }

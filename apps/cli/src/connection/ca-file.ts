@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
-import { CliError } from '../output/cli-error.ts';
+import { CliError } from '../output/errors.ts';
 
-/** The certificate authority in `file`, PEM. @throws CliError `ca_unreadable` */
+/** Reads the PEM certificates of a certificate authority. @throws CliError `ca_unreadable` */
 export async function readCa(file: string): Promise<string> {
   try {
     return await readFile(file, 'utf8');
   } catch (cause) {
-    throw new CliError('ca_unreadable', `the certificate authority ${file} cannot be read`, {
-      next: 'start the service once so that it makes one, or set SVC_CA_FILE',
+    throw new CliError('ca_unreadable', `cannot read the CA certificate ${file}`, {
+      next: 'start the service once to create its CA, or set SVC_CA_FILE',
       cause,
     });
   }

@@ -2,9 +2,14 @@ import { chmod, mkdir, mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { type Credentials, readCredentials, writeCredentials } from './credentials-file.ts';
-import { localCredentialsFile, loginFile } from './places.ts';
-import { connect, resolveConnection } from './resolve.ts';
+import { connect, resolveConnection } from './client.ts';
+import {
+  type Credentials,
+  localCredentialsFile,
+  loginFile,
+  readCredentials,
+  writeCredentials,
+} from './credentials.ts';
 
 let home: string;
 
@@ -28,8 +33,8 @@ function credentials(name: string): Credentials {
 
 const defaultDataDir = () => join(home, '.local/share/svc');
 
-describe('kept credentials', () => {
-  test('are for their owner alone, even over a file that was not', async () => {
+describe('stored credentials', () => {
+  test('are readable only by their owner, even if they replace a file that others could read', async () => {
     const file = join(home, 'deep/credentials.json');
     await mkdir(join(home, 'deep'));
     await writeFile(file, '{}');
@@ -39,15 +44,18 @@ describe('kept credentials', () => {
     expect(await readCredentials(file)).toEqual(credentials('a'));
   });
 
-  test.each(['', 'not json', '{"base_url":1}', 'null'])('%j counts as none', async (text) => {
-    const file = join(home, 'credentials.json');
-    await writeFile(file, text);
-    expect(await readCredentials(file)).toBeUndefined();
-  });
+  test.each(['', 'not json', '{"base_url":1}', 'null'])(
+    'are undefined if the file contains %j',
+    async (text) => {
+      const file = join(home, 'credentials.json');
+      await writeFile(file, text);
+      expect(await readCredentials(file)).toBeUndefined();
+    },
+  );
 });
 
-describe('where client commands connect to', () => {
-  test('a login wins over the service of the default data directory', async () => {
+describe('the service of client commands', () => {
+  test('is that of the last login rather than that of the default data directory', async () => {
     await writeCredentials(localCredentialsFile(defaultDataDir()), credentials('local'));
     expect(await resolveConnection({ HOME: home })).toMatchObject({
       baseUrl: 'https://local.test',
@@ -61,7 +69,7 @@ describe('where client commands connect to', () => {
     });
   });
 
-  test('a data directory that is named wins over a login', async () => {
+  test('is that of SVC_DATA_DIR rather than that of the last login', async () => {
     const dataDir = join(home, 'data');
     await writeCredentials(loginFile({ HOME: home }), credentials('login'));
     await writeCredentials(localCredentialsFile(dataDir), credentials('named'));
@@ -70,7 +78,7 @@ describe('where client commands connect to', () => {
     });
   });
 
-  test('the environment wins over all, and never lends a key to another service', async () => {
+  test('is first of all that of the environment, which never gets the key of another service', async () => {
     await writeCredentials(loginFile({ HOME: home }), credentials('login'));
     expect(await resolveConnection({ HOME: home, SVC_BASE_URL: 'https://other.test' })).toEqual({
       baseUrl: 'https://other.test',
@@ -82,7 +90,7 @@ describe('where client commands connect to', () => {
     ).toEqual({ baseUrl: 'https://login.test', apiKey: 'mine', caFile: '/x.pem' });
   });
 
-  test('without any of them the next step is named', async () => {
+  test('is missing with an error that names the next step', async () => {
     await expect(resolveConnection({ HOME: home })).rejects.toMatchObject({
       code: 'no_service_known',
     });

@@ -5,50 +5,55 @@ import { loadConfig } from '@svc/config';
 import { AGENTS } from '@svc/contract';
 import { Agent, request } from 'undici';
 import { expect, test } from 'vitest';
-import { vendorKey } from './key.ts';
-import { PROMPTS, REMEMBERED } from './prompts.ts';
+import { vendorKey } from '../sessions/llm-vendor.ts';
+import { PROMPTS, REMEMBERED } from './script.ts';
 import { isIn, startScriptedModel } from './scripted-model.ts';
 
-/** What the model answers at the end of this conversation, which begins with a prompt. */
+/** Sends a conversation, a prompt followed by tool results, and returns the model's answer. */
 type Ask = (...messages: string[]) => Promise<string>;
 
-test.each(AGENTS)('the scripted model leads %s through the demo, over HTTPS', async (agent) => {
-  const directory = await mkdtemp(join(tmpdir(), 'svc-demo-test-'));
-  const { server, llm, settings } = await startScriptedModel(agent, directory);
-  const ca = await readFile(settings.SVC_EGRESS_CA_FILE, 'utf8');
-  const dispatcher = new Agent({ connect: { ca } });
-  try {
-    // Exactly one address is opened up.
-    const { egressAllowHosts } = loadConfig(settings);
-    const { hostname, port } = new URL(llm.base_url);
-    expect(egressAllowHosts).toEqual([{ host: hostname, port: Number(port) }]);
+test.each(AGENTS)(
+  'the scripted model answers every request of %s in the demo over HTTPS',
+  async (agent) => {
+    const directory = await mkdtemp(join(tmpdir(), 'svc-demo-test-'));
+    const { server, llm, settings } = await startScriptedModel(agent, directory);
+    const ca = await readFile(settings.SVC_EGRESS_CA_FILE, 'utf8');
+    const dispatcher = new Agent({ connect: { ca } });
+    try {
+      // The settings allow exactly one address.
+      const { egressAllowHosts } = loadConfig(settings);
+      const { hostname, port } = new URL(llm.base_url);
+      expect(egressAllowHosts).toEqual([{ host: hostname, port: Number(port) }]);
 
-    const ask: Ask = async (prompt, ...results) => {
-      const isOpenai = llm.vendor === 'openai';
-      const body = isOpenai ? responsesRequest(prompt, results) : messagesRequest(prompt, results);
-      const { body: answer } = await request(
-        `${llm.base_url}${isOpenai ? '/responses' : '/v1/messages'}`,
-        { method: 'POST', dispatcher, body: JSON.stringify({ model: llm.model, ...body }) },
-      );
-      return answer.text();
-    };
-    const output = '2 3 5 7 11 13 17 19 23 29\n';
-    expect(await ask(PROMPTS.work)).toContain('cat > primes.py');
-    expect(await ask(PROMPTS.work, 'primes.py is written\n')).toContain('python3 primes.py');
-    expect(await ask(PROMPTS.work, output)).toContain('it works');
-    expect(await ask(PROMPTS.remember)).toContain('23 is your favourite');
-    const before = server.requests.length;
-    expect(await ask(PROMPTS.recall)).toContain('python3 primes.py');
-    expect(isIn(server.requests.slice(before), REMEMBERED)).toBe(false);
-    expect(await ask(PROMPTS.recall, output)).toContain('23 is your favourite');
-    await ask(`${PROMPTS.remember} ${PROMPTS.recall}`);
-    expect(isIn(server.requests.slice(before), REMEMBERED)).toBe(true);
-  } finally {
-    await server.close();
-    await dispatcher.close();
-    await rm(directory, { recursive: true, force: true });
-  }
-});
+      const ask: Ask = async (prompt, ...results) => {
+        const isOpenai = llm.vendor === 'openai';
+        const body = isOpenai
+          ? responsesRequest(prompt, results)
+          : messagesRequest(prompt, results);
+        const { body: answer } = await request(
+          `${llm.base_url}${isOpenai ? '/responses' : '/v1/messages'}`,
+          { method: 'POST', dispatcher, body: JSON.stringify({ model: llm.model, ...body }) },
+        );
+        return answer.text();
+      };
+      const output = '2 3 5 7 11 13 17 19 23 29\n';
+      expect(await ask(PROMPTS.work)).toContain('cat > primes.py');
+      expect(await ask(PROMPTS.work, 'primes.py is written\n')).toContain('python3 primes.py');
+      expect(await ask(PROMPTS.work, output)).toContain('it works');
+      expect(await ask(PROMPTS.remember)).toContain('23 is your favourite');
+      const before = server.requests.length;
+      expect(await ask(PROMPTS.recall)).toContain('python3 primes.py');
+      expect(isIn(server.requests.slice(before), REMEMBERED)).toBe(false);
+      expect(await ask(PROMPTS.recall, output)).toContain('23 is your favourite');
+      await ask(`${PROMPTS.remember} ${PROMPTS.recall}`);
+      expect(isIn(server.requests.slice(before), REMEMBERED)).toBe(true);
+    } finally {
+      await server.close();
+      await dispatcher.close();
+      await rm(directory, { recursive: true, force: true });
+    }
+  },
+);
 
 function messagesRequest(prompt: string, results: readonly string[]) {
   const answers = results.map((content) => ({
@@ -67,7 +72,7 @@ function responsesRequest(prompt: string, results: readonly string[]) {
   return { input: [{ role: 'user', content: prompt }, ...outputs] };
 }
 
-test('a real key is of the vendor that the variable names, and has to be there', () => {
+test('a real key must be set, and its vendor is derived from the variable, the agent or the model', () => {
   const environment = { ANTHROPIC_API_KEY: ' k \n', MY_OPENAI: 'o', OTHER: 'x', EMPTY: '' };
   const key = (name: string, more: object = {}) =>
     vendorKey(name, { agent: 'deictic', ...more }, environment);

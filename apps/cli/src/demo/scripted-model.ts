@@ -5,28 +5,32 @@ import type { ModelServer, RecordedRequest } from '@svc/model-server';
 import { demoScript } from './script.ts';
 
 const HOST = '127.0.0.1';
-const DAYS = 1;
+const CERTIFICATE_DAYS = 1;
 
-/** A model that says what is written down for it, and how a service reaches it. */
+/** A model server with prepared answers, and the configuration to use it. */
 export interface ScriptedModel {
   readonly server: ModelServer;
-  /** What a request for a session says of the model. */
+  /** The model in a request for a session. */
   readonly llm: { readonly vendor: LlmVendor; readonly model: string; readonly base_url: string };
-  /** Settings that let a service reach this one address, which is not public. */
+  /** Settings that allow a service to reach the address of the model, which is not public. */
   readonly settings: {
     readonly SVC_EGRESS_ALLOW_HOSTS: string;
     readonly SVC_EGRESS_CA_FILE: string;
   };
 }
 
-/** Starts the model on this machine's loopback, with a certificate of a CA of its own in `directory`. */
+/** Starts the model on the loopback interface, with a certificate of a new CA, which it writes to `directory`. */
 export async function startScriptedModel(agent: Agent, directory: string): Promise<ScriptedModel> {
   const [{ startModelServer }, { createCa, issueCertificate }] = await Promise.all([
     import('@svc/model-server'),
     import('@svc/service-kit/tls'),
   ]);
-  const ca = await createCa('svc demo', DAYS);
-  const tls = await issueCertificate(ca, { commonName: HOST, names: [HOST], days: DAYS });
+  const ca = await createCa('svc demo', CERTIFICATE_DAYS);
+  const tls = await issueCertificate(ca, {
+    commonName: HOST,
+    names: [HOST],
+    days: CERTIFICATE_DAYS,
+  });
   const caFile = join(directory, 'model-ca.pem');
   await writeFile(caFile, ca.cert, { mode: 0o600 });
   const server = await startModelServer({ script: demoScript(agent), tls, host: HOST });
@@ -42,7 +46,7 @@ export async function startScriptedModel(agent: Agent, directory: string): Promi
   };
 }
 
-/** Whether a request to the model held `text`: what an agent remembers, it sends. */
+/** Whether one of the requests to the model contains `text`. An agent sends everything that it remembers. */
 export function isIn(requests: readonly RecordedRequest[], text: string): boolean {
   return requests.some(({ body }) => JSON.stringify(body ?? '').includes(text));
 }

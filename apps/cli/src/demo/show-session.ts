@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import type { Agent } from '@svc/contract';
 import type { CreateSessionRequest, SessionAccess, SvcClient } from '@svc/sdk';
-import { CliError } from '../output/cli-error.ts';
+import { CliError } from '../output/errors.ts';
 import type { Progress } from '../output/progress.ts';
 import { Conversation } from '../sessions/conversation.ts';
 import { Transcript } from '../sessions/transcript.ts';
-import { PROMPTS } from './prompts.ts';
+import { PROMPTS } from './script.ts';
 
-/** Under emulation a vendor's agent takes its time to start. */
-const TASK_MS = 300_000;
+/** Generous, because a vendor's agent starts slowly under emulation. */
+const TASK_TIMEOUT_MS = 300_000;
 const APP = 'svc-demo';
 
 export interface ShowOptions {
@@ -18,11 +18,11 @@ export interface ShowOptions {
   readonly key: string;
   readonly progress: Progress;
   readonly signal: AbortSignal;
-  /** Called once the session is on its second sandbox, before that is asked anything. */
+  /** Called when the session has moved to its second sandbox, before the first prompt there. */
   readonly onResumed: () => void;
 }
 
-/** Plays the demo on a service: a session of two tasks, its end, and a third task on a fresh sandbox. */
+/** Runs the demo on a service: a session with two tasks, its resumption in a fresh sandbox, and a third task there. */
 export async function showSession(options: ShowOptions): Promise<void> {
   const { client, agent, llm, key, progress, signal } = options;
   const bundle = `demo-${randomBytes(4).toString('hex')}`;
@@ -50,20 +50,20 @@ export async function showSession(options: ShowOptions): Promise<void> {
   });
   const sandboxOf = async () => (await client.sessions.get(id, { signal })).vm_id ?? 'none';
   const first = await sandboxOf();
-  progress.line(`  its sandbox is ${first}`);
+  progress.line(`  sandbox: ${first}`);
   await talk(options, access, [PROMPTS.work, PROMPTS.remember]);
-  progress.line('Disconnected. The session is resumed on a fresh micro-VM; the first one is gone.');
+  progress.line('Disconnected. The session resumes in a fresh micro-VM; the first one is gone.');
   const resumed = await progress.step(
     'resume',
     () => client.sessions.resume(id, { signal }),
-    ({ resumed_from: from }) => `it was ${from.previous_status}`,
+    ({ resumed_from: from }) => `previous status: ${from.previous_status}`,
   );
-  progress.line(`  its sandbox is ${await sandboxOf()}, no longer ${first}`);
+  progress.line(`  sandbox: ${await sandboxOf()}, no longer ${first}`);
   options.onResumed();
   await talk(options, resumed, [PROMPTS.recall]);
 }
 
-/** Gives the agent these tasks, one after the other, shows what happens, and disconnects. */
+/** Connects, runs these tasks one after another, prints what happens, and disconnects. */
 async function talk(
   { client, progress, signal }: ShowOptions,
   access: SessionAccess,
@@ -76,27 +76,31 @@ async function talk(
   for (const prompt of prompts) {
     progress.line('');
     progress.line(`› ${prompt}`);
-    const outcome = await within(conversation.task(prompt));
+    const outcome = await withTimeout(conversation.task(prompt));
     if (outcome !== 'completed') {
-      throw new CliError('demo_failed', `the agent has ${outcome} the task`, {
-        next: 'what it said above says why; `svc doctor` checks the machine',
+      throw new CliError('demo_failed', `the task ended with the outcome "${outcome}"`, {
+        next: 'its output above says why; `svc doctor` checks the machine',
       });
     }
   }
   progress.line('');
 }
 
-async function within<T>(work: Promise<T>): Promise<T> {
-  const late = Promise.withResolvers<never>();
+async function withTimeout<T>(work: Promise<T>): Promise<T> {
+  const timeout = Promise.withResolvers<never>();
   const timer = setTimeout(() => {
-    late.reject(
-      new CliError('demo_failed', `the agent did not end its task within ${TASK_MS / 1000} s`, {
-        next: 'try again; `svc doctor` checks the machine',
-      }),
+    timeout.reject(
+      new CliError(
+        'demo_failed',
+        `the agent did not finish its task within ${TASK_TIMEOUT_MS / 1000} s`,
+        {
+          next: 'try again; `svc doctor` checks the machine',
+        },
+      ),
     );
-  }, TASK_MS);
+  }, TASK_TIMEOUT_MS);
   try {
-    return await Promise.race([work, late.promise]);
+    return await Promise.race([work, timeout.promise]);
   } finally {
     clearTimeout(timer);
     work.catch(() => undefined);

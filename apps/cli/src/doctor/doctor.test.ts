@@ -6,14 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '@svc/config';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { accelerationCheck } from './checks/acceleration.ts';
-import { certificateCheck } from './checks/certificate.ts';
-import { databaseCheck } from './checks/database.ts';
-import { portsCheck } from './checks/ports.ts';
-import { programsCheck } from './checks/programs.ts';
-import { roomCheck } from './checks/room.ts';
-import { type Check, fail, ok, warn } from './finding.ts';
-import { findingsText } from './findings-text.ts';
+import { certificateCheck, databaseCheck, portsCheck } from './checks/configuration.ts';
+import { kvmCheck, programsCheck } from './checks/host.ts';
+import { resourcesCheck } from './checks/resources.ts';
+import { type Check, fail, findingsText, ok, warn } from './findings.ts';
 
 let directory: string;
 
@@ -30,24 +26,24 @@ async function run(check: Check, environment: Record<string, string> = {}) {
   return [await check.run({ config, service: undefined })].flat();
 }
 
-test('findings are one screen, with how to mend each', () => {
+test('formats the findings with their fixes and a summary', () => {
   expect(
     findingsText([ok('Node', '24'), warn('KVM', 'none', 'nest'), fail('QEMU', 'no', 'install')]),
   ).toBe(
     [
       '✓ ok    Node  24',
       '! warn  KVM   none',
-      '              mend: nest',
+      '              fix: nest',
       '✗ fail  QEMU  no',
-      '              mend: install',
+      '              fix: install',
       '',
-      '1 problem(s) keep the service from working.',
+      '1 problem(s) prevent the service from working.',
     ].join('\n'),
   );
 });
 
-test('a port that another program holds is a failure', async () => {
-  // An address of its own: on a shared one, somebody else could get the port once it is free.
+test('fails if another program listens on a port', async () => {
+  // A separate address: on a shared one, another process could take the port once it is free.
   const other = createServer().listen(0, '127.0.0.2');
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
@@ -63,31 +59,31 @@ test('a port that another program holds is a failure', async () => {
   expect(await run(portsCheck, listen)).toMatchObject([{ verdict: 'ok' }, { verdict: 'ok' }]);
 });
 
-test('a database that does not answer is a failure that does not show its password', async () => {
+test('fails without showing the password if the database does not respond', async () => {
   const url = { SVC_DATABASE_URL: 'postgres://svc:hunter2@127.0.0.1:1/svc' };
   const [finding] = await run(databaseCheck, url);
   expect(finding).toMatchObject({ verdict: 'fail' });
   expect(JSON.stringify(finding)).not.toContain('hunter2');
 });
 
-test('room is looked for where the directories are or will be', async () => {
-  const found = await run(roomCheck, { SVC_DATA_DIR: join(directory, 'not/yet') });
+test('checks the disk of a directory that does not exist yet', async () => {
+  const found = await run(resourcesCheck, { SVC_DATA_DIR: join(directory, 'not/yet') });
   expect(found.map(({ name }) => name)).toEqual(['disk, data', 'disk, images', 'memory']);
 });
 
-test('the verdict of an earlier probe is shown', async () => {
+test('reports the KVM verdict of an earlier probe', async () => {
   await writeFile(join(directory, 'kvm.json'), '{"machine":"x","kvm":true}');
-  expect(await run(accelerationCheck)).toMatchObject([{ verdict: 'ok' }]);
+  expect(await run(kvmCheck)).toMatchObject([{ verdict: 'ok' }]);
   await writeFile(join(directory, 'kvm.json'), '{"machine":"x","kvm":false}');
-  expect(await run(accelerationCheck)).toMatchObject([{ verdict: 'warn' }]);
+  expect(await run(kvmCheck)).toMatchObject([{ verdict: 'warn' }]);
 });
 
-test('a configured certificate has to be readable', async () => {
+test('fails if the configured certificate cannot be read', async () => {
   const files = { SVC_TLS_CERT_FILE: '/nowhere.pem', SVC_TLS_KEY_FILE: '/nowhere.key' };
   expect(await run(certificateCheck, files)).toMatchObject([{ verdict: 'fail' }]);
   expect(await run(certificateCheck)).toMatchObject([{ verdict: 'ok' }]);
 });
 
-test('every host program is looked for', async () => {
+test('checks the host programs', async () => {
   expect(await run(programsCheck)).toMatchObject([{ name: 'programs' }]);
 });

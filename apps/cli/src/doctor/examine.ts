@@ -1,33 +1,36 @@
 import { type Config, ConfigError, loadConfig } from '@svc/config';
-import { servicePlaces } from '../service/places.ts';
+import { servicePaths } from '../service/paths.ts';
 import { runningService } from '../service/service-record.ts';
-import { accelerationCheck } from './checks/acceleration.ts';
-import { certificateCheck } from './checks/certificate.ts';
-import { cgroupsCheck } from './checks/cgroups.ts';
-import { databaseCheck } from './checks/database.ts';
-import { environmentCheck } from './checks/environment.ts';
-import { imagesCheck } from './checks/images.ts';
-import { networkCheck } from './checks/network.ts';
-import { nodeCheck } from './checks/node.ts';
-import { portsCheck } from './checks/ports.ts';
-import { programsCheck } from './checks/programs.ts';
-import { qemuCheck } from './checks/qemu.ts';
-import { roomCheck } from './checks/room.ts';
-import { rootCheck } from './checks/root.ts';
-import { serviceCheck } from './checks/service.ts';
-import { type Check, type Circumstances, type Finding, fail } from './finding.ts';
-
-/** In the order of the report: the machine first, then what is built on it. */
-const CHECKS: readonly Check[] = [
+import {
+  certificateCheck,
+  databaseCheck,
+  portsCheck,
+  settingsCheck,
+} from './checks/configuration.ts';
+import {
+  cgroupsCheck,
+  kvmCheck,
   nodeCheck,
-  rootCheck,
   programsCheck,
   qemuCheck,
-  accelerationCheck,
+  userCheck,
+} from './checks/host.ts';
+import { networkCheck } from './checks/network.ts';
+import { resourcesCheck } from './checks/resources.ts';
+import { imagesCheck, serviceCheck } from './checks/service.ts';
+import { type Check, type CheckContext, type Finding, fail } from './findings.ts';
+
+/** In the order of the report: the machine first, then the service on it. */
+const CHECKS: readonly Check[] = [
+  nodeCheck,
+  userCheck,
+  programsCheck,
+  qemuCheck,
+  kvmCheck,
   cgroupsCheck,
   networkCheck,
-  roomCheck,
-  environmentCheck,
+  resourcesCheck,
+  settingsCheck,
   portsCheck,
   imagesCheck,
   databaseCheck,
@@ -35,21 +38,21 @@ const CHECKS: readonly Check[] = [
   serviceCheck,
 ];
 
-/** Looks at everything the service needs. Never throws for what a check finds. */
+/** Runs every check concurrently. A check that throws becomes a failed finding. */
 export async function examine(): Promise<Finding[]> {
   const config = configOrProblems();
   if (Array.isArray(config)) return config;
-  const service = await runningService(servicePlaces(config.dataDir).record);
+  const service = await runningService(servicePaths(config.dataDir).record);
   const found = await Promise.all(CHECKS.map((check) => runCheck(check, { config, service })));
   return found.flat();
 }
 
-async function runCheck(check: Check, circumstances: Circumstances): Promise<readonly Finding[]> {
+async function runCheck(check: Check, context: CheckContext): Promise<readonly Finding[]> {
   try {
-    return [await check.run(circumstances)].flat();
+    return [await check.run(context)].flat();
   } catch (error) {
-    const what = error instanceof Error ? error.message : String(error);
-    return [fail(check.name, `could not be checked: ${what}`, 'mend the other findings first')];
+    const cause = error instanceof Error ? error.message : String(error);
+    return [fail(check.name, `could not be checked: ${cause}`, 'fix the other findings first')];
   }
 }
 

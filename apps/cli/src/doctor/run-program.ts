@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 
 const TIMEOUT_MS = 10_000;
 
-/** The output of a program that only looks, or undefined when it is missing or fails. */
+/** Runs a program without side effects and returns its output, or undefined if it is missing or fails. */
 export async function runProgram(
   program: string,
   args: readonly string[],
@@ -13,7 +13,7 @@ export async function runProgram(
     const { stdout } = await promisify(execFile)(program, args, { timeout: TIMEOUT_MS, env });
     return stdout;
   } catch {
-    // Why it failed is for the check to say: it knows what the program is needed for.
+    // The check reports the failure, because it knows why the program is needed.
     return undefined;
   }
 }

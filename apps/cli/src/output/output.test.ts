@@ -2,13 +2,11 @@ import { PassThrough } from 'node:stream';
 import { ConfigError } from '@svc/config';
 import { SvcError } from '@svc/sdk';
 import { expect, test } from 'vitest';
-import { CliError } from './cli-error.ts';
+import { CliError, describeError, exitCodeOf } from './errors.ts';
+import { formatDuration, formatMib, formatTable } from './format.ts';
 import { Progress } from './progress.ts';
-import { describeError, exitCodeOf } from './report-error.ts';
-import { formatTable } from './table.ts';
-import { formatDuration, formatMib } from './units.ts';
 
-test('tables align their columns', () => {
+test('aligns the columns of a table', () => {
   expect(
     formatTable([
       ['ID', 'STATE'],
@@ -22,16 +20,16 @@ test.each([
   [3_210, '3.2 s'],
   [250_000, '4m 10s'],
   [7_500_000, '2h 5m'],
-])('%d ms is shown as %s', (ms, text) => {
+])('formats %d ms as %s', (ms, text) => {
   expect(formatDuration(ms)).toBe(text);
 });
 
-test('sizes', () => {
+test('formats sizes in MiB or GiB', () => {
   expect(formatMib(512)).toBe('512 MiB');
   expect(formatMib(1536)).toBe('1.5 GiB');
 });
 
-test('a failure of the service shows what, fields, next step, code and request id', () => {
+test('describes an error of the service with its fields, next step, code and request id', () => {
   const error = new SvcError({
     code: 'validation_failed',
     title: 'Invalid request',
@@ -50,7 +48,7 @@ test('a failure of the service shows what, fields, next step, code and request i
   expect(exitCodeOf(error)).toBe(1);
 });
 
-test('a failure of the command line itself shows its next step', () => {
+test('describes an error of the command line with its next step and code', () => {
   const error = new CliError('no_code', 'no code was given', { next: 'try again', exitCode: 2 });
   expect(describeError(error)).toEqual([
     'svc: no code was given',
@@ -60,20 +58,20 @@ test('a failure of the command line itself shows its next step', () => {
   expect(exitCodeOf(error)).toBe(2);
 });
 
-test('wrong settings are all named, without a stack', () => {
+test('names every invalid setting, without a stack trace', () => {
   const error = new ConfigError(['SVC_LISTEN must be host:port', 'SVC_TLS must be on or off']);
   expect(describeError(error).join('\n')).toMatch(
     /SVC_LISTEN.*\n.*SVC_TLS.*\n {2}next: .*\n {2}code: +invalid_configuration$/,
   );
 });
 
-test('an interrupt is not a defect', () => {
+test('reports an interrupt with exit code 130 and without a stack trace', () => {
   const error = new DOMException('interrupted', 'AbortError');
   expect(describeError(error)).toEqual(['svc: interrupted']);
   expect(exitCodeOf(error)).toBe(130);
 });
 
-test('progress away from a terminal is one plain line a step', async () => {
+test('prints one plain line per step if the output is not a terminal', async () => {
   const out = new PassThrough();
   const progress = new Progress(out as unknown as NodeJS.WriteStream);
   const result = await progress.step('database', async () => 42, String);

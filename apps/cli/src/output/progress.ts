@@ -1,11 +1,12 @@
 import { stripVTControlCharacters } from 'node:util';
-import { formatDuration } from './units.ts';
+import { formatDuration } from './format.ts';
 
-const RULE_MS = 250;
-const QUIET_MS = 15_000;
+const REDRAW_MS = 250;
+/** Interval between the lines about a running step if the output is not a terminal. */
+const REPORT_MS = 15_000;
 const CLEAR_LINE = '\r\u001b[2K';
 
-/** Shows what is being done and how long it took: a live line on a terminal, plain lines elsewhere. */
+/** Shows running steps and their durations: a live line on a terminal, plain lines elsewhere. */
 export class Progress {
   readonly #out: NodeJS.WriteStream;
   readonly #running = new Map<string, { readonly started: number; note: string; shown: number }>();
@@ -15,14 +16,14 @@ export class Progress {
     this.#out = out;
   }
 
-  /** Prints a line of its own; its colours only on a terminal. */
+  /** Prints a line; colours are kept only on a terminal. */
   line(text: string): void {
     this.#write(`${this.#out.isTTY ? text : stripVTControlCharacters(text)}\n`);
   }
 
   /**
-   * Shows `title` while `work` runs, then what it answers to show. `note` says how far it is.
-   * Steps may run side by side.
+   * Shows `title` while `work` runs, then the text that `outcome` makes of its result. `work` reports its progress
+   * through `note`. Steps may run concurrently.
    */
   async step<T>(
     title: string,
@@ -31,7 +32,7 @@ export class Progress {
   ): Promise<T> {
     const entry = { started: performance.now(), note: '', shown: performance.now() };
     this.#running.set(title, entry);
-    this.#timer ??= setInterval(() => this.#tick(), RULE_MS);
+    this.#timer ??= setInterval(() => this.#tick(), REDRAW_MS);
     this.#timer.unref();
     const spent = () => formatDuration(performance.now() - entry.started);
     try {
@@ -62,13 +63,13 @@ export class Progress {
     }
     for (const [title, entry] of this.#running) {
       const now = performance.now();
-      if (now - entry.shown < QUIET_MS) continue;
+      if (now - entry.shown < REPORT_MS) continue;
       entry.shown = now;
       this.#out.write(`  … ${this.#describe(title, entry)}\n`);
     }
   }
 
-  /** Writes above the live line, which is drawn again. */
+  /** Writes `text` above the live line and redraws that line. */
   #write(text: string): void {
     if (!this.#out.isTTY) {
       this.#out.write(text);

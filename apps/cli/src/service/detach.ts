@@ -3,30 +3,30 @@ import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Config } from '@svc/config';
-import { CliError } from '../output/cli-error.ts';
-import { followFile } from './follow-file.ts';
-import { servicePlaces } from './places.ts';
+import { CliError } from '../output/errors.ts';
+import { alreadyRunning } from './data-lock.ts';
+import { servicePaths } from './paths.ts';
 import { runningService } from './service-record.ts';
-import { alreadyRunning } from './start/data-lock.ts';
+import { tailFile } from './tail-file.ts';
 
 const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 /**
- * Starts the service as a process of its own, shows what it shows until it is ready, and leaves it.
- * Ctrl-C before that stops it.
- * @throws CliError `already_running`; `start_failed` when it ended instead
+ * Starts the service as a separate process, prints its output until it is ready, and detaches from it. Ctrl-C before
+ * that stops the service.
+ * @throws CliError `already_running`; `start_failed` if the process exits before it is ready
  */
 export async function startDetached(config: Config): Promise<void> {
-  const places = servicePlaces(config.dataDir);
-  const running = await runningService(places.record);
-  if (running !== undefined) throw alreadyRunning(places, running.process.pid);
-  await mkdir(places.dataDir, { recursive: true, mode: 0o700 });
-  const output = await open(places.console, 'w', 0o600);
+  const paths = servicePaths(config.dataDir);
+  const running = await runningService(paths.record);
+  if (running !== undefined) throw alreadyRunning(paths, running.process.pid);
+  await mkdir(paths.dataDir, { recursive: true, mode: 0o700 });
+  const output = await open(paths.console, 'w', 0o600);
   const service = spawn(process.execPath, [MAIN, 'up'], {
     detached: true,
     stdio: ['ignore', output.fd, output.fd, 'ipc'],
   });
-  const stopFollowing = followFile(places.console, process.stdout);
+  const stopTail = tailFile(paths.console, process.stdout);
   const interrupt = () => service.kill('SIGTERM');
   process.on('SIGINT', interrupt);
   process.on('SIGTERM', interrupt);
@@ -40,14 +40,14 @@ export async function startDetached(config: Config): Promise<void> {
   } finally {
     process.off('SIGINT', interrupt);
     process.off('SIGTERM', interrupt);
-    await stopFollowing();
+    await stopTail();
     await output.close();
   }
   service.unref();
-  console.log('It goes on in the background; `svc down` stops it.');
+  console.log('The service is running in the background; `svc down` stops it.');
 }
 
-/** Undefined when the service is ready, its exit code when it ended instead. */
+/** Waits until the service is ready (undefined) or has exited (its exit code or signal). */
 async function readyOrExited(service: ChildProcess): Promise<number | string | undefined> {
   const settled = new AbortController();
   const { signal } = settled;

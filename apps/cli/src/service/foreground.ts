@@ -1,21 +1,21 @@
-import { type Config, unknownVariables } from '@svc/config';
-import { outliveReaders } from '../output/outlive-readers.ts';
+import type { Config } from '@svc/config';
 import { Progress } from '../output/progress.ts';
-import { OWN_VARIABLES } from '../own-variables.ts';
+import { ignoreOutputErrors } from '../process-lifetime.ts';
 import { serve } from './serve.ts';
 import type { ServiceRecord } from './service-record.ts';
+import { unknownSettings } from './unknown-settings.ts';
 
-/** Serves in this process. When a `svc up --detach` started it, tells that one about its readiness. */
+/** Serves in this process. If `svc up --detach` started it, reports its readiness to that process. */
 export async function runInForeground(config: Config): Promise<number> {
-  outliveReaders();
+  ignoreOutputErrors();
   const progress = new Progress();
-  for (const name of unknownVariables(process.env, OWN_VARIABLES)) {
-    progress.line(`svc: ${name} is set and means nothing to svc; is it misspelt?`);
+  for (const name of unknownSettings()) {
+    progress.line(`svc: ${name} is set, but svc has no such setting; is it misspelt?`);
   }
   return serve({ config, prefix: commandPrefix(), progress, onReady: reportReady });
 }
 
-/** What a proposed command needs in front to find this service. */
+/** The prefix of suggested commands that makes them find this service. */
 function commandPrefix(): string {
   const directory = process.env.SVC_DATA_DIR;
   if (directory === undefined || directory === '') return '';

@@ -2,7 +2,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { commandLine, type Outcome } from '../testing/run-svc.ts';
+import { commandLine, type Outcome } from '../../test/run-svc.ts';
 
 /** The first start on a machine builds the image. */
 const TEST_MS = 1_200_000;
@@ -26,7 +26,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** Runs a command that has to succeed, and gives what it printed. */
+/** Runs a command that must succeed, and returns its output. */
 async function svc(...args: string[]): Promise<string> {
   const { code, output, errors } = await run(args);
   expect(`${errors}${code === 0 ? '' : output}`).toBe('');
@@ -45,7 +45,7 @@ async function microvmsLeft(): Promise<string[]> {
 }
 
 test(
-  'a start shows that a sandbox runs, then serves every sandbox command until down',
+  'svc up runs the self-check, then serves every sandbox command until svc down',
   async () => {
     const shown = await svc('up', '--detach');
     expect(shown).toMatch(/✓ run +python3 .* = 42 /);
@@ -87,7 +87,7 @@ test(
 );
 
 test(
-  'sandboxes outlive a crash and an upgrade, and down ends what a crash left',
+  'sandboxes survive a crash and an upgrade, and svc down cleans up after a crash',
   async () => {
     await svc('up', '--detach');
     const id = await svc('sandbox', 'create', '--idle-timeout', '1h');

@@ -4,17 +4,20 @@ import { type Config, loadConfig } from '@svc/config';
 import { MasterKeyring, type RotationProgress, rotateMasterKey } from '@svc/control-plane';
 import { FileLockedError, lockFile } from '@svc/service-kit/process';
 import { EmbeddedPostgres, openStore } from '@svc/store';
-import { CliError } from '../output/cli-error.ts';
-import { servicePlaces } from './places.ts';
+import { CliError } from '../output/errors.ts';
+import { servicePaths } from './paths.ts';
 
-/** Rotates the master key of the configured service, running or not, and says how far it is. */
+/**
+ * Rotates the master key of the configured service, whether or not it is running, and prints the progress.
+ * @throws CliError `key_in_use`, `no_database`
+ */
 export async function rotateStoredMasterKey(): Promise<void> {
   const config = loadConfig();
   await using cleanUp = new AsyncDisposableStack();
   const url = await databaseUrl(config, cleanUp);
   const store = await openStore({
     url,
-    // Nothing is placed from here.
+    // This process places no sandboxes.
     placement: { unreachableMs: 0, sandboxesPerTenant: 0 },
   });
   cleanUp.defer(() => store.close());
@@ -24,27 +27,26 @@ export async function rotateStoredMasterKey(): Promise<void> {
     showProgress,
   );
   if (!changed) {
-    throw new CliError('key_in_use', `SVC_MASTER_KEY (${keyId}) is in use already`, {
-      next: 'set SVC_MASTER_KEY to a new key and SVC_MASTER_KEY_PREVIOUS to the one so far',
+    throw new CliError('key_in_use', `SVC_MASTER_KEY (${keyId}) is already in use`, {
+      next: 'set SVC_MASTER_KEY to a new key and SVC_MASTER_KEY_PREVIOUS to the current one',
     });
   }
-  console.log(`master key ${keyId} is in use; ${rewrapped} bundles were wrapped with it`);
+  console.log(`master key ${keyId} is in use; ${rewrapped} bundles were rewrapped with it`);
 }
 
 function showProgress({ done, total }: RotationProgress): void {
   console.error(`svc: ${done} of ${total} bundles`);
 }
 
-/** The configured server; else the embedded one, which is started for this when no service runs. */
+/** The URL of the configured server, or of the embedded one, which is started if no service is running. */
 async function databaseUrl(config: Config, cleanUp: AsyncDisposableStack): Promise<string> {
   if (config.databaseUrl !== undefined) return config.databaseUrl.reveal();
-  // Otherwise a mistyped directory would get a database of its own.
+  // Otherwise, a mistyped directory would get a new database.
   await access(join(config.dataDir, 'postgres')).catch((cause: unknown) => {
     throw noService(config.dataDir, cause);
   });
   const running = await EmbeddedPostgres.runningUrl(config.dataDir);
-  const places = servicePlaces(config.dataDir);
-  const lock = await lockFile(places.lock).catch((error: unknown) => {
+  const lock = await lockFile(servicePaths(config.dataDir).lock).catch((error: unknown) => {
     if (error instanceof FileLockedError) return undefined;
     throw noService(config.dataDir, error);
   });
@@ -59,7 +61,7 @@ async function databaseUrl(config: Config, cleanUp: AsyncDisposableStack): Promi
 }
 
 function noService(dataDir: string, cause?: unknown): CliError {
-  return new CliError('no_database', `there is no database in ${dataDir}`, {
+  return new CliError('no_database', `no database found in ${dataDir}`, {
     next: 'set SVC_DATA_DIR to the data directory of a service, or SVC_DATABASE_URL',
     cause,
   });

@@ -1,11 +1,11 @@
 import type { Config } from '@svc/config';
-import { openServiceLog } from '../output/log-sink.ts';
 import type { Progress } from '../output/progress.ts';
 import { VERSION } from '../version.ts';
-import { servicePlaces } from './places.ts';
+import { lockDataDirectory } from './data-lock.ts';
+import { servicePaths } from './paths.ts';
+import { openServiceLog } from './service-log.ts';
 import { RecordKeeper, type ServiceRecord } from './service-record.ts';
 import { banner } from './start/banner.ts';
-import { lockDataDirectory } from './start/data-lock.ts';
 import { operatorAccount } from './start/operator-account.ts';
 import { selfCheck } from './start/self-check.ts';
 import { type StartedService, type StartOptions, startService } from './start/start-service.ts';
@@ -13,7 +13,7 @@ import { StopSignals } from './stop-signals.ts';
 
 export interface ServeOptions {
   readonly config: Config;
-  /** Prefix of the commands that the banner proposes, so that they find this service. */
+  /** Prefix of the commands that the banner suggests, so that they find this service. */
   readonly prefix: string;
   readonly progress: Progress;
   /** Called when the service is ready. */
@@ -21,30 +21,30 @@ export interface ServeOptions {
 }
 
 /**
- * Starts the service in this process, shows that a sandbox really runs, and serves until a signal ends it.
- * Resolves with the exit code, 0 after an orderly end.
+ * Starts the service in this process, runs the self-check, and serves until a signal stops it. Resolves with the exit
+ * code, which is 0 after a clean shutdown.
  */
 export async function serve({ config, prefix, progress, onReady }: ServeOptions): Promise<number> {
-  const places = servicePlaces(config.dataDir);
+  const paths = servicePaths(config.dataDir);
   await using cleanUp = new AsyncDisposableStack();
-  const lock = await lockDataDirectory(places);
+  const lock = await lockDataDirectory(paths);
   cleanUp.defer(() => lock.release());
-  const log = openServiceLog(places.log, config.logLevel, (line) => progress.line(line));
+  const log = openServiceLog(paths.log, config.logLevel, (line) => progress.line(line));
   cleanUp.defer(() => log.close());
-  const record = await RecordKeeper.open(places.record);
+  const record = await RecordKeeper.open(paths.record);
   cleanUp.defer(() => record.remove());
   const stop = cleanUp.use(new StopSignals());
 
   const startedAt = performance.now();
-  progress.line(`svc ${VERSION} starts; its data is in ${places.dataDir}`);
+  progress.line(`starting svc ${VERSION}, data directory ${paths.dataDir}`);
   const { logger } = log;
   const { signal } = stop;
-  // A start that fails leaves the sandboxes of before alive.
+  // A failed start keeps the sandboxes of an earlier run alive.
   const keepSandboxes = () => stop.request?.keepSandboxes ?? true;
-  const start = { config, places, logger, progress, record, signal, keepSandboxes };
-  const service = await startAndShow(start).catch((error: unknown) => {
+  const start = { config, paths, logger, progress, record, signal, keepSandboxes };
+  const service = await startAndCheck(start).catch((error: unknown) => {
     if (stop.signal.aborted) return undefined;
-    progress.line(`the start failed; the whole log is ${places.log}`);
+    progress.line(`the start failed; the full log is in ${paths.log}`);
     throw error;
   });
   if (service === undefined) {
@@ -55,28 +55,30 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
   progress.line(
     banner({
       record: ready,
-      places,
-      mailIsKept: config.smtpUrl === undefined,
+      paths,
+      hasOutbox: config.smtpUrl === undefined,
       prefix,
       readyMs: performance.now() - startedAt,
     }),
   );
   onReady(ready);
 
-  const request = await stop.wished;
+  const request = await stop.requested;
   progress.line(`stopping (${request.reason}) …`);
   const failed = await service.shutdown.run(request.reason);
   progress.line(
-    failed.length === 0 ? 'stopped' : `stopped, but not in order: ${failed.join(', ')}`,
+    failed.length === 0
+      ? 'stopped'
+      : `stopped, but these components did not stop cleanly: ${failed.join(', ')}`,
   );
   return failed.length === 0 ? 0 : 1;
 }
 
-/** Starts every piece and runs the self-check. When either fails, nothing is left running but sandboxes of before. */
-async function startAndShow(
+/** Starts every component and runs the self-check. If either fails, only the sandboxes of an earlier run stay alive. */
+async function startAndCheck(
   options: StartOptions & { readonly record: RecordKeeper },
 ): Promise<StartedService> {
-  const { config, places, progress, record, signal } = options;
+  const { config, paths, progress, record, signal } = options;
   const service = await startService(options);
   try {
     const { baseUrl, runtimeUrl, tls, workers } = service;
@@ -86,10 +88,10 @@ async function startAndShow(
       workers,
       ...(tls.caFile === undefined ? {} : { ca_file: tls.caFile }),
     });
-    const credentials = await operatorAccount(places, service);
+    const credentials = await operatorAccount(paths, service);
     const [template] = config.templates;
     if (template !== undefined) {
-      progress.line('A sandbox, over the public API:');
+      progress.line('Self-check with a sandbox, through the public API:');
       await selfCheck(progress, service, credentials.api_key, template, signal);
     }
     return service;

@@ -7,27 +7,27 @@ import {
 } from '@svc/service-kit/process';
 import { VERSION } from '../version.ts';
 
-/** A worker of the service, as `status` shows it. */
+/** A worker of the service, as `svc status` shows it. */
 export interface WorkerSummary {
   readonly worker_id: string;
   readonly url: string;
   readonly accelerator: string;
 }
 
-/** What a running service says of itself, for `status` and `down`. */
+/** The file in which a running service describes itself for `svc status` and `svc down`. */
 export interface ServiceRecord {
   readonly process: ProcessIdentity;
   readonly state: 'starting' | 'ready';
   readonly version: string;
   readonly started_at: string;
-  /** Known once the control plane listens. */
+  /** Set once the control plane is listening. */
   readonly base_url?: string;
   readonly runtime_url?: string;
   readonly ca_file?: string;
   readonly workers?: readonly WorkerSummary[];
 }
 
-/** The record of this process, for as long as it serves. */
+/** Writes the record of this process while it serves. */
 export class RecordKeeper {
   readonly #file: string;
   #record: ServiceRecord;
@@ -37,10 +37,10 @@ export class RecordKeeper {
     this.#record = record;
   }
 
-  /** Begins the record. The caller holds the lock of the data directory. */
+  /** Creates the record. The caller holds the lock on the data directory. */
   static async open(file: string): Promise<RecordKeeper> {
     const me = await identityOf(process.pid);
-    if (me === undefined) throw new Error('/proc does not show this process');
+    if (me === undefined) throw new Error('this process is not visible in /proc');
     const keeper = new RecordKeeper(file, {
       process: me,
       state: 'starting',
@@ -51,7 +51,7 @@ export class RecordKeeper {
     return keeper;
   }
 
-  /** Adds to the record and shows it to others. */
+  /** Adds fields to the record and writes it atomically. */
   async update(more: Partial<ServiceRecord>): Promise<ServiceRecord> {
     this.#record = { ...this.#record, ...more };
     const text = `${JSON.stringify(this.#record, null, 2)}\n`;
@@ -59,13 +59,13 @@ export class RecordKeeper {
     return this.#record;
   }
 
-  /** Ends the record: nothing runs here any more. */
+  /** Deletes the record when the service has stopped. */
   async remove(): Promise<void> {
     await rm(this.#file, { force: true });
   }
 }
 
-/** The record of the service that ran last on this data directory, running or not. */
+/** Reads the record of the service that last ran on this data directory; undefined after a clean shutdown. */
 export async function readServiceRecord(file: string): Promise<ServiceRecord | undefined> {
   const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined;
@@ -75,12 +75,12 @@ export async function readServiceRecord(file: string): Promise<ServiceRecord | u
   try {
     return JSON.parse(text) as ServiceRecord;
   } catch {
-    // Only this program writes the file, and atomically: a damaged one tells as much as none.
+    // Only this program writes the file, atomically; a corrupt one is as good as none.
     return undefined;
   }
 }
 
-/** The record of the service that runs on this data directory now. */
+/** Reads the record of the service that is running on this data directory; undefined if its process is gone. */
 export async function runningService(file: string): Promise<ServiceRecord | undefined> {
   const record = await readServiceRecord(file);
   return record !== undefined && (await isAlive(record.process)) ? record : undefined;

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { followFile } from './follow-file.ts';
-import { servicePlaces } from './places.ts';
+import { lockDataDirectory } from './data-lock.ts';
+import { servicePaths } from './paths.ts';
 import { RecordKeeper, readServiceRecord, runningService } from './service-record.ts';
-import { lockDataDirectory } from './start/data-lock.ts';
-import { together } from './start/together.ts';
+import { allOrAbort } from './start/all-or-abort.ts';
+import { tailFile } from './tail-file.ts';
 
 let directory: string;
 
@@ -20,21 +20,21 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-test('one data directory has one service, and a second start says so', async () => {
-  const places = servicePlaces(directory);
-  const lock = await lockDataDirectory(places);
-  await expect(lockDataDirectory(places)).rejects.toMatchObject({
+test('rejects a second service on the same data directory', async () => {
+  const paths = servicePaths(directory);
+  const lock = await lockDataDirectory(paths);
+  await expect(lockDataDirectory(paths)).rejects.toMatchObject({
     code: 'already_running',
     message: expect.stringContaining(String(process.pid)),
   });
   await lock.release();
-  const next = await lockDataDirectory(places);
+  const next = await lockDataDirectory(paths);
   await next.release();
 });
 
-describe('the record of a service', () => {
-  test('shows the running process, and what it adds', async () => {
-    const { record: file } = servicePlaces(directory);
+describe('the service record', () => {
+  test('describes the running process, with the fields added later', async () => {
+    const { record: file } = servicePaths(directory);
     const keeper = await RecordKeeper.open(file);
     expect(await runningService(file)).toMatchObject({ state: 'starting' });
     await keeper.update({ state: 'ready', base_url: 'https://localhost:8443' });
@@ -47,8 +47,8 @@ describe('the record of a service', () => {
     expect(await readServiceRecord(file)).toBeUndefined();
   });
 
-  test('of a process that is gone does not count, though its pid is used again', async () => {
-    const { record: file } = servicePlaces(directory);
+  test('is ignored once its process has exited, even if the pid is reused', async () => {
+    const { record: file } = servicePaths(directory);
     await RecordKeeper.open(file);
     const record = JSON.parse(await readFile(file, 'utf8'));
     record.process.startTicks -= 1;
@@ -58,19 +58,19 @@ describe('the record of a service', () => {
   });
 });
 
-test('a followed file is shown from its beginning to what was written last', async () => {
+test('tails a file from its beginning to the last write before the stop', async () => {
   const file = join(directory, 'log');
   await writeFile(file, 'one\n');
   const out = new PassThrough();
-  const stop = followFile(file, out);
+  const stop = tailFile(file, out);
   await appendFile(file, 'two\n');
   await stop();
   out.end();
   expect(await text(out)).toBe('one\ntwo\n');
 });
 
-describe('two starts side by side', () => {
-  test('a failure aborts the other and is the one reported', async () => {
+describe('two concurrent starts', () => {
+  test('reject with the first failure, which aborts the other', async () => {
     let aborted = false;
     const waiting = (signal: AbortSignal) =>
       new Promise<void>((_resolve, reject) => {
@@ -81,14 +81,14 @@ describe('two starts side by side', () => {
       });
     const failing = () => Promise.reject(new Error('no database'));
     const { signal } = new AbortController();
-    await expect(together(signal, failing, waiting)).rejects.toThrow('no database');
+    await expect(allOrAbort(signal, failing, waiting)).rejects.toThrow('no database');
     expect(aborted).toBe(true);
   });
 
-  test('both results come in order', async () => {
+  test('return both results in order', async () => {
     const { signal } = new AbortController();
     expect(
-      await together(
+      await allOrAbort(
         signal,
         async () => 1,
         async () => 'two',

@@ -1,21 +1,21 @@
-/** How a service is asked to end. */
+/** A request to stop the service. */
 export interface StopRequest {
   readonly reason: string;
-  /** Leave the sandboxes alive for the next start. */
+  /** Whether the sandboxes keep running for the next start. */
   readonly keepSandboxes: boolean;
 }
 
-/** Ends the service and leaves its sandboxes alive; sent by `svc down --keep-sandboxes`. */
+/** Stops the service but not its sandboxes; sent by `svc down --keep-sandboxes`. */
 export const KEEP_SANDBOXES_SIGNAL = 'SIGUSR2';
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', KEEP_SANDBOXES_SIGNAL] as const;
-/** Ctrl-C reaches the service twice, from the terminal and through npm: one wish, not two. */
-const ECHO_MS = 1_500;
+/** Ctrl-C reaches the service twice, from the terminal and through npm, which counts as one request. */
+const DUPLICATE_MS = 1_500;
 
-/** Listens for the signals that end a service. A later one, from a person losing patience, ends the process at once. */
+/** Listens for the signals that stop a service. A second, later signal exits the process at once. */
 export class StopSignals {
-  readonly #wished = Promise.withResolvers<StopRequest>();
-  readonly #begun = new AbortController();
+  readonly #requested = Promise.withResolvers<StopRequest>();
+  readonly #abort = new AbortController();
   readonly #handle = (signal: NodeJS.Signals) => this.#receive(signal);
   #first: number | undefined;
   #request: StopRequest | undefined;
@@ -24,19 +24,19 @@ export class StopSignals {
     for (const signal of STOP_SIGNALS) process.on(signal, this.#handle);
   }
 
-  /** Aborts when the end is wished. */
+  /** Aborts on the first signal. */
   get signal(): AbortSignal {
-    return this.#begun.signal;
+    return this.#abort.signal;
   }
 
-  /** The wish, once there is one. */
+  /** The stop request; undefined before the first signal. */
   get request(): StopRequest | undefined {
     return this.#request;
   }
 
-  /** Settles when the end is wished. */
-  get wished(): Promise<StopRequest> {
-    return this.#wished.promise;
+  /** Resolves on the first signal. */
+  get requested(): Promise<StopRequest> {
+    return this.#requested.promise;
   }
 
   [Symbol.dispose](): void {
@@ -48,10 +48,10 @@ export class StopSignals {
       this.#first = performance.now();
       const request = { reason: signal, keepSandboxes: signal === KEEP_SANDBOXES_SIGNAL };
       this.#request = request;
-      this.#wished.resolve(request);
-      this.#begun.abort(new DOMException(`stopped by ${signal}`, 'AbortError'));
-    } else if (performance.now() - this.#first > ECHO_MS) {
-      console.error('svc: second signal: ending at once; the next start cleans up');
+      this.#requested.resolve(request);
+      this.#abort.abort(new DOMException(`stopped by ${signal}`, 'AbortError'));
+    } else if (performance.now() - this.#first > DUPLICATE_MS) {
+      console.error('svc: second signal: exiting at once; the next start cleans up');
       process.exit(1);
     }
   }

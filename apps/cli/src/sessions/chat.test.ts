@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { commandLine, type Outcome, startSvc } from '../testing/run-svc.ts';
+import { commandLine, type Outcome, startSvc } from '../../test/run-svc.ts';
 
-// Every command is a process of its own, which a loaded machine takes seconds to start.
+// Every command is a separate process, which takes seconds to start on a loaded machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 const ID = '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b';
@@ -17,12 +17,12 @@ let directory: string;
 let server: Server;
 let environment: Record<string, string>;
 let svc: (args: readonly string[], input?: string) => Promise<Outcome>;
-/** Frames that came from the command line. */
+/** Frames received from the command line. */
 const received: { type: string; prompt?: string; id?: string; command?: string }[] = [];
 let status = 'active';
 let seq = 0;
 
-/** A service with one session, whose agent repeats its prompts; it never ends the task `hang`. */
+/** A service with one session, whose agent repeats its prompts and never ends the task `hang`. */
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'svc-chat-'));
   const sockets = new WebSocketServer({ noServer: true });
@@ -99,7 +99,7 @@ function serve(socket: WebSocket): void {
   });
 }
 
-test('a task is given, its answer alone goes to standard output, and it leaves', async () => {
+test('--task runs one task, prints only its answer to standard output, and exits', async () => {
   const { code, output, errors } = await svc(['session', 'start', '--task', 'hello']);
   expect({ code, output }, errors).toEqual({ code: 0, output: 'you said hello\n' });
   expect(errors).toContain(`session ${ID}`);
@@ -107,17 +107,17 @@ test('a task is given, its answer alone goes to standard output, and it leaves',
   expect(errors).toContain(`svc session attach ${ID}`);
 });
 
-test('a failed task is a failure', async () => {
+test('a failed task makes the exit code 1', async () => {
   expect(await svc(['session', 'start', '--task', 'fail'])).toMatchObject({ code: 1 });
 });
 
-test('without a terminal every line is a prompt, one after the other', async () => {
+test('runs each line of standard input as a prompt if it is not a terminal', async () => {
   const { code, output } = await svc(['session', 'attach', ID], 'one\n\n!ls -l\ntwo\n');
   expect(output).toBe('you said one\nran ls -l\nyou said two\n');
   expect(code).toBe(0);
 });
 
-test('Ctrl-C interrupts the task, and the chat goes on', async () => {
+test('Ctrl-C interrupts the task and the chat continues', async () => {
   const child = startSvc(environment, ['session', 'resume', ID]);
   let errors = '';
   child.stderr.on('data', (chunk) => {
@@ -125,7 +125,7 @@ test('Ctrl-C interrupts the task, and the chat goes on', async () => {
   });
   child.stdin.write('hang\n');
   await expect.poll(() => errors).toContain('→ shell true');
-  expect(errors).toContain('it was failed');
+  expect(errors).toContain('previous status: failed');
   child.kill('SIGINT');
   await expect.poll(() => errors).toContain('interrupted');
   const { type, id } = received.at(-1) ?? {};
@@ -134,7 +134,7 @@ test('Ctrl-C interrupts the task, and the chat goes on', async () => {
   expect(await once(child, 'close')).toEqual([0, null]);
 });
 
-test('Ctrl-C twice leaves', async () => {
+test('Ctrl-C pressed twice leaves the chat', async () => {
   const child = startSvc(environment, ['session', 'attach', ID]);
   let errors = '';
   child.stderr.on('data', (chunk) => {
@@ -145,10 +145,10 @@ test('Ctrl-C twice leaves', async () => {
   await expect.poll(() => errors).toContain('again');
   child.kill('SIGINT');
   expect(await once(child, 'close')).toEqual([1, null]);
-  expect(errors).toContain('left;');
+  expect(errors).toContain('disconnected;');
 });
 
-test('sessions are listed and ended; one that is over, or of elsewhere, says what to do', async () => {
+test('lists and ends sessions, and says how to continue one that is over or was started elsewhere', async () => {
   const list = await svc(['session', 'list']);
   expect(list.output).toMatch(new RegExp(`^ID +STATUS.*\n${ID} +active +deictic +m +standard`));
   expect(list.errors).toBe('svc: 1 of 3\n');

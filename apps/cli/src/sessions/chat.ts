@@ -5,18 +5,18 @@ import { openPrompts } from './prompts.ts';
 import { Transcript } from './transcript.ts';
 
 export interface ChatOptions {
-  /** One prompt, after which the chat is left; default: prompts from standard input until it ends. */
+  /** The only prompt of the chat; by default, prompts are read from standard input until it ends. */
   readonly task?: string | undefined;
-  /** Shows what came after this frame first. */
+  /** First replays the frames after this number. */
   readonly afterSeq?: number | undefined;
 }
 
-/** Why a chat is left before its end. */
-class Left extends Error {}
+/** The user has left the chat. */
+class ChatLeft extends Error {}
 
 /**
- * Talks to a session's agent. Ctrl-C interrupts what runs; a second one, or one while nothing runs, leaves. Gives how
- * the last task ended. The session itself goes on.
+ * Talks to the agent of a session and returns the outcome of the last task. Ctrl-C interrupts the running task;
+ * pressed again, or twice while nothing is running, it leaves the chat. The session itself continues.
  */
 export async function chat(
   client: SvcClient,
@@ -28,13 +28,13 @@ export async function chat(
   await using connection = client.sessions.connect(access, {
     afterSeq,
     onStatus: (status) => {
-      if (status === 'disconnected') transcript.note('connection lost; trying again …');
+      if (status === 'disconnected') transcript.note('connection lost; reconnecting …');
     },
   });
   const conversation = new Conversation(connection, (frame) => transcript.show(frame));
-  const interrupt = interrupter(conversation, transcript, () => left.abort(new Left()));
+  const interrupt = interruptHandler(conversation, transcript, () => left.abort(new ChatLeft()));
   process.on('SIGINT', interrupt);
-  const stop = () => left.abort(new Left());
+  const stop = () => left.abort(new ChatLeft());
   process.once('SIGTERM', stop);
   const over = AbortSignal.any([left.signal, conversation.over]);
   try {
@@ -42,7 +42,7 @@ export async function chat(
     if (task !== undefined) return await untilAborted(conversation.task(task), over);
     return await converse(conversation, over, interrupt);
   } catch (error) {
-    if (error instanceof Left) return 'interrupted';
+    if (error instanceof ChatLeft) return 'interrupted';
     throw error;
   } finally {
     process.off('SIGINT', interrupt);
@@ -50,7 +50,7 @@ export async function chat(
   }
 }
 
-/** One prompt after the other. A line that starts with `!` is a command for the sandbox. */
+/** Handles one prompt after another. A line that starts with `!` is a shell command for the sandbox. */
 async function converse(
   conversation: Conversation,
   over: AbortSignal,
@@ -63,18 +63,18 @@ async function converse(
       const line = (await prompts.next(over))?.trim();
       if (line === undefined || line === '/quit') return last;
       if (line === '') continue;
-      const asked = line.startsWith('!')
+      const outcome = line.startsWith('!')
         ? conversation.exec(line.slice(1))
         : conversation.task(line);
-      last = await untilAborted(asked, over);
+      last = await untilAborted(outcome, over);
     }
   } finally {
     prompts.close();
   }
 }
 
-/** What Ctrl-C does: the first one interrupts, or warns; a second one on the same leaves. */
-function interrupter(
+/** Returns the Ctrl-C handler: the first press interrupts or warns, a second one on the same task leaves. */
+function interruptHandler(
   conversation: Conversation,
   transcript: Transcript,
   leave: () => void,
@@ -89,7 +89,9 @@ function interrupter(
     pressedAt = current;
     if (isBusy) conversation.interrupt();
     transcript.note(
-      isBusy ? 'interrupting; Ctrl-C again leaves' : 'Ctrl-C again, or Ctrl-D, leaves',
+      isBusy
+        ? 'interrupting; press Ctrl-C again to leave'
+        : 'press Ctrl-C again, or Ctrl-D, to leave',
     );
   };
 }

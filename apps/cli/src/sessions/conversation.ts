@@ -1,25 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import type { SessionConnection, SessionFrame } from '@svc/sdk';
-import { CliError } from '../output/cli-error.ts';
+import { CliError } from '../output/errors.ts';
 
-/** How a task, or a command, ended. */
+/** The outcome of a task or a command. */
 export type Outcome = 'completed' | 'failed' | 'interrupted';
 
 interface Pending {
   readonly id: string;
-  readonly over: PromiseWithResolvers<Outcome>;
+  readonly outcome: PromiseWithResolvers<Outcome>;
 }
 
-/** Tasks over a connection: shows every frame, and tells when what was asked has ended. */
+/** Runs tasks and commands over a connection, one at a time, and passes every frame to `show`. */
 export class Conversation {
-  /** Aborts when the session's connection has ended, with why. */
+  /** Aborts when the connection of the session ends; its reason says why. */
   readonly over: AbortSignal;
   readonly #connection: SessionConnection;
   readonly #show: (frame: SessionFrame) => void;
   readonly #ended = new AbortController();
   readonly #ready = Promise.withResolvers<void>();
   #pending: Pending | undefined;
-  #asked = 0;
+  #started = 0;
 
   constructor(connection: SessionConnection, show: (frame: SessionFrame) => void) {
     this.#connection = connection;
@@ -32,29 +32,29 @@ export class Conversation {
     );
   }
 
-  /** Settles when the agent is there. */
+  /** Resolves when the agent is ready; rejects if the connection ends first. */
   get ready(): Promise<void> {
     return this.#ready.promise;
   }
 
-  /** Whether something was asked that has not ended. */
+  /** Whether a task or a command is running. */
   get isBusy(): boolean {
     return this.#pending !== undefined;
   }
 
-  /** What goes on, or nothing, as a name that changes with it. */
+  /** An identifier that changes whenever a task or command starts or ends. */
   get current(): string {
-    return this.#pending?.id ?? `nothing after ${this.#asked}`;
+    return this.#pending?.id ?? `idle after ${this.#started}`;
   }
 
-  /** Has the agent do something, and waits until it is done. Rejects when the connection ends before. */
+  /** Runs a task of the agent and waits for its outcome. Rejects if the connection ends first. */
   task(prompt: string): Promise<Outcome> {
-    return this.#ask((id) => this.#connection.task(prompt, { id }));
+    return this.#run((id) => this.#connection.task(prompt, { id }));
   }
 
-  /** Runs a command beside the agent. */
+  /** Runs a shell command in the sandbox, in parallel with the agent, and waits for its outcome. */
   exec(command: string): Promise<Outcome> {
-    return this.#ask((id) => this.#connection.exec(command, { id }));
+    return this.#run((id) => this.#connection.exec(command, { id }));
   }
 
   interrupt(): void {
@@ -62,14 +62,14 @@ export class Conversation {
     this.#connection.interrupt(id === undefined ? {} : { id });
   }
 
-  async #ask(send: (id: string) => void): Promise<Outcome> {
+  async #run(send: (id: string) => void): Promise<Outcome> {
     this.over.throwIfAborted();
-    const pending = { id: randomUUID(), over: Promise.withResolvers<Outcome>() };
+    const pending = { id: randomUUID(), outcome: Promise.withResolvers<Outcome>() };
     this.#pending = pending;
-    this.#asked += 1;
+    this.#started += 1;
     try {
       send(pending.id);
-      return await pending.over.promise;
+      return await pending.outcome.promise;
     } finally {
       this.#pending = undefined;
     }
@@ -80,28 +80,28 @@ export class Conversation {
       this.#show(frame);
       if (frame.type === 'ready') this.#ready.resolve();
       const outcome = this.#pending && outcomeOf(frame, this.#pending.id);
-      if (outcome !== undefined) this.#pending?.over.resolve(outcome);
+      if (outcome !== undefined) this.#pending?.outcome.resolve(outcome);
     }
   }
 
   #end(error: unknown): void {
     this.#ended.abort(error);
     this.#ready.reject(error);
-    this.#pending?.over.reject(error);
+    this.#pending?.outcome.reject(error);
   }
 }
 
-/** How what was asked under `id` has ended, if this frame says so. */
+/** The outcome of the task or command with this id, if this frame ends it. */
 function outcomeOf(frame: SessionFrame, id: string): Outcome | undefined {
   if (!('id' in frame) || frame.id !== id) return undefined;
   if (frame.type === 'task_completed') return frame.status;
   if (frame.type === 'exit') return frame.exit_code === 0 ? 'completed' : 'failed';
-  // Refused, so that nothing else will come of it.
+  // A rejected task produces no further frames.
   return frame.type === 'error' && frame.code === 'busy' ? 'failed' : undefined;
 }
 
 function sessionEnded(): CliError {
   return new CliError('session_ended', 'the session has ended', {
-    next: '`svc session resume <id>` goes on where it was',
+    next: '`svc session resume <id>` continues it',
   });
 }

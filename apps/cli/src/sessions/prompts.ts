@@ -1,22 +1,25 @@
 import { createInterface } from 'node:readline';
 import { untilAborted } from '@svc/service-kit/concurrency';
 
-/** Where a person's, or a program's, lines come from. */
+/** A source of prompts: a terminal or a pipe. */
 export interface Prompts {
-  /** The next line; undefined when there are no more. Rejects with the signal's reason. */
+  /** The next line, or undefined at the end of the input. Rejects with the reason of `signal` when it aborts. */
   next(signal: AbortSignal): Promise<string | undefined>;
   close(): void;
 }
 
 const PROMPT = '› ';
-const MOST_HISTORY = 200;
+const MAX_HISTORY_LINES = 200;
 
-/** Lines from a terminal, with editing and a history, or from whatever standard input is. */
+/** Opens standard input: with line editing and a history if it is a terminal, as plain lines otherwise. */
 export function openPrompts(onInterrupt: () => void): Prompts {
   return process.stdin.isTTY ? new TerminalPrompts(onInterrupt) : new PipedPrompts();
 }
 
-/** Asks only while nothing else is shown; in between the terminal is as it was, so that Ctrl-C is a signal. */
+/**
+ * Holds the terminal only while it waits for a line. In between, the terminal is in its normal mode, in which Ctrl-C
+ * sends a signal.
+ */
 class TerminalPrompts implements Prompts {
   #history: string[] = [];
   readonly #onInterrupt: () => void;
@@ -31,24 +34,24 @@ class TerminalPrompts implements Prompts {
       input: process.stdin,
       output: process.stderr,
       history: this.#history,
-      historySize: MOST_HISTORY,
+      historySize: MAX_HISTORY_LINES,
       prompt: PROMPT,
     });
-    const asked = Promise.withResolvers<string | undefined>();
-    const abort = () => asked.reject(signal.reason);
+    const line = Promise.withResolvers<string | undefined>();
+    const abort = () => line.reject(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
     terminal.on('history', (history) => {
       this.#history = [...history];
     });
-    terminal.on('line', asked.resolve);
-    terminal.on('close', () => asked.resolve(undefined));
+    terminal.on('line', line.resolve);
+    terminal.on('close', () => line.resolve(undefined));
     terminal.on('SIGINT', () => {
       this.#onInterrupt();
       if (!signal.aborted) terminal.prompt();
     });
     terminal.prompt();
     try {
-      return await asked.promise;
+      return await line.promise;
     } finally {
       signal.removeEventListener('abort', abort);
       terminal.close();
@@ -56,7 +59,7 @@ class TerminalPrompts implements Prompts {
   }
 
   close(): void {
-    // Between two questions nothing is open.
+    // Nothing is open between two prompts.
   }
 }
 

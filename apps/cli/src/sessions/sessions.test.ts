@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { requestOf, startCommand } from '../commands/session/start.ts';
-import { KeptAccess } from './kept-access.ts';
-import { vendorOf } from './vendor.ts';
+import { SessionAccessStore } from './access-store.ts';
+import { vendorOf } from './llm-vendor.ts';
 
 let directory: string;
 
@@ -23,21 +23,21 @@ const access = (id: string, forMs = 60_000) => ({
   expires_at: new Date(Date.now() + forMs).toISOString(),
 });
 
-describe('what opens sessions', () => {
-  test('is kept for its owner alone until it expires or is forgotten', async () => {
-    const kept = new KeptAccess(join(directory, 'sessions'));
-    expect(await kept.find('a')).toBeUndefined();
-    await kept.keep(access('old', -1));
-    await kept.keep(access('a'));
-    expect(await kept.find('a')).toMatchObject({ jwt: 'secret' });
+describe('stored session access', () => {
+  test('is readable only by its owner, until it expires or is removed', async () => {
+    const store = new SessionAccessStore(join(directory, 'sessions'));
+    expect(await store.find('a')).toBeUndefined();
+    await store.save(access('old', -1));
+    await store.save(access('a'));
+    expect(await store.find('a')).toMatchObject({ jwt: 'secret' });
     const names = await readdir(join(directory, 'sessions'));
     expect(names).toEqual(['a.json']);
     expect((await stat(join(directory, 'sessions/a.json'))).mode & 0o777).toBe(0o600);
     expect((await stat(join(directory, 'sessions'))).mode & 0o777).toBe(0o700);
     await writeFile(join(directory, 'sessions/b.json'), 'rubbish');
-    expect(await kept.find('b')).toBeUndefined();
-    await kept.forget('a');
-    expect(await kept.find('a')).toBeUndefined();
+    expect(await store.find('b')).toBeUndefined();
+    await store.remove('a');
+    expect(await store.find('a')).toBeUndefined();
   });
 });
 
@@ -51,22 +51,22 @@ test.each([
   ['deictic', 'gemini-2', 'google'],
   ['deictic', 'deepseek-chat', 'deepseek'],
   ['deictic', 'ollama', 'anthropic'],
-] as const)('%s with %s has its models from %s', (agent, model, vendor) => {
+] as const)('the vendor of %s with model %s is %s', (agent, model, vendor) => {
   expect(vendorOf(agent, model)).toBe(vendor);
 });
 
 describe('svc session start', () => {
-  /** The request that these arguments make. */
+  /** The request for these arguments. */
   function requested(...args: string[]) {
     const command = startCommand()
       .exitOverride()
       .configureOutput({ writeErr: () => undefined });
-    // Only the options are of interest: the action would connect.
+    // Only parses the options: running the action would connect.
     command.parseOptions(args);
     return requestOf(command.opts());
   }
 
-  test('asks for deictic without more', () => {
+  test('requests deictic by default', () => {
     expect(requested()).toMatchObject({
       agent: { kind: 'deictic' },
       app: { id: 'svc-sandbox' },
@@ -76,7 +76,7 @@ describe('svc session start', () => {
     expect(requested()).not.toHaveProperty('ttl_seconds');
   });
 
-  test('takes every option', () => {
+  test('applies every option', () => {
     const args = '-a codex -m gpt-5 --base-url https://llm.test/v1 -t browser --ttl 2h';
     expect(requested(...args.split(' '), '-s', 'one', '--secrets', 'two')).toMatchObject({
       agent: { kind: 'codex' },
@@ -92,7 +92,7 @@ describe('svc session start', () => {
     ['--vendor', 'acme'],
     ['--template', 'canvas'],
     ['--ttl', 'soon'],
-  ])('refuses %s %s with a hint and an example', (option, value) => {
+  ])('rejects %s %s with a hint and an example', (option, value) => {
     expect(() => requested(option, value)).toThrow(/hint: .*\n {2}example: /s);
   });
 });

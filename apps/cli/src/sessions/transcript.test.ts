@@ -1,9 +1,8 @@
 import { PassThrough } from 'node:stream';
 import type { SessionFrame } from '@svc/sdk';
 import { expect, test } from 'vitest';
-import { plainText } from '../output/plain-text.ts';
 import { callText, resultText } from './tool-text.ts';
-import { Transcript } from './transcript.ts';
+import { stripControlCharacters, Transcript } from './transcript.ts';
 
 function shown(...frames: object[]) {
   const answers = new PassThrough();
@@ -14,7 +13,7 @@ function shown(...frames: object[]) {
   return { answers: String(answers.read() ?? ''), notes: String(notes.read() ?? '') };
 }
 
-test('the agent is heard on one stream, what it does is told on the other', () => {
+test('prints the text of the agent on one stream and everything else on the other', () => {
   const { answers, notes } = shown(
     { type: 'ready', agent: 'deictic', model: 'm', resumed: true },
     { type: 'task_started', id: '1' },
@@ -34,7 +33,7 @@ test('the agent is heard on one stream, what it does is told on the other', () =
   );
 });
 
-test('an agent that neither streams nor tells is heard by its result, a failed one told about', () => {
+test('prints the result of a task without text, and a failure as a note', () => {
   expect(
     shown({ type: 'task_completed', id: '1', status: 'completed', result: 'Done.' }).answers,
   ).toBe('Done.\n');
@@ -46,13 +45,13 @@ test('an agent that neither streams nor tells is heard by its result, a failed o
   );
   expect(answers).toBe('');
   expect(notes).toBe(
-    'llm_unauthorized: No.\nfailed: why\nnew values are in use: A, B\nthe service asks to stop: timeout\n',
+    'llm_unauthorized: No.\nfailed: why\nnew secret values are in use: A, B\nthe service asked the agent to stop: timeout\n',
   );
 });
 
-test('a sandbox cannot speak to the terminal, however its words are cut', () => {
+test('removes control characters from all text of a sandbox, even if they are split across frames', () => {
   const evil = '\u001b]0;title\u0007\u001b[2J\u009b31mred\r\bx\ty\n';
-  expect(plainText(evil)).toBe(']0;title[2J31mredx\ty\n');
+  expect(stripControlCharacters(evil)).toBe(']0;title[2J31mredx\ty\n');
   const { answers, notes } = shown(
     { type: 'text_delta', data: 'a\u001b' },
     { type: 'text_delta', data: '[2Jb' },
@@ -66,7 +65,7 @@ test('a sandbox cannot speak to the terminal, however its words are cut', () => 
   expect(answers + notes).not.toContain('\u001b');
 });
 
-test('long calls and results are cut', () => {
+test('shortens long tool calls and results', () => {
   const lines = Array.from({ length: 20 }, (_, i) => `line ${i}`).join('\n');
   expect(resultText(`${lines}\n`).split('\n')).toHaveLength(9);
   expect(resultText(lines)).toContain('… 12 more lines');

@@ -1,21 +1,32 @@
 import { styleText } from 'node:util';
 import type { ServerFrame, SessionFrame } from '@svc/sdk';
-import { plainText } from '../output/plain-text.ts';
 import { callText, resultText } from './tool-text.ts';
 
 type Style = Parameters<typeof styleText>[0];
 
+/** Control characters other than tab and newline. */
+const CONTROL_CHARACTERS = /[^\P{Cc}\n\t]/gu;
+
 /**
- * Shows the frames of a session to a person: what the agent says on `answers`, streamed; everything about it, such as
- * calls of tools, dimmed on `notes`. Both may be the same stream.
+ * Removes the control characters from text of a sandbox, so that it cannot move the cursor, set the title of the
+ * terminal or make it send input. Safe for chunks of a stream, wherever they are split.
+ */
+export function stripControlCharacters(text: string): string {
+  return text.replace(CONTROL_CHARACTERS, '');
+}
+
+/**
+ * Prints the frames of a session: the agent's text, streamed, on `answers`; everything else, such as tool calls, dimmed
+ * on `notes`. Both may be the same stream.
  */
 export class Transcript {
   readonly #answers: NodeJS.WriteStream;
   readonly #notes: NodeJS.WriteStream;
-  /** Whether the last answer has not ended its line. */
+  /** Whether the last answer ended in the middle of a line. */
   #isInLine = false;
-  /** Whether the agent's words of this message, and of this task, were shown as they came. */
+  /** Whether text of the current message has been streamed. */
   #hasStreamed = false;
+  /** Whether text of the current task has been printed. */
   #hasAnswered = false;
   #tokens = { input: 0, output: 0 };
 
@@ -75,20 +86,20 @@ export class Transcript {
       case 'system':
         this.note(systemText(frame));
         break;
-      default: // Answers to pings, images, and what a newer service may send.
+      default: // Pongs, images, and the frames of newer services are not shown.
     }
   }
 
-  /** A line about what happens, cleaned of everything but text. */
+  /** Prints a line on `notes`, without control characters. */
   note(text: string, style: Style = 'dim'): void {
     this.#endLine();
     const stream = this.#notes;
-    const lines = plainText(text).split('\n');
+    const lines = stripControlCharacters(text).split('\n');
     stream.write(`${lines.map((line) => styleText(style, line, { stream })).join('\n')}\n`);
   }
 
   #completed({ status, result }: ServerFrame & { type: 'task_completed' }): void {
-    // An agent that neither streams nor tells has its result alone.
+    // An agent that sends no text during the task is heard only through its result.
     if (status === 'completed' && !this.#hasAnswered && result !== '') this.#answer(result);
     this.#endLine();
     const { input, output } = this.#tokens;
@@ -104,7 +115,7 @@ export class Transcript {
   }
 
   #write(stream: NodeJS.WriteStream, text: string): void {
-    const shown = plainText(text);
+    const shown = stripControlCharacters(text);
     if (shown === '') return;
     stream.write(shown);
     this.#isInLine = !shown.endsWith('\n');
@@ -117,8 +128,9 @@ export class Transcript {
 }
 
 function systemText(frame: ServerFrame & { type: 'system' }): string {
-  if (frame.event === 'config_update') return `new values are in use: ${frame.keys.join(', ')}`;
-  return `the service asks to stop: ${frame.reason}`;
+  if (frame.event === 'config_update')
+    return `new secret values are in use: ${frame.keys.join(', ')}`;
+  return `the service asked the agent to stop: ${frame.reason}`;
 }
 
 function indent(text: string): string {

@@ -1,9 +1,8 @@
 import { TEMPLATES } from '@svc/contract';
 import { Command } from 'commander';
-import { parseDuration } from '../../arguments/duration.ts';
-import { parseDisk, parseMemory, parseVcpu } from '../../arguments/numbers.ts';
-import { collectPair } from '../../arguments/pairs.ts';
-import { withClient } from '../with-client.ts';
+import { collectPair, parseDuration } from '../../arguments/parsers.ts';
+import { parseDisk, parseMemory, parseVcpu } from '../../arguments/sandbox-size.ts';
+import { withClient } from '../../connection/client.ts';
 
 interface Options {
   readonly template: string;
@@ -17,23 +16,23 @@ interface Options {
   readonly json?: boolean;
 }
 
-/** `svc sandbox create`: prints the new sandbox's id, once it is running. */
+/** `svc sandbox create`: prints the id of the new sandbox once it is running. */
 export function createCommand(): Command {
   return new Command('create')
-    .description('make a sandbox and print its id')
+    .description('create a sandbox and print its id')
     .option('-t, --template <name>', `image to start from: ${TEMPLATES.join(', ')}`, 'standard')
     .option('--vcpu <n>', 'virtual CPUs', parseVcpu)
     .option('--memory <size>', 'memory, as in 512M or 2G', parseMemory)
     .option('--disk <size>', 'disk, as in 8G', parseDisk)
     .option(
       '--idle-timeout <duration>',
-      'end it when unused for this long, as in 15m',
+      'end it after being idle for this long, as in 15m',
       parseDuration,
     )
     .option('--max-lifetime <duration>', 'end it after this long, as in 2h', parseDuration)
     .option('-e, --env <NAME=value>', 'environment variable; repeatable', collectPair)
-    .option('--metadata <name=value>', 'free-form note; repeatable', collectPair)
-    .option('--json', 'print the whole answer as JSON')
+    .option('--metadata <name=value>', 'free-form metadata; repeatable', collectPair)
+    .option('--json', 'print the whole response as JSON')
     .action((options: Options) =>
       withClient(async (client, signal) => {
         const created = await client.sandboxes.create(requestOf(options), { signal });

@@ -1,10 +1,8 @@
 import { once } from 'node:events';
 import { Command } from 'commander';
-import { parseDuration } from '../../arguments/duration.ts';
-import { collectPair } from '../../arguments/pairs.ts';
-import { parseSandboxId } from '../../arguments/sandbox-id.ts';
-import { shellCommand } from '../../arguments/shell.ts';
-import { withClient } from '../with-client.ts';
+import { parseSandboxId } from '../../arguments/ids.ts';
+import { collectPair, parseDuration } from '../../arguments/parsers.ts';
+import { withClient } from '../../connection/client.ts';
 
 interface Options {
   readonly cwd?: string;
@@ -12,7 +10,7 @@ interface Options {
   readonly timeout?: number;
 }
 
-/** `svc sandbox exec`: streams the command's output and exits with its code. Ctrl-C kills the command. */
+/** `svc sandbox exec`: streams the output of a command and exits with its code. Ctrl-C kills the command. */
 export function execCommand(): Command {
   return new Command('exec')
     .description(
@@ -35,12 +33,26 @@ export function execCommand(): Command {
         for await (const event of client.sandboxes.execStream(id, request, { signal })) {
           if (event.type === 'exit') {
             process.exitCode = event.exit_code;
-            if (event.timed_out) console.error(`svc: the command was killed after ${timeout} s`);
-            if (event.truncated) console.error('svc: the output was too long and is cut');
+            if (event.timed_out)
+              console.error(`svc: the command timed out after ${timeout} s and was killed`);
+            if (event.truncated)
+              console.error('svc: the output was too long and has been truncated');
           } else if (!process[event.type].write(event.data)) {
             await once(process[event.type], 'drain');
           }
         }
       }),
     );
+}
+
+const NEEDS_NO_QUOTES = /^[A-Za-z0-9_@%+=:,./-]+$/;
+
+/** Builds a shell command: a single argument is used unchanged, several are a program and its quoted arguments. */
+export function shellCommand([first, ...others]: readonly string[]): string {
+  // Option parsing has already ended at the sandbox id, so a `--` after it is still in the list.
+  const words = first === undefined || first === '--' ? others : [first, ...others];
+  if (words.length === 1) return words[0] ?? '';
+  return words
+    .map((word) => (NEEDS_NO_QUOTES.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`))
+    .join(' ');
 }

@@ -1,24 +1,21 @@
 import { Command } from 'commander';
-import { cpCommand } from './cp.ts';
+import { copyCommand } from './copy.ts';
 import { createCommand } from './create.ts';
 import { execCommand } from './exec.ts';
-import { getCommand } from './get.ts';
-import { listCommand } from './list.ts';
-import { pauseCommand } from './pause.ts';
-import { resumeCommand } from './resume.ts';
-import { rmCommand } from './rm.ts';
+import { pauseCommand, removeCommand, resumeCommand } from './lifecycle.ts';
+import { getCommand, listCommand } from './records.ts';
 
 /** `svc sandbox …` */
 export function sandboxCommand(): Command {
   return new Command('sandbox')
-    .description('make, use and destroy sandboxes')
+    .description('create, use and destroy sandboxes')
     .enablePositionalOptions()
     .addCommand(createCommand())
     .addCommand(listCommand())
     .addCommand(getCommand())
     .addCommand(execCommand())
-    .addCommand(cpCommand())
+    .addCommand(copyCommand())
     .addCommand(pauseCommand())
     .addCommand(resumeCommand())
-    .addCommand(rmCommand());
+    .addCommand(removeCommand());
 }

@@ -1,8 +1,7 @@
 import { Command } from 'commander';
 import { attachCommand } from './attach.ts';
-import { listSessionsCommand } from './list.ts';
-import { resumeSessionCommand } from './resume.ts';
-import { removeSessionsCommand } from './rm.ts';
+import { listCommand, removeCommand } from './records.ts';
+import { resumeCommand } from './resume.ts';
 import { startCommand } from './start.ts';
 
 /** `svc session …` */
@@ -11,7 +10,7 @@ export function sessionCommand(): Command {
     .description('talk to agents that work in sandboxes')
     .addCommand(startCommand())
     .addCommand(attachCommand())
-    .addCommand(resumeSessionCommand())
-    .addCommand(listSessionsCommand())
-    .addCommand(removeSessionsCommand());
+    .addCommand(resumeCommand())
+    .addCommand(listCommand())
+    .addCommand(removeCommand());
 }

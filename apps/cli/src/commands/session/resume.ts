@@ -1,20 +1,20 @@
 import { Command } from 'commander';
-import { parseDuration } from '../../arguments/duration.ts';
-import { parseSessionId } from '../../arguments/session-id.ts';
-import { TALK_HELP, talk } from './talk.ts';
+import { parseSessionId } from '../../arguments/ids.ts';
+import { parseDuration } from '../../arguments/parsers.ts';
+import { TALK_HELP, TASK_OPTION, talk } from './talk.ts';
 
 interface Options {
   readonly ttl?: number;
   readonly task?: string;
 }
 
-/** `svc session resume`: a session goes on in a fresh sandbox, with its conversation and files. */
-export function resumeSessionCommand(): Command {
+/** `svc session resume`: continues a session in a fresh sandbox, with its conversation and files. */
+export function resumeCommand(): Command {
   return new Command('resume')
-    .description('go on with a session in a fresh sandbox, with its conversation and its files')
+    .description('continue a session in a fresh sandbox, with its conversation and its files')
     .argument('<id>', 'session id', parseSessionId)
-    .option('--ttl <duration>', 'longest life, as in 2h; default 1h', parseDuration)
-    .option('--task <prompt>', 'give it this one task, show what it does, and leave')
+    .option('--ttl <duration>', 'maximum lifetime, as in 2h; default: 1h', parseDuration)
+    .option(...TASK_OPTION)
     .addHelpText('after', TALK_HELP)
     .action((id: string, { ttl, task }: Options) =>
       talk(
@@ -24,7 +24,7 @@ export function resumeSessionCommand(): Command {
             { chat_session_id: id, ...more },
             { signal },
           );
-          console.error(`it was ${resumed.resumed_from.previous_status}`);
+          console.error(`previous status: ${resumed.resumed_from.previous_status}`);
           return resumed;
         },
         { task },

@@ -4,15 +4,14 @@ import {
   type Agent,
   LLM_VENDORS,
   type LlmVendor,
-  SESSION_TEMPLATES,
   type SessionTemplate,
 } from '@svc/contract';
 import type { CreateSessionRequest } from '@svc/sdk';
 import { Command } from 'commander';
-import { parseDuration } from '../../arguments/duration.ts';
-import { collect, oneOf } from '../../arguments/words.ts';
-import { vendorOf } from '../../sessions/vendor.ts';
-import { TALK_HELP, talk } from './talk.ts';
+import { parseAgent, parseSessionTemplate, parseVendor } from '../../arguments/choices.ts';
+import { collect, parseDuration } from '../../arguments/parsers.ts';
+import { vendorOf } from '../../sessions/llm-vendor.ts';
+import { TALK_HELP, TASK_OPTION, talk } from './talk.ts';
 
 interface Options {
   readonly agent: Agent;
@@ -26,38 +25,37 @@ interface Options {
   readonly task?: string;
 }
 
-const parseAgent = oneOf(AGENTS, 'an agent', '--agent deictic');
-const parseVendor = oneOf(LLM_VENDORS, 'a vendor', '--vendor anthropic');
-const parseTemplate = oneOf(SESSION_TEMPLATES, 'a template for sessions', '--template standard');
-
-/** `svc session start`: a session with an agent, and a chat with it. */
+/** `svc session start`: starts a session with an agent and a chat with it. */
 export function startCommand(): Command {
   return new Command('start')
-    .description('start a session with an agent, and talk to it')
-    .option('-a, --agent <name>', `who works: ${AGENTS.join(', ')}`, parseAgent, 'deictic')
+    .description('start a session with an agent and talk to it')
+    .option('-a, --agent <name>', `agent to run: ${AGENTS.join(', ')}`, parseAgent, 'deictic')
     .option(
       '--vendor <name>',
-      `whose models: ${LLM_VENDORS.join(', ')}; default: by agent and model`,
+      `model vendor: ${LLM_VENDORS.join(', ')}; default: from agent and model`,
       parseVendor,
     )
-    .option('-m, --model <name>', "model; default: the bundle's, else the vendor's default")
+    .option(
+      '-m, --model <name>',
+      "model; default: the one of the bundle, or else the vendor's default",
+    )
     .option(
       '-s, --secrets <bundle>',
       'secret bundle with LLM_API_KEY; repeatable (see `svc secrets`)',
       collect,
     )
-    .option('-t, --template <name>', 'image of the sandbox', parseTemplate, 'standard')
-    .option('--ttl <duration>', 'longest life, as in 2h; default 1h', parseDuration)
-    .option('--base-url <url>', 'another endpoint that speaks the same API')
+    .option('-t, --template <name>', 'template of the sandbox', parseSessionTemplate, 'standard')
+    .option('--ttl <duration>', 'maximum lifetime, as in 2h; default: 1h', parseDuration)
+    .option('--base-url <url>', 'another endpoint with the same API')
     .option('--app <id>', 'app that the session belongs to', 'svc-sandbox')
-    .option('--task <prompt>', 'give it this one task, show what it does, and leave')
+    .option(...TASK_OPTION)
     .addHelpText('after', TALK_HELP)
     .action((options: Options) =>
       talk((client, signal) => client.sessions.create(requestOf(options), { signal }), options),
     );
 }
 
-/** The request that the options stand for. */
+/** Builds the request from the options. */
 export function requestOf(options: Options): CreateSessionRequest {
   const { agent, vendor, model, secrets, template, ttl, baseUrl, app } = options;
   return {

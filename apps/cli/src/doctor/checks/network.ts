@@ -1,29 +1,29 @@
 import { readFile } from 'node:fs/promises';
 import { diagnoseHost } from '@svc/microvm';
-import { type Check, type Finding, fail, ok, warn } from '../finding.ts';
+import { type Check, type Finding, fail, ok, warn } from '../findings.ts';
 import { runProgram } from '../run-program.ts';
 
-/** Network namespaces, packet filter and forwarding, which the sandboxes' network is made of. */
+/** The host features that the network of sandboxes needs: network namespaces, packet filters and forwarding. */
 export const networkCheck: Check = {
   name: 'network',
-  run: async () => [await namespaces(), ...(await obstacles()), await forwarding()],
+  run: async () => [await namespaces(), ...(await packetFilters()), await forwarding()],
 };
 
-async function namespaces() {
-  const works = await runProgram('unshare', ['--net', 'true']);
-  return works === undefined
+async function namespaces(): Promise<Finding> {
+  const output = await runProgram('unshare', ['--net', 'true']);
+  return output === undefined
     ? fail(
         'namespaces',
-        'a network namespace cannot be made',
+        'cannot create a network namespace',
         'run as root, outside a restricted container',
       )
     : ok('namespaces', 'network namespaces work');
 }
 
-/** What stands in the way of the sandboxes' network, each with what to do about it. */
-async function obstacles(): Promise<Finding[]> {
+/** The rules of the host that block the network of sandboxes, with the fix for each. */
+async function packetFilters(): Promise<Finding[]> {
   const found = await diagnoseHost();
-  if (found.length === 0) return [ok('packet filter', 'nothing stands in the way of sandboxes')];
+  if (found.length === 0) return [ok('packet filter', 'nothing blocks sandboxes')];
   const mend = 'do that, then run `svc doctor` again';
   return found.map(({ severity, message }) =>
     severity === 'problem'
@@ -32,7 +32,7 @@ async function obstacles(): Promise<Finding[]> {
   );
 }
 
-async function forwarding() {
+async function forwarding(): Promise<Finding> {
   const value = await readFile('/proc/sys/net/ipv4/ip_forward', 'utf8').catch(() => '');
   return value.trim() === '1'
     ? ok('ip_forward', 'on')

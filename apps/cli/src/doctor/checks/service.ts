@@ -1,29 +1,44 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '@svc/config';
-import { servicePlaces } from '../../service/places.ts';
+import { listImages } from '@svc/microvm';
+import { servicePaths } from '../../service/paths.ts';
 import { readServiceRecord } from '../../service/service-record.ts';
-import { type Check, ok, warn } from '../finding.ts';
+import { type Check, ok, warn } from '../findings.ts';
 
-/** The service itself, and whether one that ran before ended in order. */
+/** The images of the configured templates. */
+export const imagesCheck: Check = {
+  name: 'images',
+  run: async ({ config }) => {
+    const images = await listImages(config.imageDir);
+    return config.templates.map((template) => {
+      const name = `image ${template}`;
+      const ready = images.find((image) => image.template === template && image.ready);
+      if (ready !== undefined) return ok(name, ready.id);
+      return warn(name, 'not built: the next start builds it', `svc image build ${template}`);
+    });
+  },
+};
+
+/** The running service, or the remains of one that crashed. */
 export const serviceCheck: Check = {
   name: 'service',
   run: async ({ config, service }) => {
     if (service !== undefined) {
       return ok('service', `${service.state}, ${service.base_url ?? 'not listening yet'}`);
     }
-    const left = await readServiceRecord(servicePlaces(config.dataDir).record);
-    if (left === undefined) return ok('service', `not running${await waitingSandboxes(config)}`);
+    const crashed = await readServiceRecord(servicePaths(config.dataDir).record);
+    if (crashed === undefined) return ok('service', `not running${await keptSandboxes(config)}`);
     return warn(
       'service',
-      `the one of ${left.started_at} ended without cleaning up`,
-      '`svc up` goes on where it was; `svc down` cleans up',
+      `the service started at ${crashed.started_at} ended without cleaning up`,
+      '`svc up` recovers it; `svc down` cleans up',
     );
   },
 };
 
-/** Sandboxes that `svc down --keep-sandboxes` left for the next start. */
-async function waitingSandboxes({ dataDir }: Config): Promise<string> {
+/** Mentions the sandboxes that `svc down --keep-sandboxes` left for the next start. */
+async function keptSandboxes({ dataDir }: Config): Promise<string> {
   const names = await readdir(join(dataDir, 'vms')).catch(() => []);
-  return names.length === 0 ? '' : `; ${names.length} sandbox(es) wait for the next start`;
+  return names.length === 0 ? '' : `; ${names.length} sandbox(es) are kept for the next start`;
 }

@@ -4,7 +4,7 @@ import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EmbeddedPostgres } from '@svc/store';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { commandLine, startSvc } from '../../testing/run-svc.ts';
+import { commandLine, startSvc } from '../../../test/run-svc.ts';
 
 /** The first start on a machine builds the image. */
 const TEST_MS = 1_200_000;
@@ -23,26 +23,26 @@ afterEach(async () => {
   await cleanUp.disposeAsync();
 });
 
-/** A PostgreSQL server that the pieces share. */
+/** Starts the PostgreSQL server that the components share. */
 async function startDatabase(): Promise<string> {
   const postgres = await EmbeddedPostgres.start({ dataDirectory: join(directory, 'database') });
   cleanUp.defer(() => postgres.close());
-  // The form of URL that settings take; the socket's directory in the query wins over the host.
+  // Settings require a host in the URL; the socket directory in the query takes precedence over it.
   return postgres.url.replace('@/', '@localhost/');
 }
 
-/** Starts a piece, waits until its log says that it is ready, and gives the fields of that line. */
-async function startPiece(name: string, settings: Record<string, string>) {
+/** Starts a component, waits until it logs that it is ready, and returns the fields of that line. */
+async function startComponent(name: string, settings: Record<string, string>) {
   const environment = {
     ...CLUSTER,
     HOME: directory,
     SVC_DATA_DIR: join(directory, name),
     ...settings,
   };
-  const piece = startSvc(environment, [name]);
-  const exited = once(piece, 'exit');
+  const component = startSvc(environment, [name]);
+  const exited = once(component, 'exit');
   const stop = async (): Promise<unknown> => {
-    piece.kill('SIGTERM');
+    component.kill('SIGTERM');
     const [code] = await exited;
     return code;
   };
@@ -50,30 +50,30 @@ async function startPiece(name: string, settings: Record<string, string>) {
     await stop();
   });
   let output = '';
-  piece.stdout.on('data', (chunk) => {
+  component.stdout.on('data', (chunk) => {
     output += chunk;
   });
-  piece.stderr.on('data', (chunk) => {
+  component.stderr.on('data', (chunk) => {
     output += chunk;
   });
-  const readyOrGone = () => output.includes('is ready') || piece.exitCode !== null;
-  await expect.poll(readyOrGone, { timeout: TEST_MS, interval: 100 }).toBe(true);
+  const readyOrExited = () => output.includes('is ready') || component.exitCode !== null;
+  await expect.poll(readyOrExited, { timeout: TEST_MS, interval: 100 }).toBe(true);
   const line = output.split('\n').find((text) => text.includes('is ready'));
   if (line === undefined) throw new Error(`the ${name} did not start: ${output}`);
   return { fields: JSON.parse(line) as { url?: string }, stop };
 }
 
 test(
-  'a control plane and a worker of their own serve a customer together',
+  'a control plane and a worker in separate processes serve a customer',
   async () => {
     const images = process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images');
-    const controlPlane = await startPiece('control-plane', {
+    const controlPlane = await startComponent('control-plane', {
       SVC_DATABASE_URL: await startDatabase(),
       SVC_LISTEN: 'localhost:0',
     });
     const SVC_BASE_URL = String(controlPlane.fields.url);
     const SVC_CA_FILE = join(directory, 'control-plane/tls/ca.pem');
-    const worker = await startPiece('worker', {
+    const worker = await startComponent('worker', {
       SVC_CONTROL_PLANE_URL: SVC_BASE_URL,
       SVC_CA_FILE,
       SVC_IMAGE_DIR: images,

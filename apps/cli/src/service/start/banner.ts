@@ -1,28 +1,30 @@
-import type { ServicePlaces } from '../places.ts';
+import type { ServicePaths } from '../paths.ts';
 import type { ServiceRecord } from '../service-record.ts';
 
 interface BannerFacts {
   readonly record: ServiceRecord;
-  readonly places: ServicePlaces;
-  /** No SMTP is configured, so mail goes to the outbox. */
-  readonly mailIsKept: boolean;
+  readonly paths: ServicePaths;
+  /** Whether emails are written to the outbox, because no SMTP server is configured. */
+  readonly hasOutbox: boolean;
   /** Prefix that makes a command find this service, such as `SVC_DATA_DIR=/x `. */
   readonly prefix: string;
   readonly readyMs: number;
 }
 
-/** What a person needs to know once the service is ready, and what to type next. */
-export function banner({ record, places, mailIsKept, prefix, readyMs }: BannerFacts): string {
+/** The text printed once the service is ready: its addresses and files, and the next commands to try. */
+export function banner({ record, paths, hasOutbox, prefix, readyMs }: BannerFacts): string {
   const facts: readonly (readonly [string, string | undefined])[] = [
     ['base_url', record.base_url],
     ['runtime_url', record.runtime_url],
     ['ca_file', record.ca_file],
-    ['data_dir', places.dataDir],
+    ['data_dir', paths.dataDir],
     [
       'outbox',
-      mailIsKept ? `${places.outbox}  (no SMTP configured: mail is kept here)` : undefined,
+      hasOutbox
+        ? `${paths.outbox}  (emails are written here: no SMTP server is configured)`
+        : undefined,
     ],
-    ['log', places.log],
+    ['log', paths.log],
   ];
   const shown = facts.filter((fact) => fact[1] !== undefined);
   return [
@@ -30,7 +32,7 @@ export function banner({ record, places, mailIsKept, prefix, readyMs }: BannerFa
     `svc ${record.version} is ready in ${(readyMs / 1000).toFixed(1)} s.`,
     ...shown.map(([name, value]) => `  ${name.padEnd(11)} ${value}`),
     '',
-    'Type next, in another terminal:',
+    'Next, in another terminal:',
     `  id=$(${prefix}npx svc sandbox create --idle-timeout 15m)`,
     `  ${prefix}npx svc sandbox exec $id -- python3 -c 'print("hello from", __import__("os").uname().nodename)'`,
     `  ${prefix}npx svc sandbox rm $id`,

@@ -1,27 +1,31 @@
 import { publicUrl } from '@svc/config';
-import type { Piece } from './piece.ts';
+import { SvcClient } from '@svc/sdk';
+import type { ComponentContext } from './component.ts';
 import { listening } from './ports.ts';
 import type { ServiceTls } from './tls.ts';
 
-const END_MS = 45_000;
+const CLOSE_TIMEOUT_MS = 45_000;
 
-/** A control plane that serves. */
+/** A running control plane. */
 export interface StartedControlPlane {
-  /** Where this machine reaches it. */
+  /** Its address for this machine. */
   readonly localUrl: string;
-  /** Where the public reaches it. */
+  /** Its public address. */
   readonly baseUrl: string;
   readonly tls: ServiceTls;
 }
 
-/** Starts a control plane on its database. */
-export async function startControlPlanePiece(
-  piece: Omit<Piece, 'keepSandboxes'>,
+/**
+ * Starts a control plane and its database, if that is embedded.
+ * @throws CliError `port_in_use`, `cannot_listen`
+ */
+export async function startControlPlaneComponent(
+  context: Omit<ComponentContext, 'keepSandboxes'>,
   tls: ServiceTls,
 ): Promise<StartedControlPlane> {
-  const { config, logger, secret, shutdown } = piece;
+  const { config, logger, secret, shutdown } = context;
   const { startControlPlane } = await import('@svc/control-plane');
-  // Not given the signal: it has to hear the worker's last words before it ends.
+  // Does not get the signal, because it must receive the worker's last events before it stops.
   const controlPlane = await listening({ setting: 'SVC_LISTEN', ...config.listen }, () =>
     startControlPlane({
       config,
@@ -31,18 +35,26 @@ export async function startControlPlanePiece(
     }),
   );
   shutdown.add({
-    name: 'control plane, to the public',
+    name: 'control plane, public API',
     phase: 'refuse',
-    deadlineMs: END_MS,
+    deadlineMs: CLOSE_TIMEOUT_MS,
     run: () => controlPlane.refuse(),
   });
   shutdown.add({
     name: 'control plane',
     phase: 'close',
-    deadlineMs: END_MS,
+    deadlineMs: CLOSE_TIMEOUT_MS,
     run: () => controlPlane.close(),
   });
   const localUrl = controlPlane.url;
   const port = Number(new URL(localUrl).port);
   return { localUrl, baseUrl: publicUrl(config.baseUrl, 'https', config, port), tls };
+}
+
+/** Creates a client for the control plane of this process that bypasses its public address. The caller closes it. */
+export function localClient(
+  { localUrl, tls }: Pick<StartedControlPlane, 'localUrl' | 'tls'>,
+  apiKey?: string,
+): SvcClient {
+  return new SvcClient({ baseUrl: localUrl, apiKey, ca: tls.ca });
 }

@@ -5,17 +5,23 @@ import { loadConfig } from '@svc/config';
 import { createLogger } from '@svc/service-kit/logging';
 import { Shutdown } from '@svc/service-kit/process';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { readCredentials, writeCredentials } from '../../connection/credentials-file.ts';
-import { localCredentialsFile } from '../../connection/places.ts';
-import { commandLine, type Outcome } from '../../testing/run-svc.ts';
-import { servicePlaces } from '../places.ts';
-import { type StartedControlPlane, startControlPlanePiece } from './control-plane.ts';
-import { clusterSecret } from './kept-values.ts';
-import { localClient } from './local-client.ts';
+import { commandLine, type Outcome } from '../../../test/run-svc.ts';
+import {
+  localCredentialsFile,
+  readCredentials,
+  writeCredentials,
+} from '../../connection/credentials.ts';
+import { servicePaths } from '../paths.ts';
+import {
+  localClient,
+  type StartedControlPlane,
+  startControlPlaneComponent,
+} from './control-plane.ts';
+import { clusterSecret } from './generated-settings.ts';
 import { operatorAccount } from './operator-account.ts';
 import { openTls } from './tls.ts';
 
-// Every command is a process of its own, which a loaded machine takes seconds to start.
+// Every command is a separate process, which takes seconds to start on a loaded machine.
 vi.setConfig({ testTimeout: 120_000 });
 
 let directory: string;
@@ -23,7 +29,7 @@ let shutdown: Shutdown;
 let service: StartedControlPlane;
 let svc: (args: readonly string[]) => Promise<Outcome>;
 
-const places = () => servicePlaces(directory);
+const paths = () => servicePaths(directory);
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'svc-account-'));
@@ -33,8 +39,8 @@ beforeAll(async () => {
   shutdown = new Shutdown(logger);
   const { signal } = new AbortController();
   const secret = await clusterSecret(config);
-  const piece = { config, places: places(), logger, secret, shutdown, signal };
-  service = await startControlPlanePiece(piece, await openTls(config, places()));
+  const context = { config, paths: paths(), logger, secret, shutdown, signal };
+  service = await startControlPlaneComponent(context, await openTls(config, paths()));
 });
 
 afterAll(async () => {
@@ -42,26 +48,26 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-test('signs up once, keeps the key, and takes a new one when it is refused', async () => {
+test('signs up once, stores the key, and gets a new one if it is rejected', async () => {
   const file = localCredentialsFile(directory);
-  const first = await operatorAccount(places(), service);
+  const first = await operatorAccount(paths(), service);
   await using client = localClient(service, first.api_key);
   expect(await client.tenants.me()).toMatchObject({ tenant_id: first.tenant_id });
-  expect(await operatorAccount(places(), service)).toEqual(first);
+  expect(await operatorAccount(paths(), service)).toEqual(first);
   expect(await readCredentials(file)).toEqual(first);
   await writeCredentials(file, { ...first, api_key: `svc_${'0'.repeat(64)}` });
-  const next = await operatorAccount(places(), service);
+  const next = await operatorAccount(paths(), service);
   expect(next.api_key).not.toBe(first.api_key);
   expect(next.tenant_id).toBe(first.tenant_id);
 });
 
-test('the command line works with that key at once, and says when there is no worker', async () => {
+test('client commands use the stored key, and report that there is no worker', async () => {
   const { code, errors } = await svc(['sandbox', 'list']);
   expect(code).toBe(1);
   expect(errors).toMatch(/code: +no_workers/);
 });
 
-test('a login keeps a key of its own', async () => {
+test('svc login stores a key of its own', async () => {
   const email = 'ada@example.com';
   const refused = await svc(['login', email, '--code', '000000']);
   expect(refused.errors).toMatch(/code: +otp_invalid/);
@@ -75,8 +81,8 @@ test('a login keeps a key of its own', async () => {
 });
 
 async function codeFor(email: string): Promise<string> {
-  for (const name of (await readdir(places().outbox)).sort().reverse()) {
-    const message = await readFile(join(places().outbox, name), 'utf8');
+  for (const name of (await readdir(paths().outbox)).sort().reverse()) {
+    const message = await readFile(join(paths().outbox, name), 'utf8');
     const code = /^Subject: (\d{6}) /m.exec(message)?.[1];
     if (message.includes(email) && code !== undefined) return code;
   }

@@ -3,34 +3,33 @@ import { join } from 'node:path';
 import { SvcError, type VerifyTenantResponse } from '@svc/sdk';
 import {
   type Credentials,
+  localCredentialsFile,
   readCredentials,
   writeCredentials,
-} from '../../connection/credentials-file.ts';
-import { localCredentialsFile } from '../../connection/places.ts';
-import { CliError } from '../../output/cli-error.ts';
-import type { ServicePlaces } from '../places.ts';
-import { localClient } from './local-client.ts';
-import type { StartedService } from './start-service.ts';
+} from '../../connection/credentials.ts';
+import { CliError } from '../../output/errors.ts';
+import type { ServicePaths } from '../paths.ts';
+import { localClient, type StartedControlPlane } from './control-plane.ts';
 
-/** The local account's address. Nothing is ever mailed to it: the name cannot be resolved. */
+/** The email address of the local account. No mail can ever be sent to it, because its domain does not resolve. */
 const OPERATOR = 'operator@svc.localhost';
 
-type Service = Pick<StartedService, 'localUrl' | 'baseUrl' | 'tls'>;
-
 /**
- * The account that this machine's command line uses: signed up over the public API with the code
- * from the outbox at the first start, kept in the data directory, made anew when its key is refused.
+ * Returns the credentials of the local account, which the command line on this machine uses. The first start signs it up
+ * through the public API, with the code from the outbox, and stores its key in the data directory. If the stored key is
+ * rejected, the account gets a new one.
+ * @throws CliError `no_code`
  */
 export async function operatorAccount(
-  places: ServicePlaces,
-  service: Service,
+  paths: ServicePaths,
+  service: StartedControlPlane,
 ): Promise<Credentials> {
-  const file = localCredentialsFile(places.dataDir);
-  const kept = await readCredentials(file);
+  const file = localCredentialsFile(paths.dataDir);
+  const stored = await readCredentials(file);
   const account =
-    kept !== undefined && (await isAccepted(kept.api_key, service))
-      ? kept
-      : await signUp(places, service);
+    stored !== undefined && (await isAccepted(stored.api_key, service))
+      ? stored
+      : await signUp(paths, service);
   const { caFile } = service.tls;
   const credentials = {
     base_url: service.baseUrl,
@@ -43,14 +42,17 @@ export async function operatorAccount(
   return credentials;
 }
 
-async function signUp(places: ServicePlaces, service: Service): Promise<VerifyTenantResponse> {
+async function signUp(
+  paths: ServicePaths,
+  service: StartedControlPlane,
+): Promise<VerifyTenantResponse> {
   await using client = localClient(service);
   const since = Date.now();
   await client.tenants.requestCode(OPERATOR);
-  return client.tenants.verify(OPERATOR, await codeFromOutbox(places.outbox, since));
+  return client.tenants.verify(OPERATOR, await codeFromOutbox(paths.outbox, since));
 }
 
-async function isAccepted(apiKey: string, service: Service): Promise<boolean> {
+async function isAccepted(apiKey: string, service: StartedControlPlane): Promise<boolean> {
   await using client = localClient(service, apiKey);
   try {
     await client.tenants.me();
@@ -61,7 +63,7 @@ async function isAccepted(apiKey: string, service: Service): Promise<boolean> {
   }
 }
 
-/** The code of the newest message to the operator. It is written before the request is answered. */
+/** Reads the code from the newest message to the operator, which is written before the request returns. */
 async function codeFromOutbox(outbox: string, since: number): Promise<string> {
   const names = (await readdir(outbox)).filter((name) => name.endsWith('.eml')).sort();
   for (const name of names.reverse()) {
@@ -71,7 +73,7 @@ async function codeFromOutbox(outbox: string, since: number): Promise<string> {
     const code = text.includes(OPERATOR) ? /^Subject: (\d{6}) /m.exec(text)?.[1] : undefined;
     if (code !== undefined) return code;
   }
-  throw new CliError('no_code', `no message to ${OPERATOR} in ${outbox}`, {
-    next: 'look at the service log, then start again',
+  throw new CliError('no_code', `no message to ${OPERATOR} found in ${outbox}`, {
+    next: 'check the service log, then start again',
   });
 }

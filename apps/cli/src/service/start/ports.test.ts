@@ -8,10 +8,10 @@ import { createLogger } from '@svc/service-kit/logging';
 import { Shutdown } from '@svc/service-kit/process';
 import { Secret } from '@svc/service-kit/secret';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { commandLine } from '../../../test/run-svc.ts';
 import { Progress } from '../../output/progress.ts';
-import { commandLine } from '../../testing/run-svc.ts';
-import { servicePlaces } from '../places.ts';
-import { startRuntimePiece } from './runtime.ts';
+import { servicePaths } from '../paths.ts';
+import { startRuntimeComponent } from './runtime-host.ts';
 import { startService } from './start-service.ts';
 import { openTls } from './tls.ts';
 
@@ -35,7 +35,7 @@ const logger = createLogger({ level: 'silent' });
 const { signal } = new AbortController();
 
 test.each(['SVC_LISTEN', 'SVC_RUNTIME_LISTEN'])(
-  'a taken %s stops a start before anything runs',
+  'fails before starting any component if the address of %s is taken',
   async (setting) => {
     const config = loadConfig({
       SVC_DATA_DIR: directory,
@@ -44,7 +44,7 @@ test.each(['SVC_LISTEN', 'SVC_RUNTIME_LISTEN'])(
     });
     const started = startService({
       config,
-      places: servicePlaces(directory),
+      paths: servicePaths(directory),
       logger,
       progress: new Progress(),
       signal,
@@ -58,7 +58,7 @@ test.each(['SVC_LISTEN', 'SVC_RUNTIME_LISTEN'])(
   },
 );
 
-test('a piece of a fleet says so too, in lines for a person', async () => {
+test('a component of a fleet reports a taken address, too', async () => {
   const svc = commandLine({
     HOME: directory,
     SVC_DATA_DIR: join(directory, 'runtime'),
@@ -69,24 +69,24 @@ test('a piece of a fleet says so too, in lines for a person', async () => {
   const { code, errors } = await svc(['runtime']);
   expect(code).toBe(1);
   expect(errors).toMatch(
-    /^svc: another program listens on 127.0.0.1:\d+ already\n {2}next: .*SVC_RUNTIME_LISTEN.*\n {2}code: +port_in_use\n$/m,
+    /^svc: another program is already listening on 127.0.0.1:\d+\n {2}next: .*SVC_RUNTIME_LISTEN.*\n {2}code: +port_in_use\n$/m,
   );
 });
 
-test('a runtime host of a fleet needs to know its control plane', async () => {
+test('a runtime host of a fleet fails without the address of its control plane', async () => {
   const svc = commandLine({ HOME: directory, SVC_DATA_DIR: join(directory, 'alone') });
   expect((await svc(['runtime'])).errors).toMatch(/code: +fleet_incomplete/);
 });
 
-test('a runtime host starts before its control plane, and tells where it is', async () => {
+test('a runtime host starts before its control plane and returns its address', async () => {
   const config = loadConfig({ SVC_DATA_DIR: directory, SVC_RUNTIME_LISTEN: 'localhost:0' });
-  const places = servicePlaces(directory);
+  const paths = servicePaths(directory);
   const shutdown = new Shutdown(logger);
   const secret = new Secret('of the test, and long enough for one');
-  const piece = { config, places, logger, secret, shutdown, signal };
+  const context = { config, paths, logger, secret, shutdown, signal };
   const never = new Promise<never>(() => undefined);
-  const tls = await openTls(config, places);
-  const { runtimeUrl, localUrl } = await startRuntimePiece(piece, tls, never);
+  const tls = await openTls(config, paths);
+  const { runtimeUrl, localUrl } = await startRuntimeComponent(context, tls, never);
   expect(runtimeUrl).toMatch(/^wss:\/\/localhost:[1-9]\d*$/);
   expect(localUrl).toBe(runtimeUrl);
   expect(await shutdown.run('the test is over')).toEqual([]);

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Config } from '@svc/config';
-import { CliError } from '../../output/cli-error.ts';
+import { CliError } from '../../output/errors.ts';
 
 /** An address to listen on, and the setting that names it. */
 export interface Listener {
@@ -10,7 +10,7 @@ export interface Listener {
   readonly port: number;
 }
 
-/** Where the service listens for the public. */
+/** The public addresses of the service. */
 export function publicListeners({ listen, runtimeListen }: Config): readonly Listener[] {
   return [
     { setting: 'SVC_LISTEN', ...listen },
@@ -18,7 +18,7 @@ export function publicListeners({ listen, runtimeListen }: Config): readonly Lis
   ];
 }
 
-/** Why an address cannot be listened on now; undefined when it can. */
+/** The error code of an attempt to listen on an address; undefined if it succeeds. */
 export async function listenFailure({ host, port }: Listener): Promise<string | undefined> {
   const server = createServer();
   try {
@@ -33,7 +33,7 @@ export async function listenFailure({ host, port }: Listener): Promise<string | 
 }
 
 /**
- * Looks at every address before anything is started for it.
+ * Checks every address before any component starts.
  * @throws CliError `port_in_use`, `cannot_listen`
  */
 export async function checkPorts(listeners: readonly Listener[]): Promise<void> {
@@ -43,14 +43,14 @@ export async function checkPorts(listeners: readonly Listener[]): Promise<void> 
   }
 }
 
-/** Starts what listens; an address that was taken meanwhile is reported like {@link checkPorts} does. */
+/** Runs `start`, and reports an address that has been taken in the meantime like {@link checkPorts} does. */
 export async function listening<T>(listener: Listener, start: () => Promise<T>): Promise<T> {
   try {
     return await start();
   } catch (error) {
-    const isOfListening =
+    const isListenError =
       error instanceof Error && 'syscall' in error && error.syscall === 'listen';
-    throw isOfListening ? listenError(listener, codeOf(error), error) : error;
+    throw isListenError ? listenError(listener, codeOf(error), error) : error;
   }
 }
 
@@ -61,13 +61,13 @@ function listenError(
 ): CliError {
   const address = `${host.includes(':') ? `[${host}]` : host}:${port}`;
   if (failure !== 'EADDRINUSE') {
-    return new CliError('cannot_listen', `${address} cannot be listened on (${failure})`, {
+    return new CliError('cannot_listen', `cannot listen on ${address} (${failure})`, {
       next: `set ${setting} to an address of this machine`,
       cause,
     });
   }
-  return new CliError('port_in_use', `another program listens on ${address} already`, {
-    next: `end it (\`ss -ltnp sport = :${port}\` names it), or set ${setting} to another port`,
+  return new CliError('port_in_use', `another program is already listening on ${address}`, {
+    next: `stop it (\`ss -ltnp sport = :${port}\` shows it), or set ${setting} to another port`,
     cause,
   });
 }

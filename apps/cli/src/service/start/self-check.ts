@@ -1,19 +1,19 @@
 import { withDeadline } from '@svc/service-kit/concurrency';
-import { CliError } from '../../output/cli-error.ts';
+import { CliError } from '../../output/errors.ts';
 import type { Progress } from '../../output/progress.ts';
-import { localClient } from './local-client.ts';
-import type { StartedService } from './start-service.ts';
+import { localClient, type StartedControlPlane } from './control-plane.ts';
 
 const DEADLINE_MS = 180_000;
 const PROGRAM = `python3 -c 'print("6 * 7 =", 6 * 7)'`;
 
 /**
- * Shows that a sandbox really runs: creates one through the public API, runs two commands in it and
- * destroys it, each with the time it took.
+ * Checks that sandboxes work: creates one through the public API, runs two commands in it and destroys it. Prints the
+ * duration of each step.
+ * @throws CliError `self_check_failed` if a command fails
  */
 export async function selfCheck(
   progress: Progress,
-  service: Pick<StartedService, 'localUrl' | 'tls'>,
+  service: StartedControlPlane,
   apiKey: string,
   template: string,
   stop: AbortSignal,
@@ -41,8 +41,8 @@ export async function selfCheck(
         if (exit_code === 0) return output.trim();
         throw new CliError(
           'self_check_failed',
-          `the sandbox ran \`${command}\` and it exited with ${exit_code}: ${output.trim()}`,
-          { next: 'build the image again with `svc image build --force`' },
+          `\`${command}\` in the sandbox exited with code ${exit_code}: ${output.trim()}`,
+          { next: 'run `svc doctor`; if you delete the image, the next start rebuilds it' },
         );
       },
       (output) => `${command} → ${output}`,

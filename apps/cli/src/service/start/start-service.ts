@@ -1,65 +1,66 @@
 import { Shutdown } from '@svc/service-kit/process';
 import type { Progress } from '../../output/progress.ts';
 import type { WorkerSummary } from '../service-record.ts';
-import { type StartedControlPlane, startControlPlanePiece } from './control-plane.ts';
-import { openHost } from './host.ts';
-import { clusterSecret } from './kept-values.ts';
-import type { Piece } from './piece.ts';
+import { allOrAbort } from './all-or-abort.ts';
+import type { ComponentContext } from './component.ts';
+import { type StartedControlPlane, startControlPlaneComponent } from './control-plane.ts';
+import { clusterSecret } from './generated-settings.ts';
+import { startLocalWorker } from './local-worker.ts';
+import { openHost } from './microvm-host.ts';
 import { checkPorts, publicListeners } from './ports.ts';
-import { type ControlPlaneAddress, startRuntimePiece } from './runtime.ts';
+import { type ControlPlaneAddress, startRuntimeComponent } from './runtime-host.ts';
 import { openTls } from './tls.ts';
-import { together } from './together.ts';
-import { startWorkerPiece } from './worker.ts';
 
-export interface StartOptions extends Omit<Piece, 'secret' | 'shutdown'> {
+export interface StartOptions extends Omit<ComponentContext, 'secret' | 'shutdown'> {
   readonly progress: Progress;
 }
 
-/** A service whose pieces all run. */
+/** A service with all components running. */
 export interface StartedService extends StartedControlPlane {
-  /** Where the public reaches the WebSockets of sessions. */
+  /** The public address of the runtime host. */
   readonly runtimeUrl: string;
   readonly workers: readonly WorkerSummary[];
-  /** Ends every piece in order. */
+  /** Stops every component in order. */
   readonly shutdown: Shutdown;
 }
 
 /**
- * Starts everything on this machine, over the same internal HTTPS as a fleet uses. What does not
- * wait for another piece starts beside it. A start that fails leaves no piece running.
+ * Starts every component on this machine; they talk over the same internal HTTPS as in a fleet. Independent components
+ * start concurrently. If the start fails, no component is left running.
+ * @throws CliError `port_in_use`, `cannot_listen`
  */
 export async function startService(options: StartOptions): Promise<StartedService> {
   const { config, progress } = options;
   const shutdown = new Shutdown(options.logger);
   await checkPorts(publicListeners(config));
-  const tls = await openTls(config, options.places);
-  const piece = { ...options, secret: await clusterSecret(config), shutdown };
+  const tls = await openTls(config, options.paths);
+  const context = { ...options, secret: await clusterSecret(config), shutdown };
   const address = Promise.withResolvers<ControlPlaneAddress>();
-  // A start that fails before the control plane is there leaves nobody who waits for it.
+  // If the start fails before the control plane is running, nothing may be waiting for this promise.
   address.promise.catch(() => undefined);
   try {
-    // First, for the control plane tells customers the address that it has.
+    // Starts first, because the control plane returns its address to customers.
     const { runtimeUrl } = await progress.step(
       'runtime host',
-      () => startRuntimePiece(piece, tls, address.promise),
+      () => startRuntimeComponent(context, tls, address.promise),
       ({ localUrl }) => localUrl,
     );
-    const served = { ...piece, config: { ...config, runtimeUrl } };
-    const [controlPlane, host] = await together(
+    const controlPlaneContext = { ...context, config: { ...config, runtimeUrl } };
+    const [controlPlane, host] = await allOrAbort(
       options.signal,
       (signal) =>
         progress.step(
           'control plane',
-          () => startControlPlanePiece({ ...served, signal }, tls),
+          () => startControlPlaneComponent({ ...controlPlaneContext, signal }, tls),
           ({ localUrl }) => localUrl,
         ),
-      (signal) => openHost({ ...piece, signal }),
+      (signal) => openHost({ ...context, signal }),
     );
-    const where = { url: controlPlane.localUrl, ca: tls.ca };
-    address.resolve(where);
+    const localAddress = { url: controlPlane.localUrl, ca: tls.ca };
+    address.resolve(localAddress);
     const worker = await progress.step(
       'worker',
-      () => startWorkerPiece(piece, where, host),
+      () => startLocalWorker(context, localAddress, host),
       ({ worker_id }) => worker_id,
     );
     return { ...controlPlane, runtimeUrl, workers: [worker], shutdown };

@@ -1,19 +1,23 @@
 import { readFile } from 'node:fs/promises';
 import type { Config } from '@svc/config';
 import { readCa } from '../../connection/ca-file.ts';
-import type { ServicePlaces } from '../places.ts';
+import type { ServicePaths } from '../paths.ts';
 
-/** What control plane and runtime host serve with, and what their clients are to trust. */
+/** The certificate of the control plane and the runtime host, and the CA that their clients must trust. */
 export interface ServiceTls {
-  /** None: plain HTTP, behind a proxy. */
+  /** Undefined for plain HTTP behind a proxy. */
   readonly server: { readonly cert: string; readonly key: string } | undefined;
-  /** The certificate authority, where the system does not know it. */
+  /** The CA, if the system does not trust it. */
   readonly caFile: string | undefined;
   readonly ca: string | undefined;
 }
 
-/** The configured certificate, else one of a local CA made in the data directory, else none. */
-export async function openTls(config: Config, places: ServicePlaces): Promise<ServiceTls> {
+/**
+ * Reads the configured certificate, or issues one from a local CA in the data directory. With `SVC_TLS=off` there is
+ * none.
+ * @throws CliError `ca_unreadable`
+ */
+export async function openTls(config: Config, paths: ServicePaths): Promise<ServiceTls> {
   const { tlsCertFile, tlsKeyFile, caFile } = config;
   const ca = caFile === undefined ? undefined : await readCa(caFile);
   if (!config.tls) return { server: undefined, caFile, ca };
@@ -27,7 +31,7 @@ export async function openTls(config: Config, places: ServicePlaces): Promise<Se
   const { ensureLocalTls } = await import('@svc/service-kit/tls');
   const urls = [config.baseUrl, config.runtimeUrl].filter((url) => url !== undefined);
   const extraNames = [...new Set(urls.map(hostOf))];
-  const local = await ensureLocalTls({ directory: places.tls, extraNames });
+  const local = await ensureLocalTls({ directory: paths.tls, extraNames });
   return { server: local, caFile: local.caFile, ca: local.ca };
 }
 

@@ -1,45 +1,45 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '@svc/config';
 import { isAlive } from '@svc/service-kit/process';
-import { CliError } from '../../output/cli-error.ts';
+import { CliError } from '../../output/errors.ts';
 import { Progress } from '../../output/progress.ts';
-import { servicePlaces } from '../places.ts';
+import { lockDataDirectory } from '../data-lock.ts';
+import { servicePaths } from '../paths.ts';
 import { runningService, type ServiceRecord } from '../service-record.ts';
-import { lockDataDirectory } from '../start/data-lock.ts';
 import { KEEP_SANDBOXES_SIGNAL } from '../stop-signals.ts';
 import { endLeftovers } from './leftovers.ts';
 
-/** The service's own deadlines add up to less. */
-const DEADLINE_MS = 150_000;
+/** Longer than the sum of the service's own deadlines. */
+const STOP_TIMEOUT_MS = 150_000;
 const POLL_MS = 50;
 
 /**
- * Stops the service of the data directory and waits until it is gone; then ends what it, or one that
- * crashed before, has left. Says what it ended.
- * @throws CliError `still_running` when it does not end
+ * Stops the service of the data directory, waits until it has exited, and cleans up after it or an earlier one that
+ * crashed. Prints each action.
+ * @throws CliError `still_running` if the service does not exit
  */
 export async function stopService(
   config: Config,
   { keepSandboxes }: { readonly keepSandboxes: boolean },
 ): Promise<void> {
   const progress = new Progress();
-  const places = servicePlaces(config.dataDir);
-  const record = await runningService(places.record);
+  const paths = servicePaths(config.dataDir);
+  const record = await runningService(paths.record);
   if (record === undefined) {
-    progress.line(`no service runs on ${places.dataDir}`);
+    progress.line(`no service is running on ${paths.dataDir}`);
   } else {
-    const what = keepSandboxes
-      ? 'the service; its sandboxes live on'
+    const stopped = keepSandboxes
+      ? 'the service; its sandboxes keep running'
       : 'the service and its sandboxes';
     await progress.step(
       'stop',
       () => stop(record, keepSandboxes),
-      () => what,
+      () => stopped,
     );
   }
-  const lock = await lockDataDirectory(places);
+  const lock = await lockDataDirectory(paths);
   try {
-    await endLeftovers(config, places, progress, { keepSandboxes });
+    await endLeftovers(config, paths, progress, { keepSandboxes });
   } finally {
     await lock.release();
   }
@@ -48,14 +48,14 @@ export async function stopService(
 async function stop(record: ServiceRecord, keepSandboxes: boolean): Promise<void> {
   const { pid } = record.process;
   process.kill(pid, keepSandboxes ? KEEP_SANDBOXES_SIGNAL : 'SIGTERM');
-  const deadline = performance.now() + DEADLINE_MS;
+  const deadline = performance.now() + STOP_TIMEOUT_MS;
   while (await isAlive(record.process)) {
     if (performance.now() > deadline) {
       throw new CliError(
         'still_running',
-        `process ${pid} did not end within ${DEADLINE_MS / 1000} s`,
+        `process ${pid} did not exit within ${STOP_TIMEOUT_MS / 1000} s`,
         {
-          next: `kill -9 ${pid}, then \`svc down\` again to clean up`,
+          next: `run \`kill -9 ${pid}\`, then \`svc down\` again to clean up`,
         },
       );
     }

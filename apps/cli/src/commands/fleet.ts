@@ -1,0 +1,32 @@
+import { Command } from 'commander';
+import { exitWith } from '../process-lifetime.ts';
+
+/** `svc control-plane`: runs only the public API, as part of a fleet. */
+export function controlPlaneCommand(): Command {
+  return new Command('control-plane')
+    .description('run only a control plane, as part of a fleet; logs to standard output')
+    .action(async () => {
+      const { runControlPlane } = await import('../service/fleet/components.ts');
+      exitWith(await runControlPlane());
+    });
+}
+
+/** `svc runtime`: runs only a runtime host, which serves the WebSockets of sessions, as part of a fleet. */
+export function runtimeCommand(): Command {
+  return new Command('runtime')
+    .description('run only a runtime host, as part of a fleet; logs to standard output')
+    .action(async () => {
+      const { runRuntimeHost } = await import('../service/fleet/components.ts');
+      exitWith(await runRuntimeHost());
+    });
+}
+
+/** `svc worker`: runs only the worker of this machine, as part of a fleet. */
+export function workerCommand(): Command {
+  return new Command('worker')
+    .description('run only the worker of this machine, as part of a fleet; logs to standard output')
+    .action(async () => {
+      const { runWorker } = await import('../service/fleet/components.ts');
+      exitWith(await runWorker());
+    });
+}

@@ -1,0 +1,32 @@
+import { mkdir } from 'node:fs/promises';
+import { type FileLock, FileLockedError, lockFile } from '@svc/service-kit/process';
+import { CliError } from '../output/errors.ts';
+import type { ServicePaths } from './paths.ts';
+
+/**
+ * Locks the data directory for this process. The lock is released at the latest when the process exits, even if it is
+ * killed.
+ * @throws CliError `already_running`
+ */
+export async function lockDataDirectory(paths: ServicePaths): Promise<FileLock> {
+  await mkdir(paths.dataDir, { recursive: true, mode: 0o700 });
+  try {
+    return await lockFile(paths.lock);
+  } catch (error) {
+    if (!(error instanceof FileLockedError)) throw error;
+    throw alreadyRunning(paths, error.holder, error);
+  }
+}
+
+/** Creates the error for a second start on the same data directory. */
+export function alreadyRunning(
+  paths: ServicePaths,
+  pid: number | undefined,
+  cause?: unknown,
+): CliError {
+  const holder = pid === undefined ? '' : ` (process ${pid})`;
+  return new CliError('already_running', `a service already runs on ${paths.dataDir}${holder}`, {
+    next: '`svc status` shows it, `svc down` stops it; to start another one, set SVC_DATA_DIR and SVC_LISTEN',
+    cause,
+  });
+}
