@@ -68,7 +68,8 @@ export async function createServices(parts: Parts): Promise<Services> {
   const audit = new AuditTrail(store.audit, logger);
   const apiKeys = new ApiKeys(store, audit);
   const mint = createTokenMinter(clusterSecret, CONTROL_PLANE_NAME);
-  const client = new WorkerClient(parts.connections, mint);
+  const { connections } = parts;
+  const client = new WorkerClient({ connections, mintToken: mint, logger });
   const fleet = new Fleet((workerId) => store.workers.find(workerId), client);
   const codes = new OneTimeCodes({
     otp: store.otp,

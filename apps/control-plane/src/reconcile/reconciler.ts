@@ -48,7 +48,8 @@ export class Reconciler {
   async apply(workerId: string, reports: readonly WorkerSandbox[]): Promise<void> {
     await this.#store.sandboxes.applyReports(workerId, reports);
     for (const report of reports) {
-      if (report.state === 'destroyed') await this.#store.sandboxes.end(endingOf(report));
+      if (report.state !== 'destroyed') continue;
+      await this.#store.sandboxes.end({ ...endingOf(report), workerId });
     }
   }
 

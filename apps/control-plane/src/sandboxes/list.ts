@@ -31,11 +31,15 @@ export class SandboxLister {
     ]);
     if (workers.length === 0) throw new ServiceError('no_workers');
     const holders = workers.filter((worker) => holdsSome(worker, rows));
+    const holderOf = new Map(rows.map((row) => [row.vm_id, row.worker_id]));
     const limit = new Slots(WORKERS_AT_ONCE);
     const answers = await Promise.all(
       holders.map((worker) => limit.run(() => this.#ask(worker, tenantId, signal))),
     );
-    const reports = answers.flatMap((answer) => answer ?? []);
+    // A worker speaks for its own sandboxes alone.
+    const reports = answers.flatMap((answer = [], index) =>
+      answer.filter((report) => holderOf.get(report.vm_id) === holders[index]?.worker_id),
+    );
     const sandboxes = overlay(rows, reports).map(toRecord);
     return answers.includes(undefined) ? { sandboxes, partial: true } : sandboxes;
   }

@@ -146,6 +146,7 @@ function mayFitElsewhere(error: unknown): boolean {
   return (
     isServiceError(error, 'no_capacity') ||
     isServiceError(error, 'worker_unreachable') ||
+    isServiceError(error, 'worker_bad_response') ||
     isServiceError(error, 'unknown_template')
   );
 }

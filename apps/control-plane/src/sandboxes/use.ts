@@ -146,8 +146,8 @@ async function emptyIfGone(logs: Promise<LogsResponse>): Promise<LogsResponse> {
   try {
     return await logs;
   } catch (error) {
-    if (error instanceof ServiceError) return NO_LOGS;
-    throw error;
+    if (!(error instanceof ServiceError) || error.code === 'worker_bad_response') throw error;
+    return NO_LOGS;
   }
 }
 

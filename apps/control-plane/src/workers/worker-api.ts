@@ -1,18 +1,21 @@
 import {
   type CancelReason,
-  type CancelResponse,
+  CancelResponse,
   type EndReason,
   EVENT_STREAM_MEDIA_TYPE,
   type ExecRequest,
-  type ExecResponse,
+  ExecResponse,
   LIMITS,
-  type LogsResponse,
+  LogsResponse,
   type LogTail,
   OCTET_STREAM_MEDIA_TYPE,
   type PlaceSandboxRequest,
-  type WorkerSandbox,
-  type WorkerSandboxList,
+  UploadResponse,
+  WorkerSandbox,
+  WorkerSandboxList,
 } from '@svc/contract';
+import { Compile } from 'typebox/compile';
+import type { ExpectedJson } from './read-answer.ts';
 import type { WorkerAddress } from './worker-address.ts';
 import type { WorkerClient, WorkerRequest, WorkerStream } from './worker-client.ts';
 
@@ -30,6 +33,29 @@ const DEADLINES = {
 const STREAM_SILENCE_MS = 120 * SECOND_MS;
 const TRANSFER_SILENCE_MS = 60 * SECOND_MS;
 
+/** For answers without text of a guest. */
+const SMALL_BYTES = 64 * 1024;
+/** A tenant may have thousands of sandboxes on one worker. */
+const LIST_BYTES = 16 * 1024 * 1024;
+
+const ANSWERS = {
+  sandbox: { status: 200, form: Compile(WorkerSandbox), maxBytes: SMALL_BYTES },
+  list: { status: 200, form: Compile(WorkerSandboxList), maxBytes: LIST_BYTES },
+  exec: {
+    status: 200,
+    form: Compile(ExecResponse),
+    maxBytes: jsonBytesOf(LIMITS.execOutputBytes),
+  },
+  logs: { status: 200, form: Compile(LogsResponse), maxBytes: jsonBytesOf(LIMITS.logBytesMax) },
+  cancel: { status: 200, form: Compile(CancelResponse), maxBytes: SMALL_BYTES },
+  upload: { status: 200, form: Compile(UploadResponse), maxBytes: SMALL_BYTES },
+} as const;
+
+/** States before a sandbox runs. */
+const STARTING: readonly string[] = ['creating', 'configuring', 'booting'];
+
+type Rest = Omit<WorkerRequest, 'method' | 'route' | 'vmId'>;
+
 /** The operations of one worker. */
 export class WorkerApi {
   readonly #client: WorkerClient;
@@ -41,40 +67,81 @@ export class WorkerApi {
   }
 
   create(request: PlaceSandboxRequest, signal: AbortSignal): Promise<WorkerSandbox> {
-    return this.#call('POST', '/sandboxes', {
-      json: request,
-      signal,
-      deadlineMs: DEADLINES.create,
-    });
+    return this.#client.call(
+      this.#worker,
+      {
+        method: 'POST',
+        route: '/sandboxes',
+        json: request,
+        signal,
+        deadlineMs: DEADLINES.create,
+      },
+      {
+        ...ANSWERS.sandbox,
+        status: 201,
+        problemOf: (sandbox) => createdProblem(sandbox, request),
+      },
+    );
   }
 
-  async list(tenantId: string, signal: AbortSignal): Promise<WorkerSandbox[]> {
-    const { sandboxes } = await this.#call<WorkerSandboxList>('GET', '/sandboxes', {
+  list(tenantId: string, signal: AbortSignal): Promise<WorkerSandboxList['sandboxes']> {
+    const request = {
+      method: 'GET',
+      route: '/sandboxes',
       query: { tenant_id: tenantId },
       signal,
       deadlineMs: DEADLINES.list,
-    });
-    return sandboxes;
+    } as const;
+    const isForeign = (sandbox: WorkerSandbox) => sandbox.tenant_id !== tenantId;
+    return this.#client
+      .call(this.#worker, request, {
+        ...ANSWERS.list,
+        problemOf: ({ sandboxes }) =>
+          sandboxes.some(isForeign) ? 'the list holds a sandbox of another tenant' : undefined,
+      })
+      .then(({ sandboxes }) => sandboxes);
   }
 
   /** Not given up when the caller leaves: half a teardown helps nobody. */
   destroy(vmId: string, reason: EndReason): Promise<WorkerSandbox> {
-    return this.#call('DELETE', sandboxPath(vmId), {
-      query: { reason },
-      deadlineMs: DEADLINES.destroy,
-    });
+    return this.#call(
+      'DELETE',
+      '/sandboxes/{id}',
+      vmId,
+      {
+        query: { reason },
+        deadlineMs: DEADLINES.destroy,
+      },
+      {
+        ...ANSWERS.sandbox,
+        problemOf: (sandbox) =>
+          otherSandbox(sandbox, vmId) ??
+          (sandbox.state === 'destroyed'
+            ? undefined
+            : `the sandbox is ${sandbox.state} after its end`),
+      },
+    );
   }
 
   exec(vmId: string, request: ExecRequest, signal: AbortSignal): Promise<ExecResponse> {
-    return this.#call('POST', `${sandboxPath(vmId)}/exec`, {
-      json: request,
-      signal,
-      deadlineMs: DEADLINES.exec,
-    });
+    return this.#call(
+      'POST',
+      '/sandboxes/{id}/exec',
+      vmId,
+      {
+        json: request,
+        signal,
+        deadlineMs: DEADLINES.exec,
+      },
+      ANSWERS.exec,
+    );
   }
 
   streamExec(vmId: string, request: ExecRequest, signal: AbortSignal): Promise<WorkerStream> {
-    return this.#stream('POST', `${sandboxPath(vmId)}/exec`, {
+    return this.#client.streamEvents(this.#worker, {
+      method: 'POST',
+      route: '/sandboxes/{id}/exec',
+      vmId,
       json: request,
       accept: EVENT_STREAM_MEDIA_TYPE,
       signal,
@@ -84,21 +151,34 @@ export class WorkerApi {
   }
 
   logs(vmId: string, tail: LogTail, signal: AbortSignal): Promise<LogsResponse> {
-    return this.#call('GET', `${sandboxPath(vmId)}/logs`, {
-      query: { ...tail },
-      signal,
-      deadlineMs: DEADLINES.quick,
-    });
+    return this.#call(
+      'GET',
+      '/sandboxes/{id}/logs',
+      vmId,
+      {
+        query: { ...tail },
+        signal,
+        deadlineMs: DEADLINES.quick,
+      },
+      ANSWERS.logs,
+    );
   }
 
   download(vmId: string, path: string, signal: AbortSignal): Promise<WorkerStream> {
-    return this.#stream('GET', `${sandboxPath(vmId)}/files`, {
-      query: { path },
-      accept: `${OCTET_STREAM_MEDIA_TYPE}, application/json`,
-      signal,
-      deadlineMs: DEADLINES.quick,
-      silenceMs: TRANSFER_SILENCE_MS,
-    });
+    return this.#client.stream(
+      this.#worker,
+      {
+        method: 'GET',
+        route: '/sandboxes/{id}/files',
+        vmId,
+        query: { path },
+        accept: `${OCTET_STREAM_MEDIA_TYPE}, application/json`,
+        signal,
+        deadlineMs: DEADLINES.quick,
+        silenceMs: TRANSFER_SILENCE_MS,
+      },
+      OCTET_STREAM_MEDIA_TYPE,
+    );
   }
 
   async upload(
@@ -107,25 +187,45 @@ export class WorkerApi {
     upload: NonNullable<WorkerRequest['upload']>,
     signal: AbortSignal,
   ): Promise<void> {
-    await this.#call('POST', `${sandboxPath(vmId)}/files`, {
-      query: { path },
-      upload,
-      signal,
-      deadlineMs: DEADLINES.transfer,
-    });
+    await this.#call(
+      'POST',
+      '/sandboxes/{id}/files',
+      vmId,
+      {
+        query: { path },
+        upload,
+        signal,
+        deadlineMs: DEADLINES.transfer,
+      },
+      ANSWERS.upload,
+    );
   }
 
   cancel(vmId: string, reason: CancelReason, signal: AbortSignal): Promise<CancelResponse> {
-    return this.#call('POST', `${sandboxPath(vmId)}/cancel`, {
-      json: { reason },
-      signal,
-      deadlineMs: DEADLINES.quick,
-    });
+    return this.#call(
+      'POST',
+      '/sandboxes/{id}/cancel',
+      vmId,
+      {
+        json: { reason },
+        signal,
+        deadlineMs: DEADLINES.quick,
+      },
+      {
+        ...ANSWERS.cancel,
+        problemOf: (answer) =>
+          otherSandbox(answer, vmId) ??
+          (answer.reason === reason ? undefined : 'the answer names another reason'),
+      },
+    );
   }
 
-  /** Secret bundles of a sandbox's session were rotated; these keys are new. */
-  async configUpdate(vmId: string, keys: readonly string[], signal: AbortSignal): Promise<void> {
-    await this.#call('POST', `${sandboxPath(vmId)}/config-update`, {
+  /** Tells the worker that these keys of the session's secret bundles were rotated. */
+  configUpdate(vmId: string, keys: readonly string[], signal: AbortSignal): Promise<void> {
+    return this.#client.callWithoutAnswer(this.#worker, {
+      method: 'POST',
+      route: '/sandboxes/{id}/config-update',
+      vmId,
       json: { keys },
       signal,
       deadlineMs: DEADLINES.quick,
@@ -134,31 +234,54 @@ export class WorkerApi {
 
   /** Not given up when the caller leaves, so that the ledger hears how it ended. */
   pause(vmId: string): Promise<WorkerSandbox> {
-    return this.#call('POST', `${sandboxPath(vmId)}/pause`, { deadlineMs: DEADLINES.destroy });
+    return this.#power(vmId, 'pause');
   }
 
   /** As {@link pause}. */
   resume(vmId: string): Promise<WorkerSandbox> {
-    return this.#call('POST', `${sandboxPath(vmId)}/resume`, { deadlineMs: DEADLINES.destroy });
+    return this.#power(vmId, 'resume');
+  }
+
+  #power(vmId: string, change: 'pause' | 'resume'): Promise<WorkerSandbox> {
+    return this.#call(
+      'POST',
+      `/sandboxes/{id}/${change}`,
+      vmId,
+      { deadlineMs: DEADLINES.destroy },
+      {
+        ...ANSWERS.sandbox,
+        problemOf: (sandbox) => otherSandbox(sandbox, vmId),
+      },
+    );
   }
 
   #call<T>(
     method: WorkerRequest['method'],
-    path: string,
-    rest: Omit<WorkerRequest, 'method' | 'path'>,
+    route: string,
+    vmId: string,
+    rest: Rest,
+    expected: ExpectedJson<T>,
   ): Promise<T> {
-    return this.#client.call<T>(this.#worker, { method, path, ...rest });
-  }
-
-  #stream(
-    method: WorkerRequest['method'],
-    path: string,
-    rest: Omit<WorkerRequest, 'method' | 'path'>,
-  ): Promise<WorkerStream> {
-    return this.#client.stream(this.#worker, { method, path, ...rest });
+    return this.#client.call(this.#worker, { method, route, vmId, ...rest }, expected);
   }
 }
 
-function sandboxPath(vmId: string): string {
-  return `/sandboxes/${encodeURIComponent(vmId)}`;
+/** How long a JSON answer around this much text may be: an escape takes six bytes for one. */
+function jsonBytesOf(textBytes: number): number {
+  return 6 * textBytes + SMALL_BYTES;
+}
+
+function createdProblem(sandbox: WorkerSandbox, request: PlaceSandboxRequest): string | undefined {
+  const other = otherSandbox(sandbox, request.vm_id);
+  if (other !== undefined) return other;
+  if (sandbox.generation !== request.generation) return 'the sandbox has another generation';
+  if (sandbox.tenant_id !== request.tenant_id) return 'the sandbox belongs to another tenant';
+  return STARTING.includes(sandbox.state) ? `the sandbox is still ${sandbox.state}` : undefined;
+}
+
+function otherSandbox(
+  { vm_id: vmId }: { readonly vm_id: string },
+  asked: string,
+): string | undefined {
+  return vmId === asked ? undefined : 'the answer is about another sandbox';
 }

@@ -1,18 +1,23 @@
-import type { Readable } from 'node:stream';
-import { INTERNAL_PREFIX, ServiceError } from '@svc/contract';
+import { Readable } from 'node:stream';
+import { EVENT_STREAM_MEDIA_TYPE, INTERNAL_PREFIX, ServiceError } from '@svc/contract';
 import { withDeadline } from '@svc/service-kit/concurrency';
+import type { FastifyBaseLogger } from 'fastify';
 import type { Dispatcher } from 'undici';
 import type { WorkerConnections } from './connections.ts';
+import { checkedEvents } from './exec-events.ts';
+import { BadAnswer, checkHead, discard, type ExpectedJson, readJson } from './read-answer.ts';
 import type { WorkerAddress } from './worker-address.ts';
-import { errorFromWorker, unreachableError } from './worker-errors.ts';
+import { badResponseError, errorFromWorker, unreachableError } from './worker-errors.ts';
 
-const LONGEST_PROBLEM_BYTES = 64 * 1024;
+/** Longest silence within a JSON answer, which a worker sends in one go. */
+const JSON_SILENCE_MS = 30_000;
 
 /** One request to a worker. */
 export interface WorkerRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** Below the internal prefix, with every segment encoded. */
-  readonly path: string;
+  /** Route below the internal prefix; `{id}` stands for the sandbox. */
+  readonly route: string;
+  readonly vmId?: string;
   readonly query?: Record<string, string | number>;
   readonly json?: unknown;
   /** Bytes to send, with their length when it is known. */
@@ -32,70 +37,145 @@ export interface WorkerStream {
   readonly contentLength: number | undefined;
 }
 
+/** Parts that the client is made of. */
+export interface WorkerClientParts {
+  readonly connections: Pick<WorkerConnections, 'agentFor'>;
+  readonly mintToken: (workerId: string) => Promise<string>;
+  readonly logger: FastifyBaseLogger;
+}
+
 /**
- * Speaks the internal API of workers. Whatever a worker refuses is thrown with its own code;
- * whoever does not answer is `worker_unreachable`; a caller that left is thrown as its signal says.
+ * Speaks the internal API of workers. Workers host hostile guests, so each answer is checked against the
+ * contract: one that breaks it is logged and thrown as `worker_bad_response`. An error of the worker keeps
+ * its code, a worker that does not answer is `worker_unreachable`, and a call that its caller gave up is
+ * thrown as the signal says.
  */
 export class WorkerClient {
-  readonly #connections: WorkerConnections;
-  readonly #mintToken: (workerId: string) => Promise<string>;
+  readonly #parts: WorkerClientParts;
 
-  constructor(connections: WorkerConnections, mintToken: (workerId: string) => Promise<string>) {
-    this.#connections = connections;
-    this.#mintToken = mintToken;
+  constructor(parts: WorkerClientParts) {
+    this.#parts = parts;
   }
 
-  /** Calls and reads the whole JSON answer; undefined where the worker has nothing to say. */
-  async call<T>(worker: WorkerAddress, request: WorkerRequest): Promise<T> {
-    const signal = withDeadline(request.signal, request.deadlineMs);
-    const response = await this.#send(worker, request, signal);
-    try {
-      const text = await response.body.text();
-      return (text === '' ? undefined : JSON.parse(text)) as T;
-    } catch (error) {
-      throw failure(worker, request, error);
-    }
+  /** Calls and reads the whole JSON answer. */
+  async call<T>(
+    worker: WorkerAddress,
+    request: WorkerRequest,
+    expected: ExpectedJson<T>,
+  ): Promise<T> {
+    return this.#answer(worker, request, async (signal) =>
+      readJson(await this.#send(worker, request, signal), expected),
+    );
   }
 
-  /** Calls and hands the answer over as it comes. Destroying the body ends the call. */
-  async stream(worker: WorkerAddress, request: WorkerRequest): Promise<WorkerStream> {
+  /** Calls an operation that answers 204. */
+  async callWithoutAnswer(worker: WorkerAddress, request: WorkerRequest): Promise<void> {
+    await this.#answer(worker, request, async (signal) => {
+      const response = await this.#send(worker, request, signal);
+      discard(response);
+      if (response.statusCode !== 204) {
+        throw new BadAnswer(`status ${response.statusCode} instead of 204`);
+      }
+    });
+  }
+
+  /** Calls and hands the answer over as it arrives. Destroying the body ends the call. */
+  async stream(
+    worker: WorkerAddress,
+    request: WorkerRequest,
+    mediaType: string,
+  ): Promise<WorkerStream> {
     const started = new AbortController();
     const timer = setTimeout(() => started.abort(), request.deadlineMs);
     const signal = AbortSignal.any([started.signal, ...(request.signal ? [request.signal] : [])]);
     try {
-      const { body, headers } = await this.#send(worker, request, signal);
-      const length = Number(headers['content-length'] ?? Number.NaN);
-      return { body, contentLength: Number.isSafeInteger(length) ? length : undefined };
+      const response = await this.#send(worker, request, signal);
+      checkHead(response, 200, mediaType);
+      const length = Number(response.headers['content-length'] ?? Number.NaN);
+      return {
+        body: response.body,
+        contentLength: Number.isSafeInteger(length) ? length : undefined,
+      };
+    } catch (error) {
+      throw this.#failure(worker, request, error);
     } finally {
       clearTimeout(timer);
     }
   }
 
+  /** Calls and hands the server-sent events of a command over as they arrive, each of them checked. */
+  async streamEvents(worker: WorkerAddress, request: WorkerRequest): Promise<WorkerStream> {
+    const { body } = await this.stream(worker, request, EVENT_STREAM_MEDIA_TYPE);
+    const events = checkedEvents(body, (reason) => this.#log(worker, request, reason));
+    return { body: Readable.from(events, { objectMode: false }), contentLength: undefined };
+  }
+
+  async #answer<T>(
+    worker: WorkerAddress,
+    request: WorkerRequest,
+    call: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await call(withDeadline(request.signal, request.deadlineMs));
+    } catch (error) {
+      throw this.#failure(worker, request, error);
+    }
+  }
+
+  /** @throws BadAnswer, ServiceError, and the errors of undici */
   async #send(
     worker: WorkerAddress,
     request: WorkerRequest,
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
-    const token = await this.#mintToken(worker.worker_id);
-    let response: Dispatcher.ResponseData;
-    try {
-      response = await this.#connections.agentFor(worker).request({
-        origin: worker.url,
-        method: request.method,
-        path: INTERNAL_PREFIX + request.path,
-        headers: headersOf(request, token),
-        body: bodyOf(request),
-        signal,
-        ...(request.query === undefined ? {} : { query: request.query }),
-        headersTimeout: 0,
-        bodyTimeout: request.silenceMs ?? 0,
-      });
-    } catch (error) {
-      throw failure(worker, request, error);
-    }
+    const { connections, mintToken } = this.#parts;
+    const token = await mintToken(worker.worker_id);
+    const response = await connections.agentFor(worker).request({
+      origin: worker.url,
+      method: request.method,
+      path: INTERNAL_PREFIX + pathOf(request),
+      headers: headersOf(request, token),
+      body: bodyOf(request),
+      signal,
+      ...(request.query === undefined ? {} : { query: request.query }),
+      headersTimeout: 0,
+      bodyTimeout: request.silenceMs ?? JSON_SILENCE_MS,
+    });
     if (response.statusCode < 400) return response;
-    throw errorFromWorker(worker.worker_id, response.statusCode, await readProblem(response));
+    throw await errorFromWorker(worker.worker_id, response);
   }
+
+  #failure(worker: WorkerAddress, request: WorkerRequest, error: unknown): unknown {
+    if (request.signal?.aborted) return request.signal.reason;
+    // An upload fails with the error of its source.
+    if (error instanceof ServiceError) return error;
+    const bad = asBadAnswer(error);
+    if (bad === undefined) return unreachableError(worker.worker_id, error);
+    this.#log(worker, request, bad);
+    return badResponseError(worker.worker_id, bad);
+  }
+
+  #log({ worker_id: workerId }: WorkerAddress, request: WorkerRequest, reason: BadAnswer): void {
+    const { method, route, vmId } = request;
+    this.#parts.logger.warn(
+      { workerId, route: `${method} ${route}`, vmId, problem: reason.message },
+      'bad answer from a worker',
+    );
+  }
+}
+
+/** The answers that undici refuses because they are not HTTP; undefined for every other failure. */
+function asBadAnswer(error: unknown): BadAnswer | undefined {
+  if (error instanceof BadAnswer) return error;
+  if (!(error instanceof Error) || !('code' in error)) return undefined;
+  const { code, message } = error;
+  const isMalformed =
+    typeof code === 'string' && (code.startsWith('HPE_') || code === 'UND_ERR_HEADERS_OVERFLOW');
+  return isMalformed ? new BadAnswer(message, { cause: error }) : undefined;
+}
+
+function pathOf({ route, vmId }: WorkerRequest): string {
+  return vmId === undefined ? route : route.replace('{id}', () => encodeURIComponent(vmId));
 }
 
 function headersOf(request: WorkerRequest, token: string): Record<string, string> {
@@ -113,26 +193,4 @@ function headersOf(request: WorkerRequest, token: string): Record<string, string
 function bodyOf(request: WorkerRequest): string | Readable | null {
   if (request.upload !== undefined) return request.upload.source;
   return request.json === undefined ? null : JSON.stringify(request.json);
-}
-
-async function readProblem(response: Dispatcher.ResponseData): Promise<string> {
-  const chunks: Buffer[] = [];
-  let length = 0;
-  try {
-    for await (const chunk of response.body) {
-      chunks.push(chunk);
-      length += chunk.length;
-      if (length > LONGEST_PROBLEM_BYTES) break;
-    }
-  } catch {
-    // The status alone has to do.
-  }
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function failure(worker: WorkerAddress, request: WorkerRequest, error: unknown): unknown {
-  if (request.signal?.aborted) return request.signal.reason;
-  // What reading the upload failed with is its own reason.
-  if (error instanceof ServiceError) return error;
-  return unreachableError(worker.worker_id, error);
 }

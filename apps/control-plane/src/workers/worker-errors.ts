@@ -1,17 +1,48 @@
-import { type ErrorCode, isErrorCode, ServiceError } from '@svc/contract';
+import { ERRORS, type ErrorCode, isErrorCode, Problem, ServiceError } from '@svc/contract';
+import { Compile } from 'typebox/compile';
+import type { Dispatcher } from 'undici';
+import { BadAnswer, readProblem } from './read-answer.ts';
 
-/** Codes that say something about the two programs, not about what the caller asked for. */
-const NOT_FOR_CALLERS: ReadonlySet<ErrorCode> = new Set([
-  'unauthorized',
-  'worker_not_registered',
-  'worker_id_mismatch',
+/** Codes that pass through to callers, with the worker's detail. */
+const FOR_CALLERS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'sandbox_not_found',
+  'sandbox_not_running',
+  'stale_generation',
+  'no_capacity',
+  'unknown_template',
+  'boot_failed',
+  'guest_unresponsive',
+  'too_many_execs',
+  'command_required',
+  'payload_too_large',
+  'missing_body',
+  'invalid_path',
+  'path_required',
+  'path_not_absolute',
+  'path_traversal',
+  'parent_not_found',
+  'is_directory',
+  'not_regular_file',
+  'file_not_found',
+  'disk_full',
+]);
+
+/** Codes about the two programs: callers can do nothing about them. */
+const INTERNAL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
+  'bad_request',
+  'invalid_url',
+  'invalid_json',
+  'validation_failed',
   'route_not_found',
   'method_not_allowed',
-  'validation_failed',
-  'invalid_json',
+  'request_timeout',
   'unsupported_media_type',
+  'headers_too_large',
   'internal_error',
 ]);
+
+const MAX_DETAIL_CHARS = 500;
+const problemForm = Compile(Problem);
 
 /** A worker refused the control plane's own credential: the two do not share one cluster secret. */
 export class WorkerRefusedCredential extends ServiceError {
@@ -22,33 +53,37 @@ export class WorkerRefusedCredential extends ServiceError {
   }
 }
 
-/** The error that a worker's answer of 400 or more stands for; its code passes through when callers know it. */
-export function errorFromWorker(workerId: string, status: number, body: string): ServiceError {
-  if (status === 401) return new WorkerRefusedCredential(workerId);
-  const problem = parseProblem(body);
-  const cause = new Error(`Worker ${workerId} answered ${status}: ${body.slice(0, 500)}`);
-  if (problem === undefined || NOT_FOR_CALLERS.has(problem.code)) {
-    return new ServiceError('internal_error', undefined, { cause });
+/** The error that an answer of 400 or more stands for. @throws BadAnswer when it stands for none */
+export async function errorFromWorker(
+  workerId: string,
+  response: Dispatcher.ResponseData,
+): Promise<ServiceError> {
+  const { code, detail } = await readProblem(response, problemForm);
+  if (!isErrorCode(code)) throw new BadAnswer('the error code is unknown');
+  if (ERRORS[code].status !== response.statusCode) {
+    throw new BadAnswer(`status ${response.statusCode} does not belong to ${code}`);
   }
-  if (problem.code === 'shutting_down')
-    return new ServiceError('worker_unreachable', undefined, { cause });
-  return new ServiceError(problem.code, problem.detail, { cause });
+  if (code === 'unauthorized') return new WorkerRefusedCredential(workerId);
+  const cause = new Error(
+    `Worker ${workerId} answered ${code}: ${detail.slice(0, MAX_DETAIL_CHARS)}`,
+  );
+  if (code === 'shutting_down') return new ServiceError('worker_unreachable', undefined, { cause });
+  if (INTERNAL.has(code)) return new ServiceError('internal_error', undefined, { cause });
+  if (!FOR_CALLERS.has(code)) throw new BadAnswer(`${code} is not an error of workers`);
+  return new ServiceError(code, detail.slice(0, MAX_DETAIL_CHARS), { cause });
 }
 
-/** A worker that could not be reached, or fell silent before its answer was complete. */
+/** The error for a worker that broke the contract. */
+export function badResponseError(workerId: string, cause: BadAnswer): ServiceError {
+  return new ServiceError('worker_bad_response', undefined, {
+    cause: new Error(`Worker ${workerId} gave a bad answer.`, { cause }),
+  });
+}
+
+/** The error for a worker that cannot be reached, or falls silent before its answer is complete. */
 export function unreachableError(workerId: string, cause: unknown): ServiceError {
   return new ServiceError('worker_unreachable', undefined, {
     cause: new Error(`Worker ${workerId} does not answer.`, { cause }),
     headers: { 'retry-after': '5' },
   });
-}
-
-function parseProblem(body: string): { code: ErrorCode; detail: string | undefined } | undefined {
-  try {
-    const { code, detail }: { code?: unknown; detail?: unknown } = JSON.parse(body);
-    if (!isErrorCode(code)) return undefined;
-    return { code, detail: typeof detail === 'string' ? detail : undefined };
-  } catch {
-    return undefined;
-  }
 }

@@ -143,6 +143,11 @@ const SANDBOX = {
     'Worker unreachable',
     'The worker that holds this sandbox does not answer; try again in a moment.',
   ),
+  worker_bad_response: entry(
+    502,
+    'Bad answer from the worker',
+    'The worker gave an answer that cannot be used; if it persists, report the request_id to the operator.',
+  ),
   guest_unresponsive: entry(
     502,
     'Sandbox does not answer',

@@ -2,37 +2,42 @@
 
 import { type Static, Type } from 'typebox';
 import { END_REASONS } from '../states.ts';
+import { Count, ShortText } from './bounds.ts';
 import { WorkerSandbox } from './sandbox.ts';
 
 export const Capacity = Type.Object({
-  vcpu: Type.Integer({ minimum: 0 }),
-  memory_mib: Type.Integer({ minimum: 0 }),
-  disk_mib: Type.Integer({ minimum: 0 }),
+  vcpu: Count(),
+  memory_mib: Count(),
+  disk_mib: Count(),
 });
 export type Capacity = Static<typeof Capacity>;
 
 export const FreeCapacity = Type.Object({
-  memory_mib: Type.Integer({ minimum: 0 }),
-  disk_mib: Type.Integer({ minimum: 0 }),
+  memory_mib: Count(),
+  disk_mib: Count(),
 });
 export type FreeCapacity = Static<typeof FreeCapacity>;
 
 /** A template on a worker; `image` is empty until one is built. Sizes are the template's defaults. */
 export const WorkerTemplate = Type.Object({
-  template: Type.String(),
-  image: Type.String(),
+  template: ShortText(1),
+  image: ShortText(),
   ready: Type.Boolean(),
-  vcpu: Type.Optional(Type.Integer({ minimum: 1 })),
-  memory_mib: Type.Optional(Type.Integer({ minimum: 1 })),
-  disk_mib: Type.Optional(Type.Integer({ minimum: 1 })),
+  vcpu: Type.Optional(Count(1)),
+  memory_mib: Type.Optional(Count(1)),
+  disk_mib: Type.Optional(Count(1)),
 });
 export type WorkerTemplate = Static<typeof WorkerTemplate>;
 
 export const RegisterWorkerRequest = Type.Object({
   worker_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }),
-  url: Type.String({ maxLength: 2048 }),
-  certificate: Type.String({ maxLength: 65_536, description: 'PEM; pinned as the only CA.' }),
-  version: Type.String({ maxLength: 128 }),
+  url: Type.String({ maxLength: 2048, pattern: '^https://[\\x21-\\x7e]+$' }),
+  certificate: Type.String({
+    maxLength: 65_536,
+    pattern: '^[\\r\\n\\x20-\\x7e]*$',
+    description: 'PEM; pinned as the only CA.',
+  }),
+  version: ShortText(),
   capacity: Capacity,
   templates: Type.Array(WorkerTemplate),
   sandboxes: Type.Array(WorkerSandbox),

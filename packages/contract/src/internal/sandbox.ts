@@ -2,33 +2,33 @@
 
 import { type Static, Type } from 'typebox';
 import { AGENT_STATUSES } from '../agents.ts';
-import { Timestamp } from '../schema.ts';
 import { END_REASONS, SANDBOX_STATES } from '../states.ts';
+import { Count, INTEGER_MAX, ReportedTime, ShortText } from './bounds.ts';
 
 export const WorkerSandbox = Type.Object({
-  vm_id: Type.String(),
+  vm_id: ShortText(1),
   /** Rises each time the ledger places this sandbox anew; the higher one wins. */
-  generation: Type.Integer({ minimum: 0 }),
+  generation: Count(),
   /** Rises with every change of this record on its worker, so that a late report never undoes a newer one. */
-  revision: Type.Optional(Type.Integer({ minimum: 0 })),
-  tenant_id: Type.String(),
-  template: Type.String(),
+  revision: Type.Optional(Count()),
+  tenant_id: ShortText(1),
+  template: ShortText(1),
   state: Type.Enum([...SANDBOX_STATES]),
-  vcpu: Type.Integer(),
-  cpu_fraction: Type.Number(),
-  memory_mib: Type.Integer(),
-  disk_mib: Type.Integer(),
-  rootfs: Type.String(),
-  host_port: Type.Integer(),
-  endpoint: Type.String(),
-  created_at: Timestamp,
-  running_at: Type.Optional(Timestamp),
-  ended_at: Type.Optional(Timestamp),
+  vcpu: Count(),
+  cpu_fraction: Type.Number({ minimum: 0 }),
+  memory_mib: Count(),
+  disk_mib: Count(),
+  rootfs: ShortText(),
+  host_port: Type.Integer({ minimum: 0, maximum: 65_535 }),
+  endpoint: ShortText(),
+  created_at: ReportedTime,
+  running_at: Type.Optional(ReportedTime),
+  ended_at: Type.Optional(ReportedTime),
   end_reason: Type.Optional(Type.Enum([...END_REASONS])),
-  active_connections: Type.Integer({ minimum: 0 }),
+  active_connections: Count(),
   cpu_seconds: Type.Number({ minimum: 0 }),
   agent_status: Type.Optional(Type.Enum([...AGENT_STATUSES])),
-  agent_exit_code: Type.Optional(Type.Integer()),
+  agent_exit_code: Type.Optional(Type.Integer({ minimum: -INTEGER_MAX, maximum: INTEGER_MAX })),
 });
 export type WorkerSandbox = Static<typeof WorkerSandbox>;
 

@@ -2,6 +2,7 @@
 
 import { type Static, Type } from 'typebox';
 import { SESSION_STATUSES } from '../sessions/record.ts';
+import { Count } from './bounds.ts';
 
 /** Name of runtime hosts in internal tokens. */
 export const RUNTIME_NAME = 'svc-runtime';
@@ -43,16 +44,16 @@ export type SessionSocketQuery = Static<typeof SessionSocketQuery>;
  * session exists. `frames` are the kept frames since the last commit, one JSON object a line.
  */
 export const CommitTurnRequest = Type.Object({
-  generation: Type.Integer({ minimum: 1 }),
+  generation: Count(1),
   vm_id: Type.String(),
-  first_seq: Type.Integer({ minimum: 1 }),
+  first_seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
   /** Highest seq handed out so far; `first_seq - 1` when there are no frames. */
-  last_seq: Type.Integer({ minimum: 0 }),
+  last_seq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
   frames: Type.String(),
   /** The agent's own record of the conversation, opaque; absent: as it was. */
   conversation: Type.Optional(Type.String()),
   /** Id of working files uploaded before; absent: as they were. */
-  files_id: Type.Optional(Type.String()),
+  files_id: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9._-]{1,128}$' })),
 });
 export type CommitTurnRequest = Static<typeof CommitTurnRequest>;
 
@@ -62,7 +63,7 @@ export type CommitTurnRequest = Static<typeof CommitTurnRequest>;
  */
 export const SessionFilesParams = Type.Object({ id: Type.String(), files_id: Type.String() });
 export type SessionFilesParams = Static<typeof SessionFilesParams>;
-export const SessionFilesQuery = Type.Object({ generation: Type.Integer({ minimum: 1 }) });
+export const SessionFilesQuery = Type.Object({ generation: Count(1) });
 export type SessionFilesQuery = Static<typeof SessionFilesQuery>;
 
 /** `GET /internal/v1/sessions/{chat_session_id}/state` of the control plane: where a resumed session goes on from. */

@@ -1,13 +1,16 @@
-import type {
-  Capacity,
-  FreeCapacity,
-  HeartbeatRequest,
-  RegisterWorkerRequest,
+import {
+  type Capacity,
+  type FreeCapacity,
+  type HeartbeatRequest,
+  type RegisterWorkerRequest,
   WorkerTemplate,
 } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../batch.ts';
 import type { Schema, WorkerRow } from '../schema.ts';
+
+/** A report may hold more, even text that PostgreSQL cannot store. */
+const TEMPLATE_FIELDS = Object.keys(WorkerTemplate.properties);
 
 /** Workers of the fleet: where they are, what they hold, when they were last heard of. */
 export class WorkerRepository {
@@ -91,7 +94,7 @@ function capacityColumns(capacity: Capacity, templates: readonly WorkerTemplate[
     vcpu: capacity.vcpu,
     memory_mib: capacity.memory_mib,
     disk_mib: capacity.disk_mib,
-    templates: JSON.stringify(templates),
+    templates: JSON.stringify(templates, TEMPLATE_FIELDS),
   };
 }
 

@@ -1,6 +1,7 @@
 import { INTERNAL_PREFIX, RegisterWorkerRequest, RegisterWorkerResponse } from '@svc/contract';
 import { requireWorker } from '../../auth/worker-authenticator.ts';
 import type { Route } from '../../services.ts';
+import { checkWorkerAddress } from '../../workers/worker-address.ts';
 import { WORKER_BODY_BYTES } from './limits.ts';
 
 /** `POST /internal/v1/workers/register`: a worker has started. */
@@ -18,6 +19,7 @@ export const registerWorker: Route = (app, { workerAuth, reconciler }) => {
     },
     async (request) => {
       requireWorker(request, request.body.worker_id);
+      checkWorkerAddress(request.body);
       return reconciler.register(request.body);
     },
   );

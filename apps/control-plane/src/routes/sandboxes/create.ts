@@ -62,4 +62,5 @@ const PROBLEMS = authenticatedProblems(
   'guest_unresponsive',
   'no_workers',
   'worker_unreachable',
+  'worker_bad_response',
 );

@@ -18,7 +18,11 @@ export const deleteSandbox: Route = (app, { auth, deleter }) => {
         params: SandboxParams,
         response: {
           200: DeleteSandboxResponse,
-          ...authenticatedProblems('sandbox_not_found', 'worker_unreachable'),
+          ...authenticatedProblems(
+            'sandbox_not_found',
+            'worker_unreachable',
+            'worker_bad_response',
+          ),
         },
       },
     },

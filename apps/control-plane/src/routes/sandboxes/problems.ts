@@ -5,6 +5,7 @@ export const WORKER_PROBLEMS = [
   'sandbox_not_found',
   'sandbox_not_running',
   'worker_unreachable',
+  'worker_bad_response',
   'guest_unresponsive',
 ] as const satisfies ErrorCode[];
 

@@ -19,7 +19,12 @@ export const deleteSession: Route = (app, { auth, sessionStopper }) => {
         params: SessionParams,
         response: {
           200: DeleteSessionResponse,
-          ...authenticatedProblems('session_not_found', 'session_starting', 'worker_unreachable'),
+          ...authenticatedProblems(
+            'session_not_found',
+            'session_starting',
+            'worker_unreachable',
+            'worker_bad_response',
+          ),
         },
       },
     },

@@ -15,4 +15,5 @@ export const START_PROBLEMS = [
   'guest_unresponsive',
   'no_workers',
   'worker_unreachable',
+  'worker_bad_response',
 ] as const satisfies ErrorCode[];

@@ -7,6 +7,8 @@ export interface Ending {
   readonly vmId: string;
   /** Only this generation ends; any, when left out. */
   readonly generation?: number;
+  /** Only a sandbox of this worker ends; of any, when left out. */
+  readonly workerId?: string;
   readonly reason: EndReason;
   /** When its worker says it ended; now, when left out. */
   readonly endedAt?: string;
@@ -43,6 +45,7 @@ export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRo
         agent_exit_code = coalesce(${ending.agentExitCode ?? null}::int, agent_exit_code)
       where vm_id = ${ending.vmId} and state <> 'destroyed'
         and generation = coalesce(${ending.generation ?? null}::int, generation)
+        and worker_id = coalesce(${ending.workerId ?? null}, worker_id)
       returning *`,
     sql`, settled as (
       update sessions set status = ${SESSION_AFTER[ending.reason]},

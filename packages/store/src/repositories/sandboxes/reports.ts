@@ -1,7 +1,10 @@
-import type { WorkerSandbox } from '@svc/contract';
+import { WorkerSandbox } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
 import { MOVES } from './moves.ts';
+
+/** A report may hold more, even text that PostgreSQL cannot store. */
+const FIELDS = Object.keys(WorkerSandbox.properties);
 
 /**
  * Takes over what a worker reports of its live sandboxes, in one statement. A report counts for
@@ -26,7 +29,7 @@ export async function applyReports(
       cpu_seconds = greatest(known.cpu_seconds, report.cpu_seconds),
       agent_status = report.agent_status, agent_exit_code = report.agent_exit_code,
       revision = coalesce(report.revision, known.revision)
-    from jsonb_to_recordset(${JSON.stringify(live)}::jsonb) as report(
+    from jsonb_to_recordset(${JSON.stringify(live, FIELDS)}::jsonb) as report(
       vm_id text, generation int, revision int, state text, vcpu int, cpu_fraction float8,
       disk_mib int, rootfs text, host_port int, endpoint text, running_at timestamptz,
       active_connections int, cpu_seconds float8, agent_status text, agent_exit_code int)

@@ -1,0 +1,97 @@
+import type { Readable } from 'node:stream';
+import { StringDecoder } from 'node:string_decoder';
+import {
+  ERRORS,
+  ExecErrorEvent,
+  type ExecEvent,
+  ExecExitEvent,
+  ExecOutputEvent,
+} from '@svc/contract';
+import { formatEvent } from '@svc/service-kit';
+import { Compile } from 'typebox/compile';
+import { type AnswerForm, BadAnswer } from './read-answer.ts';
+
+/** A worker sends output in smaller pieces; JSON can make them six times as long. */
+const MAX_EVENT_CHARS = 4 * 1024 * 1024;
+const EVENT = /^event: ([a-z]+)\ndata: (.*)$/;
+const CODE = 'worker_bad_response';
+
+const output = Compile(ExecOutputEvent);
+const FORMS: Readonly<Record<ExecEvent['event'], AnswerForm<unknown>>> = {
+  stdout: output,
+  stderr: output,
+  exit: Compile(ExecExitEvent),
+  error: Compile(ExecErrorEvent),
+};
+
+/**
+ * The server-sent events of a streamed command, as the worker sent them and as long as they keep to the
+ * contract. The first that does not ends the stream: `onBad` gets the reason, the reader an `error` event.
+ */
+export async function* checkedEvents(
+  body: Readable,
+  onBad: (reason: BadAnswer) => void,
+): AsyncGenerator<string> {
+  const check = new EventCheck();
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      yield* check.accept(chunk);
+    }
+    check.end();
+  } catch (error) {
+    if (!(error instanceof BadAnswer)) throw error;
+    onBad(error);
+    yield formatEvent('error', { code: CODE, message: ERRORS[CODE].detail });
+  }
+}
+
+class EventCheck {
+  readonly #decoder = new StringDecoder('utf8');
+  #pending = '';
+  #isOver = false;
+
+  /** The events that are complete with this chunk. Those before a bad one are yielded before it throws. */
+  *accept(chunk: Buffer): Generator<string> {
+    const text = this.#pending + this.#decoder.write(chunk);
+    let start = 0;
+    for (;;) {
+      const end = text.indexOf('\n\n', start);
+      if (end < 0) break;
+      const event = text.slice(start, end);
+      this.#check(event);
+      start = end + 2;
+      yield `${event}\n\n`;
+    }
+    this.#pending = text.slice(start);
+    if (this.#pending.length > MAX_EVENT_CHARS) throw new BadAnswer('an event has no end');
+  }
+
+  end(): void {
+    if (this.#pending !== '') throw new BadAnswer('the stream ends within an event');
+    if (!this.#isOver) throw new BadAnswer('the stream ends without an exit or error event');
+  }
+
+  #check(event: string): void {
+    if (event.startsWith(':') && !event.includes('\n')) return;
+    if (this.#isOver) throw new BadAnswer('events follow the last one');
+    const [, name = '', data = ''] = EVENT.exec(event) ?? [];
+    if (!isEventName(name)) throw new BadAnswer('the stream holds an unknown event');
+    if (!FORMS[name].Check(parse(data)))
+      throw new BadAnswer(`the data of ${name} has another form`);
+    this.#isOver = name === 'exit' || name === 'error';
+  }
+}
+
+function isEventName(name: string): name is ExecEvent['event'] {
+  return Object.hasOwn(FORMS, name);
+}
+
+/** The value of a JSON text; undefined when it is not JSON. */
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,95 @@
+import { PROBLEM_MEDIA_TYPE } from '@svc/contract';
+import type { Dispatcher } from 'undici';
+
+type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
+
+/** A worker broke the contract. The message says how, without any value that the worker sent. */
+export class BadAnswer extends Error {
+  override readonly name = 'BadAnswer';
+}
+
+/** The form of an answer: a compiled schema. */
+export interface AnswerForm<T> {
+  Check(value: unknown): value is T;
+  Errors(value: unknown): { readonly instancePath: string; readonly message: string }[];
+}
+
+/** The JSON that an operation must answer. */
+export interface ExpectedJson<T> {
+  readonly status: 200 | 201;
+  readonly form: AnswerForm<T>;
+  /** Longest body that is read, in bytes. */
+  readonly maxBytes: number;
+  /** Says how an answer of the right form contradicts the request. */
+  readonly problemOf?: (answer: T) => string | undefined;
+}
+
+const MAX_PROBLEM_BYTES = 64 * 1024;
+
+/** Reads the answer to a call. @throws BadAnswer when it is not the expected JSON */
+export async function readJson<T>(response: Response, expected: ExpectedJson<T>): Promise<T> {
+  checkHead(response, expected.status, 'application/json');
+  const value = await readValue(response, expected.maxBytes);
+  if (!expected.form.Check(value)) throw new BadAnswer(mismatch(expected.form, value));
+  const problem = expected.problemOf?.(value);
+  if (problem !== undefined) throw new BadAnswer(problem);
+  return value;
+}
+
+/** Reads the body of an error. @throws BadAnswer when it is not problem+json */
+export async function readProblem<T>(response: Response, form: AnswerForm<T>): Promise<T> {
+  checkHead(response, response.statusCode, PROBLEM_MEDIA_TYPE);
+  const value = await readValue(response, MAX_PROBLEM_BYTES);
+  if (!form.Check(value)) throw new BadAnswer(mismatch(form, value));
+  return value;
+}
+
+/** Checks status and media type; a body of another type is not read. @throws BadAnswer */
+export function checkHead(response: Response, status: number, mediaType: string): void {
+  const { statusCode, headers } = response;
+  const problem =
+    statusCode === status
+      ? mediaTypeProblem(headers['content-type'], mediaType)
+      : `status ${statusCode} instead of ${status}`;
+  if (problem === undefined) return;
+  discard(response);
+  throw new BadAnswer(problem);
+}
+
+/** Ends a response whose body is of no use. */
+export function discard({ body }: Pick<Response, 'body'>): void {
+  body.on('error', () => undefined);
+  body.destroy();
+}
+
+function mediaTypeProblem(header: unknown, expected: string): string | undefined {
+  const actual = typeof header === 'string' ? header.split(';')[0]?.trim().toLowerCase() : '';
+  return actual === expected ? undefined : `the media type is not ${expected}`;
+}
+
+async function readValue(response: Response, maxBytes: number): Promise<unknown> {
+  const text = await readText(response, maxBytes);
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error;
+    throw new BadAnswer('the body is not JSON');
+  }
+}
+
+async function readText({ body }: Response, maxBytes: number): Promise<string> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+    length += chunk.length;
+    // Leaving the loop destroys the body.
+    if (length > maxBytes) throw new BadAnswer(`the body exceeds ${maxBytes} bytes`);
+  }
+  return Buffer.concat(chunks, length).toString('utf8');
+}
+
+function mismatch<T>(form: AnswerForm<T>, value: unknown): string {
+  const [first] = form.Errors(value);
+  return `the body has another form: ${first?.instancePath || '/'} ${first?.message}`;
+}

@@ -1,0 +1,415 @@
+import { Readable } from 'node:stream';
+import {
+  OCTET_STREAM_MEDIA_TYPE,
+  PROBLEM_MEDIA_TYPE,
+  type RegisterWorkerRequest,
+  type WorkerSandbox,
+} from '@svc/contract';
+import { formatEvent } from '@svc/service-kit';
+import type { Lie, Operation, WorkerDouble } from '@svc/worker-double';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type Answer, Harness, sessionRequest } from '../../test/harness.ts';
+
+let harness: Harness;
+let account: Awaited<ReturnType<Harness['signUp']>>;
+let worker: WorkerDouble;
+
+beforeAll(async () => {
+  harness = await Harness.start();
+  account = await harness.signUp();
+  await harness.addBundle(account.key, 'llm', { LLM_API_KEY: 'k' });
+});
+afterAll(() => harness?.[Symbol.asyncDispose]());
+beforeEach(async () => {
+  await harness.reset();
+  worker = await harness.addWorker('w1');
+});
+
+const BAD = { status: 502, body: { code: 'worker_bad_response' } };
+const EVENTS = { accept: 'text/event-stream' };
+
+const json =
+  (value: unknown, status = 200): Lie =>
+  () => ({ status, body: JSON.stringify(value) });
+const changed =
+  (changes: object): Lie =>
+  (truth) => ({ body: JSON.stringify({ ...(truth as object), ...changes }) });
+const problem = (code: string, status: number, extra: object = {}): Lie => {
+  const body = { type: 't', title: 't', status, detail: 'd', code, request_id: 'r', ...extra };
+  return () => ({ status, type: PROBLEM_MEDIA_TYPE, body: JSON.stringify(body) });
+};
+/** A body that starts with `head` and never ends. */
+const endless = (head: string): Readable => {
+  const filler = 'x'.repeat(65_536);
+  const body = new Readable({ read: () => void body.push(filler) });
+  body.push(head);
+  return body;
+};
+
+/** Answers that no operation with a JSON answer may give. */
+const NONSENSE: readonly [what: string, lie: Lie][] = [
+  ['broken JSON', () => ({ body: '{"vm_id":' })],
+  ['no body', () => ({ body: '' })],
+  ['null', json(null)],
+  ['a list', json([])],
+  ['a string', json('ok')],
+  ['another media type', (truth) => ({ type: 'text/html', body: JSON.stringify(truth) })],
+  ['a body without end', () => ({ body: endless('{"a":"') })],
+  ['a redirect', () => ({ status: 302, body: '' })],
+  ['an error as text', () => ({ status: 500, type: 'text/plain', body: 'oops' })],
+  ['an error as plain JSON', json({ code: 'no_capacity' }, 409)],
+  ['a problem that breaks off', () => ({ status: 409, type: PROBLEM_MEDIA_TYPE, body: '{' })],
+  [
+    'a problem without an end',
+    () => ({ status: 409, type: PROBLEM_MEDIA_TYPE, body: endless('') }),
+  ],
+  ['an unknown error code', problem('on_fire', 500)],
+  ['an error code with another status', problem('sandbox_not_found', 409)],
+  ['a detail that is no text', problem('sandbox_not_found', 404, { detail: 7 })],
+  ['an error code that workers do not have', problem('session_of_another_tenant', 403)],
+];
+
+const on = (path: string, method: string, call: object = {}, vmId = '') =>
+  harness.call(method, `/v1/sandboxes${vmId && `/${vmId}`}${path}`, { key: account.key, ...call });
+const record = async (vmId: string) => (await on('', 'GET', {}, vmId)).body;
+const ledger = async (): Promise<Record<string, unknown>[]> =>
+  (await harness.sql.query('select * from sandboxes order by vm_id')).rows;
+const activeSandboxes = async () =>
+  (await harness.sql.query('select active_sandboxes from tenants')).rows[0]?.active_sandboxes;
+const reserved = async () =>
+  (await harness.sql.query('select reserved_memory_mib from workers')).rows[0]?.reserved_memory_mib;
+const second = async () => {
+  const other = await harness.addWorker('w2', (w) => {
+    w.memoryMib = 256;
+  });
+  return other;
+};
+
+/** The log lines about bad answers since the last call. */
+function complaints(): Record<string, unknown>[] {
+  return harness.logLines
+    .splice(0)
+    .map((line) => JSON.parse(line))
+    .filter(({ msg }) => msg === 'bad answer from a worker');
+}
+
+const OPERATIONS: readonly [Operation, string, (vmId: string) => Promise<Answer>][] = [
+  [
+    'exec',
+    'POST /sandboxes/{id}/exec',
+    (id) => on('/exec', 'POST', { json: { command: 'x' } }, id),
+  ],
+  [
+    'exec',
+    'POST /sandboxes/{id}/exec',
+    (id) => on('/exec', 'POST', { json: { command: 'x' }, headers: EVENTS }, id),
+  ],
+  ['logs', 'GET /sandboxes/{id}/logs', (id) => on('/logs', 'GET', {}, id)],
+  ['download', 'GET /sandboxes/{id}/files', (id) => on('/files?path=/a', 'GET', {}, id)],
+  [
+    'upload',
+    'POST /sandboxes/{id}/files',
+    (id) =>
+      on(
+        '/files?path=/b',
+        'POST',
+        { raw: 'x', headers: { 'content-type': OCTET_STREAM_MEDIA_TYPE } },
+        id,
+      ),
+  ],
+  ['cancel', 'POST /sandboxes/{id}/cancel', (id) => on('/cancel', 'POST', {}, id)],
+  ['pause', 'POST /sandboxes/{id}/pause', (id) => on('/pause', 'POST', {}, id)],
+  ['resume', 'POST /sandboxes/{id}/resume', (id) => on('/resume', 'POST', {}, id)],
+  ['destroy', 'DELETE /sandboxes/{id}', (id) => on('', 'DELETE', {}, id)],
+];
+
+describe('an answer that makes no sense', () => {
+  test.each(OPERATIONS)(
+    'to %s (%s) is 502, is logged, and leaves the ledger as it was',
+    async (operation, route, call) => {
+      const vmId = await harness.create(account.key);
+      worker.files.set('/a', Buffer.from('bytes'));
+      const [before] = await ledger();
+      for (const [what, lie] of NONSENSE) {
+        complaints();
+        worker.lies.set(operation, lie);
+        expect(await call(vmId), what).toMatchObject(BAD);
+        expect(complaints(), what).toEqual([
+          expect.objectContaining({ workerId: 'w1', route, problem: expect.any(String) }),
+        ]);
+      }
+      const [after] = await ledger();
+      expect({ ...after, delete_requested_at: null }).toEqual(before);
+      worker.lies.clear();
+      expect((await call(vmId)).status).toBe(200);
+    },
+  );
+
+  test('to a creation is 502 and leaves nothing behind', async () => {
+    for (const [what, lie] of NONSENSE) {
+      worker.lies.set('create', lie);
+      const answer = await on('', 'POST', { json: { template: 'standard' } });
+      expect(answer, what).toMatchObject(BAD);
+    }
+    expect(await ledger()).toEqual([]);
+    expect(await activeSandboxes()).toBe(0);
+    expect(await reserved()).toBe(0);
+    // The next heartbeat has the worker destroy the sandboxes that it made all the same.
+    const { destroy } = (await (await worker.heartbeat(harness.plane.url)).json()) as {
+      destroy: { vm_id: string }[];
+    };
+    expect(destroy.map((order) => order.vm_id).sort()).toEqual([...worker.sandboxes.keys()].sort());
+  });
+
+  test('to the start of a session is 502 and leaves no session', async () => {
+    for (const [what, lie] of NONSENSE) {
+      worker.lies.set('create', lie);
+      const answer = await harness.call('POST', '/v1/sessions', {
+        key: account.key,
+        json: sessionRequest(),
+      });
+      expect(answer, what).toMatchObject(BAD);
+    }
+    expect((await harness.sql.query('select 1 from sessions')).rowCount).toBe(0);
+    expect(await ledger()).toEqual([]);
+  });
+
+  test('makes a list partial, with the last known records', async () => {
+    const vmId = await harness.create(account.key);
+    const known = await record(vmId);
+    worker.change(vmId, { state: 'paused' });
+    const lies: typeof NONSENSE = [
+      ...NONSENSE,
+      ['no list', json({ sandboxes: 'none' })],
+      ['a state that does not exist', json({ sandboxes: [reportOf(vmId, { state: 'frozen' })] })],
+      [
+        'a sandbox of another tenant',
+        json({ sandboxes: [reportOf(vmId, { tenant_id: 'usr_x' })] }),
+      ],
+      ['a refusal without a problem', () => ({ status: 401, type: 'text/plain', body: 'no' })],
+    ];
+    for (const [what, lie] of lies) {
+      complaints();
+      worker.lies.set('list', lie);
+      const answer = await on('', 'GET');
+      expect(answer, what).toMatchObject({ status: 200 });
+      expect(answer.body, what).toEqual({ partial: true, sandboxes: [known] });
+      expect(complaints(), what).toHaveLength(1);
+    }
+  });
+
+  test('to a creation makes the next best worker start the sandbox', async () => {
+    await harness.addWorker('w2', (w) => {
+      w.memoryMib = 1024;
+    });
+    worker.lies.set('create', () => ({ body: 'nonsense' }));
+    const answer = await on('', 'POST', { json: { template: 'standard' } });
+    expect(answer.status).toBe(201);
+    expect(await ledger()).toMatchObject([{ worker_id: 'w2', state: 'running' }]);
+  });
+});
+
+describe('an answer of the right form that is not true', () => {
+  test.each<[string, object]>([
+    ['another vm_id', { vm_id: `vm_${'0'.repeat(32)}` }],
+    ['another generation', { generation: 7 }],
+    ['another tenant', { tenant_id: 'usr_other' }],
+    ['a sandbox that is still booting', { state: 'booting' }],
+    ['a state that does not exist', { state: 'frozen' }],
+    ['a port that does not exist', { host_port: 70_000 }],
+    ['a size beyond measure', { vcpu: 2 ** 40 }],
+    ['text that no database stores', { rootfs: 'a\0b' }],
+    ['a time that never was', { running_at: 'yesterday' }],
+  ])('to a creation is 502: %s', async (_what, changes) => {
+    worker.lies.set('create', changed(changes));
+    expect(await on('', 'POST', { json: { template: 'standard' } })).toMatchObject(BAD);
+    expect(await ledger()).toEqual([]);
+  });
+
+  test.each<[Operation, string]>([
+    ['pause', '/pause'],
+    ['resume', '/resume'],
+    ['destroy', ''],
+  ])('to %s cannot change another sandbox', async (operation, path) => {
+    const [vmId, victim] = [await harness.create(account.key), await harness.create(account.key)];
+    const before = await record(victim);
+    worker.lies.set(operation, json(reportOf(victim, { state: 'paused', revision: 99 })));
+    const method = operation === 'destroy' ? 'DELETE' : 'POST';
+    expect(await on(path, method, {}, vmId)).toMatchObject(BAD);
+    expect(await record(victim)).toEqual(before);
+  });
+
+  test('to a deletion keeps the sandbox on record until its worker has destroyed it', async () => {
+    const vmId = await harness.create(account.key);
+    const running = reportOf(vmId);
+    worker.lies.set('destroy', json(running));
+    expect(await on('', 'DELETE', {}, vmId)).toMatchObject(BAD);
+    expect(await record(vmId)).toMatchObject({ state: 'running' });
+    worker.sandboxes.set(vmId, running);
+    const answer = await (await worker.heartbeat(harness.plane.url)).json();
+    expect(answer).toEqual({ destroy: [{ vm_id: vmId, generation: 1, reason: 'deleted' }] });
+  });
+
+  test('to cancel names the sandbox and the reason that were asked for', async () => {
+    const vmId = await harness.create(account.key);
+    for (const lie of [changed({ vm_id: 'vm_other' }), changed({ reason: 'timeout' })]) {
+      worker.lies.set('cancel', lie);
+      expect(await on('/cancel', 'POST', {}, vmId)).toMatchObject(BAD);
+    }
+  });
+
+  test('in a list does not change the sandbox of another worker', async () => {
+    const vmId = await harness.create(account.key);
+    const liar = await harness.addWorker('w2', (w) => {
+      w.memoryMib = 100_000;
+    });
+    const own = await harness.create(account.key);
+    expect(liar.sandboxes.has(own)).toBe(true);
+    const forged = reportOf(vmId, { endpoint: '203.0.113.66', host_port: 666, revision: 99 });
+    liar.lies.set('list', json({ sandboxes: [forged] }));
+    const { text } = await on('', 'GET');
+    expect(text).not.toContain('203.0.113.66');
+  });
+});
+
+describe('a stream', () => {
+  const stream = async (vmId: string) =>
+    on('/exec', 'POST', { json: { command: 'x' }, headers: EVENTS }, vmId);
+  const EXIT = formatEvent('exit', { exit_code: 0, duration_ms: 1, truncated: false });
+  const events =
+    (body: string | Readable): Lie =>
+    () => ({ type: 'text/event-stream', body });
+
+  test.each<[string, () => string | Readable]>([
+    ['an unknown event', () => formatEvent('reboot', {}) + EXIT],
+    ['data that is no JSON', () => `event: stdout\ndata: {\n\n${EXIT}`],
+    ['data of another form', () => formatEvent('stdout', { data: 7 }) + EXIT],
+    ['an exit code that is no number', () => formatEvent('exit', { exit_code: '0' })],
+    ['lines that are no event', () => `hello\n\n${EXIT}`],
+    ['an event without an end', () => endless('event: stdout\ndata: ')],
+    ['an end without an exit', () => formatEvent('stdout', { data: 'a' })],
+    ['an event that breaks off', () => `${formatEvent('stdout', { data: 'a' })}event: std`],
+    ['events after the exit', () => EXIT + formatEvent('stdout', { data: 'a' })],
+  ])('of events ends with an error at %s', async (_what, body) => {
+    const vmId = await harness.create(account.key);
+    complaints();
+    worker.lies.set('exec', events(body()));
+    const { status, text } = await stream(vmId);
+    expect(status).toBe(200);
+    expect(text).toMatch(
+      /event: error\ndata: \{"code":"worker_bad_response","message":".+"\}\n\n$/,
+    );
+    expect(text).not.toMatch(/reboot|hello/);
+    expect(complaints()).toHaveLength(1);
+  });
+
+  test('of honest events passes unchanged, however it is cut', async () => {
+    const vmId = await harness.create(account.key);
+    const error = formatEvent('error', { code: 'sandbox_not_running', message: 'It ended.' });
+    for (const last of [EXIT, error]) {
+      const honest = `${formatEvent('stdout', { data: 'é\n' })}: keepalive\n\n${formatEvent('stderr', { data: '' })}${last}`;
+      const pieces = [...Buffer.from(honest)].map((byte) => Buffer.of(byte));
+      worker.lies.set('exec', events(Readable.from(pieces, { objectMode: false })));
+      expect((await stream(vmId)).text).toBe(honest);
+    }
+  });
+});
+
+describe('a report that makes no sense', () => {
+  const WRONG: readonly [what: string, changes: Record<string, unknown>][] = [
+    ['a state that does not exist', { state: 'frozen' }],
+    ['a reason that does not exist', { end_reason: 'bored' }],
+    ['a generation beyond measure', { generation: 2 ** 31 }],
+    ['a revision beyond measure', { revision: 2 ** 31 }],
+    ['a size beyond measure', { vcpu: 2 ** 40 }],
+    ['a negative size', { disk_mib: -1 }],
+    ['a port that does not exist', { host_port: 70_000 }],
+    ['text that no database stores', { rootfs: 'a\0b' }],
+    ['half a character', { endpoint: '\ud800' }],
+    ['an id without end', { vm_id: 'x'.repeat(5000) }],
+    ['a time that never was', { running_at: '0000-01-01T00:00:00.000Z' }],
+    ['an exit code beyond measure', { agent_exit_code: 2 ** 40 }],
+  ];
+
+  test.each(WRONG)('is refused, and the ledger stays as it was: %s', async (_what, changes) => {
+    const vmId = await harness.create(account.key);
+    const before = await ledger();
+    const sandboxes = [{ ...reportOf(vmId), state: 'paused', revision: 99, ...changes }];
+    const { url } = harness.plane;
+    for (const answer of [
+      await worker.heartbeat(url, 'w1', { sandboxes }),
+      await worker.register(url, { sandboxes }),
+      await worker.event(url, ...(sandboxes as WorkerSandbox[])),
+    ]) {
+      expect(answer.status).toBe(400);
+      expect(await answer.json()).toMatchObject({ code: 'validation_failed' });
+    }
+    expect(await ledger()).toEqual(before);
+  });
+
+  test('does no harm with fields that nobody asked for', async () => {
+    const vmId = await harness.create(account.key);
+    const report = { ...worker.change(vmId, { state: 'paused' }), extra: 'a\0\ud800' };
+    expect((await worker.event(harness.plane.url, report)).status).toBe(204);
+    expect(await record(vmId)).toMatchObject({ state: 'paused' });
+  });
+
+  test.each<[string, Partial<Record<keyof RegisterWorkerRequest, unknown>>]>([
+    ['a certificate that is none', { certificate: 'nonsense' }],
+    [
+      'a certificate that holds nothing',
+      { certificate: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n' },
+    ],
+    ['an address that is none', { url: 'here' }],
+    ['an address without TLS', { url: 'http://127.0.0.1:1' }],
+    ['an address with a path', { url: 'https://127.0.0.1:1/x' }],
+    ['an address with a password', { url: 'https://a:b@127.0.0.1:1' }],
+    ['a version that no database stores', { version: 'a\0' }],
+    ['a capacity beyond measure', { capacity: { vcpu: 1, memory_mib: 2 ** 40, disk_mib: 1 } }],
+    [
+      'a template that no database stores',
+      { templates: [{ template: 'a\0', image: '', ready: true }] },
+    ],
+  ])('does not register a worker: %s', async (_what, changes) => {
+    const before = (await harness.sql.query('select * from workers')).rows;
+    const answer = await worker.register(harness.plane.url, changes);
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toMatchObject({ code: 'validation_failed' });
+    expect((await harness.sql.query('select * from workers')).rows).toEqual(before);
+  });
+
+  test('of the end of a sandbox counts from its own worker alone', async () => {
+    const vmId = await harness.create(account.key);
+    const liar = await second();
+    const forged = reportOf(vmId, {
+      state: 'destroyed',
+      end_reason: 'deleted',
+      ended_at: new Date().toISOString(),
+    });
+    expect((await liar.event(harness.plane.url, forged)).status).toBe(204);
+    expect((await liar.heartbeat(harness.plane.url, 'w2', { sandboxes: [forged] })).status).toBe(
+      200,
+    );
+    expect(await record(vmId)).toMatchObject({ state: 'running' });
+  });
+
+  test.each<[string, Record<string, unknown>]>([
+    ['a generation beyond measure', { generation: 2 ** 31 }],
+    ['a number beyond measure', { first_seq: 2 ** 60, last_seq: 2 ** 60 }],
+    ['files that no database stores', { files_id: 'a\0' }],
+  ])('commits no turn: %s', async (_what, changes) => {
+    const session = await harness.startSession(account.key);
+    const turn = { generation: 1, vm_id: session.vmId, first_seq: 1, last_seq: 1, frames: '{}\n' };
+    const answer = await worker.ask(harness.plane.url, 'POST', `/sessions/${session.id}/turns`, {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ ...turn, ...changes }),
+    });
+    expect(answer.status).toBe(400);
+  });
+});
+
+function reportOf(vmId: string, changes: object = {}): WorkerSandbox {
+  const report = harness.workers.map((one) => one.sandboxes.get(vmId)).find(Boolean);
+  if (report === undefined) throw new Error(`no worker holds ${vmId}`);
+  return { ...report, ...changes } as WorkerSandbox;
+}

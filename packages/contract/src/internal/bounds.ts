@@ -1,0 +1,18 @@
+/** Bounds of the values that workers report: the ledger must be able to store each of them. */
+
+import { Type } from 'typebox';
+
+/** Largest value of a PostgreSQL `integer`. */
+export const INTEGER_MAX = 2 ** 31 - 1;
+
+const PRINTABLE_ASCII = '^[\\x20-\\x7e]*$';
+
+/** A whole number from `minimum` on. */
+export const Count = (minimum = 0) => Type.Integer({ minimum, maximum: INTEGER_MAX });
+
+/** An id, a name or an address. PostgreSQL stores neither NUL nor half a surrogate pair. */
+export const ShortText = (minLength = 0) =>
+  Type.String({ minLength, maxLength: 256, pattern: PRINTABLE_ASCII });
+
+/** A time that PostgreSQL can store. */
+export const ReportedTime = Type.String({ format: 'date-time', pattern: '^2\\d{3}-' });
