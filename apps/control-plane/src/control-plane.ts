@@ -1,9 +1,14 @@
 import { type Config, publicUrl } from '@svc/config';
 import { WORKER_TIMES } from '@svc/contract';
-import { createMetrics, type HttpServer, registerHttpMetrics, type Secret } from '@svc/service-kit';
+import {
+  closeGracefully,
+  createMetrics,
+  type HttpServer,
+  registerHttpMetrics,
+  type Secret,
+} from '@svc/service-kit';
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
-import { watchForClosing } from './closing.ts';
 import { type Database, openDatabase, openLedger } from './database.ts';
 import { Gate } from './gate.ts';
 import { registerLedgerMetrics } from './metrics.ts';
@@ -64,7 +69,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     });
     resources.defer(() => services.configUpdates.close());
     const gate = new Gate();
-    let closeServer = async (): Promise<void> => undefined;
     const app = await createApp(
       {
         logger,
@@ -75,13 +79,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         version: API_VERSION,
         prepare: (server) => {
           registerHttpMetrics(server, registry, 'control_plane');
-          closeServer = watchForClosing(server);
           server.addHook('onRequest', async (request) => gate.check(request.url));
         },
       },
       services,
     );
-    resources.defer(() => closeServer());
+    resources.defer(() => closeGracefully(app));
     const sweeping = new AbortController();
     const sweeper = sweep(store, logger, sweeping.signal);
     resources.defer(() => sweeper);

@@ -1,10 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { publicUrl } from '@svc/config';
 import { RUNTIME_NAME } from '@svc/contract';
 import {
+  closeGracefully,
   createHttpServer,
   createTokenMinter,
-  type HttpServer,
   registerHttpMetrics,
   SessionTokens,
 } from '@svc/service-kit';
@@ -66,22 +65,9 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
       isClosing = true;
       closing ??= bridges
         .closeAll(END_MS)
-        .then(() => closeServer(app))
+        .then(() => closeGracefully(app, END_MS))
         .finally(() => sessions.close());
       return closing;
     },
   };
-}
-
-/** Ends the server; connections that nobody uses do not hold it up. */
-async function closeServer(app: HttpServer): Promise<void> {
-  const waited = new AbortController();
-  const closed = app.close();
-  const late = sleep(END_MS, undefined, { signal: waited.signal }).then(
-    () => app.server.closeAllConnections(),
-    () => undefined,
-  );
-  app.server.closeIdleConnections();
-  await Promise.race([closed, late]);
-  waited.abort();
 }

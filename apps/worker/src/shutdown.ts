@@ -1,6 +1,6 @@
 import type { Egress } from '@svc/egress';
-import type { HttpServer } from '@svc/service-kit';
-import { Slots, settledWithin } from '@svc/service-kit/concurrency';
+import { closeGracefully, type HttpServer } from '@svc/service-kit';
+import { Slots } from '@svc/service-kit/concurrency';
 import type { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
 import type { ControlPlaneLink } from './control-plane/link.ts';
 import type { LlmGateway } from './gateway/index.ts';
@@ -61,18 +61,12 @@ export async function shutDown(
   await transport.close();
   await gateway.close();
   await egress.close();
-  await closeServer(app);
+  // All work has ended: only unused connections and callers that do not read are left.
+  await closeGracefully(app, CLOSE_MS);
 }
 
 /** Whether a later worker can take the sandbox up as it is. */
 function isWhole(sandbox: Sandbox): boolean {
   const settled = sandbox.state === 'running' || sandbox.state === 'paused';
   return settled && sandbox.endReason === undefined;
-}
-
-async function closeServer(app: HttpServer): Promise<void> {
-  const closed = app.close();
-  // All work has been given up; what is left are connections without a request and callers that do not read.
-  if (!(await settledWithin(closed, CLOSE_MS))) app.server.closeAllConnections();
-  await closed;
 }

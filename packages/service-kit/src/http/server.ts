@@ -14,6 +14,7 @@ import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { acceptJsonOnly } from './body-parsers.ts';
 import { applyBrowserRules, type BrowserRules } from './browsers.ts';
 import { answerClientError } from './client-error.ts';
+import { ConnectionTracker, trackConnections } from './graceful-close.ts';
 import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
 import { isWellEncoded } from './query.ts';
@@ -62,6 +63,7 @@ const MAX_PARAM_CHARS = 4096;
  * validates without coercion, and refuses new work with 503 once closing has begun.
  */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
+  const connections = new ConnectionTracker();
   const app: HttpServer = Fastify<Server>({
     loggerInstance: options.logger,
     logController: new RequestLog(),
@@ -75,8 +77,13 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     routerOptions: { maxParamLength: MAX_PARAM_CHARS },
     frameworkErrors: sendProblem,
     clientErrorHandler: answerClientError,
-    serverFactory: (handler) => createListener(handler, options),
+    serverFactory: (handler) => {
+      const listener = createListener(handler, options);
+      connections.watch(listener);
+      return listener;
+    },
   }).withTypeProvider<TypeBoxTypeProvider>();
+  trackConnections(app, connections);
   app.setErrorHandler(sendProblem);
   app.setValidatorCompiler(compileValidator);
   acceptJsonOnly(app);

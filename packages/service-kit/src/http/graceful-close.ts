@@ -1,0 +1,70 @@
+import type { Server, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyInstance } from 'fastify';
+
+const GRACE_MS = 5_000;
+
+/** The open connections of a server, with the number of requests in progress on each. */
+export class ConnectionTracker {
+  readonly #requests = new Map<Socket, number>();
+
+  /** Tracks the connections of one listener, including those on which no request ever arrives. */
+  watch(listener: Server): void {
+    const opened = 'setSecureContext' in listener ? 'secureConnection' : 'connection';
+    listener.on(opened, (socket: Socket) => this.#add(socket, 0));
+  }
+
+  /** Counts a request as in progress until its response or its connection closes. */
+  begin(socket: Socket, response: ServerResponse): void {
+    this.#add(socket, 1);
+    response.once('close', () => this.#add(socket, -1));
+  }
+
+  /** Destroys the connections without a request in progress. */
+  destroyIdle(): void {
+    for (const [socket, requests] of this.#requests) if (requests <= 0) socket.destroy();
+  }
+
+  /** Destroys every connection. */
+  destroyAll(): void {
+    for (const socket of this.#requests.keys()) socket.destroy();
+  }
+
+  #add(socket: Socket, change: number): void {
+    if (!this.#requests.has(socket)) socket.once('close', () => this.#requests.delete(socket));
+    if (!socket.destroyed) this.#requests.set(socket, (this.#requests.get(socket) ?? 0) + change);
+  }
+}
+
+const trackers = new WeakMap<object, ConnectionTracker>();
+
+/** Prepares a server for {@link closeGracefully}. Call it before any other hook is added. */
+export function trackConnections(
+  app: Pick<FastifyInstance, 'addHook'>,
+  tracker: ConnectionTracker,
+): void {
+  trackers.set(app, tracker);
+  app.addHook('onRequest', (request, reply, done) => {
+    tracker.begin(request.raw.socket, reply.raw);
+    done();
+  });
+}
+
+/**
+ * Closes a server of `createHttpServer`: it accepts nothing new, drops idle connections at once, and destroys
+ * the connections of requests that are still in progress after `graceMs` milliseconds.
+ */
+export async function closeGracefully(
+  app: Pick<FastifyInstance, 'addHook' | 'close'>,
+  graceMs: number = GRACE_MS,
+): Promise<void> {
+  const tracker = trackers.get(app);
+  const timer = setTimeout(() => tracker?.destroyAll(), graceMs);
+  const closed = app.close();
+  tracker?.destroyIdle();
+  try {
+    await closed;
+  } finally {
+    clearTimeout(timer);
+  }
+}
