@@ -1,4 +1,4 @@
-import { X509Certificate } from 'node:crypto';
+import { pinCertificate } from '@svc/service-kit/tls';
 import { Agent } from 'undici';
 import type { WorkerAddress } from './worker-address.ts';
 
@@ -48,18 +48,9 @@ export class WorkerConnections {
   }
 }
 
-/** Trusts exactly one certificate, whatever name the worker is reached by. */
 function createPinnedAgent(certificate: string): Agent {
-  const pinned = new X509Certificate(certificate).fingerprint256;
   return new Agent({
     connections: MOST_CONNECTIONS_PER_WORKER,
-    connect: {
-      ca: certificate,
-      timeout: CONNECT_TIMEOUT_MS,
-      checkServerIdentity: (_host, presented) =>
-        presented.fingerprint256 === pinned
-          ? undefined
-          : new Error('The worker shows another certificate than it registered.'),
-    },
+    connect: { timeout: CONNECT_TIMEOUT_MS, ...pinCertificate(certificate) },
   });
 }

@@ -1,6 +1,6 @@
-import { X509Certificate } from 'node:crypto';
 import { Agent } from 'node:https';
 import { INTERNAL_PREFIX, type SessionRoute } from '@svc/contract';
+import { pinCertificate } from '@svc/service-kit/tls';
 import { WebSocket } from 'ws';
 
 const CONNECT_MS = 5_000;
@@ -66,19 +66,7 @@ function agentFor(certificate: string): Agent {
   if (known !== undefined) return known;
   const [oldest] = agents.keys();
   if (oldest !== undefined && agents.size >= REMEMBERED) agents.delete(oldest);
-  const agent = pinnedAgent(certificate);
+  const agent = new Agent(pinCertificate(certificate));
   agents.set(certificate, agent);
   return agent;
-}
-
-/** Trusts exactly one certificate, whatever name the worker is reached by. */
-function pinnedAgent(certificate: string): Agent {
-  const pinned = new X509Certificate(certificate).fingerprint256;
-  return new Agent({
-    ca: certificate,
-    checkServerIdentity: (_host, presented) =>
-      presented.fingerprint256 === pinned
-        ? undefined
-        : new Error('The worker shows another certificate than it registered.'),
-  });
 }

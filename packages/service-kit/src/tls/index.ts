@@ -6,3 +6,4 @@ export {
   issueCertificate,
 } from './certificate.ts';
 export { ensureLocalTls, type LocalTls, type LocalTlsOptions, localNames } from './local-ca.ts';
+export { pinCertificate } from './pinned-certificate.ts';
