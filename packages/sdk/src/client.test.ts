@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { type Answer, json, scriptedFetch } from '../test/scripted-fetch.ts';
 import { SvcClient } from './client.ts';
 import { SvcError } from './errors.ts';
-import { type Answer, json, scriptedFetch } from './testing/scripted-fetch.ts';
 
 const CREATED = { vm_id: 'vm_1', state: 'running', host_port: 4022 };
 const PROBLEM = {

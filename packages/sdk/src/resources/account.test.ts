@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { type Answer, json, scriptedFetch } from '../../test/scripted-fetch.ts';
 import { SvcClient } from '../client.ts';
-import { type Answer, json, scriptedFetch } from '../testing/scripted-fetch.ts';
 
 function clientOf(...answers: Answer[]) {
   const { fetch, seen } = scriptedFetch(...answers);

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { type SeenRequest, scriptedFetch, streamOf } from '../../test/scripted-fetch.ts';
 import { SvcClient } from '../client.ts';
-import { type SeenRequest, scriptedFetch, streamOf } from '../testing/scripted-fetch.ts';
 import type { ExecStreamEvent } from './exec-stream.ts';
 
 const EXIT = 'event: exit\ndata: {"exit_code":3,"duration_ms":12,"truncated":false}\n\n';

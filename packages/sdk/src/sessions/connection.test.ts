@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
+import { json, scriptedFetch } from '../../test/scripted-fetch.ts';
+import { type Meeting, numbered, ready, scriptedSessions } from '../../test/scripted-sessions.ts';
 import { SvcClient } from '../client.ts';
-import { json, scriptedFetch } from '../testing/scripted-fetch.ts';
-import { type Meeting, numbered, ready, scriptedSessions } from '../testing/scripted-sessions.ts';
 import { SessionConnection } from './connection.ts';
 import { type SessionFrame, seqOf } from './frames.ts';
 import type { ConnectOptions } from './options.ts';

@@ -3,14 +3,15 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientFrame } from '@svc/contract';
 import { SvcError } from '../errors.ts';
-import { delayMs, mostTries } from './backoff.ts';
 import { gaveUp, isOrderlyEnd, isWithoutUpstream, mayPass, sessionEnded } from './ends.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { frameOf, type SessionFrame } from './frames.ts';
+import { openSocket } from './open-socket.ts';
 import type { ConnectionParts, ConnectOptions, SessionAddress } from './options.ts';
 import { Outbox } from './outbox.ts';
+import { mostTries, reconnectDelayMs } from './reconnects.ts';
 import { Sequence } from './sequence.ts';
-import { openSocket, type SessionSocket, type SocketEnd } from './socket.ts';
+import type { SessionSocket, SocketEnd } from './socket.ts';
 
 /**
  * A live connection to a session: yields its frames, each numbered one once and in order, across as many WebSockets
@@ -125,7 +126,7 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
         this.#options.onStatus?.('disconnected');
       }
       if (tries > mostTries(this.#options.maxReconnects, this.#everReady)) throw gaveUp(tries, end);
-      await sleep(delayMs(tries, end, this.#parts.firstDelayMs), undefined, {
+      await sleep(reconnectDelayMs(tries, end, this.#parts.firstDelayMs), undefined, {
         signal: this.#stop.signal,
       });
     }

@@ -35,10 +35,3 @@ export type OpenSocket = (
   request: SocketRequest,
   handlers: SocketHandlers,
 ) => Promise<SessionSocket>;
-
-/** The one for this platform. Each is loaded when it is needed. */
-export const openSocket: OpenSocket = async (request, handlers) => {
-  const isNode = globalThis.process?.versions?.node !== undefined;
-  if (isNode) return (await import('./node-socket.ts')).openNodeSocket(request, handlers);
-  return (await import('./browser-socket.ts')).openBrowserSocket(request, handlers);
-};

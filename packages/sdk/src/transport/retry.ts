@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SvcError } from '../errors.ts';
+import { type BackoffBounds, backoffMs, retryAfterMs } from './backoff.ts';
 
-const FIRST_DELAY_MS = 200;
-const LONGEST_DELAY_MS = 5_000;
+const BACKOFF: BackoffBounds = { firstMs: 200, longestMs: 5_000 };
 const RETRYABLE_STATUSES = new Set([429, 502, 503, 504]);
 
-/** Whether trying the same safe-to-repeat call again can help. */
+/** Whether the same call, which is safe to repeat, can succeed later. */
 export function isRetryable(error: unknown): error is SvcError {
   if (!(error instanceof SvcError)) return false;
   return (
@@ -16,17 +16,15 @@ export function isRetryable(error: unknown): error is SvcError {
 }
 
 /**
- * How long to wait before try number `attempt` + 1, in milliseconds: doubling with jitter, or what the
- * service asked for. Undefined when that is longer than a caller should be kept waiting.
+ * The pause before retry number `retry` (from 0), in milliseconds: the backoff, or what the service asked for if
+ * that is longer. Undefined when the service asked for more than a caller should wait.
  */
-export function retryDelayMs(attempt: number, error: SvcError): number | undefined {
-  const asked = (error.retryAfterSeconds ?? 0) * 1000;
-  if (asked > LONGEST_DELAY_MS) return undefined;
-  const backoff = Math.min(FIRST_DELAY_MS * 2 ** attempt, LONGEST_DELAY_MS);
-  return Math.max(asked, backoff / 2 + Math.random() * (backoff / 2));
+export function retryDelayMs(retry: number, error: SvcError): number | undefined {
+  const asked = retryAfterMs(error);
+  return asked > BACKOFF.longestMs ? undefined : Math.max(asked, backoffMs(retry, BACKOFF));
 }
 
-/** Calls `attempt` again, at most `maxRetries` times, while its failure is one that passes by itself. */
+/** Repeats `attempt`, at most `maxRetries` times, while its error is retryable. */
 export async function withRetries<T>(
   maxRetries: number,
   signal: AbortSignal,

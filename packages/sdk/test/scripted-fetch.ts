@@ -1,4 +1,4 @@
-import type { FetchLike } from '../transport/fetch.ts';
+import type { FetchLike } from '../src/transport/fetch.ts';
 
 /** A request as the stand-in saw it. */
 export interface SeenRequest {
