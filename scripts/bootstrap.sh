@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs what a checkout needs and the machine does not have: the npm packages of the lock file,
-# and the Debian packages of host-packages.txt. Does nothing, fast, when nothing is missing.
-# Needs only a POSIX shell, Node 14 or newer with npm, and (for the Debian packages) root.
-#   bootstrap.sh            install what is missing
-#   bootstrap.sh --stamp    only record that node_modules matches the lock file (npm calls this)
-#   bootstrap.sh --run STEP only one step of the installation (this script calls it)
+# Installs the missing dependencies of a checkout: the npm packages in the lock file and the Debian
+# packages in host-packages.txt. Returns at once if nothing is missing.
+# Requires only a POSIX shell, Node 14 or newer with npm, and root for the Debian packages.
+#   bootstrap.sh            install the missing packages
+#   bootstrap.sh --stamp    only record that node_modules matches the lock file (called by npm)
+#   bootstrap.sh --run STEP only run one step of the installation (called by this script)
 set -eu
 
 root=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
@@ -26,7 +26,7 @@ npm_ready() {
   [ -x node_modules/node/bin/node ] && [ -r "$stamp" ] && [ "$(cat "$stamp")" = "$(lock_hash)" ]
 }
 
-# Prints the Debian packages whose program or file is not on this machine.
+# Prints the Debian packages whose program or file is missing on this machine.
 missing_packages() {
   while read -r package shows; do
     case $package in '' | \#*) continue ;; esac
@@ -37,9 +37,9 @@ missing_packages() {
   done <"$packages"
 }
 
-# step TITLE COMMAND…: runs a function of this script with its output in a log, shows that it is at
-# work and how long it took, and shows the end of the log when it fails. It runs in a session of its
-# own, so that an interrupt ends all of it.
+# step TITLE COMMAND…: runs a function of this script with its output in a log, shows its progress and
+# duration, and shows the end of the log if it fails. The function runs in a separate session, so that
+# an interrupt ends all of its processes.
 step() {
   title=$1
   shift
@@ -85,16 +85,16 @@ npm_ci() {
   if [ "${version%%.*}" -ge 7 ]; then
     npm ci --no-audit --no-fund --loglevel=error
   else
-    # npm 6 knows neither workspaces nor this lock file's version: borrow one that does.
+    # npm 6 supports neither workspaces nor this version of the lock file: use a temporary newer npm.
     npx --quiet -p npm@8.19.4 npm ci --no-audit --no-fund --loglevel=error
   fi
 }
 
 install_npm_packages() {
   command -v npm >/dev/null 2>&1 ||
-    die "npm is not on this machine's PATH" 'install Node.js 14 or newer with npm, for example: apt-get install npm'
+    die "npm is not on the PATH" 'install Node.js 14 or newer with npm, for example: apt-get install npm'
   step 'installing the npm packages' npm_ci ||
-    die 'npm ci did not succeed' 'see the output above; check that this machine reaches its npm registry, then start again'
+    die 'npm ci failed' 'see the output above; check that this machine can reach its npm registry, then try again'
   [ -x node_modules/node/bin/node ] ||
     die 'npm did not install the pinned Node (its install script did not run)' 'run: npm rebuild node'
   write_stamp
@@ -108,13 +108,14 @@ apt() {
     -o Dpkg::Options::=--force-confold "$@"
 }
 
-# Debian 12 has QEMU 7.2; its backports have one that svc runs faster and with a read-only template.
-# The machine's own list of sources stays as it is: a list for this one use, from the same mirror.
+# Debian 12 has QEMU 7.2; its backports have a newer version, with which svc is faster and keeps its
+# templates read-only. The machine's list of sources stays unchanged: this uses a temporary list with
+# the same mirror.
 install_backported_qemu() {
   keyring=/usr/share/keyrings/debian-archive-keyring.gpg
   options=
   [ ! -e "$keyring" ] || options="[signed-by=$keyring]"
-  # shellcheck disable=SC2016 # apt-get itself expands these
+  # shellcheck disable=SC2016 # apt-get expands these
   apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' \
     'Created-By: Packages' 'Origin: Debian' 'Component: main' |
     sort -u | while read -r uri release component; do
@@ -129,7 +130,7 @@ install_backported_qemu() {
     esac
   done >"$work/backports.list"
   grep -q backports "$work/backports.list" || {
-    echo 'no Debian mirror among the sources of apt'
+    echo 'the apt sources contain no Debian mirror'
     return 1
   }
   mkdir -p "$work/lists/partial"
@@ -140,47 +141,48 @@ install_backported_qemu() {
   apt "$@" install --no-install-recommends -t bookworm-backports qemu-system-x86 qemu-utils
 }
 
-# An update may fail for a source that has nothing to do with svc: whether the packages install decides.
+# An update may fail because of an unrelated source; only the installation itself decides.
 install_debian_packages() {
   apt update || echo 'apt-get update reported errors'
-  # shellcheck disable=SC2086 # one word a package
+  # shellcheck disable=SC2086 # one word per package
   apt install --no-install-recommends $1
 }
 
 install_host_packages() {
   list=$(missing_packages | paste -sd ' ' -)
   command -v apt-get >/dev/null 2>&1 ||
-    die "these programs are missing and apt-get is not on this machine: $list" 'install them by hand: svc runs on Debian 12 and 13'
+    die "these packages are missing and this machine has no apt-get: $list" 'install them manually; svc runs on Debian 12 and 13'
   [ "$(id -u)" -eq 0 ] ||
-    die "these Debian packages are missing, and installing them needs root: $list" "run as root: apt-get install -y --no-install-recommends $list"
+    die "these Debian packages are missing, and installing them requires root: $list" "run as root: apt-get install -y --no-install-recommends $list"
   wait_for_lock 8 /run/lock/svc-host-packages.lock
   others=$(missing_packages | grep -v '^qemu-' | paste -sd ' ' -)
   if [ -n "$others" ]; then
     step "installing from Debian: $others" install_debian_packages "$others" ||
-      die 'apt-get did not succeed' 'see the output above; apt-get update and apt-get -f install may mend it'
+      die 'apt-get failed' 'see the output above; apt-get update and apt-get -f install may help'
   fi
   [ -n "$(missing_packages)" ] || return 0
   codename=$(. /etc/os-release && printf '%s' "${VERSION_CODENAME:-}")
   if [ "$codename" = bookworm ]; then
     [ -n "$others" ] || step 'reading the package lists of Debian' apt update || true
     step 'installing QEMU from Debian backports' install_backported_qemu ||
-      say 'no QEMU from backports: taking the one of Debian 12 (it works, and is slower)'
+      say 'QEMU from backports is not available: using the one in Debian 12, which works but is slower'
   fi
   list=$(missing_packages | paste -sd ' ' -)
   [ -n "$list" ] || return 0
   step "installing from Debian: $list" install_debian_packages "$list" ||
-    die 'apt-get did not succeed' 'see the output above; apt-get update and apt-get -f install may mend it'
+    die 'apt-get failed' 'see the output above; apt-get update and apt-get -f install may help'
   list=$(missing_packages | paste -sd ' ' -)
-  [ -z "$list" ] || die "still missing after the installation: $list" 'install these Debian packages by hand'
+  [ -z "$list" ] || die "still missing after the installation: $list" 'install these Debian packages manually'
 }
 
-# wait_for_lock FD FILE: holds it until this script ends, so that of two set-ups one waits for the other.
+# wait_for_lock FD FILE: takes a lock and holds it until this script ends, so that two installations
+# run one after the other.
 wait_for_lock() {
   mkdir -p "$(dirname -- "$2")"
   eval "exec $1>\"\$2\""
   flock -n "$1" && return 0
-  say 'another set-up is at work: waiting for it'
-  flock -w 1800 "$1" || die 'another set-up did not end within 30 minutes' "see who holds it: fuser $2"
+  say 'waiting for another installation to finish'
+  flock -w 1800 "$1" || die 'another installation did not finish within 30 minutes' "find its process: fuser $2"
 }
 
 if [ "${1:-}" = --stamp ]; then

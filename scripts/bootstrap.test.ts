@@ -9,7 +9,7 @@ import { identityOf } from '@svc/service-kit/process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 
 const SCRIPT = fileURLToPath(new URL('bootstrap.sh', import.meta.url));
-/** What the script itself calls; everything else is a stand-in that the test provides. */
+/** The programs that the script itself calls; the test provides stand-ins for all others. */
 const TOOLS = [
   ...['sh', 'cat', 'cut', 'date', 'dirname', 'flock', 'grep', 'id', 'mkdir', 'mktemp', 'paste'],
   ...['rm', 'sed', 'setsid', 'sha256sum', 'sleep', 'sort', 'tail', 'tr', 'chmod', 'cp'],
@@ -19,7 +19,7 @@ const ANSWER_VERSION = 'if [ "$1" = --version ]; then echo 11.0.0; exit; fi';
 
 let checkout: string;
 
-/** A checkout with the script, a lock file and two host packages, on a machine with nothing else. */
+/** A checkout with the script, a lock file and two host packages, on a machine without any of them. */
 beforeEach(async () => {
   checkout = await mkdtemp(join(tmpdir(), 'svc-bootstrap-'));
   await mkdir(join(checkout, 'scripts'));
@@ -44,14 +44,14 @@ afterEach(async () => {
   await rm(checkout, { recursive: true, force: true });
 });
 
-/** Adds a program that notes how it was called, then does `script`. */
+/** Adds a program that records its arguments and then runs `script`. */
 async function install(name: string, script: string): Promise<void> {
   const file = join(checkout, 'bin', name);
   await writeFile(file, `#!/bin/sh\necho "${name} $*" >>'${checkout}/calls'\n${script}\n`);
   await chmod(file, 0o755);
 }
 
-/** A stand-in for apt-get whose `install` makes the programs of the packages appear. */
+/** Adds a stand-in for apt-get whose `install` creates the programs of the packages. */
 async function installAptGet(): Promise<void> {
   const make = `printf '#!/bin/sh\\n' >'${checkout}/bin/svc-'$word; chmod +x '${checkout}/bin/svc-'$word`;
   await install('apt-get', `for word in "$@"; do case $word in alpha|beta) ${make};; esac; done`);
@@ -77,7 +77,7 @@ async function calls(program: string): Promise<string[]> {
     .filter((line) => line.startsWith(`${program} `) && !line.includes('--version'));
 }
 
-test('installs what is missing, then nothing more', async () => {
+test('installs the missing packages, and nothing the second time', async () => {
   await installAptGet();
   expect(await bootstrap()).toMatchObject({ code: 0 });
   expect(await calls('npm')).toHaveLength(1);
@@ -95,14 +95,14 @@ test('installs the npm packages again when the lock file has changed', async () 
   expect(await calls('npm')).toHaveLength(2);
 });
 
-test('two at once do the work once', async () => {
+test('two concurrent runs install once', async () => {
   await installAptGet();
   const both = await Promise.all([bootstrap(), bootstrap()]);
   expect(both.map(({ code }) => code)).toEqual([0, 0]);
   expect(await calls('npm')).toHaveLength(1);
 });
 
-test('shows the end of the output of what failed, and what to do', async () => {
+test('shows the end of the output of a failed step and the next step', async () => {
   await install('npm', `${ANSWER_VERSION}; echo "no such registry"; exit 1`);
   const { code, errors } = await bootstrap();
   expect(code).toBe(1);
@@ -110,7 +110,7 @@ test('shows the end of the output of what failed, and what to do', async () => {
   expect(errors).toMatch(/next: /);
 });
 
-test('an interrupt ends what is under way, all of it', async () => {
+test('an interrupt ends every process of the running step', async () => {
   await install('npm', `${ANSWER_VERSION}; sleep 60 & echo $! >pid; wait`);
   const running = spawn('/bin/sh', [join(checkout, 'scripts/bootstrap.sh')], environment());
   const exited = once(running, 'exit');
@@ -122,7 +122,7 @@ test('an interrupt ends what is under way, all of it', async () => {
   await expect.poll(() => identityOf(pid)).toBeUndefined();
 });
 
-test('a machine without apt-get is told what to install by hand', async () => {
+test('names the packages to install manually on a machine without apt-get', async () => {
   const { code, errors } = await bootstrap();
   expect(code).toBe(1);
   expect(errors).toMatch(/alpha beta/);

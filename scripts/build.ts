@@ -1,6 +1,6 @@
 /**
- * Builds what is published: JavaScript and type declarations of the contract and the SDK, each with a
- * package.json of its own, in `packages/<name>/dist`. The services run from source and need no build.
+ * Builds the published packages, the contract and the SDK, into `packages/<name>/dist`: JavaScript, type declarations
+ * and a package.json each. The services run from source and need no build.
  */
 
 import { execFile } from 'node:child_process';
@@ -9,7 +9,7 @@ import { copyFile, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-/** In the order of their dependencies. */
+/** In dependency order. */
 const PUBLISHED = ['contract', 'sdk'] as const;
 const COMPILE_TIMEOUT_MS = 300_000;
 
@@ -28,7 +28,7 @@ for (const name of PUBLISHED) {
   console.log(`built ${folder}/dist`);
 }
 
-/** A package may have a page of its own. */
+/** Copies the README if the package has one. */
 async function copyReadme(folder: string): Promise<void> {
   const readme = join(folder, 'README.md');
   if (existsSync(readme)) await copyFile(readme, join(folder, 'dist/README.md'));
@@ -48,7 +48,7 @@ async function compile(folder: string): Promise<void> {
   }
 }
 
-/** The manifest of the published package: the workspace's own, with the built files as its entry. */
+/** Writes the manifest of the published package: that of the workspace, with the built files as its exports. */
 async function writeManifest(folder: string): Promise<void> {
   const { private: _, ...manifest } = JSON.parse(
     await readFile(join(folder, 'package.json'), 'utf8'),

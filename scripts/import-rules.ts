@@ -21,7 +21,7 @@ export default {
     },
     {
       name: 'contract-imports-nothing-of-ours',
-      comment: 'The contract is what goes over the wire; everything else depends on it.',
+      comment: 'The contract defines the wire formats; everything else depends on it.',
       severity: 'error',
       from: { path: '^packages/contract/' },
       to: { path: '^(apps|packages|tools|e2e|bench)/', pathNot: '^packages/contract/' },
@@ -45,7 +45,7 @@ export default {
     },
     {
       name: 'apps-are-imported-by-their-index',
-      comment: 'What an app offers to the composition root is in its src/index.ts.',
+      comment: 'An app exports everything that the composition root needs from its src/index.ts.',
       severity: 'error',
       from: { pathNot: '^apps/' },
       to: { path: '^apps/', pathNot: '^apps/[^/]+/src/index[.]ts$' },

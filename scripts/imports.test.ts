@@ -5,7 +5,7 @@ import { cruise, type ICruiseOptions, type ICruiseResult } from 'dependency-crui
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import configuration from './import-rules.ts';
 
-/** One violation a rule: the files that commit it, by path and source. */
+/** One violation per rule: the paths and contents of the files that commit it. */
 const VIOLATIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'no-circles': {
     'packages/store/src/circle-a.ts':
@@ -95,7 +95,7 @@ describe('the import rules', () => {
 
   afterAll(() => rm(repository, { recursive: true, force: true }));
 
-  it('have a planted violation each', () => {
+  it('each have a planted violation', () => {
     const rules = configuration.forbidden.map((rule: { name: string }) => rule.name);
     expect(Object.keys(VIOLATIONS).toSorted()).toEqual(rules.toSorted());
   });
@@ -107,12 +107,12 @@ describe('the import rules', () => {
     expect(reported.some((file) => file in files)).toBe(true);
   });
 
-  it('report nothing about allowed imports', () => {
+  it('accept allowed imports', () => {
     const reported = report.summary.violations.map((violation) => violation.from);
     expect(reported.filter((file) => file in ALLOWED)).toEqual([]);
   });
 
-  /** Lays out the workspaces, linked by name as npm links them. */
+  /** Creates the workspaces and links them by name, as npm does. */
   async function plantWorkspaces(): Promise<void> {
     const workspaces = ['apps/*', 'packages/*', 'tools/*', 'bench', 'e2e'];
     const devDependencies = { vitest: '*' };
