@@ -3,16 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '@svc/config';
-import {
-  type AgentInput,
-  CONTROL_PLANE_NAME,
-  INTERNAL_PREFIX,
-  type PlacedAgent,
-  type PlaceSandboxRequest,
-  type SandboxPlacement,
-  type SandboxSize,
-  sizeIn,
-} from '@svc/contract';
+import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, type PlacedAgent } from '@svc/contract';
 import { createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
 import { pino } from 'pino';
 import { Agent, type Dispatcher, request } from 'undici';
@@ -21,17 +12,9 @@ import type { Clock } from '../src/clock.ts';
 import { type RunningWorker, startWorker } from '../src/index.ts';
 import type { CapacityLimits } from '../src/vms/capacity/capacity.ts';
 import { ControlPlaneDouble } from './control-plane-double.ts';
-import { MemoryHost } from './memory-host.ts';
+import { LIMITS, MemoryHost } from './memory-host.ts';
+import { type PlacementChanges, placement, sessionAgent } from './placement.ts';
 import type { ScriptedGuest } from './scripted-guest.ts';
-
-export const LIMITS: CapacityLimits = {
-  vcpu: 64,
-  memoryMib: 65_536,
-  diskMib: 131_072,
-  minFreeMemoryMib: 512,
-  minFreeDiskMib: 1024,
-  memoryPerPendingMib: 0,
-};
 
 export interface HarnessOptions {
   readonly host?: MemoryHost;
@@ -196,73 +179,4 @@ export class Harness implements AsyncDisposable {
     });
     return this.#agent;
   }
-}
-
-/** The agent of a session, as the control plane places it. */
-export function sessionAgent(
-  session: string,
-  changes: Partial<NonNullable<PlacedAgent['session']>> = {},
-): PlacedAgent {
-  return {
-    kind: 'deictic',
-    mode: 'session',
-    vendor: 'anthropic',
-    model: 'claude-test',
-    wire_version: 2,
-    session: {
-      chat_session_id: session,
-      generation: 1,
-      user_id: 'usr_a',
-      app_id: 'app',
-      set_id: 'default',
-      resumed: false,
-      ...changes,
-    },
-  };
-}
-
-let count = 0;
-
-/** What a test may say of a sandbox; each has a default. */
-export type PlacementChanges = Partial<Omit<PlaceSandboxRequest, 'placement' | 'agent_input'>> &
-  Partial<Omit<SandboxPlacement, 'size' | 'agent'>> &
-  SandboxSize & { readonly agent?: PlacedAgent & AgentInput };
-
-/** A request to place a sandbox, with an id of its own. */
-export function placement(changes: PlacementChanges = {}): PlaceSandboxRequest {
-  count += 1;
-  const {
-    template = 'standard',
-    idle_timeout_seconds = 60,
-    max_lifetime_seconds = 7200,
-    agent,
-    vcpu: _vcpu,
-    memory_mib: _memory,
-    disk_mib: _disk,
-    ...rest
-  } = changes;
-  const { app, task, ...placed } = agent ?? {};
-  return {
-    vm_id: `vm_${count.toString(16).padStart(32, '0')}`,
-    generation: 1,
-    tenant_id: 'usr_a',
-    created_at: new Date().toISOString(),
-    env_vars: {},
-    placement: {
-      template,
-      size: sizeIn(changes),
-      idle_timeout_seconds,
-      max_lifetime_seconds,
-      ...(agent === undefined ? {} : { agent: placed as PlacedAgent }),
-    },
-    ...(agent === undefined
-      ? {}
-      : {
-          agent_input: {
-            ...(app === undefined ? {} : { app }),
-            ...(task === undefined ? {} : { task }),
-          },
-        }),
-    ...rest,
-  };
 }

@@ -7,8 +7,10 @@ import {
   type VmShape,
 } from '@svc/microvm';
 import { untilAborted } from '@svc/service-kit/concurrency';
+import type { CapacityLimits } from '../src/vms/capacity/capacity.ts';
 import { MemoryMicrovm } from './memory-microvm.ts';
 
+/** The one image that the host has unless a test changes it. */
 export const STANDARD: ImageInfo = {
   template: 'standard',
   id: 'standard-1',
@@ -17,6 +19,16 @@ export const STANDARD: ImageInfo = {
   memoryMib: 512,
   diskMib: 1024,
   ready: true,
+};
+
+/** More than any test uses, on a machine with enough memory and disk. */
+export const LIMITS: CapacityLimits = {
+  vcpu: 64,
+  memoryMib: 65_536,
+  diskMib: 131_072,
+  minFreeMemoryMib: 512,
+  minFreeDiskMib: 1024,
+  memoryPerPendingMib: 0,
 };
 
 /** A host of VMs without a machine, for tests. The VMs outlive it: hand `vms` to another one to play a restart. */

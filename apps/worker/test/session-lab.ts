@@ -1,21 +1,9 @@
-import type { AgentInput, PlacedAgent } from '@svc/contract';
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest';
 import { Harness, type HarnessOptions } from './harness.ts';
 import { MemoryHost } from './memory-host.ts';
 import { ScriptedGuest } from './scripted-guest.ts';
 import { SessionSocket, type SocketOptions } from './session-socket.ts';
 import type { SessionStoreDouble } from './session-store-double.ts';
-
-/** A one-shot agent, as the control plane places it. */
-export const ONE_SHOT: PlacedAgent & AgentInput = {
-  kind: 'codex',
-  mode: 'one_shot',
-  vendor: 'openai',
-  model: 'gpt-test',
-  wire_version: 2,
-  task: 'do it',
-  resume_id: 'r1',
-};
 
 type LabOptions = Omit<HarnessOptions, 'guest'>;
 

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { Harness, placement } from '../../test/harness.ts';
+import { Harness } from '../../test/harness.ts';
 import { MemoryHost, STANDARD } from '../../test/memory-host.ts';
 import type { MemoryMicrovm } from '../../test/memory-microvm.ts';
+import { placement } from '../../test/placement.ts';
 import { until } from '../../test/until.ts';
-import { classify } from './classify.ts';
 
 const harnesses: Harness[] = [];
 
@@ -17,7 +17,7 @@ async function start(host: MemoryHost, pool: Record<string, number> = {}): Promi
   return harness;
 }
 
-/** The VMs as a killed worker leaves them: alive, with their labels, known to no object of the old worker. */
+/** The VMs as a killed worker leaves them: alive and labelled, but unknown to any object of the old worker. */
 function survivors(host: MemoryHost): MemoryHost {
   return new MemoryHost(host.live);
 }
@@ -52,8 +52,8 @@ const LABELS = {
   lifetime_ends_at: Number.MAX_SAFE_INTEGER,
 };
 
-describe('after a crash', () => {
-  it('running and paused sandboxes go on with their deadlines, usable at once', async () => {
+describe('a worker that starts after a crash', () => {
+  it('keeps running and paused sandboxes usable, with their deadlines', async () => {
     const first = await start(new MemoryHost());
     const requests = [placement({ tenant_id: 'usr_b' }), placement({ max_lifetime_seconds: 77 })];
     for (const request of requests) await first.json('POST', '/sandboxes', request);
@@ -79,7 +79,7 @@ describe('after a crash', () => {
     expect(registration?.sandboxes.map(({ vm_id }) => vm_id).sort()).toEqual([running, paused]);
   });
 
-  it('idle VMs return to the pool, where they are still wanted', async () => {
+  it('returns idle VMs to the pool unless it is full or their image was replaced', async () => {
     const host = new MemoryHost();
     const idle = await vmWith(host, { version: 1, role: 'pool' });
     const second = await start(survivors(host), { standard: 1 });
@@ -102,7 +102,7 @@ describe('after a crash', () => {
     ['no labels', {}],
     ['incomplete labels', { ...LABELS, tenant_id: undefined }],
     ['labels of another version', { ...LABELS, version: 2 }],
-  ])('a VM with %s is destroyed', async (_name, labels) => {
+  ])('destroys a VM with %s', async (_name, labels) => {
     const host = new MemoryHost();
     const vm = await vmWith(host, labels);
     const harness = await start(host);
@@ -115,7 +115,7 @@ describe('after a crash', () => {
     ['half ended', { ...LABELS, end_reason: 'idle_timeout' }, 'idle_timeout'],
     ['stopping', { ...LABELS, state: 'stopping', end_reason: 'deleted' }, 'deleted'],
     ['over its lifetime', { ...LABELS, lifetime_ends_at: 1 }, 'max_lifetime'],
-  ])('a sandbox that was %s is ended and reported', async (_name, labels, reason) => {
+  ])('ends and reports a sandbox that was %s', async (_name, labels, reason) => {
     const host = new MemoryHost();
     const vm = await vmWith(host, labels);
     const harness = await start(host);
@@ -127,7 +127,7 @@ describe('after a crash', () => {
     expect(vm.isGone).toBe(true);
   });
 
-  it('only the newest of two generations goes on', async () => {
+  it('keeps only the newer of two generations', async () => {
     const host = new MemoryHost();
     const newer = await vmWith(host, LABELS);
     const older = await vmWith(host, { ...LABELS, generation: 2 });
@@ -137,48 +137,5 @@ describe('after a crash', () => {
     expect(await harness.json('GET', '/sandboxes/vm_1')).toMatchObject({
       body: { generation: 3, state: 'running' },
     });
-  });
-});
-
-describe('classify', () => {
-  it.each([
-    ['running', false, 'running'],
-    ['running', true, 'paused'],
-    ['paused', false, 'running'],
-    ['paused', true, 'paused'],
-  ])('believes the VM when its label says %s and paused is %s', (label, paused, state) => {
-    expect(classify({ labels: { ...LABELS, state: label }, paused })).toMatchObject({
-      kind: 'keep',
-      progress: { state },
-    });
-  });
-});
-
-describe('an orderly end', () => {
-  it('ends sandboxes as drained, tells the control plane, and leaves no VM', async () => {
-    const harness = await start(new MemoryHost(), { standard: 1 });
-    const request = placement();
-    await harness.json('POST', '/sandboxes', request);
-    await harness.worker.close({ keepSandboxes: false });
-    expect(harness.host.live).toEqual([]);
-    expect(harness.controlPlane.events.at(-1)).toMatchObject({
-      vm_id: request.vm_id,
-      state: 'destroyed',
-      end_reason: 'drained',
-    });
-  });
-
-  it('keeps running and paused sandboxes when asked to, and nothing else', async () => {
-    const harness = await start(new MemoryHost(), { standard: 1 });
-    const { host } = harness;
-    const kept = placement();
-    await harness.json('POST', '/sandboxes', kept);
-    await until(() => expect(host.live.length).toBe(2));
-    host.gate = new Promise(() => undefined);
-    const half = harness.json('POST', '/sandboxes', placement({ vcpu: 2 }));
-    await until(() => expect(host.restoring).toBe(1));
-    await harness.worker.close({ keepSandboxes: true });
-    expect(await half).toMatchObject({ status: 503, body: { code: 'shutting_down' } });
-    expect(host.live.map((vm) => vm.labels.vm_id)).toEqual([kept.vm_id]);
   });
 });

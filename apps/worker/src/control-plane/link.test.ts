@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import { Harness, type HarnessOptions, placement } from '../../test/harness.ts';
+import { Harness, type HarnessOptions } from '../../test/harness.ts';
+import { placement } from '../../test/placement.ts';
 import { until } from '../../test/until.ts';
 
 const harnesses: Harness[] = [];

@@ -1,10 +1,10 @@
 import { PassThrough, Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { beforeEach, describe, expect, it } from 'vitest';
-import { placement } from '../../test/harness.ts';
+import { CoreHarness } from '../../test/core-harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import type { MemoryMicrovm } from '../../test/memory-microvm.ts';
-import { Rooms } from '../../test/rooms.ts';
+import { placement } from '../../test/placement.ts';
 import { until } from '../../test/until.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { download } from './download.ts';
@@ -18,7 +18,7 @@ let vm: MemoryMicrovm;
 
 beforeEach(async () => {
   const host = new MemoryHost();
-  sandbox = await new Rooms(host).creator.create(placement(), NEVER);
+  sandbox = await new CoreHarness(host).creator.create(placement(), NEVER);
   vm = host.vmOf(sandbox.id);
 });
 

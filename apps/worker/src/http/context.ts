@@ -4,7 +4,7 @@ import type { AgentLogs } from '../agents/logs/agent-logs.ts';
 import type { SandboxCreator } from '../creating/create.ts';
 import type { ExecSlots } from '../exec/slots.ts';
 import type { TransferLimits } from '../files/upload.ts';
-import type { ExecMetrics } from '../metrics/worker-metrics.ts';
+import type { ExecMetrics } from '../metrics.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 
 /** What the routes work with. */

@@ -14,7 +14,7 @@ const view: fc.Arbitrary<ReaperView> = fc.record({
 });
 
 describe('decide', () => {
-  it('ends by lifetime exactly from the moment it is over, in every state', () => {
+  it('ends a sandbox at the end of its lifetime, in every state', () => {
     fc.assert(
       fc.property(view, at, (sandbox, now) => {
         const over = now >= sandbox.lifetimeEndsAt;
@@ -23,7 +23,7 @@ describe('decide', () => {
     );
   });
 
-  it('ends by idleness only a running sandbox without connections, and never early', () => {
+  it('ends only a running sandbox without connections as idle, and never early', () => {
     fc.assert(
       fc.property(view, at, (sandbox, now) => {
         if (decide(sandbox, now).end !== 'idle_timeout') return;
@@ -36,7 +36,7 @@ describe('decide', () => {
     );
   });
 
-  it('ends every idle running sandbox once its time is up', () => {
+  it('ends every idle running sandbox after its timeout', () => {
     fc.assert(
       fc.property(view, fc.nat({ max: 100_000 }), (sandbox, late) => {
         const idle = { ...sandbox, state: 'running' as const, connections: 0, idleSince: 1_000 };
@@ -46,7 +46,7 @@ describe('decide', () => {
     );
   });
 
-  it('warns attached clients once, within the last ten seconds and not before', () => {
+  it('warns attached clients once, in the last ten seconds', () => {
     fc.assert(
       fc.property(view, at, (sandbox, now) => {
         const { warn } = decide(sandbox, now);
@@ -60,7 +60,7 @@ describe('decide', () => {
     );
   });
 
-  it('puts the lifetime before idleness', () => {
+  it('prefers the lifetime to idleness', () => {
     const both: ReaperView = {
       state: 'running',
       lifetimeEndsAt: 5_000,

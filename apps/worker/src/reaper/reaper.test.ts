@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { placement } from '../../test/harness.ts';
+import { CoreHarness } from '../../test/core-harness.ts';
 import { ManualClock } from '../../test/manual-clock.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
-import { Rooms } from '../../test/rooms.ts';
-import { ONE_SHOT } from '../../test/session-lab.ts';
+import { ONE_SHOT, placement } from '../../test/placement.ts';
 import { until } from '../../test/until.ts';
 import type { SandboxAgent } from '../sandbox/agent.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
@@ -11,26 +10,26 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 const NEVER = new AbortController().signal;
 let clock: ManualClock;
 let host: MemoryHost;
-let rooms: Rooms;
+let core: CoreHarness;
 
 beforeEach(() => {
   clock = new ManualClock();
   host = new MemoryHost();
-  rooms = new Rooms(host, { clock });
+  core = new CoreHarness(host, { clock });
 });
 
 function create(changes: Parameters<typeof placement>[0] = {}): Promise<Sandbox> {
   const created_at = new Date(clock.wall()).toISOString();
-  return rooms.creator.create(placement({ created_at, ...changes }), NEVER);
+  return core.creator.create(placement({ created_at, ...changes }), NEVER);
 }
 
 async function passAfter(seconds: number): Promise<void> {
   clock.advance(seconds * 1000);
-  rooms.reaper.pass();
-  await until(() => expect(rooms.registry.all().some((one) => one.isEnding)).toBe(false));
+  core.reaper.pass();
+  await until(() => expect(core.registry.all().some((one) => one.isEnding)).toBe(false));
 }
 
-function agentThatTells(frames: unknown[]): SandboxAgent {
+function agentRecording(frames: unknown[]): SandboxAgent {
   const nothing = async () => undefined;
   return {
     announce: async (frame) => frames.push(frame),
@@ -44,7 +43,7 @@ function agentThatTells(frames: unknown[]): SandboxAgent {
 }
 
 describe('the reaper', () => {
-  it('ends an idle sandbox at the first pass after its time, not before', async () => {
+  it('ends an idle sandbox in the first pass after its timeout', async () => {
     const sandbox = await create({ idle_timeout_seconds: 30 });
     await passAfter(29.999);
     expect(sandbox.state).toBe('running');
@@ -52,7 +51,7 @@ describe('the reaper', () => {
     expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'idle_timeout' });
   });
 
-  it('counts connections and running work as activity, from their end on', async () => {
+  it('restarts the idle timeout when connections and work end', async () => {
     const sandbox = await create({ idle_timeout_seconds: 30 });
     const detach = sandbox.connections.attach({ close: () => undefined });
     const endWork = sandbox.activity.begin();
@@ -68,7 +67,7 @@ describe('the reaper', () => {
     expect(sandbox.state).toBe('destroyed');
   });
 
-  it('leaves a paused sandbox its place until its lifetime ends', async () => {
+  it('keeps a paused sandbox until its lifetime ends', async () => {
     const sandbox = await create({ idle_timeout_seconds: 5, max_lifetime_seconds: 1000 });
     await sandbox.power.pause();
     await passAfter(500);
@@ -81,11 +80,11 @@ describe('the reaper', () => {
     expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'max_lifetime' });
   });
 
-  it('warns attached clients once, then ends by lifetime however busy', async () => {
+  it('warns attached clients once, then ends a busy sandbox at its lifetime', async () => {
     const frames: unknown[] = [];
     const closes: [number, string][] = [];
-    const prepare = () => ({ start: async () => agentThatTells(frames), abandon: async () => {} });
-    rooms = new Rooms(host, { clock, agents: { prepare } });
+    const prepare = () => ({ start: async () => agentRecording(frames), abandon: async () => {} });
+    core = new CoreHarness(host, { clock, agents: { prepare } });
     const sandbox = await create({ max_lifetime_seconds: 60, agent: ONE_SHOT });
     sandbox.connections.attach({ close: (code, reason) => closes.push([code, reason]) });
     await passAfter(49);
@@ -98,7 +97,7 @@ describe('the reaper', () => {
     expect(closes).toEqual([[1001, 'sandbox destroyed']]);
   });
 
-  it('is not misled by a step of the wall clock', async () => {
+  it('ignores a step of the wall clock', async () => {
     const sandbox = await create({ max_lifetime_seconds: 100, idle_timeout_seconds: 7200 });
     clock.stepWall(3_600_000);
     await passAfter(99);
@@ -108,7 +107,7 @@ describe('the reaper', () => {
     expect(sandbox.state).toBe('destroyed');
   });
 
-  it('takes up a teardown that failed', async () => {
+  it('repeats a teardown that failed', async () => {
     const sandbox = await create();
     host.vmOf(sandbox.id).faults.destroys = 3;
     await expect(sandbox.end('deleted')).rejects.toThrow();
@@ -120,15 +119,15 @@ describe('the reaper', () => {
     const sandbox = await create();
     await sandbox.end('deleted');
     await passAfter(899);
-    expect(rooms.registry.find(sandbox.id)).toBe(sandbox);
+    expect(core.registry.find(sandbox.id)).toBe(sandbox);
     await passAfter(2);
-    expect(rooms.registry.find(sandbox.id)).toBeUndefined();
+    expect(core.registry.find(sandbox.id)).toBeUndefined();
   });
 
-  it('ends at once when it is told to', async () => {
-    const pass = vi.spyOn(rooms.reaper, 'pass');
+  it('stops when its signal aborts', async () => {
+    const pass = vi.spyOn(core.reaper, 'pass');
     const stop = new AbortController();
-    const run = rooms.reaper.run(stop.signal);
+    const run = core.reaper.run(stop.signal);
     stop.abort();
     await run;
     expect(pass).not.toHaveBeenCalled();

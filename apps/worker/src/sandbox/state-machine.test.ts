@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { IllegalMoveError, StateMachine } from './state-machine.ts';
 
 describe('StateMachine', () => {
-  it('makes exactly the legal moves, and an illegal one changes nothing', () => {
+  it('makes exactly the legal moves, and refuses others without a change', () => {
     const state = fc.constantFrom(...SANDBOX_STATES);
     fc.assert(
       fc.property(state, fc.array(state), (first, moves) => {

@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Registry } from 'prom-client';
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { placement } from '../../test/harness.ts';
+import { CoreHarness } from '../../test/core-harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
-import { Rooms } from '../../test/rooms.ts';
+import { placement } from '../../test/placement.ts';
 import { AGENT_TIMEOUTS } from '../agents/timeouts.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { FrameStream } from './frame-stream.ts';
@@ -15,17 +15,17 @@ import { SessionRegistry } from './registry.ts';
 
 let directory: string;
 let sandbox: Sandbox;
-let rooms: Rooms;
+let core: CoreHarness;
 let closed: AbortController;
 let journal: Journal;
 const faults: unknown[] = [];
 
 beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'svc-frames-'));
-  rooms = new Rooms(new MemoryHost());
-  sandbox = await rooms.creator.create(placement(), new AbortController().signal);
+  core = new CoreHarness(new MemoryHost());
+  sandbox = await core.creator.create(placement(), new AbortController().signal);
   closed = new AbortController();
-  const options = { directory: join(directory, 'j'), clock: rooms.clock };
+  const options = { directory: join(directory, 'j'), clock: core.clock };
   journal = await Journal.create(options, { frames: '', lastSeq: 0 });
 });
 
@@ -42,7 +42,7 @@ function stream(shown: () => void = () => undefined): FrameStream {
     sandbox,
     journal,
     services: {
-      clock: rooms.clock,
+      clock: core.clock,
       times: AGENT_TIMEOUTS,
       metrics: new SessionMetrics(new Registry(), new SessionRegistry()),
       onFault: (error) => faults.push(error),
@@ -79,7 +79,7 @@ it('a task that a restarted worker finds running is activity too', async () => {
   closed.abort();
   closed = new AbortController();
   expect(isIdle()).toBe(true);
-  journal = await Journal.open({ directory: join(directory, 'j'), clock: rooms.clock });
+  journal = await Journal.open({ directory: join(directory, 'j'), clock: core.clock });
   const frames = stream();
   expect(isIdle()).toBe(false);
   await frames.keep([completed]);

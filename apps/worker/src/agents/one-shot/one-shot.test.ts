@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
 import { MemoryHost } from '../../../test/memory-host.ts';
-import { ONE_SHOT, SessionLab, useSessionLab } from '../../../test/session-lab.ts';
+import { ONE_SHOT } from '../../../test/placement.ts';
+import { SessionLab, useSessionLab } from '../../../test/session-lab.ts';
 import { until } from '../../../test/until.ts';
 import { AgentLogs } from '../logs/agent-logs.ts';
 

@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { createSelfSigned } from '@svc/service-kit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { ONE_SHOT, SessionLab } from '../../../test/session-lab.ts';
+import { ONE_SHOT } from '../../../test/placement.ts';
+import { SessionLab } from '../../../test/session-lab.ts';
 import { until } from '../../../test/until.ts';
 
 let endpoint: Server;

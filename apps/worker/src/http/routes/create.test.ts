@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { Harness, placement } from '../../../test/harness.ts';
+import { Harness } from '../../../test/harness.ts';
+import { placement } from '../../../test/placement.ts';
 
 let harness: Harness;
 

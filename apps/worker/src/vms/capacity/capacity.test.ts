@@ -22,7 +22,7 @@ function machine(memory = 10_000, disk = 10_000) {
 }
 
 describe('Capacity', () => {
-  it('never promises more than the limits, and gets everything back', async () => {
+  it('never reserves more than the limits, and gets everything back', async () => {
     const size = fc.record({
       vcpu: fc.integer({ min: 1, max: 4 }),
       memoryMib: fc.integer({ min: 256, max: 2048 }),
@@ -47,14 +47,14 @@ describe('Capacity', () => {
     );
   });
 
-  it('gives the last room to one of two that ask at once', async () => {
+  it('gives the last capacity to one of two concurrent requests', async () => {
     const { capacity } = machine();
     const half = { ...SIZE, memoryMib: 3000 };
     const answers = await Promise.allSettled([capacity.reserve(half), capacity.reserve(half)]);
     expect(answers.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   });
 
-  it('refuses when the machine is really short of memory, counting what is being made', async () => {
+  it('refuses when the machine lacks memory, counting VMs that are being made', async () => {
     const { room, capacity } = machine(750);
     const first = await capacity.reserve(SIZE);
     const second = await capacity.reserve(SIZE);
@@ -67,14 +67,14 @@ describe('Capacity', () => {
     expect(capacity.free.vcpu).toBe(5);
   });
 
-  it('refuses when the disk is really full, and holds nothing then', async () => {
+  it('refuses when the disk is full, and reserves nothing', async () => {
     const { room, capacity } = machine();
     room.disk = 1023;
     await expect(capacity.reserve(SIZE)).rejects.toMatchObject({ code: 'no_capacity' });
     expect(capacity.free.diskMib).toBe(8192);
   });
 
-  it('accounts for adopted VMs beyond the limits', async () => {
+  it('counts adopted VMs beyond the limits', async () => {
     const { capacity } = machine();
     const adopted = capacity.adopt({ vcpu: 20, memoryMib: 9000, diskMib: 1 });
     expect(capacity.free).toMatchObject({ vcpu: 0, memoryMib: 0 });

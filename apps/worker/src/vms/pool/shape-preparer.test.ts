@@ -1,19 +1,18 @@
 import { beforeEach, expect, it } from 'vitest';
+import { CoreHarness } from '../../../test/core-harness.ts';
 import { MemoryHost, STANDARD } from '../../../test/memory-host.ts';
-import { Rooms } from '../../../test/rooms.ts';
 import { silentLogger } from '../../../test/silent-logger.ts';
 import { until } from '../../../test/until.ts';
-import { agentShapes } from './agent-shapes.ts';
 import { ShapePreparer } from './shape-preparer.ts';
 
 const LARGE = { vcpu: 1, memoryMib: 1024 };
 let host: MemoryHost;
-let rooms: Rooms;
+let core: CoreHarness;
 let stop: AbortController;
 
 beforeEach(() => {
   host = new MemoryHost();
-  rooms = new Rooms(host, { pool: { standard: 1 } });
+  core = new CoreHarness(host, { pool: { standard: 1 } });
   stop = new AbortController();
 });
 
@@ -22,9 +21,9 @@ function prepare(shapes: (typeof LARGE)[] = [LARGE]): Promise<void> {
     host,
     shapes: () => shapes,
     images: () => host.images(),
-    pool: rooms.pool,
-    capacity: rooms.capacity,
-    foreground: rooms.foreground,
+    pool: core.pool,
+    capacity: core.capacity,
+    foreground: core.foreground,
     logger: silentLogger,
     pollMs: 5,
     firstBackoffMs: 2,
@@ -32,8 +31,8 @@ function prepare(shapes: (typeof LARGE)[] = [LARGE]): Promise<void> {
   return preparer.run(stop.signal);
 }
 
-it('prepares each shape once, of the images that are kept ready', async () => {
-  await rooms.fillPool();
+it('prepares each shape once, for the templates in the pool', async () => {
+  await core.fillPool();
   host.currentImages = [STANDARD, { ...STANDARD, template: 'another', rootfs: 'another.img' }];
   await prepare([LARGE, { vcpu: 2, memoryMib: 512 }]);
   expect(host.prepared).toEqual([
@@ -42,21 +41,21 @@ it('prepares each shape once, of the images that are kept ready', async () => {
   ]);
 });
 
-it('waits until the pool is full and nobody waits for anything', async () => {
+it('waits until the pool is full and no caller waits', async () => {
   const done = prepare();
   const gate = Promise.withResolvers<void>();
-  const busy = rooms.foreground.run(() => gate.promise);
+  const busy = core.foreground.run(() => gate.promise);
   expect(host.prepared).toEqual([]);
   gate.resolve();
   await busy;
   expect(host.prepared).toEqual([]);
-  await rooms.fillPool();
+  await core.fillPool();
   await done;
   expect(host.prepared).toHaveLength(1);
 });
 
 it('waits while memory is short', async () => {
-  await rooms.fillPool();
+  await core.fillPool();
   host.memoryMib = 100;
   const done = prepare();
   await new Promise((resolve) => setImmediate(resolve));
@@ -66,8 +65,8 @@ it('waits while memory is short', async () => {
   expect(host.prepared).toHaveLength(1);
 });
 
-it('tries again after a failure, a few times', async () => {
-  await rooms.fillPool();
+it('retries a failed shape a few times', async () => {
+  await core.fillPool();
   host.prepareFailure = () => new Error('no');
   await prepare();
   expect(host.prepared).toHaveLength(5);
@@ -76,14 +75,9 @@ it('tries again after a failure, a few times', async () => {
   expect(host.prepared).toHaveLength(7);
 });
 
-it('ends at once when it is told to', async () => {
+it('stops when its signal aborts', async () => {
   const done = prepare();
   stop.abort();
   await done;
   await until(() => expect(host.prepared).toEqual([]));
-});
-
-it('knows the shapes of the agents', () => {
-  expect(agentShapes(STANDARD)).toEqual([LARGE]);
-  expect(agentShapes(LARGE)).toEqual([]);
 });

@@ -14,11 +14,11 @@ import { Foreground } from '../src/vms/pool/foreground.ts';
 import { PoolKeeper } from '../src/vms/pool/keeper.ts';
 import { Pool } from '../src/vms/pool/pool.ts';
 import { VmMaker } from '../src/vms/vm-maker.ts';
-import { LIMITS } from './harness.ts';
 import type { MemoryHost } from './memory-host.ts';
+import { LIMITS } from './memory-host.ts';
 import { silentLogger } from './silent-logger.ts';
 
-export interface RoomsOptions {
+export interface CoreHarnessOptions {
   readonly clock?: Clock;
   readonly pool?: Record<string, number>;
   readonly limits?: CapacityLimits;
@@ -33,8 +33,8 @@ const NO_AGENTS: AgentStarter = {
   },
 };
 
-/** The rooms of a worker without its doors: no HTTP, no control plane. */
-export class Rooms {
+/** The core of a worker without its doors: no HTTP, no control plane. */
+export class CoreHarness {
   readonly clock: Clock;
   readonly registry: SandboxRegistry;
   readonly capacity: Capacity;
@@ -46,7 +46,7 @@ export class Rooms {
   readonly faults: unknown[] = [];
   readonly #targets: Map<string, number>;
 
-  constructor(host: MemoryHost, options: RoomsOptions = {}) {
+  constructor(host: MemoryHost, options: CoreHarnessOptions = {}) {
     const clock = options.clock ?? systemClock;
     const onFault = (error: unknown) => this.faults.push(error);
     const images = () => host.images();

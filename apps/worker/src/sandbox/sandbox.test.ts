@@ -2,10 +2,10 @@ import { canMove, type SandboxState, type WorkerSandbox } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { LIMITS, placement } from '../../test/harness.ts';
+import { CoreHarness } from '../../test/core-harness.ts';
 import { ManualClock } from '../../test/manual-clock.ts';
-import { MemoryHost } from '../../test/memory-host.ts';
-import { Rooms } from '../../test/rooms.ts';
+import { LIMITS, MemoryHost } from '../../test/memory-host.ts';
+import { placement } from '../../test/placement.ts';
 
 type Step =
   | {
@@ -27,17 +27,17 @@ const step: fc.Arbitrary<Step> = fc.oneof(
   fc.record({ do: fc.constant('settle' as const) }),
 );
 
-/** Plays steps without waiting for each, so that they overlap as callers' requests do. */
+/** Plays steps without awaiting each, so that they overlap as the requests of callers do. */
 class Play {
   readonly clock = new ManualClock();
   readonly host = new MemoryHost();
   readonly seen: WorkerSandbox[] = [];
-  readonly rooms: Rooms;
+  readonly core: CoreHarness;
   readonly #generations = [1, 1, 1];
   readonly #running = new Set<Promise<unknown>>();
 
   constructor() {
-    this.rooms = new Rooms(this.host, {
+    this.core = new CoreHarness(this.host, {
       clock: this.clock,
       pool: { standard: 1 },
       onChange: (record) => this.seen.push(record),
@@ -55,11 +55,11 @@ class Play {
   async #play(one: Step): Promise<void> {
     if (one.do === 'advance') {
       this.clock.advance(one.seconds * 1000);
-      this.rooms.reaper.pass();
+      this.core.reaper.pass();
       return;
     }
     if (one.do === 'settle') return this.#settle();
-    const sandbox = this.rooms.registry.find(`vm_${one.which}`);
+    const sandbox = this.core.registry.find(`vm_${one.which}`);
     const vm = this.host.live.find(({ labels }) => labels.vm_id === `vm_${one.which}`);
     if (one.do === 'create' || one.do === 'abandon') this.#create(one.which, one.do === 'abandon');
     if (one.do === 'pause') this.#track(sandbox?.power.pause());
@@ -74,13 +74,13 @@ class Play {
   }
 
   #create(which: number, abandon: boolean): void {
-    const earlier = this.rooms.registry.find(`vm_${which}`);
+    const earlier = this.core.registry.find(`vm_${which}`);
     const generation = this.#generations[which] ?? 1;
     const next = earlier !== undefined && !earlier.isLive ? generation + 1 : generation;
     this.#generations[which] = next;
     const caller = new AbortController();
     this.#track(
-      this.rooms.creator.create(
+      this.core.creator.create(
         placement({
           vm_id: `vm_${which}`,
           generation: next,
@@ -107,7 +107,7 @@ class Play {
   async #settle(): Promise<void> {
     await Promise.all(this.#running);
     this.#running.clear();
-    while (this.rooms.registry.all().some((sandbox) => sandbox.isEnding)) {
+    while (this.core.registry.all().some((sandbox) => sandbox.isEnding)) {
       await new Promise((resolve) => setImmediate(resolve));
     }
   }
@@ -126,18 +126,18 @@ function checkMoves(seen: readonly WorkerSandbox[]): void {
   }
 }
 
-describe('whatever happens to sandboxes', () => {
-  it('their states move legally, labels agree, and nothing leaks', async () => {
+describe('overlapping operations on sandboxes', () => {
+  it('move states legally, keep labels in agreement and leak nothing', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
         const play = new Play();
         await play.run(steps);
-        const { rooms, host, seen } = play;
+        const { core, host, seen } = play;
         checkMoves(seen);
-        const live = rooms.registry.live();
-        const idle = rooms.pool.size('standard');
+        const live = core.registry.live();
+        const idle = core.pool.size('standard');
         expect(host.live.length).toBe(live.length + idle);
-        expect(rooms.capacity.free.vcpu).toBe(LIMITS.vcpu - live.length - idle);
+        expect(core.capacity.free.vcpu).toBe(LIMITS.vcpu - live.length - idle);
         for (const sandbox of live) {
           expect(['running', 'paused']).toContain(sandbox.state);
           const vm = host.vmOf(sandbox.id);
@@ -145,7 +145,7 @@ describe('whatever happens to sandboxes', () => {
           expect(['running', 'paused']).toContain(vm.labels.state);
           expect(vm.labels.end_reason).toBeUndefined();
         }
-        expect(rooms.faults.filter((fault) => !String(fault).includes('disk full'))).toEqual([]);
+        expect(core.faults.filter((fault) => !String(fault).includes('disk full'))).toEqual([]);
       }),
       { numRuns: 400 },
     );

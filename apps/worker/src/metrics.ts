@@ -1,8 +1,8 @@
 import { SANDBOX_STATES } from '@svc/contract';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { ExecSlots } from '../exec/slots.ts';
-import type { SandboxRegistry } from '../sandbox/registry.ts';
-import type { Pool } from '../vms/pool/pool.ts';
+import type { ExecSlots } from './exec/slots.ts';
+import type { SandboxRegistry } from './sandbox/registry.ts';
+import type { Pool } from './vms/pool/pool.ts';
 
 export interface ExecMetrics {
   readonly started: Counter;

@@ -1,0 +1,84 @@
+import { MicrovmError } from '@svc/microvm';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { CoreHarness } from '../../../test/core-harness.ts';
+import { LIMITS, MemoryHost, STANDARD } from '../../../test/memory-host.ts';
+import { placement } from '../../../test/placement.ts';
+import { until } from '../../../test/until.ts';
+
+const NEVER = new AbortController().signal;
+let host: MemoryHost;
+
+beforeEach(() => {
+  host = new MemoryHost();
+});
+
+/** Runs the keeper for as long as `check` takes. */
+async function whileKept(core: CoreHarness, check: () => Promise<void>): Promise<void> {
+  const stop = new AbortController();
+  const run = core.keeper.run(stop.signal);
+  try {
+    await check();
+  } finally {
+    stop.abort();
+    await run;
+  }
+}
+
+describe('the pool keeper', () => {
+  it('restores nothing while a caller waits', async () => {
+    const core = new CoreHarness(host, { pool: { standard: 1 } });
+    const gate = Promise.withResolvers<void>();
+    host.gate = gate.promise;
+    const create = core.creator.create(placement(), NEVER);
+    await until(() => expect(host.restoring).toBe(1));
+    await whileKept(core, async () => {
+      const other = core.foreground.run(async () => {
+        gate.resolve();
+        await create;
+        expect(host.requests.length).toBe(1);
+      });
+      await other;
+      await until(() => expect(core.pool.size('standard')).toBe(1));
+    });
+  });
+
+  it('retries after failures, with a backoff', async () => {
+    const core = new CoreHarness(host, { pool: { standard: 1 } });
+    let failures = 3;
+    host.failure = () => {
+      failures -= 1;
+      return failures >= 0 ? new MicrovmError('boot_failed', 'no') : undefined;
+    };
+    await core.fillPool();
+    expect(host.requests.length).toBe(4);
+    expect(host.live.length).toBe(1);
+  });
+
+  it('destroys idle VMs while memory is short, and makes none', async () => {
+    const core = new CoreHarness(host, { pool: { standard: 2 } });
+    await core.fillPool();
+    host.memoryMib = 100;
+    await whileKept(core, async () => {
+      await until(() => expect(host.live.length).toBe(0));
+      expect(host.requests.length).toBe(2);
+      host.memoryMib = 10_000;
+      await until(() => expect(core.pool.size('standard')).toBe(2));
+    });
+  });
+
+  it('stops during a restore and leaves nothing behind', async () => {
+    const core = new CoreHarness(host, { pool: { standard: 1 } });
+    host.gate = new Promise(() => undefined);
+    await whileKept(core, () => until(() => expect(host.restoring).toBe(1)));
+    expect(host.live).toEqual([]);
+    expect(core.capacity.free.vcpu).toBe(LIMITS.vcpu);
+  });
+
+  it('ignores a template whose image is not ready', async () => {
+    host.currentImages = [{ ...STANDARD, ready: false }];
+    const core = new CoreHarness(host, { pool: { standard: 1 } });
+    const images = vi.spyOn(host, 'images');
+    await whileKept(core, () => until(() => expect(images.mock.calls.length).toBeGreaterThan(2)));
+    expect(host.requests).toEqual([]);
+  });
+});
