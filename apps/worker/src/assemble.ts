@@ -12,6 +12,7 @@ import {
 import { Agents } from './agents/agents.ts';
 import { warmUpRuntime } from './agents/link/warm-up.ts';
 import { AgentLogs } from './agents/logs/agent-logs.ts';
+import { OneShotStarter } from './agents/one-shot/one-shot-starter.ts';
 import { AGENT_TIMEOUTS } from './agents/timeouts.ts';
 import { systemClock } from './clock.ts';
 import { ControlPlaneClient } from './control-plane/control-plane-client.ts';
@@ -30,9 +31,11 @@ import type { WorkerOptions } from './options.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
+import { JournalClaims } from './sessions/journal/claims.ts';
 import { OrphanedJournals } from './sessions/journal/orphaned-journals.ts';
 import { SessionMetrics } from './sessions/metrics.ts';
 import { SessionRegistry } from './sessions/registry.ts';
+import { SessionStarter } from './sessions/session-starter.ts';
 import { Capacity, type CapacityLimits } from './vms/capacity/capacity.ts';
 import { restoreConcurrency } from './vms/capacity/machine-limits.ts';
 import { cachedImages } from './vms/image-cache.ts';
@@ -113,20 +116,25 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const gateway = new LlmGateway({ egress, metrics, logger });
   const sessions = new SessionRegistry();
   const logs = new AgentLogs(join(config.dataDir, 'logs', 'agents'));
-  const services = {
+  const journals = {
+    directory: join(config.dataDir, 'sessions'),
+    claims: new JournalClaims(),
+    clock,
+  };
+  const agentDeps = {
     api: new SessionApi(transport),
     accounts: gateway,
-    egress,
-    sessions,
     metrics: new SessionMetrics(metrics, sessions),
     logs,
     clock,
     logger,
-    times: { ...AGENT_TIMEOUTS, ...options.agentTimeouts },
-    directory: join(config.dataDir, 'sessions'),
+    timeouts: { ...AGENT_TIMEOUTS, ...options.agentTimeouts },
     onFault,
   };
-  const agents = new Agents(services);
+  const agents = new Agents({
+    oneShot: new OneShotStarter({ ...agentDeps, egress }),
+    session: new SessionStarter({ registry: sessions, files: journals, sessions: agentDeps }),
+  });
   const creator = new SandboxCreator({
     registry,
     agents,
@@ -194,7 +202,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     egress,
     gateway,
     keeper,
-    orphanedJournals: new OrphanedJournals(services),
+    orphanedJournals: new OrphanedJournals({ ...journals, api: agentDeps.api, onFault }),
     link,
     onFault,
     pool,

@@ -1,28 +1,38 @@
 import {
   type AgentSecrets,
   type AgentSetup,
+  dialectOf,
   LLM_GATEWAY_PORT,
+  type LlmDialect,
+  type LlmVendor,
   type PlacedAgent,
-  type PlaceSandboxRequest,
   ServiceError,
 } from '@svc/contract';
-import { dialectIn, environmentOf } from './access.ts';
+import type { StartInput } from './agents.ts';
 
-/** The host as every guest sees it. */
+/** The host's address in every guest's network. */
 const GATEWAY_HOST = '172.30.0.1';
+/** Variables that only the gateway may see. */
+const GATEWAY_KEYS = ['LLM_API_KEY', 'LLM_BASE_URL', 'LLM_MODEL'];
 
-/** What a runtime is configured with. @throws ServiceError `boot_failed` when no model is named */
-export function setupOf(
-  placed: PlacedAgent,
-  request: Pick<PlaceSandboxRequest, 'env_vars' | 'agent_input'>,
-  secrets: AgentSecrets,
-  earlier: { readonly conversation: string | undefined; readonly restoreFiles: boolean },
-): AgentSetup {
+export interface SetupSource {
+  readonly placed: PlacedAgent;
+  readonly input: StartInput;
+  readonly secrets: AgentSecrets;
+  /** The conversation to resume. */
+  readonly conversation: string | undefined;
+  /** Whether the files of a resumed session are in the guest already. */
+  readonly restoreFiles: boolean;
+}
+
+/** The configuration of an agent runtime. @throws ServiceError `boot_failed` when no model is named */
+export function setupOf(source: SetupSource): AgentSetup {
+  const { placed, input, secrets, conversation, restoreFiles } = source;
   const model = modelOf(placed, secrets);
   if (model === undefined) throw new ServiceError('boot_failed', 'No model is named.');
   const dialect = dialectIn(placed.vendor, secrets);
   const { resume_id: resumeId } = placed;
-  const { app, task } = request.agent_input ?? {};
+  const { app, task } = input.agent_input ?? {};
   return {
     mode: placed.mode,
     agent: placed.kind,
@@ -30,16 +40,30 @@ export function setupOf(
     dialect,
     gateway: `http://${GATEWAY_HOST}:${LLM_GATEWAY_PORT}/${dialect}`,
     wireVersion: placed.wire_version,
-    env: environmentOf(secrets, request.env_vars),
-    restoreFiles: earlier.restoreFiles,
+    env: environmentOf(secrets, input.env_vars),
+    restoreFiles,
     ...(app === undefined ? {} : { app }),
     ...(task === undefined ? {} : { task }),
     ...(resumeId === undefined ? {} : { resumeId }),
-    ...(earlier.conversation === undefined ? {} : { conversation: earlier.conversation }),
+    ...(conversation === undefined ? {} : { conversation }),
   };
 }
 
-/** The model that the agent uses. */
+/** The model that the agent uses; undefined when neither the request nor its secrets name one. */
 export function modelOf(placed: PlacedAgent, secrets: AgentSecrets): string | undefined {
   return placed.model ?? secrets.llm.model;
+}
+
+/** The dialect in which the agent speaks to the gateway. */
+export function dialectIn(vendor: LlmVendor, { llm }: AgentSecrets): LlmDialect {
+  return dialectOf(vendor, llm.base_url !== undefined);
+}
+
+/** The environment of an agent's processes, without the gateway's variables. */
+export function environmentOf(
+  secrets: AgentSecrets,
+  envVars: Readonly<Record<string, string>>,
+): Record<string, string> {
+  const entries = Object.entries({ ...secrets.env, ...envVars });
+  return Object.fromEntries(entries.filter(([name]) => !GATEWAY_KEYS.includes(name)));
 }

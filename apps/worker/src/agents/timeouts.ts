@@ -1,18 +1,18 @@
-/** How long the steps of a session may take, in ms. */
+/** Timeouts for agents and their sessions, in ms. */
 export interface AgentTimeouts {
-  /** For the agent runtime to be configured. */
+  /** For configuring the agent runtime. */
   readonly configureMs: number;
-  /** For one connection to the runtime, with its handshake. */
+  /** For one connection to the runtime, including its handshake. */
   readonly dialMs: number;
-  /** Without a connection for this long, the runtime is lost. */
+  /** A runtime that stays unreachable for this long is lost. */
   readonly linkLostMs: number;
-  /** For the commit of a turn, with all its attempts. */
+  /** For committing a turn, over all attempts. */
   readonly commitMs: number;
-  /** For the guest to save at the end of the sandbox. */
+  /** For the guest to save its state when the sandbox ends. */
   readonly saveMs: number;
-  /** For everything that is brought home at the end of the sandbox. */
+  /** For everything that is saved when the sandbox ends, the guest's state included. */
   readonly finishMs: number;
-  /** For what a client does not read, before it is disconnected. */
+  /** For a client to read what it was sent; a slower one is disconnected. */
   readonly slowConsumerMs: number;
 }
 

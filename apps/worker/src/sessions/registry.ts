@@ -1,40 +1,27 @@
 import type { Session } from './session.ts';
 
-/** The sessions of this worker by their id; of two starts of one session, the newer. */
+/** The sessions on this worker by id; of several starts of a session, the latest. */
 export class SessionRegistry {
   readonly #sessions = new Map<string, Session>();
-  /** Names of journals that somebody works with. */
-  readonly #journals = new Set<string>();
 
   find(sessionId: string): Session | undefined {
     return this.#sessions.get(sessionId);
   }
 
-  /** One start of each session. */
+  /** The latest start of each session. */
   all(): Session[] {
     return [...this.#sessions.values()];
   }
 
+  /** Adds a session until it closes. */
   add(session: Session): void {
+    if (session.closed.aborted) return;
     const known = this.find(session.id);
-    if (known === undefined || known.generation <= session.generation) {
-      this.#sessions.set(session.id, session);
-    }
-  }
-
-  remove(session: Session): void {
-    if (this.find(session.id) === session) this.#sessions.delete(session.id);
-  }
-
-  /** Takes a journal into use; the returned function gives it back. */
-  claim(journal: string): () => void {
-    this.#journals.add(journal);
-    return () => {
-      this.#journals.delete(journal);
+    if (known !== undefined && known.generation > session.generation) return;
+    this.#sessions.set(session.id, session);
+    const remove = () => {
+      if (this.find(session.id) === session) this.#sessions.delete(session.id);
     };
-  }
-
-  isClaimed(journal: string): boolean {
-    return this.#journals.has(journal);
+    session.closed.addEventListener('abort', remove, { once: true });
   }
 }

@@ -1,117 +1,62 @@
-import type { Duplex } from 'node:stream';
-import type { Agent, AgentSecrets, PlacedAgent, ServiceFrame } from '@svc/contract';
+import type { Agent, AgentSecrets, AgentSetup, PlacedAgent, ServiceFrame } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { Mutex, settledWithin } from '@svc/service-kit/concurrency';
-import type { WebSocket } from 'ws';
-import { AgentAccess, environmentOf } from '../agents/access.ts';
-import { AgentLink } from '../agents/link/agent-link.ts';
-import type { ForwardedFrame, Outbox } from '../agents/link/outbox.ts';
-import { keepLog } from '../agents/logs/keep-log.ts';
-import type { LlmUsage } from '../gateway/index.ts';
+import type { AgentCredentials } from '../agents/credentials.ts';
+import type { AgentLink } from '../agents/link/agent-link.ts';
+import type { AgentLogs } from '../agents/logs/agent-logs.ts';
+import { copyAgentLog } from '../agents/logs/copy-agent-log.ts';
+import { environmentOf } from '../agents/setup.ts';
+import type { SessionApi } from '../control-plane/session-api.ts';
+import type { WorkerLogger } from '../logger.ts';
 import type { SandboxAgent } from '../sandbox/agent.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { FrameStream } from './frame-stream.ts';
-import { GuestOutput } from './guest-output.ts';
-import type { Journal } from './journal/journal.ts';
-import type { AgentServices } from './services.ts';
-import { Committer } from './turns/committer.ts';
-import { TurnSaver } from './turns/turn-saver.ts';
+import type { AttachedClients, ClientSocket } from './clients/attached-clients.ts';
+import type { SessionFiles } from './session-files.ts';
+import type { TurnCommits } from './turns/turn-commits.ts';
+import type { TurnPipeline } from './turns/turn-pipeline.ts';
 
 const PAUSE_WAIT_MS = 5_000;
+
+/** An agent that belongs to a session. */
+export type PlacedSession = PlacedAgent & {
+  readonly session: NonNullable<PlacedAgent['session']>;
+};
 
 export interface SessionOptions {
   readonly sandbox: Sandbox;
   readonly vm: Microvm;
-  readonly placed: PlacedAgent;
-  readonly session: NonNullable<PlacedAgent['session']>;
-  readonly token: string;
-  readonly journal: Journal;
-  readonly outbox: Outbox;
-  readonly services: AgentServices;
-  /** Gives the journal's name back. */
-  readonly unclaim: () => void;
+  readonly placed: PlacedSession;
+  readonly files: SessionFiles;
+  readonly link: AgentLink;
+  readonly clients: AttachedClients;
+  readonly pipeline: TurnPipeline;
+  readonly commits: TurnCommits;
+  readonly credentials: AgentCredentials;
+  readonly api: Pick<SessionApi, 'agentSecrets'>;
+  readonly logs: AgentLogs;
+  readonly logger: WorkerLogger;
+  readonly finishMs: number;
+  /** Aborted when the session closes; its parts hold the signal. */
+  readonly closing: AbortController;
 }
 
-/**
- * One start of a session: the agent in its guest on one side, any number of clients on the other. What the agent
- * says is kept before it is shown, and a finished turn is the control plane's before clients learn of it.
- */
+/** One start of a session, which connects the agent in its guest to any number of clients. */
 export class Session implements SandboxAgent {
-  /** The way to its agent; brought up by who makes the session. */
-  readonly line: AgentLink;
   readonly #options: SessionOptions;
-  readonly #access: AgentAccess;
-  readonly #frames: FrameStream;
-  readonly #turns: TurnSaver;
-  readonly #output: GuestOutput;
-  readonly #commits: Committer;
   readonly #configuring = new Mutex();
-  readonly #closed = new AbortController();
   #finishing: Promise<void> | undefined;
 
   constructor(options: SessionOptions) {
-    const { sandbox, vm, placed, session, journal, outbox, services, token } = options;
-    const { chat_session_id: sessionId, generation } = session;
-    const { signal: closed } = this.#closed;
     this.#options = options;
-    this.#access = new AgentAccess({
-      accounts: services.accounts,
-      address: vm.host,
-      vmId: sandbox.id,
-      vendor: placed.vendor,
-      onUsage: (usage) => this.#noteUsage(usage),
-    });
-    this.#commits = new Committer({
-      api: services.api,
-      journal,
-      sessionId,
-      generation,
-      vmId: sandbox.id,
-      commitMs: services.times.commitMs,
-    });
-    this.#turns = new TurnSaver({
-      vm,
-      owner: { sessionId, generation },
-      commits: this.#commits,
-      services,
-      closed,
-      askToSave: () => this.line.save(),
-      onNotSaved: () => this.#frames.error('state_not_saved'),
-      onStale: () => this.#end('worker_lost'),
-    });
-    this.#frames = new FrameStream({
-      agent: placed.kind,
-      sandbox,
-      journal,
-      services,
-      closed,
-      forward: (frame) => this.#forward(frame),
-      onTaskShown: () => this.#turns.trail(),
-    });
-    this.#output = new GuestOutput({
-      frames: this.#frames,
-      turns: this.#turns,
-      wireVersion: placed.wire_version,
-    });
-    this.line = new AgentLink({
-      dial: (signal) => vm.dialAgent(signal),
-      token,
-      lastN: journal.lastN,
-      outbox,
-      services,
-      onMessages: (messages, done) => this.#output.take(messages, done),
-      isAwake: () => !vm.paused,
-      onLost: () => this.#onLost(),
-    });
   }
 
   get id(): string {
-    return this.#options.session.chat_session_id;
+    return this.#options.placed.session.chat_session_id;
   }
 
-  /** Of its start: a later one has a higher number. */
+  /** Rises with every start of the session. */
   get generation(): number {
-    return this.#options.session.generation;
+    return this.#options.placed.session.generation;
   }
 
   /** The kind of its agent. */
@@ -123,28 +68,42 @@ export class Session implements SandboxAgent {
     return this.#options.sandbox;
   }
 
-  /** How many clients are attached. */
+  /** The number of attached clients. */
   get clients(): number {
-    return this.#frames.clients;
+    return this.#options.clients.size;
   }
 
-  /** Takes a client in: it gets `ready`, then everything after `afterSeq`, or only what comes from now on. */
-  attach(client: {
-    readonly ws: WebSocket;
-    readonly socket: Duplex;
-    readonly afterSeq?: number;
-  }): void {
-    const { placed, session } = this.#options;
-    this.#frames.attach(client, {
+  /** Aborts when the session closes. */
+  get closed(): AbortSignal {
+    return this.#options.closing.signal;
+  }
+
+  /** Configures the agent's runtime. Fails like {@link AgentLink.configure}. */
+  start(setup: AgentSetup, signal: AbortSignal): Promise<void> {
+    const { link, pipeline } = this.#options;
+    return link.configure(setup, pipeline, signal);
+  }
+
+  /** Reconnects to a runtime that an earlier worker configured. */
+  reconnect(): void {
+    const { link, pipeline } = this.#options;
+    link.reconnect(pipeline);
+  }
+
+  /** Attaches a client: sends it `ready`, then the frames after `afterSeq` or only new ones. */
+  attach(client: ClientSocket): void {
+    const { clients, placed, pipeline } = this.#options;
+    const ready = {
       type: 'ready',
       agent: placed.kind,
       model: placed.model ?? '',
-      resumed: session.resumed,
-    });
+      resumed: placed.session.resumed,
+    };
+    clients.attach(client, ready, pipeline);
   }
 
   async announce(frame: Extract<ServiceFrame, { type: 'system' }>): Promise<number> {
-    await this.#frames.keep([{ n: 0, frame }]);
+    await this.#options.pipeline.store([{ n: 0, frame }]);
     return this.clients;
   }
 
@@ -155,28 +114,27 @@ export class Session implements SandboxAgent {
     });
   }
 
-  /** Fetches the credentials anew and takes them into use. @throws ControlPlaneError */
+  /** Fetches the agent's secrets again, and replaces those in use. @throws ControlPlaneError */
   async refreshSecrets(signal: AbortSignal): Promise<void> {
-    const secrets = await this.#options.services.api.agentSecrets(this.sandbox.id, signal);
+    const { api, link } = this.#options;
+    const secrets = await api.agentSecrets(this.sandbox.id, signal);
     this.useSecrets(secrets);
-    if (!this.#closed.signal.aborted) this.line.setEnv(environmentOf(secrets, {}));
+    if (!this.closed.aborted) link.setEnv(environmentOf(secrets, {}));
   }
 
-  /** Takes credentials into use at the gateway. */
+  /** Replaces the credentials at the gateway. */
   useSecrets(secrets: AgentSecrets): void {
-    if (!this.#closed.signal.aborted) this.#access.take(secrets);
+    if (!this.closed.aborted) this.#options.credentials.use(secrets);
   }
 
   async keepLog(): Promise<void> {
-    const { vm, services } = this.#options;
-    await keepLog(vm, this.sandbox.id, services.logs).catch((error) =>
-      services.logger.debug({ err: error }, 'cannot copy an agent log'),
-    );
+    const { vm, logs, logger } = this.#options;
+    await copyAgentLog(vm, this.sandbox.id, logs, logger);
   }
 
   async beforePause(): Promise<void> {
     await this.keepLog();
-    await settledWithin(this.#turns.idle(), PAUSE_WAIT_MS);
+    await settledWithin(this.#options.commits.idle(), PAUSE_WAIT_MS);
   }
 
   finish(): Promise<void> {
@@ -185,64 +143,31 @@ export class Session implements SandboxAgent {
   }
 
   async dispose(): Promise<void> {
-    const { journal, unclaim } = this.#options;
-    await this.#close();
-    // What the control plane does not have yet stays on disk, to be handed over later.
-    const isNeeded = this.sandbox.hasRun && this.#commits.isDirty && !this.#turns.isStale;
-    if (!isNeeded) await journal.remove();
-    unclaim();
+    const { files, commits } = this.#options;
+    await this.#stop();
+    // Files with uncommitted frames stay on disk, to be committed later.
+    if (this.sandbox.hasRun && commits.isDirty) await files.close();
+    else await files.remove();
   }
 
   async release(): Promise<void> {
-    await this.#close();
-    this.#options.unclaim();
+    await this.#stop();
+    await this.#options.files.close();
   }
 
   async #finish(): Promise<void> {
-    const { finishMs } = this.#options.services.times;
+    const { vm, pipeline, finishMs } = this.#options;
     const end = performance.now() + finishMs;
-    await this.#turns.finish(finishMs);
-    const { exited } = this.#options.vm;
+    await pipeline.finish(finishMs);
     const left = Math.max(0, end - performance.now());
-    await settledWithin(Promise.race([exited, this.keepLog()]), left);
+    await settledWithin(Promise.race([vm.exited, this.keepLog()]), left);
   }
 
-  async #close(): Promise<void> {
-    const { journal, outbox, services } = this.#options;
-    services.sessions.remove(this);
-    this.#closed.abort(new Error('the session is over'));
-    this.#access.withdraw();
-    await this.line.close();
-    await this.#turns.idle();
-    await outbox.close();
-    await journal.close();
-  }
-
-  async #forward(frame: ForwardedFrame): Promise<boolean> {
-    if (this.#closed.signal.aborted) return false;
-    if (frame.type === 'task' || frame.type === 'exec') this.#output.refill();
-    return this.line.forward(frame);
-  }
-
-  #noteUsage(usage: LlmUsage): void {
-    if (this.#closed.signal.aborted) return;
-    this.#frames
-      .keep([{ n: 0, frame: { type: 'usage', ...usage } }])
-      .catch((error) => this.#fault(error, 'keep the usage of a session'));
-  }
-
-  #onLost(): void {
-    this.#frames
-      .error('agent_failed')
-      .then(() => this.#end('agent_exited'))
-      .catch((error) => this.#fault(error, 'end a session whose agent is lost'));
-  }
-
-  #end(reason: 'agent_exited' | 'worker_lost'): void {
-    this.sandbox.end(reason).catch((error) => this.#fault(error, 'end the sandbox of a session'));
-  }
-
-  #fault(error: unknown, what: string): void {
-    if (!this.#closed.signal.aborted) this.#options.services.onFault(error, what);
+  async #stop(): Promise<void> {
+    const { closing, credentials, link, commits } = this.#options;
+    closing.abort(new Error('the session is closed'));
+    credentials.revoke();
+    await link.close();
+    await commits.idle();
   }
 }

@@ -1,30 +1,30 @@
 import type { TObject, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 
-interface Form {
+interface Schema {
   readonly keys: readonly string[];
   Check(value: unknown): boolean;
 }
 
 /**
- * A check of frames by their `type`: gives the frame with the fields of its form and nothing else, or
- * undefined for one of no known form. `union` holds objects with a literal `type` each.
+ * A function that validates a frame against the schema of its `type`. It returns the frame with the fields of the
+ * schema only, or undefined when the frame does not match. `union`: object schemas, each with a literal `type`.
  */
 export function frameReader<T>(union: {
   readonly anyOf: readonly TSchema[];
 }): (value: unknown) => T | undefined {
-  const forms = new Map<unknown, Form>();
+  const schemas = new Map<unknown, Schema>();
   for (const member of union.anyOf) {
     const { properties } = member as TObject;
     const type = (properties.type as (TSchema & { const?: unknown }) | undefined)?.const;
     const compiled = Compile(member);
-    forms.set(type, { keys: Object.keys(properties), Check: (value) => compiled.Check(value) });
+    schemas.set(type, { keys: Object.keys(properties), Check: (value) => compiled.Check(value) });
   }
   return (value) => {
     if (typeof value !== 'object' || value === null || !('type' in value)) return undefined;
-    const form = forms.get(value.type);
-    if (form === undefined || !form.Check(value)) return undefined;
-    return pick(value, form.keys) as T;
+    const schema = schemas.get(value.type);
+    if (schema === undefined || !schema.Check(value)) return undefined;
+    return pick(value, schema.keys) as T;
   };
 }
 

@@ -5,8 +5,8 @@ import { Compile } from 'typebox/compile';
 import { frameReader } from './frame-reader.ts';
 
 /**
- * A numbered message as far as it can be believed. A frame that is no agent's is undefined: it is left out.
- * `bytes`: of its line.
+ * A validated message that the guest sends again until it is acknowledged. `frame` is undefined when it is not an
+ * agent's frame: the message is acknowledged, the frame is dropped. `bytes`: the length of its line.
  */
 export type NumberedMessage =
   | {
@@ -23,7 +23,8 @@ export type NumberedMessage =
     }
   | { readonly type: 'exited'; readonly n: number; readonly exitCode: number };
 
-export type CheckedMessage =
+/** A validated message of the guest. */
+export type ValidGuestMessage =
   | NumberedMessage
   | { readonly type: 'configured' | 'rehearsed' }
   | { readonly type: 'attached' | 'received'; readonly c: number };
@@ -53,8 +54,8 @@ const otherMessage = Compile(
 );
 const readAgentFrame = frameReader<AgentFrame>(AgentFrame);
 
-/** What a line of the guest says; undefined for one that says nothing the protocol knows. */
-export function readGuestMessage(line: Buffer): CheckedMessage | undefined {
+/** Parses a line of the guest; undefined when it is not a message of the protocol. */
+export function readGuestMessage(line: Buffer): ValidGuestMessage | undefined {
   const text = line.toString('utf8');
   if (isTooDeep(text)) return undefined;
   let value: unknown;
@@ -68,5 +69,5 @@ export function readGuestMessage(line: Buffer): CheckedMessage | undefined {
     const frame = readAgentFrame(value.frame);
     return { type: 'frame', n: value.n, frame, bytes: line.length };
   }
-  return otherMessage.Check(value) ? (value as CheckedMessage) : undefined;
+  return otherMessage.Check(value) ? (value as ValidGuestMessage) : undefined;
 }

@@ -5,7 +5,7 @@ import { Mutex } from '@svc/service-kit/concurrency';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 
-/** A client's frame for the agent. */
+/** A client's frame that is meant for the agent. */
 export type ForwardedFrame = Exclude<ClientFrame, { type: 'ping' }>;
 
 export interface OutboxEntry {
@@ -15,21 +15,21 @@ export interface OutboxEntry {
 
 const MAX_WAITING = 256;
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;
-/** Beyond this, what has been received is taken out of the file. */
+/** A larger file is rewritten without the frames that the guest has received. */
 const COMPACT_BYTES = 1024 * 1024;
 
-/** A line of the file; one without a frame says what number stood last. */
+/** A line of the file. One without a frame holds the last number that was assigned. */
 const storedLine = Compile(
   Type.Object({ c: Type.Integer({ minimum: 0 }), frame: Type.Optional(Type.Unknown()) }),
 );
 
 /**
- * Clients' frames on their way to the agent: on disk before they are sent, so that neither a lost line nor a
- * killed worker loses one, and kept until the guest has them. Numbered from 1.
+ * Clients' frames for the agent, numbered from 1. Each is written to disk before it is sent and kept until the guest
+ * has received it, so that neither a broken connection nor a killed worker loses one.
  */
 export class Outbox {
   readonly #path: string;
-  readonly #turns = new Mutex();
+  readonly #writes = new Mutex();
   #waiting: { readonly c: number; readonly frame: ForwardedFrame; readonly bytes: number }[] = [];
   #waitingBytes = 0;
   #fileBytes = 0;
@@ -40,7 +40,7 @@ export class Outbox {
     this.#path = path;
   }
 
-  /** Opens the outbox at `path`, with what an earlier process left in it. */
+  /** Opens the outbox at `path`, including the frames that an earlier process left in it. */
   static async open(path: string): Promise<Outbox> {
     const left = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return '';
@@ -52,14 +52,14 @@ export class Outbox {
     return outbox;
   }
 
-  /** Everything that the guest has not said it has received, in order. */
+  /** The frames that the guest has not confirmed, in order. */
   get waiting(): readonly OutboxEntry[] {
     return this.#waiting.map(({ c, frame }) => ({ c, frame }));
   }
 
-  /** Keeps a frame; undefined, and nothing kept, when too many wait already. */
+  /** Stores a frame; undefined when the outbox is full. */
   add(frame: ForwardedFrame): Promise<OutboxEntry | undefined> {
-    return this.#turns.run(async () => {
+    return this.#writes.run(async () => {
       const entry: OutboxEntry = { c: this.#lastC + 1, frame };
       const line = `${JSON.stringify(entry)}\n`;
       const bytes = Buffer.byteLength(line);
@@ -75,16 +75,16 @@ export class Outbox {
     });
   }
 
-  /** The guest has everything up to `c`. */
+  /** Drops the frames up to `c`, which the guest has received. */
   received(c: number): void {
     const left = this.#waiting.filter((entry) => entry.c > c);
     this.#waiting = left;
     this.#waitingBytes = left.reduce((sum, { bytes }) => sum + bytes, 0);
   }
 
-  /** Takes out of the file what has been received, when it is worth it. */
+  /** Rewrites the file without received frames, if it is large and mostly consists of them. */
   compact(): Promise<void> {
-    return this.#turns.run(async () => {
+    return this.#writes.run(async () => {
       if (
         this.#file !== undefined &&
         this.#fileBytes > COMPACT_BYTES &&
@@ -96,7 +96,7 @@ export class Outbox {
   }
 
   async close(): Promise<void> {
-    await this.#turns.run(async () => {
+    await this.#writes.run(async () => {
       await this.#file?.close();
       this.#file = undefined;
     });
@@ -107,7 +107,7 @@ export class Outbox {
     try {
       value = JSON.parse(line);
     } catch (error) {
-      // The last line of a killed process; its frame was never sent.
+      // The process was killed while it wrote this line, before it sent the frame.
       if (error instanceof SyntaxError) return;
       throw error;
     }
@@ -123,7 +123,7 @@ export class Outbox {
     const entries = this.#waiting.map(({ c, frame }) => ({ c, frame }));
     const lines = [{ c: this.#lastC }, ...entries].map((entry) => `${JSON.stringify(entry)}\n`);
     const bytes = Buffer.from(lines.join(''));
-    // Whole or not at all: a number that was given out may not be given out again.
+    // Atomic: after a torn write, a number could be assigned twice.
     await writeFileAtomic(this.#path, bytes, { durable: false });
     await this.#file?.close();
     this.#file = await open(this.#path, 'a', 0o600);

@@ -3,10 +3,10 @@ import type { Microvm } from '@svc/microvm';
 import { RateLimit } from '../../sessions/rate-limit.ts';
 import { LinkConnection } from './link-connection.ts';
 
-/** The second time shows what the first has left to do. */
-const TIMES = 2;
+/** The first run still leaves some code cold. */
+const RUNS = 2;
 
-const PACE = { perSecond: 1024 * 1024, burst: 1024 * 1024 };
+const READ_RATE = { perSecond: 1024 * 1024, burst: 1024 * 1024 };
 
 const SETUP: AgentSetup = {
   mode: 'session',
@@ -20,21 +20,21 @@ const SETUP: AgentSetup = {
 };
 
 /**
- * Goes through the configuration of an idle VM's agent runtime, which keeps nothing of it: memory and code that are
- * used for the first time after a restore are slow, and an owner need not wait for that.
- * @throws MicrovmError; the signal's reason
+ * Has the agent runtime of an idle VM rehearse its configuration, without keeping any of it. After a restore, the
+ * first use of memory and code is slow; this moves that cost from a session's start to the pool.
+ * @throws MicrovmError, LineProtocolError, the socket's error or the signal's reason
  */
 export async function warmUpRuntime(
   vm: Pick<Microvm, 'dialAgent'>,
   signal: AbortSignal,
 ): Promise<void> {
-  for (let time = 1; time <= TIMES; time += 1) {
-    const conversation = new LinkConnection(await vm.dialAgent(signal), new RateLimit(PACE));
+  for (let run = 1; run <= RUNS; run += 1) {
+    const connection = new LinkConnection(await vm.dialAgent(signal), new RateLimit(READ_RATE));
     try {
-      conversation.send({ type: 'rehearse', token: 'rehearsal', setup: SETUP });
-      await conversation.expect('rehearsed', signal);
+      connection.send({ type: 'rehearse', token: 'rehearsal', setup: SETUP });
+      await connection.expect('rehearsed', signal);
     } finally {
-      conversation.end();
+      connection.close();
     }
   }
 }

@@ -1,36 +1,36 @@
 import { buffer } from 'node:stream/consumers';
 import { AGENT_LINK_LINE_BYTES, type Agent, ServiceError } from '@svc/contract';
 import type { Egress } from '@svc/egress';
-import type { Secret } from '@svc/service-kit';
 import { retry, withDeadline } from '@svc/service-kit/concurrency';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { type Clock, timestamp } from '../../clock.ts';
 import { Meter } from '../../files/meter.ts';
+import type { AgentCredentials } from '../credentials.ts';
 
 export interface PersistedStateOptions {
   readonly egress: Pick<Egress, 'request'>;
   /** The customer's `persistence_url`. */
   readonly url: string;
-  /** The customer's `Authorization` header as it stands now. */
-  readonly authorization: () => Secret | undefined;
+  /** Read at each request: credentials may be rotated. */
+  readonly credentials: Pick<AgentCredentials, 'authorization'>;
   readonly sessionId: string | undefined;
   readonly vmId: string;
   readonly agent: Agent;
   readonly clock: Clock;
-  /** Called with what kept a state from being sent. */
+  /** Called when a state could not be sent. */
   readonly onFault: (error: unknown, what: string) => void;
 }
 
 const REQUEST_MS = 30_000;
 const ATTEMPTS = 6;
 const BACKOFF = { baseMs: 250, maxMs: 10_000 };
-/** The guest has to be given it in one line. */
+/** A state must fit into one line of the agent link. */
 const MAX_BYTES = AGENT_LINK_LINE_BYTES / 2;
 
 const stored = Compile(Type.Object({ version: Type.Literal(1), state: Type.String() }));
 
-/** The endpoint does not take or give the state. */
+/** The endpoint refused to store or return the state. */
 class PersistenceError extends Error {
   override readonly name = 'PersistenceError';
   readonly status: number;
@@ -41,7 +41,7 @@ class PersistenceError extends Error {
   }
 }
 
-/** The state is larger than one that a sandbox can begin with. */
+/** The state is larger than a sandbox can start from. */
 class StateTooLarge extends Error {
   override readonly name = 'StateTooLarge';
 
@@ -50,7 +50,7 @@ class StateTooLarge extends Error {
   }
 }
 
-/** An agent's state at the address that its customer named. Only the newest is sent; sending holds nobody up. */
+/** An agent's state at the customer's URL. Only the newest state is sent, in the background. */
 export class PersistedState {
   readonly #options: PersistedStateOptions;
   readonly #closed = new AbortController();
@@ -61,7 +61,7 @@ export class PersistedState {
     this.#options = options;
   }
 
-  /** What was saved last; undefined when there is nothing. @throws ServiceError `boot_failed` when it cannot be had */
+  /** The state saved last; undefined when there is none. @throws ServiceError `boot_failed` when it cannot be read */
   async fetch(signal: AbortSignal): Promise<string | undefined> {
     try {
       return await retry(() => this.#get(signal), {
@@ -72,14 +72,14 @@ export class PersistedState {
       });
     } catch (cause) {
       signal.throwIfAborted();
-      // To begin anew would overwrite what is there.
+      // A fresh start would overwrite the saved state.
       throw new ServiceError('boot_failed', 'The state at persistence_url cannot be read.', {
         cause,
       });
     }
   }
 
-  /** Sends a state in the background, again and again within bounds; a newer one takes its place. */
+  /** Sends a state in the background with a bounded number of attempts; a newer state replaces it. */
   save(state: string): void {
     this.#newest = state;
     this.#sending ??= this.#send().finally(() => {
@@ -87,12 +87,12 @@ export class PersistedState {
     });
   }
 
-  /** Settles when what was given to {@link save} has been sent or given up. Never rejects. */
+  /** Settles when every state passed to {@link save} has been sent or given up. Never rejects. */
   async idle(): Promise<void> {
     await this.#sending;
   }
 
-  /** Gives up what is still to be sent. */
+  /** Gives up unsent states. */
   close(): void {
     this.#closed.abort(new Error('the agent is gone'));
   }
@@ -110,7 +110,7 @@ export class PersistedState {
       } catch (error) {
         if (!signal.aborted) this.#options.onFault(error, 'send a state to its persistence URL');
       } finally {
-        // One that came meanwhile gets its own chance.
+        // A state that arrived meanwhile gets its own attempts.
         if (this.#newest === tried) this.#newest = undefined;
       }
     }
@@ -126,7 +126,7 @@ export class PersistedState {
       saved_at: timestamp(clock.wall()),
       state,
     });
-    // What is there now can be taken up again; this could not.
+    // The endpoint keeps the earlier state, which a sandbox can start from; it could not start from this one.
     if (Buffer.byteLength(body) > MAX_BYTES) throw new StateTooLarge();
     const response = await egress.request(url, {
       method: 'PUT',
@@ -153,12 +153,13 @@ export class PersistedState {
     const meter = new Meter({ maxBytes: MAX_BYTES, onProgress: () => undefined });
     response.body.on('error', (error) => meter.destroy(error)).pipe(meter);
     const value: unknown = JSON.parse((await buffer(meter)).toString('utf8'));
-    if (!stored.Check(value)) throw new Error('what is there is no state of this service');
+    if (!stored.Check(value))
+      throw new Error('the endpoint answered with something other than a state');
     return value.state;
   }
 
   #authorization(): { authorization?: string } {
-    const value = this.#options.authorization();
+    const value = this.#options.credentials.authorization;
     return value === undefined ? {} : { authorization: value.reveal() };
   }
 }

@@ -15,7 +15,7 @@ import { withDeadline } from '@svc/service-kit/concurrency';
 import { uuidv7 } from 'uuidv7';
 import { WebSocketServer } from 'ws';
 import type { WorkerLogger } from '../../logger.ts';
-import { MAX_ANSWERED_BYTES } from '../../sessions/clients/session-client.ts';
+import { MAX_MESSAGE_BYTES } from '../../sessions/clients/client-frames.ts';
 import type { SessionRegistry } from '../../sessions/registry.ts';
 import type { Session } from '../../sessions/session.ts';
 
@@ -41,7 +41,7 @@ export function serveSessionSockets(app: HttpServer, deps: SessionSocketsDeps): 
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
-    maxPayload: MAX_ANSWERED_BYTES,
+    maxPayload: MAX_MESSAGE_BYTES,
     handleProtocols: (offered) => (offered.has(SESSION_PROTOCOL) ? SESSION_PROTOCOL : false),
   });
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {

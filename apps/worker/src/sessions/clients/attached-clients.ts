@@ -1,35 +1,80 @@
+import type { Duplex } from 'node:stream';
 import { sleep } from '@svc/service-kit/concurrency';
+import type { WebSocket } from 'ws';
+import type { Clock } from '../../clock.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { StoredFrame } from '../journal/format.ts';
-import type { SessionClient } from './session-client.ts';
+import type { Journal } from '../journal/journal.ts';
+import { type FrameReceiver, SessionClient } from './session-client.ts';
 
 const POLL_MS = 10;
 
-/** The clients that are attached to one session. */
+export interface AttachedClientsOptions {
+  readonly journal: Journal;
+  readonly sandbox: Pick<Sandbox, 'connections'>;
+  readonly clock: Clock;
+  readonly slowConsumerMs: number;
+  readonly onFault: (error: unknown, what: string) => void;
+}
+
+/** A client's WebSocket and the socket below it. `afterSeq`: replays the frames after this number first. */
+export interface ClientSocket {
+  readonly ws: WebSocket;
+  readonly socket: Duplex;
+  readonly afterSeq?: number;
+}
+
+/** The clients attached to one session. */
 export class AttachedClients {
+  readonly #options: AttachedClientsOptions;
   readonly #clients = new Set<SessionClient>();
+
+  constructor(options: AttachedClientsOptions) {
+    this.#options = options;
+  }
 
   get size(): number {
     return this.#clients.size;
   }
 
-  add(client: SessionClient): void {
-    this.#clients.add(client);
+  /** Attaches a client: sends it `ready`, then the frames after `afterSeq` or only new ones. */
+  attach(
+    client: ClientSocket,
+    ready: Readonly<Record<string, unknown>>,
+    receiver: FrameReceiver,
+  ): void {
+    const { journal, sandbox, clock, slowConsumerMs, onFault } = this.#options;
+    const attached = new SessionClient({
+      ...client,
+      journal,
+      clock,
+      slowConsumerMs,
+      receiver,
+      onFault,
+    });
+    this.#clients.add(attached);
+    const detach = sandbox.connections.attach(attached);
+    client.ws.once('close', () => {
+      this.#clients.delete(attached);
+      detach();
+    });
+    attached.start({ ...ready, last_seq: journal.lastSeq });
   }
 
-  delete(client: SessionClient): void {
-    this.#clients.delete(client);
-  }
-
+  /** Sends frames that were just stored. */
   show(frames: readonly StoredFrame[]): void {
     for (const client of this.#clients) client.show(frames);
   }
 
-  /** Settles when nobody is far behind; who stays behind for `ms` milliseconds is disconnected. */
+  /** Settles when no client is far behind, after disconnecting those that still are after `ms` milliseconds. */
   async caughtUp(ms: number, signal: AbortSignal): Promise<void> {
     const start = performance.now();
     while (!signal.aborted && this.#behind().length > 0) {
-      if (performance.now() - start > ms) for (const client of this.#behind()) client.giveUp();
-      else await sleep(POLL_MS, signal);
+      if (performance.now() - start > ms) {
+        for (const client of this.#behind()) client.disconnectSlow();
+      } else {
+        await sleep(POLL_MS, signal);
+      }
     }
   }
 

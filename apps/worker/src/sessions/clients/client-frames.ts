@@ -2,14 +2,17 @@ import { ClientFrame, FRAME_ERRORS, type FrameErrorCode, LIMITS } from '@svc/con
 import { isTooDeep } from '@svc/service-kit';
 import { frameReader } from '../../agents/link/frame-reader.ts';
 
-export type ReadFrame =
+/** A larger message closes the connection; one up to this size is answered with an error, in bytes. */
+export const MAX_MESSAGE_BYTES = 8 * LIMITS.clientFrameBytes;
+
+export type ParsedFrame =
   | { readonly frame: ClientFrame }
   | { readonly error: Extract<FrameErrorCode, `frame_${string}`> };
 
-const read = frameReader<ClientFrame>(ClientFrame);
+const readFrame = frameReader<ClientFrame>(ClientFrame);
 
-/** What a client sent, or what is wrong with it. */
-export function readClientFrame(data: Buffer, isBinary: boolean): ReadFrame {
+/** Parses a client's message: its frame, or the code of the error to answer with. */
+export function parseClientFrame(data: Buffer, isBinary: boolean): ParsedFrame {
   if (isBinary) return { error: 'frame_binary' };
   if (data.length > LIMITS.clientFrameBytes) return { error: 'frame_too_large' };
   const text = data.toString('utf8');
@@ -21,11 +24,11 @@ export function readClientFrame(data: Buffer, isBinary: boolean): ReadFrame {
     if (error instanceof SyntaxError) return { error: 'frame_invalid' };
     throw error;
   }
-  const frame = read(value);
+  const frame = readFrame(value);
   return frame === undefined ? { error: 'frame_invalid' } : { frame };
 }
 
-/** The `error` frame about a client's own frame, for that client only. `ts`: now, as records carry it. */
+/** The JSON of an `error` frame about a client's own frame; it has no number. `ts`: the current time. */
 export function errorFrame(code: FrameErrorCode, ts: string): string {
   return JSON.stringify({ type: 'error', code, message: FRAME_ERRORS[code], ts });
 }

@@ -1,8 +1,10 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { writeFileAtomic } from '@svc/service-kit';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 
-/** Whose a journal is, kept beside it for the time when nobody else knows any more. */
+/** The session that a journal belongs to, stored beside its frames for a process that does not know the session. */
 export interface JournalOwner {
   readonly session_id: string;
   readonly generation: number;
@@ -22,17 +24,23 @@ const owner = Compile(
 /** The name of the directory that holds the journal of one start of a session. */
 export function journalName({ session_id, generation }: Omit<JournalOwner, 'vm_id'>): string {
   const name = `${session_id}.${generation}`;
-  if (!SAFE_NAME.test(name)) throw new Error('a session id that can name no directory');
+  if (!SAFE_NAME.test(name)) throw new Error('the session id cannot name a directory');
   return name;
 }
 
-/** The files in a journal's directory that are no frames. */
-export function filesIn(directory: string): { readonly owner: string; readonly outbox: string } {
-  return { owner: join(directory, 'owner.json'), outbox: join(directory, 'outbox') };
+/** The path of the outbox in a journal's directory. */
+export function outboxPath(directory: string): string {
+  return join(directory, 'outbox');
 }
 
-/** What an owner's file says; undefined for one that is damaged. */
-export function readOwner(text: string): JournalOwner | undefined {
+/** Records which session a journal belongs to. */
+export async function writeOwner(directory: string, value: JournalOwner): Promise<void> {
+  await writeFileAtomic(ownerPath(directory), JSON.stringify(value), { durable: false });
+}
+
+/** The session that a journal belongs to; undefined when its record is missing or damaged. */
+export async function readOwner(directory: string): Promise<JournalOwner | undefined> {
+  const text = await readFile(ownerPath(directory), 'utf8').catch(() => '');
   try {
     const value: unknown = JSON.parse(text);
     return owner.Check(value) ? value : undefined;
@@ -40,4 +48,28 @@ export function readOwner(text: string): JournalOwner | undefined {
     if (error instanceof SyntaxError) return undefined;
     throw error;
   }
+}
+
+/** Records that the control plane has committed every frame up to `seq`. */
+export async function writeCommitted(directory: string, seq: number): Promise<void> {
+  await writeFileAtomic(committedPath(directory), String(seq), { durable: false });
+}
+
+/** The number of the last frame recorded as committed; 0 without a valid record. */
+export async function readCommitted(directory: string): Promise<number> {
+  try {
+    const seq = Number(await readFile(committedPath(directory), 'utf8'));
+    return Number.isSafeInteger(seq) && seq >= 0 ? seq : 0;
+  } catch (error) {
+    if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
+    throw error;
+  }
+}
+
+function ownerPath(directory: string): string {
+  return join(directory, 'owner.json');
+}
+
+function committedPath(directory: string): string {
+  return join(directory, 'committed');
 }

@@ -1,33 +1,33 @@
-import { type StoredFrame, seqOf } from './format.ts';
+import { parseSeq, type StoredFrame } from './format.ts';
 
-/** The frames of an earlier history, one a line; what is no frame is left out. */
-export function framesOf(history: string): StoredFrame[] {
+/** Parses the history of a resumed session, one frame a line. Skips lines that are not frames. */
+export function parseHistory(history: string): StoredFrame[] {
   const frames: StoredFrame[] = [];
   for (const text of history.split('\n')) {
-    const seq = seqOf(text);
+    const seq = parseSeq(text);
     const last = frames.at(-1)?.seq ?? 0;
     if (seq === undefined || seq <= last) continue;
-    // Of a history with a hole the newer part counts: nobody is shown a hole.
+    // A replay must not have a gap, so only the frames after the last gap count.
     if (seq !== last + 1) frames.length = 0;
     frames.push({ seq, text });
   }
   return frames;
 }
 
-/** Cuts frames into portions of about so many characters, at least one frame each. */
-export function* portionsOf(
+/** Splits frames into chunks of about `chars` characters, with at least one frame each. */
+export function* chunksOf(
   frames: readonly StoredFrame[],
   chars: number,
 ): Generator<readonly StoredFrame[]> {
-  let portion: StoredFrame[] = [];
+  let chunk: StoredFrame[] = [];
   let length = 0;
   for (const frame of frames) {
-    portion.push(frame);
+    chunk.push(frame);
     length += frame.text.length;
     if (length < chars) continue;
-    yield portion;
-    portion = [];
+    yield chunk;
+    chunk = [];
     length = 0;
   }
-  if (portion.length > 0) yield portion;
+  if (chunk.length > 0) yield chunk;
 }

@@ -38,7 +38,9 @@ async function reopen(options: JournalOptions): Promise<Journal> {
   return journal;
 }
 
-function said(data: string, n = 0): NewFrame {
+const ignore = () => undefined;
+
+function textFrame(data: string, n = 0): NewFrame {
   return { n, frame: { type: 'text_delta', data } };
 }
 
@@ -55,17 +57,17 @@ async function all(journal: Journal, from = journal.firstSeq): Promise<StoredFra
 
 const words = (frames: readonly StoredFrame[]) => frames.map(({ text }) => JSON.parse(text).data);
 
-describe('a journal', () => {
-  it('numbers frames, and has them on disk before it hands them on', async () => {
+describe('Journal', () => {
+  it('numbers frames, and has them on disk before it shows them', async () => {
     const journal = await create({ directory, clock }, NEW);
-    const handedOn: { texts: string[]; onDisk: Promise<StoredFrame[]> }[] = [];
-    journal.onKept = (frames) => {
+    const shown: { texts: string[]; onDisk: Promise<StoredFrame[]> }[] = [];
+    const show = (frames: readonly StoredFrame[]) => {
       const onDisk = reopen({ directory, clock }).then((other) => all(other));
-      handedOn.push({ texts: frames.map(({ text }) => text), onDisk });
+      shown.push({ texts: frames.map(({ text }) => text), onDisk });
     };
-    await journal.append([said('a', 1), said('b', 2)]);
-    await journal.append([said('c', 3)]);
-    for (const { texts, onDisk } of handedOn) {
+    await journal.append([textFrame('a', 1), textFrame('b', 2)], show);
+    await journal.append([textFrame('c', 3)], show);
+    for (const { texts, onDisk } of shown) {
       expect((await onDisk).map(({ text }) => text)).toEqual(expect.arrayContaining(texts));
     }
     expect((await all(journal)).map(({ seq, text }) => [seq, JSON.parse(text)])).toEqual(
@@ -77,42 +79,43 @@ describe('a journal', () => {
     expect(journal.lastN).toBe(3);
   });
 
-  it('goes on after the frames of a resumed session', async () => {
+  it('continues the numbering of a resumed session', async () => {
     const first = await create({ directory, clock }, NEW);
-    await first.append([said('a'), said('b')]);
+    await first.append([textFrame('a'), textFrame('b')], ignore);
     const frames = (await all(first)).map(({ text }) => `${text}\n`).join('');
     const second = await create({ directory, clock }, { frames, lastSeq: 5 });
     expect([second.lastSeq, second.firstSeq, second.committedSeq, second.lastN]).toEqual([
       5, 1, 5, 0,
     ]);
-    await second.append([said('c')]);
+    await second.append([textFrame('c')], ignore);
     expect((await all(second)).map(({ seq }) => seq)).toEqual([1, 2, 6]);
   });
 
-  it('takes nothing from a history that is no frames', async () => {
+  it('ignores lines of a history that are not frames', async () => {
     const frames = 'nonsense\n{"type":"x","seq":3}\n{"a":1,"seq":2,"ts":"t"}\n';
     const journal = await create({ directory, clock }, { frames, lastSeq: 9 });
-    await journal.append([said('c')]);
+    await journal.append([textFrame('c')], ignore);
     expect((await all(journal, 3)).map(({ seq }) => seq)).toEqual([10]);
   });
 
-  it('cuts off what a killed process had not written to the end', async () => {
+  it('truncates the partial line of a killed process', async () => {
     const journal = await create({ directory, clock }, NEW);
-    await journal.append([said('a', 1), { n: 2, frame: { type: 'task_started' } }]);
+    await journal.append([textFrame('a', 1), { n: 2, frame: { type: 'task_started' } }], ignore);
     await journal.close();
     const [name = ''] = (await readdir(directory)).filter((one) => one.endsWith('.frames'));
     await appendFile(join(directory, name), '3 {"type":"text_delta","data":"half of');
     const again = await reopen({ directory, clock });
-    expect([again.lastSeq, again.lastN, again.taskRuns]).toEqual([2, 2, true]);
-    await again.append([said('b', 3)]);
+    expect([again.lastSeq, again.lastN, again.taskRunning]).toEqual([2, 2, true]);
+    await again.append([textFrame('b', 3)], ignore);
     expect((await all(again)).map(({ seq }) => seq)).toEqual([1, 2, 3]);
     expect(words(await all(await reopen({ directory, clock })))[2]).toBe('b');
   });
 
-  it('keeps the newest frames within its bound, and knows where they begin', async () => {
+  it('keeps the newest frames within its size limit, and knows the first of them', async () => {
     const options = { directory, clock, maxBytes: 20_000, segmentBytes: 2_000 };
     const journal = await create(options, NEW);
-    for (let index = 0; index < 100; index += 1) await journal.append([said('x'.repeat(1_000))]);
+    for (let index = 0; index < 100; index += 1)
+      await journal.append([textFrame('x'.repeat(1_000))], ignore);
     const kept = await all(journal);
     expect(journal.firstSeq).toBeGreaterThan(70);
     expect(kept.map(({ seq }) => seq)).toEqual(
@@ -122,22 +125,24 @@ describe('a journal', () => {
     expect((await journal.read(1))[0]?.seq).toBe(journal.firstSeq);
   });
 
-  it('hands nothing on that it could not write, and numbers without a gap after it', async () => {
+  it('shows no frame that it could not write, and leaves no gap in the numbers after it', async () => {
     const journal = await create({ directory, clock, segmentBytes: 1 }, NEW);
-    await journal.append([said('a')]);
+    await journal.append([textFrame('a')], ignore);
     const shown: number[] = [];
-    journal.onKept = (frames) => shown.push(...frames.map(({ seq }) => seq));
+    const show = (frames: readonly StoredFrame[]) => {
+      shown.push(...frames.map(({ seq }) => seq));
+    };
     await rm(directory, { recursive: true });
-    await expect(journal.append([said('b')])).rejects.toThrow();
+    await expect(journal.append([textFrame('b')], show)).rejects.toThrow();
     expect([shown, journal.lastSeq]).toEqual([[], 1]);
     await create({ directory, clock }, NEW);
-    await journal.append([said('c')]);
+    await journal.append([textFrame('c')], show);
     expect(shown).toEqual([2]);
   });
 
-  it('remembers what is committed', async () => {
+  it('remembers the last committed number across a restart', async () => {
     const journal = await create({ directory, clock }, NEW);
-    await journal.append([said('a'), said('b')]);
+    await journal.append([textFrame('a'), textFrame('b')], ignore);
     await journal.noteCommitted(1);
     await journal.close();
     expect((await reopen({ directory, clock })).committedSeq).toBe(1);
@@ -145,42 +150,42 @@ describe('a journal', () => {
     expect((await reopen({ directory, clock })).committedSeq).toBe(0);
   });
 
-  it('is readable by its owner alone', async () => {
+  it('is accessible to its owner only', async () => {
     const journal = await create({ directory, clock }, NEW);
-    await journal.append([said('a')]);
+    await journal.append([textFrame('a')], ignore);
     const { mode } = await stat(directory);
     expect(mode & 0o077).toBe(0);
   });
 
-  it('takes nothing after it was closed', async () => {
+  it('rejects frames after it was closed', async () => {
     const journal = await create({ directory, clock }, NEW);
     await journal.remove();
-    await expect(journal.append([said('a')])).rejects.toThrow('closed');
+    await expect(journal.append([textFrame('a')], ignore)).rejects.toThrow('closed');
   });
 
-  it('has every frame that a killed process had handed on', async () => {
+  it('has every frame that a killed process had shown', async () => {
     const script = `
       import { Journal } from ${JSON.stringify(join(import.meta.dirname, 'journal.ts'))};
       const clock = { wall: () => Date.now(), monotonic: () => performance.now() };
       const journal = await Journal.create({ directory: ${JSON.stringify(directory)}, clock, segmentBytes: 50_000, maxBytes: 1e12 }, { frames: '', lastSeq: 0 });
-      journal.onKept = (frames) => process.stdout.write(frames.at(-1).seq + '\\n');
-      for (let n = 1; ; n += 1) await journal.append([{ n, frame: { type: 'text_delta', data: 'x'.repeat(3000) } }]);`;
+      const show = (frames) => process.stdout.write(frames.at(-1).seq + '\\n');
+      for (let n = 1; ; n += 1) await journal.append([{ n, frame: { type: 'text_delta', data: 'x'.repeat(3000) } }], show);`;
     const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    let handedOn = 0;
+    let shown = 0;
     for await (const line of createInterface({ input: child.stdout })) {
-      handedOn = Number(line);
-      if (handedOn === 150) child.kill('SIGKILL');
+      shown = Number(line);
+      if (shown === 150) child.kill('SIGKILL');
     }
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
     const journal = await reopen({ directory, clock });
-    expect(handedOn).toBeGreaterThanOrEqual(150);
-    expect(journal.lastSeq).toBeGreaterThanOrEqual(handedOn);
+    expect(shown).toBeGreaterThanOrEqual(150);
+    expect(journal.lastSeq).toBeGreaterThanOrEqual(shown);
     expect((await all(journal)).length).toBe(journal.lastSeq);
   });
 
-  it('reads as a list would, whatever is appended, cut and opened again', async () => {
+  it('reads like a list after any sequence of appends, torn writes and reopenings', async () => {
     const step = fc.oneof(
       fc.record({ add: fc.array(fc.string({ unit: 'binary', maxLength: 40 }), { minLength: 1 }) }),
       fc.record({
@@ -194,7 +199,10 @@ describe('a journal', () => {
         const model: string[] = [];
         for (const one of steps) {
           if ('add' in one) {
-            await journal.append(one.add.map((data) => said(data)));
+            await journal.append(
+              one.add.map((data) => textFrame(data)),
+              ignore,
+            );
             model.push(...one.add);
             continue;
           }

@@ -1,72 +1,82 @@
-import { readdir, readFile, rm, stat } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '@svc/service-kit/concurrency';
+import type { Clock } from '../../clock.ts';
 import { ControlPlaneError } from '../../control-plane/control-plane-transport.ts';
-import type { AgentServices } from '../services.ts';
-import { Committer, isStale } from '../turns/committer.ts';
-import { filesIn, readOwner } from './directory.ts';
+import { Committer, type CommitterOptions, isStale } from '../turns/committer.ts';
+import type { JournalClaims } from './claims.ts';
+import { readOwner } from './directory.ts';
 import { Journal } from './journal.ts';
 
 const PASS_MS = 60_000;
-const ATTEMPT_MS = 20_000;
-/** A journal that nobody wanted for so long is of no more use, in ms. */
+const COMMIT_MS = 20_000;
+/** A journal that could not be committed for this long is deleted, in ms. */
 const MAX_AGE_MS = 24 * 3_600_000;
 
-/** Journals whose session ended before everything was the control plane's: hands them over, then deletes them. */
-export class OrphanedJournals {
-  readonly #services: AgentServices;
+export interface OrphanedJournalsOptions {
+  /** The directory that holds a directory for each journal. */
+  readonly directory: string;
+  readonly claims: JournalClaims;
+  readonly api: CommitterOptions['api'];
+  readonly clock: Clock;
+  readonly onFault: (error: unknown, what: string) => void;
+}
 
-  constructor(services: AgentServices) {
-    this.#services = services;
+/** The journals of sessions that ended before all their frames were committed: commits, then deletes them. */
+export class OrphanedJournals {
+  readonly #options: OrphanedJournalsOptions;
+
+  constructor(options: OrphanedJournalsOptions) {
+    this.#options = options;
   }
 
-  /** A pass every minute until `signal` aborts; never rejects. */
+  /** Makes a pass every minute until `signal` aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.pass(signal).catch((error) =>
-        this.#services.onFault(error, 'look for journals that were left'),
+        this.#options.onFault(error, 'look for orphaned journals'),
       );
       await sleep(PASS_MS, signal);
     }
   }
 
   async pass(signal: AbortSignal): Promise<void> {
-    const { directory, sessions, onFault } = this.#services;
+    const { directory, claims, onFault } = this.#options;
     for (const name of await namesIn(directory)) {
       if (signal.aborted) return;
-      if (sessions.isClaimed(name)) continue;
-      const unclaim = sessions.claim(name);
+      if (claims.isClaimed(name)) continue;
+      const release = claims.claim(name);
       try {
         await this.#handOver(join(directory, name), signal);
       } catch (error) {
-        if (!signal.aborted) onFault(error, 'hand over a journal that was left');
+        if (!signal.aborted) onFault(error, 'commit an orphaned journal');
       } finally {
-        unclaim();
+        release();
       }
     }
   }
 
   async #handOver(directory: string, signal: AbortSignal): Promise<void> {
-    const { api, clock } = this.#services;
+    const { api, clock } = this.#options;
     const { mtimeMs } = await stat(directory);
-    const owner = readOwner(await readFile(filesIn(directory).owner, 'utf8').catch(() => ''));
+    const owner = await readOwner(directory);
     if (owner === undefined || clock.wall() - mtimeMs > MAX_AGE_MS) {
       await rm(directory, { recursive: true, force: true });
       return;
     }
     const journal = await Journal.open({ directory, clock });
-    const commits = new Committer({
+    const committer = new Committer({
       api,
       journal,
       sessionId: owner.session_id,
       generation: owner.generation,
       vmId: owner.vm_id,
-      commitMs: ATTEMPT_MS,
+      commitMs: COMMIT_MS,
     });
     try {
-      if (commits.isDirty) await commits.commit(undefined, signal);
+      if (committer.isDirty) await committer.commit(undefined, signal);
     } catch (error) {
-      if (!isRefusal(error)) throw error;
+      if (!isFinal(error)) throw error;
     } finally {
       await journal.close();
     }
@@ -74,8 +84,8 @@ export class OrphanedJournals {
   }
 }
 
-/** Whether the control plane will never take it. */
-function isRefusal(error: unknown): boolean {
+/** Whether the control plane will refuse every further attempt too. */
+function isFinal(error: unknown): boolean {
   const malformed = error instanceof ControlPlaneError && [400, 413].includes(error.status);
   return malformed || isStale(error);
 }

@@ -1,71 +1,74 @@
 import { readFile, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { readLine, type StoredFrame } from './format.ts';
+import { parseRecord, type StoredFrame } from './format.ts';
 
 const NAME = /^(\d{16})\.frames$/;
 const NAME_DIGITS = 16;
 const LINE_FEED = 0x0a;
 
-/** One file of a journal: frames whose numbers rise by one from `first` on. */
+/** One file of a journal: frames numbered consecutively from `first`. */
 export interface Segment {
   readonly first: number;
   readonly path: string;
-  /** Frames in it. */
+  /** The number of frames in it. */
   count: number;
-  /** Length of the file that is known to be whole. */
+  /** The length of the file up to its last complete frame, in bytes. */
   bytes: number;
 }
 
-/** What a segment holds besides its frames, as a restart finds it. */
-export interface SegmentScan {
+/** A segment as an earlier process left it. */
+export interface ScannedSegment {
   readonly segment: Segment;
+  /** The highest number of a guest's message in it; 0 without one. */
   readonly lastN: number;
-  /** Whether the last of `task_started` and `task_completed` in it is the former; undefined without either. */
-  readonly taskRuns: boolean | undefined;
+  /** Whether its last task is still running; undefined when no task starts or ends in it. */
+  readonly taskRunning: boolean | undefined;
 }
 
-/** An empty segment that begins at `first`. */
+/** An empty segment that begins at `first`; its file does not exist yet. */
 export function newSegment(directory: string, first: number): Segment {
   const name = `${String(first).padStart(NAME_DIGITS, '0')}.frames`;
   return { first, path: join(directory, name), count: 0, bytes: 0 };
 }
 
-/** The number that a segment's file begins at; undefined for any other file. */
-export function firstOf(fileName: string): number | undefined {
+/** The number of a segment's first frame, from the name of its file; undefined for any other file. */
+export function firstSeqOf(fileName: string): number | undefined {
   const found = NAME.exec(fileName)?.[1];
   return found === undefined ? undefined : Number(found);
 }
 
-/** The frames of a segment from `seq` on. */
+/** The frames of a segment from number `seq` on. */
 export async function readSegment(segment: Segment, seq: number): Promise<StoredFrame[]> {
   const { bytes } = segment;
-  const whole = (await readFile(segment.path)).subarray(0, bytes).toString('utf8');
+  const complete = (await readFile(segment.path)).subarray(0, bytes).toString('utf8');
   const frames: StoredFrame[] = [];
-  for (const line of whole.split('\n')) {
-    const frame = readLine(line)?.frame;
-    if (frame !== undefined && frame.seq >= seq) frames.push(frame);
+  for (const line of complete.split('\n')) {
+    const record = parseRecord(line)?.record;
+    if (record !== undefined && record.seq >= seq) {
+      frames.push({ seq: record.seq, text: record.text });
+    }
   }
   return frames;
 }
 
-/** Reads a segment that an earlier process wrote. What it did not write to the end is cut off. */
-export async function scanSegment(directory: string, first: number): Promise<SegmentScan> {
+/** Reads a segment that an earlier process wrote, and truncates it after its last complete frame. */
+export async function scanSegment(directory: string, first: number): Promise<ScannedSegment> {
   const segment = newSegment(directory, first);
   const content = await readFile(segment.path);
   let lastN = 0;
-  let taskRuns: boolean | undefined;
+  let taskRunning: boolean | undefined;
   for (let at = 0; at < content.length; ) {
     const end = content.indexOf(LINE_FEED, at);
     if (end === -1) break;
-    const line = readLine(content.toString('utf8', at, end));
-    if (line === undefined || line.frame.seq !== first + segment.count) break;
+    const line = parseRecord(content.toString('utf8', at, end));
+    if (line === undefined || line.record.seq !== first + segment.count) break;
     segment.count += 1;
-    lastN = Math.max(lastN, line.n);
-    if (line.type === 'task_started') taskRuns = true;
-    if (line.type === 'task_completed') taskRuns = false;
+    lastN = Math.max(lastN, line.record.n);
+    if (line.type === 'task_started') taskRunning = true;
+    if (line.type === 'task_completed') taskRunning = false;
     at = end + 1;
     segment.bytes = at;
   }
   if (segment.bytes < content.length) await truncate(segment.path, segment.bytes);
-  return { segment, lastN, taskRuns };
+  return { segment, lastN, taskRunning };
 }

@@ -3,67 +3,69 @@ import { MicrovmError } from '@svc/microvm';
 import { Mutex, retry, withDeadline } from '@svc/service-kit/concurrency';
 import { ControlPlaneError, mayPass } from '../../control-plane/control-plane-transport.ts';
 import type { SessionApi } from '../../control-plane/session-api.ts';
+import type { StoredFrame } from '../journal/format.ts';
 import type { Journal } from '../journal/journal.ts';
 
 export interface CommitterOptions {
-  readonly api: SessionApi;
+  readonly api: Pick<SessionApi, 'commitTurn'>;
   readonly journal: Journal;
   readonly sessionId: string;
+  /** The control plane refuses a commit once it knows a later generation. */
   readonly generation: number;
   readonly vmId: string;
-  /** For a commit with all its attempts, in ms. */
+  /** For a commit over all its attempts, in ms. */
   readonly commitMs: number;
 }
 
-/** What a turn leaves behind besides its frames. */
+/** The state that a turn leaves behind, besides its frames. */
 export interface TurnState {
   readonly conversation: string;
-  /** Brings the agent's files to the control plane and answers their id. */
+  /** Uploads the agent's files to the control plane and returns their id; undefined when they have not changed. */
   readonly saveFiles: ((signal: AbortSignal) => Promise<string>) | undefined;
 }
 
 const FILES_ATTEMPTS = 5;
 
-/** Hands what a session leaves behind to the control plane, one commit at a time. */
+/** Commits the frames and the state of a session to the control plane, one commit at a time. */
 export class Committer {
   readonly #options: CommitterOptions;
-  readonly #turns = new Mutex();
+  readonly #commits = new Mutex();
 
   constructor(options: CommitterOptions) {
     this.#options = options;
   }
 
   /**
-   * Committer every frame that is not committed yet, with the state if there is one. Tries again while the control
-   * plane is away, within the time for a commit. Where only the files cannot be had, the rest is committed.
-   * @throws ControlPlaneError (`stale_generation`: the session was started anew); what kept something from being saved
+   * Commits all uncommitted frames, with the state if there is one. Retries within `commitMs` while the control plane
+   * is unavailable. When only the files cannot be saved, it commits the rest before it rejects.
+   * @throws ControlPlaneError (see {@link isStale}), or the error that kept something from being saved
    */
   commit(
     state: TurnState | undefined,
     signal: AbortSignal,
     attempts = Number.POSITIVE_INFINITY,
   ): Promise<void> {
-    return this.#turns.run(async () => {
+    return this.#commits.run(async () => {
       const bounded = withDeadline(signal, this.#options.commitMs);
-      const patient = { baseMs: 100, maxMs: 3_000, signal: bounded, isTransient };
+      const retries = { baseMs: 100, maxMs: 3_000, signal: bounded, isTransient };
       let filesId: string | undefined;
       let failure: unknown;
       try {
         const { saveFiles } = state ?? {};
         if (saveFiles !== undefined) {
-          filesId = await retry(() => saveFiles(bounded), { ...patient, attempts: FILES_ATTEMPTS });
+          filesId = await retry(() => saveFiles(bounded), { ...retries, attempts: FILES_ATTEMPTS });
         }
       } catch (error) {
         if (isStale(error)) throw error;
         failure = error;
       }
       const commit = () => this.#commit(state?.conversation, filesId, bounded);
-      await retry(commit, { ...patient, attempts });
+      await retry(commit, { ...retries, attempts });
       if (failure !== undefined) throw failure;
     });
   }
 
-  /** Whether there are frames that only this worker has. */
+  /** Whether the journal has uncommitted frames. */
   get isDirty(): boolean {
     const { journal } = this.#options;
     return journal.lastSeq > journal.committedSeq;
@@ -76,7 +78,7 @@ export class Committer {
   ): Promise<void> {
     const { api, journal, sessionId, generation, vmId } = this.#options;
     const { lastSeq } = journal;
-    const frames = await this.#frames(lastSeq);
+    const frames = await this.#uncommitted(lastSeq);
     await api.commitTurn(
       sessionId,
       {
@@ -93,23 +95,23 @@ export class Committer {
     await journal.noteCommitted(lastSeq);
   }
 
-  async #frames(lastSeq: number): Promise<{ seq: number; text: string }[]> {
+  async #uncommitted(lastSeq: number): Promise<StoredFrame[]> {
     const { journal } = this.#options;
-    const frames: { seq: number; text: string }[] = [];
+    const frames: StoredFrame[] = [];
     for (let next = journal.committedSeq + 1; next <= lastSeq; ) {
-      const some = await journal.read(next);
-      const [first] = some;
+      const batch = await journal.read(next);
+      const [first] = batch;
       if (first === undefined) break;
-      // Frames from before a hole are of no use behind it.
+      // A replay must not have a gap, so only the frames after it are committed.
       if (first.seq !== next) frames.length = 0;
-      for (const frame of some) if (frame.seq <= lastSeq) frames.push(frame);
-      next = (some.at(-1)?.seq ?? lastSeq) + 1;
+      for (const frame of batch) if (frame.seq <= lastSeq) frames.push(frame);
+      next = (batch.at(-1)?.seq ?? lastSeq) + 1;
     }
     return frames;
   }
 }
 
-/** Whether the session is no longer this worker's: a newer start of it exists, or it does not at all. */
+/** Whether the control plane refused because the session has a later generation, or no longer exists. */
 export function isStale(error: unknown): boolean {
   if (!(error instanceof ControlPlaneError)) return false;
   return error.code === 'stale_generation' || error.code === 'session_not_found';

@@ -6,9 +6,9 @@ import type { SessionApi } from '../../control-plane/session-api.ts';
 import { Meter } from '../../files/meter.ts';
 import { ProgressWatch } from '../../files/progress.ts';
 
-/** A guest or control plane in which nothing moves for this long is given up, in ms. */
+/** A transfer without progress for this long is given up, in ms. */
 const STALL_MS = 30_000;
-/** A tar is somewhat larger than the files in it. */
+/** Allows for a tar archive being somewhat larger than the files in it. */
 const MAX_BYTES = LIMITS.sessionFilesBytes + 64 * 1024 * 1024;
 
 export interface FilesOwner {
@@ -17,17 +17,17 @@ export interface FilesOwner {
 }
 
 /**
- * Takes the agent's files from the guest to the control plane; answers the id under which a turn names them.
+ * Copies the agent's files from the guest to the control plane, and returns the id by which a turn refers to them.
  * @throws MicrovmError, ControlPlaneError; ServiceError `payload_too_large`
  */
 export async function saveFiles(
-  vm: Microvm,
-  api: SessionApi,
+  vm: Pick<Microvm, 'download'>,
+  api: Pick<SessionApi, 'putFiles'>,
   owner: FilesOwner,
   signal: AbortSignal,
 ): Promise<string> {
   const id = uuidv7();
-  const watch = new ProgressWatch(STALL_MS, () => new Error('the transfer of files stands still'));
+  const watch = new ProgressWatch(STALL_MS, () => new Error('the transfer of files has stalled'));
   const bounded = AbortSignal.any([signal, watch.signal]);
   const body = new Meter({ maxBytes: MAX_BYTES, onProgress: () => watch.tick() });
   try {
@@ -35,7 +35,7 @@ export async function saveFiles(
     const read = pipeline(stream, body, { signal: bounded });
     const { generation, sessionId } = owner;
     const written = api.putFiles(sessionId, { id, generation, body }, bounded);
-    // Whichever fails first says why: the other then only breaks off.
+    // The first failure is the cause; the other side then merely breaks off.
     await Promise.all([read, written]);
     return id;
   } finally {

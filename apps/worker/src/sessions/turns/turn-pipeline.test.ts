@@ -1,0 +1,115 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Registry } from 'prom-client';
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import { CoreHarness } from '../../../test/core-harness.ts';
+import { MemoryHost } from '../../../test/memory-host.ts';
+import { placement } from '../../../test/placement.ts';
+import { AGENT_TIMEOUTS } from '../../agents/timeouts.ts';
+import type { Sandbox } from '../../sandbox/sandbox.ts';
+import { Journal } from '../journal/journal.ts';
+import { SessionMetrics } from '../metrics.ts';
+import { SessionRegistry } from '../registry.ts';
+import { TurnPipeline } from './turn-pipeline.ts';
+
+let directory: string;
+let sandbox: Sandbox;
+let core: CoreHarness;
+let closed: AbortController;
+let journal: Journal;
+const faults: unknown[] = [];
+
+beforeEach(async () => {
+  directory = await mkdtemp(join(tmpdir(), 'svc-pipeline-'));
+  core = new CoreHarness(new MemoryHost());
+  sandbox = await core.creator.create(placement(), new AbortController().signal);
+  closed = new AbortController();
+  const options = { directory: join(directory, 'j'), clock: core.clock };
+  journal = await Journal.create(options, { frames: '', lastSeq: 0 });
+});
+
+afterEach(async () => {
+  closed.abort();
+  await journal.close();
+  await rm(directory, { recursive: true, force: true });
+  faults.length = 0;
+});
+
+function newPipeline(commitInBackground: () => void = () => undefined): TurnPipeline {
+  return new TurnPipeline({
+    agent: 'deictic',
+    wireVersion: 2,
+    vm: sandbox.assignedVm(),
+    sandbox,
+    link: { forward: async () => true, save: () => undefined },
+    journal,
+    clients: { show: () => undefined, caughtUp: async () => undefined },
+    commits: {
+      isStale: false,
+      commitTurn: async () => 'committed',
+      commitInBackground,
+      commitRest: async () => undefined,
+    },
+    timeouts: AGENT_TIMEOUTS,
+    metrics: new SessionMetrics(new Registry(), new SessionRegistry()),
+    onFault: (error) => faults.push(error),
+    closed: closed.signal,
+  });
+}
+
+const isIdle = () => sandbox.activity.idleSince !== undefined;
+const started = { n: 1, frame: { type: 'task_started' } } as const;
+const completed = {
+  n: 2,
+  frame: { type: 'task_completed', status: 'completed', result: '' },
+} as const;
+
+it('counts a running task as activity, and commits at its end', async () => {
+  let ends = 0;
+  const pipeline = newPipeline(() => {
+    ends += 1;
+  });
+  await pipeline.store([started]);
+  await pipeline.store([started]);
+  expect(isIdle()).toBe(false);
+  await pipeline.store([completed, completed]);
+  expect(isIdle()).toBe(true);
+  expect(ends).toBe(2);
+});
+
+it('counts a task as activity that was running when the worker restarted', async () => {
+  await newPipeline().store([started]);
+  await journal.close();
+  closed.abort();
+  closed = new AbortController();
+  expect(isIdle()).toBe(true);
+  journal = await Journal.open({ directory: join(directory, 'j'), clock: core.clock });
+  const pipeline = newPipeline();
+  expect(isIdle()).toBe(false);
+  await pipeline.store([completed]);
+  expect(isIdle()).toBe(true);
+});
+
+it('retries while the disk is full, and reports it once', async () => {
+  const pipeline = newPipeline();
+  const append = journal.append.bind(journal);
+  let failures = 2;
+  journal.append = async (...args) => {
+    failures -= 1;
+    if (failures >= 0) throw Object.assign(new Error('full'), { code: 'ENOSPC' });
+    await append(...args);
+  };
+  await pipeline.storeEventually([started]);
+  expect(journal.lastSeq).toBe(1);
+  expect(faults).toHaveLength(1);
+});
+
+it('stops retrying on a full disk when the session closes', async () => {
+  const pipeline = newPipeline();
+  journal.append = async () => {
+    closed.abort(new Error('over'));
+    throw new Error('full');
+  };
+  await expect(pipeline.storeEventually([started])).rejects.toThrow('over');
+});
