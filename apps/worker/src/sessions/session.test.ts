@@ -26,7 +26,7 @@ describe('a session', () => {
       restoreFiles: false,
     });
     const { labels } = harness.host.vmOf(vmId);
-    expect(labels).toMatchObject({ agent: { token: guest.all('configure')[0]?.token } });
+    expect(labels).toMatchObject({ agent_token: guest.all('configure')[0]?.token });
     expect(JSON.stringify([guest.heard, labels])).not.toContain('sk-the-real-key');
     expect(await harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
       body: { state: 'running', agent_status: 'running' },
