@@ -5,8 +5,8 @@
 
 import {
   AGENT_HOME,
-  AGENT_LINK_PORT,
   AGENT_LOG_PATH,
+  GUEST_LINK,
   RESTORE_ARCHIVE,
   SAVED_ARCHIVE,
 } from '@svc/contract';
@@ -14,16 +14,17 @@ import { warmDeictic } from './agents/deictic/index.ts';
 import { loadAgent } from './agents/registry.ts';
 import { startRuntime, warmRuntime } from './runtime/index.ts';
 
-/** The guest's default gateway: the only address from which the worker connects. */
-const WORKER_ADDRESS = '172.30.0.1';
-
 async function main(): Promise<void> {
   await warmDeictic();
   await warmRuntime(AGENT_HOME);
   // Garbage left by loading would be in the memory of every clone.
   globalThis.gc?.();
   const runtime = await startRuntime({
-    listen: { host: '0.0.0.0', port: AGENT_LINK_PORT, workerAddress: WORKER_ADDRESS },
+    listen: {
+      host: '0.0.0.0',
+      port: GUEST_LINK.guestPorts.agent,
+      workerAddress: GUEST_LINK.gateway,
+    },
     home: AGENT_HOME,
     logPath: AGENT_LOG_PATH,
     restoreArchive: RESTORE_ARCHIVE,

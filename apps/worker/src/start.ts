@@ -1,4 +1,4 @@
-import { LLM_GATEWAY_PORT, ServiceError } from '@svc/contract';
+import { GUEST_LINK, ServiceError } from '@svc/contract';
 import { createSelfSigned } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { certificateNames, reachableUrl } from './address.ts';
@@ -36,7 +36,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     // First: what the agents of adopted sandboxes ask is answered from then on.
     await parts.gateway.listen({
       host: microvms.serviceAddress,
-      port: options.gatewayPort ?? LLM_GATEWAY_PORT,
+      port: options.gatewayPort ?? GUEST_LINK.llmGatewayPort,
     });
     await adoptVms(parts.adoption, withDeadline(signal, ADOPT_MS));
     await parts.app.listen(options.listen);

@@ -24,6 +24,7 @@ export async function scriptedSessions(...meetings: readonly Meeting[]) {
   const sockets = new WebSocketServer({ noServer: true });
   let count = 0;
   server.on('upgrade', (request: IncomingMessage, stream, head) => {
+    stream.on('error', () => undefined);
     const meeting = meetings[Math.min(count, meetings.length - 1)];
     count += 1;
     if (typeof meeting !== 'function') {

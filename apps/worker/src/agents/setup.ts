@@ -2,7 +2,7 @@ import {
   type AgentSecrets,
   type AgentSetup,
   dialectOf,
-  LLM_GATEWAY_PORT,
+  GUEST_LINK,
   type LlmDialect,
   type LlmVendor,
   type PlacedAgent,
@@ -10,8 +10,6 @@ import {
 } from '@svc/contract';
 import type { StartInput } from './agents.ts';
 
-/** The host's address in every guest's network. */
-const GATEWAY_HOST = '172.30.0.1';
 /** Variables that only the gateway may see. */
 const GATEWAY_KEYS = ['LLM_API_KEY', 'LLM_BASE_URL', 'LLM_MODEL'];
 
@@ -38,7 +36,7 @@ export function setupOf(source: SetupSource): AgentSetup {
     agent: placed.kind,
     model,
     dialect,
-    gateway: `http://${GATEWAY_HOST}:${LLM_GATEWAY_PORT}/${dialect}`,
+    gateway: `http://${GUEST_LINK.gateway}:${GUEST_LINK.llmGatewayPort}/${dialect}`,
     wireVersion: placed.wire_version,
     env: environmentOf(secrets, input.env_vars),
     restoreFiles,

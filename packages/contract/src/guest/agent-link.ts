@@ -1,5 +1,5 @@
 /**
- * The line between a worker and the agent runtime in a guest: TCP to port 7100 of the guest, one JSON object a
+ * The line between a worker and the agent runtime in a guest: TCP to the guest's agent port, one JSON object a
  * line, in both directions. The runtime takes one connection at a time; a new one with the right token replaces
  * the old. Types only: each side checks what it reads, and the guest is never believed.
  */
@@ -9,9 +9,6 @@ import type { AppJson } from '../sandboxes/app-json.ts';
 import type { AgentFrame, ClientFrame } from '../sessions/frames.ts';
 import type { LlmDialect } from '../vendors.ts';
 
-export const AGENT_LINK_PORT = 7100;
-/** Port of the LLM gateway on the guest's gateway address. */
-export const LLM_GATEWAY_PORT = 7200;
 /** What agents send as their key: the gateway puts the real one in its place. */
 export const PLACEHOLDER_LLM_KEY = 'svc-llm-gateway';
 /** User and home directory of agents; the home directory is what a resume brings back. */

@@ -1,1 +1,2 @@
 export * from './agent-link.ts';
+export * from './guest-link.ts';

@@ -1,5 +1,6 @@
 import { cp, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { GUEST_LINK } from '@svc/contract';
 import { buildCommand } from './build-command.ts';
 import { packageSource } from './debian-mirror.ts';
 import type { Recipe } from './recipe.ts';
@@ -52,7 +53,7 @@ export async function buildRootfs(
     'agent',
   ]);
   await rm(join(root, 'etc/resolv.conf'), { force: true });
-  await writeFile(join(root, 'etc/resolv.conf'), 'nameserver 172.30.0.1\n');
+  await writeFile(join(root, 'etc/resolv.conf'), `nameserver ${GUEST_LINK.gateway}\n`);
   await writeFile(join(root, 'etc/machine-id'), '');
 }
 

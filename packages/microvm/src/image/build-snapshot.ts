@@ -1,5 +1,6 @@
 import { chmod, chown, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { GUEST_LINK } from '@svc/contract';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import type { Environment } from '../environment.ts';
 import { MicrovmError } from '../facade.ts';
@@ -8,7 +9,6 @@ import { createIdentity } from '../guest/identity.ts';
 import { runCommand } from '../guest/run-command.ts';
 import { SshChannel } from '../guest/ssh-channel.ts';
 import { giveWay } from '../jail/give-way.ts';
-import { GUEST_LINK } from '../network/index.ts';
 import { openEnvironment } from '../open-environment.ts';
 import { resourceLimits } from '../vm/resource-limits.ts';
 import type { VmShape } from '../vmm/vmm.ts';
@@ -126,7 +126,7 @@ async function warmUp(
   onProgress: (line: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const [sshPort, channelPort] = GUEST_LINK.guestPorts;
+  const { ssh: sshPort, channel: channelPort } = GUEST_LINK.guestPorts;
   const identity = createIdentity('sandbox');
   const channel = new GuestChannel({ host, port: channelPort }, '', () => LONG_AGO_MS);
   await waitForGuest(channel, identity, sshKey.publicKey, withDeadline(signal, BOOT_MS));
@@ -178,8 +178,8 @@ sync
 # Written so that it does not match the shell that runs it.
 pkill -KILL -f 'svc/[g]uestd'
 listens() { python3 -c "import socket; socket.create_connection(('127.0.0.1', $1), 1)"; }
-until listens 7000; do sleep 0.2; done
-until ! [ -e /usr/lib/svc/agent-runtime.cjs ] || listens 7100; do sleep 0.2; done
+until listens ${GUEST_LINK.guestPorts.channel}; do sleep 0.2; done
+until ! [ -e /usr/lib/svc/agent-runtime.cjs ] || listens ${GUEST_LINK.guestPorts.agent}; do sleep 0.2; done
 sync
 `;
 

@@ -1,8 +1,7 @@
-export { GUEST_LINK } from './guest-link.ts';
 export { diagnoseHost, type NetworkFinding } from './host/diagnose-host.ts';
 export { claimInstance, releaseInstance } from './instance/claim-instance.ts';
 export type { Instance } from './instance/instance.ts';
 export { NetworkError, type NetworkErrorCode } from './network-error.ts';
 export { DEFAULT_SLOT_LIMITS, type SlotLimits } from './network-options.ts';
-export type { NetworkSlot } from './slots/network-slot.ts';
+export { type NetworkSlot, TAP } from './slots/network-slot.ts';
 export { NetworkSlots, type NetworkSlotsOptions } from './slots/network-slots.ts';

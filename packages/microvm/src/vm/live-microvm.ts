@@ -1,6 +1,7 @@
 import { readFile, statfs } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import { GUEST_LINK } from '@svc/contract';
 import { Mutex, withDeadline } from '@svc/service-kit/concurrency';
 import {
   type Microvm,
@@ -14,7 +15,7 @@ import { AgentLines } from '../guest/agent-lines.ts';
 import { GuestChannel } from '../guest/guest-channel.ts';
 import { runCommand } from '../guest/run-command.ts';
 import { SshChannel } from '../guest/ssh-channel.ts';
-import { GUEST_LINK, type NetworkSlot } from '../network/index.ts';
+import type { NetworkSlot } from '../network/index.ts';
 import type { VmProcess } from '../vmm/vmm.ts';
 import { type VmRecord, writeVmRecord } from './vm-record.ts';
 
@@ -25,7 +26,7 @@ const CLOCK_TICKS_PER_SECOND = 100;
 const UPDATE_MS = 10_000;
 /** What the machine's disk must have left for a file to be taken in, in bytes. */
 const UPLOAD_ROOM = 128 * 1024 * 1024;
-const [SSH_PORT, CHANNEL_PORT, AGENT_PORT] = GUEST_LINK.guestPorts;
+const { ssh: SSH_PORT, channel: CHANNEL_PORT, agent: AGENT_PORT } = GUEST_LINK.guestPorts;
 
 export interface LiveMicrovmOptions {
   readonly directory: string;

@@ -1,10 +1,10 @@
+import { GUEST_LINK } from '@svc/contract';
 import type { Environment } from '../environment.ts';
 import type { RestoreRequest, VmShape } from '../facade.ts';
 import { GuestChannel } from '../guest/guest-channel.ts';
 import { createIdentity } from '../guest/identity.ts';
 import type { Image } from '../image/image.ts';
 import { snapshotDirectory } from '../image/snapshot-directory.ts';
-import { GUEST_LINK } from '../network/index.ts';
 import { LiveMicrovm } from './live-microvm.ts';
 import { resourceLimits } from './resource-limits.ts';
 import { writeVmRecord } from './vm-record.ts';
@@ -39,7 +39,7 @@ export async function restoreMicrovm(
     const identity = createIdentity(
       request.hostname ?? request.id.replaceAll('_', '-').slice(0, 63),
     );
-    const channel = new GuestChannel({ host: slot.host, port: GUEST_LINK.guestPorts[1] });
+    const channel = new GuestChannel({ host: slot.host, port: GUEST_LINK.guestPorts.channel });
     await Promise.all([limited, channel.identify(identity, sshKey.publicKey, signal)]);
     if (diskMib > image.diskMib) {
       await process.growDisk(diskMib * MIB, signal);

@@ -1,4 +1,4 @@
-import { LLM_GATEWAY_PORT } from '@svc/contract';
+import { GUEST_LINK } from '@svc/contract';
 import type { MicrovmHost } from '@svc/microvm';
 import type { Progress } from '../../output/progress.ts';
 import type { ComponentContext } from './component.ts';
@@ -16,7 +16,7 @@ export async function openHost(context: HostContext): Promise<MicrovmHost> {
     dataDir: paths.dataDir,
     imageDir: config.imageDir,
     logger: logger.child({ component: 'microvm' }),
-    gatewayPorts: [LLM_GATEWAY_PORT],
+    gatewayPorts: [GUEST_LINK.llmGatewayPort],
   };
   const host = await progress.step(
     'micro-VMs',

@@ -1,4 +1,4 @@
-import { type AgentSetup, LLM_GATEWAY_PORT } from '@svc/contract';
+import { type AgentSetup, GUEST_LINK } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { RateLimit } from '../../sessions/rate-limit.ts';
 import { LinkConnection } from './link-connection.ts';
@@ -13,7 +13,7 @@ const SETUP: AgentSetup = {
   agent: 'deictic',
   model: 'rehearsal',
   dialect: 'anthropic',
-  gateway: `http://127.0.0.1:${LLM_GATEWAY_PORT}/anthropic`,
+  gateway: `http://127.0.0.1:${GUEST_LINK.llmGatewayPort}/anthropic`,
   wireVersion: 2,
   env: { REHEARSAL: '1' },
   restoreFiles: false,

@@ -1,5 +1,5 @@
+import { GUEST_LINK } from '@svc/contract';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { GUEST_LINK } from '../guest-link.ts';
 import { type Lab, openLab } from '../testing/lab.ts';
 import { DNS_SERVER, PUBLIC_ADDRESS } from '../testing/lab-addresses.ts';
 import type { StackGuest } from '../testing/stack-guest.ts';

@@ -1,5 +1,5 @@
+import { GUEST_LINK } from '@svc/contract';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { GUEST_LINK } from '../guest-link.ts';
 import type { Instance } from '../instance/instance.ts';
 import { type Lab, openLab } from '../testing/lab.ts';
 import { HOST_ADDRESS } from '../testing/lab-addresses.ts';

@@ -1,7 +1,7 @@
+import { GUEST_LINK } from '@svc/contract';
 import { insideEdges, outsideEdges } from '@svc/service-kit/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { slotAddresses } from '../addresses.ts';
-import { GUEST_LINK } from '../guest-link.ts';
 import type { Instance } from '../instance/instance.ts';
 import * as frames from '../testing/frames.ts';
 import { type Lab, openLab } from '../testing/lab.ts';
@@ -95,7 +95,7 @@ describe.each([
       const before = otherGuest.frames.length;
       for (const destination of [other.outer, other.host]) {
         guest.send(datagram(destination));
-        for (const port of GUEST_LINK.guestPorts) {
+        for (const port of Object.values(GUEST_LINK.guestPorts)) {
           const payload = frames.tcpSyn(destination, 5002, port);
           guest.send(frames.ipv4Frame({ destination, protocol: 6, payload }));
         }

@@ -1,6 +1,8 @@
 import { slotAddresses, slotUid } from '../addresses.ts';
-import { GUEST_LINK } from '../guest-link.ts';
 import type { Instance } from '../instance/instance.ts';
+
+/** The namespace's end of its link to the guest. */
+export const TAP = 'tap0';
 
 /** One sandbox's network: a namespace with a tap for its VM, linked to the host. */
 export interface NetworkSlot {
@@ -20,7 +22,7 @@ export function describeSlot(instance: Instance, index: number): NetworkSlot {
     index,
     netns: `${instance.name}-${index}`,
     uid: slotUid(instance.index, index),
-    tap: GUEST_LINK.tap,
+    tap: TAP,
     host: slotAddresses(instance.index, index).outer,
   };
 }

@@ -1,6 +1,6 @@
+import { GUEST_LINK } from '@svc/contract';
 import { encode } from 'dns-packet';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { GUEST_LINK } from '../guest-link.ts';
 import type { SlotLimits } from '../network-options.ts';
 import * as frames from '../testing/frames.ts';
 import { type Lab, openLab } from '../testing/lab.ts';

@@ -1,7 +1,7 @@
+import { GUEST_LINK } from '@svc/contract';
 import { slotAddresses } from '../addresses.ts';
-import { GUEST_LINK } from '../guest-link.ts';
 import type { Instance } from '../instance/instance.ts';
-import { describeSlot } from './network-slot.ts';
+import { describeSlot, TAP } from './network-slot.ts';
 
 /** The namespace's end of its link to the host. */
 export const UPLINK = 'up0';
@@ -21,13 +21,13 @@ link set ${netns} up
 export function namespaceBatch(instance: Instance, slot: number): string {
   const { uid } = describeSlot(instance, slot);
   const { host, outer } = slotAddresses(instance.index, slot);
-  const { tap, gateway, gatewayMac, prefixLength, guest, guestMac } = GUEST_LINK;
+  const { gateway, gatewayMac, prefixLength, guest, guestMac } = GUEST_LINK;
   return `addr add ${outer}/31 dev ${UPLINK}
 link set ${UPLINK} up
 route add default via ${host}
-tuntap add dev ${tap} mode tap user ${uid} group ${uid} vnet_hdr
-link set ${tap} address ${gatewayMac} up
-addr add ${gateway}/${prefixLength} dev ${tap}
-neigh replace ${guest} lladdr ${guestMac} nud permanent dev ${tap}
+tuntap add dev ${TAP} mode tap user ${uid} group ${uid} vnet_hdr
+link set ${TAP} address ${gatewayMac} up
+addr add ${gateway}/${prefixLength} dev ${TAP}
+neigh replace ${guest} lladdr ${guestMac} nud permanent dev ${TAP}
 `;
 }

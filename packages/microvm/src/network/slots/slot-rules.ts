@@ -1,12 +1,13 @@
+import { GUEST_LINK } from '@svc/contract';
 import { slotAddresses } from '../addresses.ts';
-import { GUEST_LINK } from '../guest-link.ts';
 import type { Instance } from '../instance/instance.ts';
 import type { NetworkPolicy } from '../network-options.ts';
 import { blockedSet, replaceTable } from '../rules-text.ts';
+import { TAP } from './network-slot.ts';
 import { UPLINK } from './slot-link.ts';
 
-const { guest, gateway, guestMac, tap } = GUEST_LINK;
-const GUEST_PORTS = GUEST_LINK.guestPorts.join(', ');
+const { guest, gateway, guestMac } = GUEST_LINK;
+const GUEST_PORTS = Object.values(GUEST_LINK.guestPorts).join(', ');
 
 /** The packet filter inside a slot's namespace: the first of the two that a guest meets. */
 export function slotRules(instance: Instance, slot: number, policy: NetworkPolicy): string {
@@ -23,7 +24,7 @@ function guardTable(policy: NetworkPolicy): string {
     'netdev',
     'guard',
     `  chain from_tap {
-    type filter hook ingress device "${tap}" priority -500; policy drop;
+    type filter hook ingress device "${TAP}" priority -500; policy drop;
     ether saddr != ${guestMac} counter drop
     arp htype 1 arp ptype ip arp hlen 6 arp plen 4 arp operation request arp saddr ether ${guestMac} arp saddr ip ${guest} arp daddr ip ${gateway} accept
     ether type != ip drop
@@ -50,7 +51,7 @@ function sandboxTable(instance: Instance, slot: number, policy: NetworkPolicy): 
   const service = instance.serviceAddress;
   const { connections, connectionRate, connectionBurst } = policy.limits;
   const toService = policy.gatewayPorts.map(
-    (port) => `    iifname "${tap}" ip daddr ${gateway} tcp dport ${port} dnat ip to ${service}`,
+    (port) => `    iifname "${TAP}" ip daddr ${gateway} tcp dport ${port} dnat ip to ${service}`,
   );
   return replaceTable(
     'inet',
@@ -59,19 +60,19 @@ function sandboxTable(instance: Instance, slot: number, policy: NetworkPolicy): 
   chain prerouting {
     type nat hook prerouting priority dstnat; policy accept;
     iifname "${UPLINK}" ip saddr ${host} ip daddr ${outer} tcp dport { ${GUEST_PORTS} } dnat ip to ${guest}
-    iifname "${tap}" ip daddr ${gateway} udp dport 53 dnat ip to ${service}:${policy.dnsPort}
-    iifname "${tap}" ip daddr ${gateway} tcp dport 53 dnat ip to ${service}:${policy.dnsPort}
+    iifname "${TAP}" ip daddr ${gateway} udp dport 53 dnat ip to ${service}:${policy.dnsPort}
+    iifname "${TAP}" ip daddr ${gateway} tcp dport 53 dnat ip to ${service}:${policy.dnsPort}
 ${toService.join('\n')}
   }
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
     oifname "${UPLINK}" snat ip to ${outer}
-    oifname "${tap}" ct status dnat snat ip to ${gateway}
+    oifname "${TAP}" ct status dnat snat ip to ${gateway}
   }
   chain forward {
     type filter hook forward priority filter; policy drop;
-    iifname "${tap}" oifname "${UPLINK}" jump from_guest
-    iifname "${UPLINK}" oifname "${tap}" jump to_guest
+    iifname "${TAP}" oifname "${UPLINK}" jump from_guest
+    iifname "${UPLINK}" oifname "${TAP}" jump to_guest
   }
   chain from_guest {
     ct state established accept
@@ -104,8 +105,8 @@ ${toService.join('\n')}
   }
   chain output {
     type filter hook output priority filter; policy drop;
-    oifname "${tap}" ip protocol icmp icmp type { destination-unreachable, time-exceeded } accept
-    oifname "${tap}" tcp flags & rst == rst accept
+    oifname "${TAP}" ip protocol icmp icmp type { destination-unreachable, time-exceeded } accept
+    oifname "${TAP}" tcp flags & rst == rst accept
   }`,
   );
 }

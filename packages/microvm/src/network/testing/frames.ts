@@ -1,4 +1,4 @@
-import { GUEST_LINK } from '../guest-link.ts';
+import { GUEST_LINK } from '@svc/contract';
 
 /** What can be wrong, on purpose, in a frame that a test sends in a guest's place. */
 export interface Ipv4Frame {

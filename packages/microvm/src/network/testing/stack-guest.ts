@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { GUEST_LINK } from '@svc/contract';
 import { run } from '../command.ts';
-import { GUEST_LINK } from '../guest-link.ts';
 import type { NetworkSlot } from '../slots/network-slot.ts';
 import { NetnsProcess } from './netns-process.ts';
 import type { Peer } from './peer.ts';

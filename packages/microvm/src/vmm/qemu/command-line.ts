@@ -1,4 +1,5 @@
-import { GUEST_LINK } from '../../network/index.ts';
+import { GUEST_LINK } from '@svc/contract';
+import { TAP } from '../../network/index.ts';
 import type { BootRequest, RestoreVmRequest, VmShape } from '../vmm.ts';
 
 /**
@@ -88,7 +89,7 @@ function machine(
     // A guest that writes while the host's disk is full stands still until there is room: an error would
     // make its file system read-only for good, and lose what it had been told is written.
     ['-device', 'virtio-blk-device,id=root,drive=disk,werror=enospc,rerror=report'],
-    ['-netdev', `tap,id=net,ifname=${GUEST_LINK.tap},script=no,downscript=no`],
+    ['-netdev', `tap,id=net,ifname=${TAP},script=no,downscript=no`],
     ['-device', `virtio-net-device,netdev=net,mac=${GUEST_LINK.guestMac}`],
   ].flat();
 }
