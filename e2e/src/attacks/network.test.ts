@@ -32,11 +32,8 @@ let neighbour: TestSandbox;
 
 beforeAll(async () => {
   service = await startOnSimulatedNetwork(ZONE);
-  const account = await service.access.signUp();
-  [attacker, neighbour] = await Promise.all([
-    TestSandbox.create(account),
-    TestSandbox.create(await service.access.signUp()),
-  ]);
+  const create = async () => TestSandbox.create(await service.access.signUp());
+  [attacker, neighbour] = await Promise.all([create(), create()]);
   await installProbe(attacker);
   await neighbour.run(
     `nohup python3 -m http.server ${NETWORK.hostPort} --bind 0.0.0.0 >/dev/null 2>&1 &`,
@@ -47,17 +44,17 @@ afterAll(() => service?.[Symbol.asyncDispose]());
 const at = (hosts: readonly string[], port: number, protocol: 'tcp' | 'udp' = 'tcp'): Target[] =>
   hosts.map((host) => ({ host, port, protocol }));
 const hostOf = (sandbox: TestSandbox) => (sandbox.endpoint ?? '').replace(/:\d+$/, '');
-/** The other end of a sandbox's link: the machine's own. */
-const across = (address: string) => address.replace(/\d+$/, (last) => String(Number(last) ^ 1));
+/** The host's address on a sandbox's link. */
+const hostSideOf = (address: string) => address.replace(/\d+$/, (last) => String(Number(last) ^ 1));
 
 describe('from inside a sandbox', () => {
-  test('public addresses are reached, from the machine’s own address', async () => {
+  test('public addresses are reachable, from the host’s address', async () => {
     const targets = [
       ...at(ALLOWED, NETWORK.tcpPort),
       ...at([NETWORK.public], NETWORK.udpPort, 'udp'),
     ];
     await expect.poll(() => reached(attacker, targets)).toEqual(targets.map(nameOf));
-    // A connection is made before the one who listens knows of it.
+    // A connection is established before the listener sees it.
     await expect
       .poll(() => service.internet.arrivals())
       .toEqual(
@@ -65,7 +62,7 @@ describe('from inside a sandbox', () => {
       );
   });
 
-  test('private, link-local, carrier-grade and metadata addresses are not reached', async () => {
+  test('private, link-local, carrier-grade NAT and metadata addresses are unreachable', async () => {
     const targets = [...at(FORBIDDEN, NETWORK.tcpPort), ...at(FORBIDDEN, NETWORK.udpPort, 'udp')];
     expect(await reached(attacker, targets)).toEqual([]);
     const arrivals = await service.internet.arrivals();
@@ -74,14 +71,14 @@ describe('from inside a sandbox', () => {
     expect(leaked).toEqual([]);
   });
 
-  test('no port of the machine is reached at any of its addresses', async () => {
+  test('no port of the host is reachable at any of its addresses', async () => {
     const ports = [...service.ports, NETWORK.hostPort, 22];
-    // They do listen, and others do reach them.
+    // The ports are open and reachable from the internet.
     for (const port of [service.ports[0] ?? 0, NETWORK.hostPort]) {
       expect(await service.internet.connect(NETWORK.host, port)).toBe('connected');
     }
     const own = hostOf(attacker);
-    const addresses = [GATEWAY, NETWORK.host, across(own), across(hostOf(neighbour))];
+    const addresses = [GATEWAY, NETWORK.host, hostSideOf(own), hostSideOf(hostOf(neighbour))];
     expect(
       await reached(
         attacker,
@@ -90,30 +87,30 @@ describe('from inside a sandbox', () => {
     ).toEqual([]);
   });
 
-  test('the machine’s loopback is not reached through the gateway', async () => {
-    const steal = [
+  test('the host’s loopback is unreachable through the gateway', async () => {
+    const reroute = [
       'sysctl -q -w net.ipv4.conf.all.route_localnet=1 net.ipv4.conf.eth0.route_localnet=1',
       'ip addr add 127.9.9.9/32 dev eth0',
       'ip route del local 127.0.0.0/8 table local',
       `ip route add 127.0.0.0/8 via ${GATEWAY}`,
     ].join('; ');
     const targets = [...service.ports, NETWORK.hostPort].flatMap((port) => at(['127.0.0.2'], port));
-    expect(await reached(attacker, targets, `(${steal}; true)`)).toEqual([]);
+    expect(await reached(attacker, targets, `(${reroute}; true)`)).toEqual([]);
   });
 
-  test('another sandbox is not reached, by any port', async () => {
+  test('another sandbox is unreachable at every port', async () => {
     const address = hostOf(neighbour);
-    // It is there, for the machine that it runs on.
+    // The host itself can reach it.
     expect(await service.host.connect(address, neighbour.hostPort)).toBe('connected');
-    const ask = `curl -s -o /dev/null -w '%{http_code}' localhost:${NETWORK.hostPort}`;
-    // It may still be starting.
-    await expect.poll(async () => (await neighbour.exec(ask)).output).toBe('200');
+    const request = `curl -s -o /dev/null -w '%{http_code}' localhost:${NETWORK.hostPort}`;
+    // The server may still be starting.
+    await expect.poll(async () => (await neighbour.exec(request)).output).toBe('200');
     const ports = [22, 7000, NETWORK.hostPort, neighbour.hostPort];
     const targets = ports.flatMap((port) => at([address, hostOf(attacker)], port));
     expect(await reached(attacker, targets)).toEqual([]);
   });
 
-  test('IPv6 reaches nothing, even when the guest turns it on', async () => {
+  test('no IPv6 address is reachable, even when the guest enables IPv6', async () => {
     const enable = [
       'sysctl -q -w net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.eth0.disable_ipv6=0',
       'ip -6 addr add 2a02:2f0::77/64 dev eth0 nodad',
@@ -146,31 +143,31 @@ def addresses(name):
         return []
 print(json.dumps([addresses(name) for name in sys.argv[1:]]))`;
 
-  /** The addresses that each name has inside the sandbox, asked for one after the other. */
+  /** Resolves names inside the sandbox, one after the other. */
   const resolve = async (...names: string[]): Promise<string[][]> => {
     const env = { PROGRAM: RESOLVE };
     const command = `python3 -c "$PROGRAM" ${names.join(' ')}`;
     return JSON.parse((await attacker.exec({ command, env })).output) as string[][];
   };
 
-  test('with public addresses resolve and are reached', async () => {
+  test('with public addresses resolve and are reachable', async () => {
     expect(await resolve('public.example')).toEqual([[NETWORK.public]]);
     const url = `http://public.example:${NETWORK.tcpPort}/`;
     expect(await attacker.run(`curl -s --http0.9 --max-time 20 ${url}`)).toContain(NETWORK.public);
   });
 
-  test('with private, metadata, loopback or carrier-grade addresses resolve to nothing', async () => {
+  test('with private, metadata, loopback or carrier-grade NAT addresses resolve to nothing', async () => {
     const names = ['private', 'metadata', 'loopback', 'cgnat'].map((name) => `${name}.example`);
     expect(await resolve(...names)).toEqual([[], [], [], []]);
   });
 
-  test('keep only the public ones of mixed addresses', async () => {
+  test('with mixed addresses resolve to the public ones', async () => {
     const [mixed, six = []] = await resolve('mixed.example', 'six.example');
     expect(mixed).toEqual([NETWORK.public]);
     for (const address of six) expect(address).toBe(NETWORK.public6);
   });
 
-  test('that change their answer never change to a private address', async () => {
+  test('that change their answer never resolve to a private address', async () => {
     const rounds = await resolve(...Array.from({ length: 4 }, () => 'rebinding.example'));
     expect(rounds[0]).toEqual([NETWORK.public]);
     for (const address of rounds.flat()) expect(address).toBe(NETWORK.public);
@@ -178,7 +175,7 @@ print(json.dumps([addresses(name) for name in sys.argv[1:]]))`;
 });
 
 describe('a changed identity', () => {
-  test('packets with a forged source go nowhere', async () => {
+  test('packets with a forged source address are dropped', async () => {
     const program = `import socket, struct, sys
 def packet(source, destination, text):
     payload = text.encode()
@@ -209,7 +206,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
     expect(arrivals.filter((one) => one.includes('forged'))).toEqual([]);
   });
 
-  test('another address of its own reaches nothing', async () => {
+  test('nothing is reachable from another source address', async () => {
     const others = ['172.30.0.9', '10.9.9.9', '93.184.215.77'];
     const add = others.map((address) => `ip addr add ${address}/32 dev eth0`).join('; ');
     const targets = others.map((from) => ({ host: NETWORK.public, port: NETWORK.tcpPort, from }));
@@ -219,19 +216,19 @@ with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
   });
 
   test.each(['02:00:00:00:00:77', '02:00:00:00:00:01'])(
-    'with the MAC address %s it reaches nothing',
+    'nothing is reachable with the MAC address %s',
     async (mac) => {
       const { files } = attacker.account.client.sandboxes;
       const targets = at([NETWORK.public], NETWORK.tcpPort);
       await files.write(attacker.id, '/root/mac.json', JSON.stringify(targets));
-      // The command's own connection is cut as well, so that it goes on by itself and puts things right.
+      // This cuts the command's own connection too, so the script runs in the background and restores the address.
       const script = `ip link set eth0 address ${mac} && python3 /root/probe.py /root/mac.json > /root/mac.new; ip link set eth0 address 02:00:00:00:00:02; mv /root/mac.new /root/mac.result`;
       await attacker.run('rm -f /root/mac.result');
       await attacker.exec({
         command: 'nohup setsid sh -c "$SCRIPT" >/dev/null 2>&1 &',
         env: { SCRIPT: script },
       });
-      const result = await until('it is back', async () => {
+      const result = await until('the sandbox is reachable again', async () => {
         const answer = await attacker
           .exec('cat /root/mac.result', { timeoutMs: 15_000 })
           .catch(() => undefined);
@@ -243,6 +240,6 @@ with socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_RAW) as s:
   );
 });
 
-test('after all this the neighbour answers as before', async () => {
+test('the neighbour still answers afterwards', async () => {
   expect(await neighbour.run('echo fine')).toBe('fine');
 });

@@ -1,7 +1,5 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { LIMITS } from '@svc/contract';
-import { until } from '@svc/service-driver';
+import { readServiceRecord, residentMib, until } from '@svc/service-driver';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
 import { NeighbourLatency } from '../../test/neighbour-latency.ts';
 import { shared } from '../../test/shared-service.ts';
@@ -16,54 +14,54 @@ let latency: NeighbourLatency;
 
 beforeAll(async () => {
   account = await shared.signUp();
+  latency = await NeighbourLatency.measure(neighbour());
 });
 afterAll(() => account.client.close());
 beforeEach(async () => {
   attacker = await TestSandbox.create(account);
-  latency = await NeighbourLatency.measure(neighbour());
 });
-// Whatever happened in it: a sandbox can be deleted.
+// A sandbox can be deleted whatever has happened in it.
 afterEach(() => attacker.delete());
 
-/** Starts a command that does not end by itself; `end` makes its caller leave. */
+/** Starts a command that runs until `end` closes the caller's connection. */
 function hold(command: string) {
-  const leaving = new AbortController();
-  const outcome = attacker.exec({ command, timeout_seconds: 600 }, { signal: leaving.signal }).then(
-    (answer) => answer,
-    (error: unknown) => error,
-  );
+  const disconnect = new AbortController();
+  const outcome = attacker
+    .exec({ command, timeout_seconds: 600 }, { signal: disconnect.signal })
+    .then(
+      (answer) => answer,
+      (error: unknown) => error,
+    );
   return {
     async end() {
-      leaving.abort();
+      disconnect.abort();
       return outcome;
     },
   };
 }
 
-/** Memory of the service's process in MiB. */
+/** Resident memory of the service's process, in MiB. */
 async function serviceMemoryMib(): Promise<number> {
-  const record = await readFile(join(shared.address.dataDir, 'service.json'), 'utf8');
-  const { pid } = (JSON.parse(record) as { process: { pid: number } }).process;
-  const status = await readFile(`/proc/${pid}/status`, 'utf8');
-  return Number(/^VmRSS:\s+(\d+) kB/m.exec(status)?.[1]) / 1024;
+  const record = await readServiceRecord(shared.address.dataDir);
+  return residentMib(record?.process.pid ?? Number.NaN);
 }
 
-test('a fork bomb holds up only its own sandbox', async () => {
+test('a fork bomb slows down only its own sandbox', async () => {
   const bomb = hold('echo > /tmp/started; bomb() { bomb | bomb & }; bomb; sleep 600');
   await latency.expectUnaffected();
-  // It does go off: the sandbox is crowded, or too busy to say so.
-  const crowd = () =>
+  // The bomb works: the sandbox has many processes, or is too busy to answer.
+  const processes = () =>
     attacker.exec('echo /proc/[0-9]* | wc -w', { timeoutMs: 5000 }).then(
       ({ output }) => Number(output),
       () => Number.POSITIVE_INFINITY,
     );
-  await expect.poll(crowd).toBeGreaterThan(100);
+  await expect.poll(processes).toBeGreaterThan(100);
   expect(await account.client.sandboxes.get(attacker.id)).toMatchObject({ state: 'running' });
   await bomb.end();
   await latency.expectUnaffected();
 });
 
-test('filling the memory ends the filler; its sandbox and the neighbour go on', async () => {
+test('filling the memory ends only the process that fills it', async () => {
   const fill = attacker.exec({
     command: 'python3 -c "held = []\nwhile True: held.append(bytearray(16 << 20))"',
     timeout_seconds: 120,
@@ -74,7 +72,7 @@ test('filling the memory ends the filler; its sandbox and the neighbour go on', 
   await latency.expectUnaffected();
 });
 
-test('filling file systems in memory ends nothing but the filling', async () => {
+test('filling the in-memory file systems ends only the process that fills them', async () => {
   await attacker.exec({
     command:
       'for d in /dev/shm /run; do n=0; while fallocate -l 16M $d/fill-$n; do n=$((n+1)); done; done',
@@ -85,7 +83,7 @@ test('filling file systems in memory ends nothing but the filling', async () => 
   expect(await attacker.run('echo alive')).toBe('alive');
 });
 
-test('filling the disk fills only its own', async () => {
+test('filling the disk affects no other sandbox', async () => {
   await attacker.run(
     'fallocate -l $(( $(df --output=avail -B1 / | tail -1) - 209715200 )) /root/most',
   );
@@ -99,7 +97,7 @@ test('filling the disk fills only its own', async () => {
   );
 });
 
-test('floods of output cost the service a bounded memory', async () => {
+test('unlimited output costs the service a bounded amount of memory', async () => {
   const before = await serviceMemoryMib();
   const floods = Array.from({ length: 4 }, () =>
     attacker.exec({ command: 'cat /dev/zero | tr "\\0" x', timeout_seconds: 8 }),
@@ -112,7 +110,7 @@ test('floods of output cost the service a bounded memory', async () => {
   expect((await serviceMemoryMib()) - before).toBeLessThan(400);
 });
 
-test('a stream that nobody reads holds back the command, not the service', async () => {
+test('an unread stream blocks the command, not the service', async () => {
   const before = await serviceMemoryMib();
   const events = account.client.sandboxes.execStream(attacker.id, {
     command: 'cat /dev/zero | tr "\\0" x',
@@ -128,7 +126,7 @@ test('a stream that nobody reads holds back the command, not the service', async
   });
 });
 
-test('commands held open for ever leave room for the others, and end with their sandbox', async () => {
+test('commands that never end do not block others, and end with their sandbox', async () => {
   const held = Array.from({ length: LIMITS.execsPerSandbox }, () => hold('exec sleep infinity'));
   await latency.expectUnaffected();
   await attacker.delete();
@@ -138,7 +136,7 @@ test('commands held open for ever leave room for the others, and end with their 
   await latency.expectUnaffected();
 });
 
-test('a guest that kills everything it can, or stops, is still deleted', async () => {
+test('a guest that kills all of its processes and crashes can still be deleted', async () => {
   await attacker.exec({ command: 'kill -9 -1', timeout_seconds: 10 }).catch(() => undefined);
   await attacker
     .exec({ command: 'echo c > /proc/sysrq-trigger', timeout_seconds: 5 }, { timeoutMs: 30_000 })
@@ -148,7 +146,7 @@ test('a guest that kills everything it can, or stops, is still deleted', async (
   expect(await account.client.sandboxes.get(attacker.id)).toMatchObject({ state: 'destroyed' });
 });
 
-test('large uploads at once cost the service a bounded memory', async () => {
+test('large concurrent uploads cost the service a bounded amount of memory', async () => {
   const before = await serviceMemoryMib();
   async function* zeros(): AsyncGenerator<Buffer> {
     for (let n = 0; n < 48; n += 1) yield Buffer.alloc(MIB);

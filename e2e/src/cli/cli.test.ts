@@ -19,21 +19,21 @@ afterAll(async () => {
 });
 
 const svc = async (...args: string[]) => service.svc(...args);
-/** What a command printed that has to succeed. */
+/** Runs a command that must succeed and returns its output. */
 const ok = async (...args: string[]) => {
   const { exitCode, output } = await svc(...args);
   expect(exitCode, `svc ${args.join(' ')}\n${output}`).toBe(0);
   return output.trim();
 };
 
-test('a detached start shows a sandbox at work and returns', () => {
+test('a detached start shows a command in a sandbox and returns', () => {
   expect(service.startOutput).toContain('uname -sr → Linux');
   expect(service.startOutput).toContain('6 * 7 = 42');
   expect(service.startOutput).toContain('base_url');
   expect(service.startOutput).toContain('is ready');
 });
 
-test('the status is all that a client needs', async () => {
+test('the status has everything that a client needs', async () => {
   const status = JSON.parse(await ok('status', '--json')) as Record<string, unknown>;
   expect(status).toMatchObject({
     state: 'ready',
@@ -54,13 +54,13 @@ test('the status is all that a client needs', async () => {
   expect((await access.raw({ target: '/readyz' })).status).toBe(200);
 });
 
-test('a second start on the same data directory says so', async () => {
+test('a second start on the same data directory is refused', async () => {
   const { exitCode, output } = await svc('up', '--detach');
   expect(exitCode).not.toBe(0);
   expect(output).toMatch(/already/);
 });
 
-test('a sandbox is created, used and removed by commands', async () => {
+test('commands create, use and remove a sandbox', async () => {
   const id = await ok('sandbox', 'create', '--idle-timeout', '15m', '--env', 'NAME=cli');
   expect(id).toMatch(/^vm_[0-9a-f]{32}$/);
   expect(await ok('sandbox', 'exec', id, '--', 'sh', '-c', 'echo "hello $NAME"')).toBe('hello cli');
@@ -70,10 +70,10 @@ test('a sandbox is created, used and removed by commands', async () => {
   expect(failing.output).toContain('err');
 
   const [up, down] = [join(files, 'up'), join(files, 'down')];
-  await writeFile(up, 'carried');
+  await writeFile(up, 'content');
   await ok('sandbox', 'cp', up, `${id}:/tmp/`);
   await ok('sandbox', 'cp', `${id}:/tmp/up`, down);
-  expect(await readFile(down, 'utf8')).toBe('carried');
+  expect(await readFile(down, 'utf8')).toBe('content');
 
   expect(await ok('sandbox', 'list')).toContain(id);
   await ok('sandbox', 'pause', id);
@@ -83,7 +83,7 @@ test('a sandbox is created, used and removed by commands', async () => {
   expect(JSON.parse(await ok('sandbox', 'get', id))).toMatchObject({ state: 'destroyed' });
 });
 
-test('what goes wrong is named with its code, and the exit code tells', async () => {
+test('a failed command prints the error code and exits with a failure', async () => {
   const { exitCode, output } = await svc(
     'sandbox',
     'exec',
@@ -94,7 +94,7 @@ test('what goes wrong is named with its code, and the exit code tells', async ()
   expect(output).toContain('sandbox_not_found');
 });
 
-test('down ends everything, and is content when nothing runs', async () => {
+test('down ends the service, and succeeds when none is running', async () => {
   await ok('down');
   const { exitCode, output } = await svc('status', '--json');
   expect(exitCode).toBe(3);

@@ -29,14 +29,14 @@ afterAll(async () => {
   await disk[Symbol.asyncDispose]();
 });
 
-test('on a full disk what needs room is refused by name, the rest goes on, and nothing is damaged', async () => {
+test('on a full disk, requests that need space fail with a code, the others work, and no data is lost', async () => {
   const { sandboxes, access } = own;
-  const [id, parked] = [await own.create(), await own.create()];
+  const [id, writer] = [await own.create(), await own.create()];
   const content = randomBytes(4 * 1024 * 1024);
-  for (const one of [id, parked]) await sandboxes.files.write(one, '/root/kept', content);
+  for (const one of [id, writer]) await sandboxes.files.write(one, '/root/kept', content);
   await own.run(id, 'setsid sleep 3600 >/dev/null 2>&1 & echo $! > /root/pid');
-  // What they still had to write would stop them as soon as the disk is full.
-  for (const one of [id, parked]) await own.run(one, 'sync');
+  // Unwritten data would stop the sandboxes as soon as the disk is full.
+  for (const one of [id, writer]) await own.run(one, 'sync');
 
   await disk.fill();
 
@@ -45,17 +45,17 @@ test('on a full disk what needs room is refused by name, the rest goes on, and n
     sandboxes.files.write(id, '/root/large', randomBytes(UPLOAD_BYTES)),
   ).rejects.toMatchObject({ status: 507, code: 'disk_full' });
   expect((await access.raw({ target: '/healthz' })).status).toBe(200);
-  expect(await own.run(id, 'kill -0 "$(cat /root/pid)" && echo lives')).toBe('lives');
+  expect(await own.run(id, 'kill -0 "$(cat /root/pid)" && echo alive')).toBe('alive');
   expect((await sandboxes.get(id)).state).toBe('running');
-  expect((await sandboxes.pause(parked)).state).toBe('paused');
-  expect((await sandboxes.resume(parked)).state).toBe('running');
+  expect((await sandboxes.pause(writer)).state).toBe('paused');
+  expect((await sandboxes.resume(writer)).state).toBe('running');
 
-  // One that goes on writing stands still, says so, and loses nothing of what it wrote.
+  // A sandbox that keeps writing is suspended, reports it, and loses no data.
   const writes = 'head -c 96M /dev/urandom > /root/written; sync; md5sum < /root/written';
-  const writing = own.run(parked, writes).catch((error: unknown) => error);
-  await until('it stands still', async () => {
-    // One that was sent just before it stood still waits with it.
-    const answer = await refusalOf(sandboxes.exec(parked, 'true', { timeoutMs: 3_000 }));
+  const writing = own.run(writer, writes).catch((error: unknown) => error);
+  await until('the sandbox is suspended', async () => {
+    // A command that was sent just before the suspension hangs with the sandbox.
+    const answer = await refusalOf(sandboxes.exec(writer, 'true', { timeoutMs: 3_000 }));
     return answer === '507 disk_full';
   });
   expect(await own.run(id, 'cat /proc/sys/kernel/ostype')).toBe('Linux');
@@ -63,27 +63,27 @@ test('on a full disk what needs room is refused by name, the rest goes on, and n
   await disk.free();
 
   const sum = await writing;
-  await own.run(parked, 'echo 3 > /proc/sys/vm/drop_caches');
-  expect(await own.run(parked, 'md5sum < /root/written')).toBe(sum);
-  for (const one of [id, parked]) {
+  await own.run(writer, 'echo 3 > /proc/sys/vm/drop_caches');
+  expect(await own.run(writer, 'md5sum < /root/written')).toBe(sum);
+  for (const one of [id, writer]) {
     expect(Buffer.from(await sandboxes.files.read(one, '/root/kept')).equals(content)).toBe(true);
   }
-  const created = await until('a create works again', async () => {
+  const created = await until('a create succeeds again', async () => {
     const answer = await sandboxes.create(LASTING).catch((error: unknown) => error);
     if (answer instanceof SvcError) return undefined;
     if (answer instanceof Error) throw answer;
     return answer as Awaited<ReturnType<typeof sandboxes.create>>;
   });
-  for (const one of [id, parked, created.vm_id]) {
+  for (const one of [id, writer, created.vm_id]) {
     await sandboxes.files.write(one, '/root/new', content);
     expect(Buffer.from(await sandboxes.files.read(one, '/root/new')).equals(content)).toBe(true);
     expect(await own.run(one, 'touch /root/touched && echo writable')).toBe('writable');
   }
   await own.crashAndStart();
   expect(await ledgerAgrees(own.instance, own.account, POOL)).toEqual(
-    [id, parked, created.vm_id].sort(),
+    [id, writer, created.vm_id].sort(),
   );
-  for (const one of [id, parked, created.vm_id]) await sandboxes.delete(one);
+  for (const one of [id, writer, created.vm_id]) await sandboxes.delete(one);
   await returnsToIdle(own.instance, own.idle);
 });
 

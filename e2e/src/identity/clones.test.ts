@@ -17,10 +17,10 @@ afterAll(async () => {
   await account.client.close();
 });
 
-/** Runs a command in every clone; fails unless each prints something, and each something else. */
+/** Runs a command in every clone. Fails unless every output matches `form` and no two are equal. */
 async function expectDifferent(command: string, form: RegExp): Promise<void> {
   const seen = await Promise.all(clones.map((clone) => clone.run(command)));
-  for (const one of seen) expect(one, command).toMatch(form);
+  for (const output of seen) expect(output, command).toMatch(form);
   expect(new Set(seen).size, `${command}: ${seen.join(' ')}`).toBe(clones.length);
 }
 
@@ -31,24 +31,22 @@ test.each<[string, string, RegExp]>([
   ['the host name', 'hostname', /^\S+$/],
   ['the boot id', 'cat /proc/sys/kernel/random/boot_id', /^[0-9a-f-]{36}$/],
   [
-    'what the SSH server proves to be',
+    'the SSH server’s host key',
     'ssh-keyscan -t ed25519 127.0.0.1 2>&1 | grep -v "^#" | cut -d " " -f 3',
     /^AAAA\S+$/,
   ],
-  ['the SSH key on disk', 'cat /etc/dropbear/*host_key | sha256sum', /^[0-9a-f]{64}/],
-])('clones differ in %s', async (_what, command, form) => {
+  ['the SSH host key on disk', 'cat /etc/dropbear/*host_key | sha256sum', /^[0-9a-f]{64}/],
+])('clones differ in %s', async (_name, command, form) => {
   await expectDifferent(command, form);
 });
 
-test('the host name is the one in the files that programs read', async () => {
-  for (const clone of clones) {
-    expect(
-      await clone.run('test "$(hostname)" = "$(cat /etc/hostname)" && getent hosts $(hostname)'),
-    ).toMatch(/^127\./);
-  }
+test('the host name is in /etc/hostname and resolves', async () => {
+  const command = 'test "$(hostname)" = "$(cat /etc/hostname)" && getent hosts $(hostname)';
+  const entries = await Promise.all(clones.map((clone) => clone.run(command)));
+  for (const entry of entries) expect(entry).toMatch(/^127\./);
 });
 
-test('the SSH server answers on host_port from the worker’s machine', async () => {
+test('the worker’s machine reaches the SSH server at host_port', async () => {
   for (const { endpoint, hostPort } of clones) {
     const host = endpoint?.replace(/:\d+$/, '') ?? '127.0.0.1';
     const socket = connect({ host, port: hostPort });
@@ -59,7 +57,7 @@ test('the SSH server answers on host_port from the worker’s machine', async ()
   expect(new Set(clones.map(({ endpoint, hostPort }) => `${endpoint}:${hostPort}`)).size).toBe(3);
 });
 
-test('clocks are within a second of the host’s', async () => {
+test('clocks differ from the host’s by less than a second', async () => {
   for (const clone of clones) {
     const before = Date.now() / 1000;
     const guest = Number(await clone.run('date +%s.%N'));
@@ -69,7 +67,7 @@ test('clocks are within a second of the host’s', async () => {
   }
 });
 
-test('what one clone writes, no other has', async () => {
+test('no clone sees the files of another', async () => {
   const [first, ...others] = clones;
   await first?.run('echo mine > /root/only-here; mkdir -p /dev/shm/only-here');
   for (const other of others)

@@ -16,11 +16,11 @@ const agent = { agent: 'claude-code', llm_key: 'k', model: 'claude-x' };
 describe('a create is refused', () => {
   test.each<[string, unknown, ErrorCode]>([
     ['without a template', { template: undefined }, 'validation_failed'],
-    ['with a template that is null', { template: null }, 'validation_failed'],
-    ['with a template that is a number', { template: 1 }, 'validation_failed'],
+    ['with null as template', { template: null }, 'validation_failed'],
+    ['with a number as template', { template: 1 }, 'validation_failed'],
     ['with an unknown template', { template: 'windows' }, 'unknown_template'],
     ['with an empty template', { template: '' }, 'unknown_template'],
-    ['with a template that has no image here', { template: 'canvas' }, 'template_not_available'],
+    ['with a template without a built image', { template: 'canvas' }, 'template_not_available'],
     ['with an unknown agent', { ...agent, agent: 'hal' }, 'unknown_agent'],
     ['with an agent without llm_key', { agent: 'codex' }, 'llm_key_required'],
     ['with deictic without a model', { agent: 'deictic', llm_key: 'k' }, 'model_required'],
@@ -33,9 +33,9 @@ describe('a create is refused', () => {
       { env_vars: { SVC_PERSISTENCE_URL: 'x' } },
       'reserved_env_var',
     ],
-    ['with a variable that is no string', { env_vars: { A: 1 } }, 'validation_failed'],
-    ['with a variable name with =', { env_vars: { 'A=B': '1' } }, 'validation_failed'],
-    ['with a variable that holds NUL', { env_vars: { A: 'a\0b' } }, 'validation_failed'],
+    ['with a variable that is not a string', { env_vars: { A: 1 } }, 'validation_failed'],
+    ['with = in a variable name', { env_vars: { 'A=B': '1' } }, 'validation_failed'],
+    ['with NUL in a variable', { env_vars: { A: 'a\0b' } }, 'validation_failed'],
     ['with a flat app_json', { app_json: { name: 'app', agents: [] } }, 'app_json_invalid'],
     [
       'with an empty app_json',
@@ -68,7 +68,7 @@ describe('a create is refused', () => {
       'persistence_url_refused',
     ],
     [
-      'with a mapped persistence_url',
+      'with an IPv4-mapped persistence_url',
       { persistence_url: 'https://[::ffff:127.0.0.1]/' },
       'persistence_url_refused',
     ],
@@ -83,26 +83,26 @@ describe('a create is refused', () => {
       'workspace_fields_required',
     ],
     [
-      'with a workspace, which there are none of',
+      'with a workspace, which is not supported',
       { workspace_enabled: true, app_id: 'a', capset_id: 'b' },
       'workspaces_not_available',
     ],
     ['with an idle timeout of 0', { idle_timeout_seconds: 0 }, 'validation_failed'],
     ['with a negative lifetime', { max_lifetime_seconds: -1 }, 'validation_failed'],
-    ['with half a second', { idle_timeout_seconds: 1.5 }, 'validation_failed'],
+    ['with a fraction of a second', { idle_timeout_seconds: 1.5 }, 'validation_failed'],
     ['with a number as text', { idle_timeout_seconds: '60' }, 'validation_failed'],
-    ['with 0 processors', { vcpu: 0 }, 'validation_failed'],
-    ['with 9 processors', { vcpu: 9 }, 'validation_failed'],
+    ['with 0 CPUs', { vcpu: 0 }, 'validation_failed'],
+    ['with 9 CPUs', { vcpu: 9 }, 'validation_failed'],
     ['with too little memory', { memory_mib: 255 }, 'validation_failed'],
     ['with too much memory', { memory_mib: 16_385 }, 'validation_failed'],
     ['with too little disk', { disk_mib: 1 }, 'validation_failed'],
-    ['with metadata that is a list', { metadata: [] }, 'validation_failed'],
-    ['with a task that is too long', { task: 'x'.repeat(900_001) }, 'validation_failed'],
+    ['with a list as metadata', { metadata: [] }, 'validation_failed'],
+    ['with a task over the limit', { task: 'x'.repeat(900_001) }, 'validation_failed'],
   ])('%s', async (_case, fields, code) => {
     expectProblem(await create(fields), code);
   });
 
-  test('with an idempotency key that is none', async () => {
+  test('with an invalid idempotency key', async () => {
     for (const key of ['', 'x'.repeat(256), 'with space', 'naïve']) {
       const headers = { 'idempotency-key': Buffer.from(key).toString('latin1') };
       expectProblem(
@@ -112,13 +112,13 @@ describe('a create is refused', () => {
     }
   });
 
-  test('and says which fields are at fault', async () => {
+  test('and names the invalid fields', async () => {
     const answer = await create({ vcpu: 'two', memory_mib: 1 });
     const { errors } = expectProblem(answer, 'validation_failed');
     expect(errors?.map(({ path }) => path).sort()).toEqual(['/memory_mib', '/vcpu']);
   });
 
-  test('and none of all these left a sandbox', async () => {
+  test('and no refused create leaves a sandbox', async () => {
     const list = await sandbox().account.client.sandboxes.list();
     const alive = list.sandboxes.filter(({ state }) => state !== 'destroyed');
     expect(alive.map(({ vm_id }) => vm_id)).toEqual([sandbox().id]);

@@ -18,7 +18,7 @@ describe('credentials', () => {
     'Bearer eyJhbGciOiJub25lIn0.eyJzdWIiOiJ1c3JfMSJ9.',
   ];
 
-  test.each(wrong)('%j opens nothing', async (authorization) => {
+  test.each(wrong)('%j is unauthorized on every route', async (authorization) => {
     const headers = authorization === undefined ? {} : { authorization };
     for (const [method, target] of [
       ['GET', '/v1/sandboxes'],
@@ -32,14 +32,14 @@ describe('credentials', () => {
     }
   });
 
-  test('the account token reads the account and opens no sandbox', async () => {
+  test('the account token gives access to the account but not to sandboxes', async () => {
     const { token } = sandbox().account;
     const me = await shared.raw({ target: '/v1/tenants/me', apiKey: token });
     expect(me.status).toBe(200);
     expectProblem(await shared.raw({ target: '/v1/sandboxes', apiKey: token }), 'unauthorized');
   });
 
-  test('come before the body: nobody learns what is wrong with theirs without one', async () => {
+  test('are checked before the body', async () => {
     const answer = await shared.raw({ method: 'POST', target: '/v1/sandboxes', body: '{' });
     expectProblem(answer, 'unauthorized');
   });
@@ -57,14 +57,14 @@ describe('sign-up', () => {
     7,
     ['a@example.com'],
     `${'x'.repeat(300)}@example.com`,
-  ])('the address %j is none', async (email) => {
+  ])('rejects the address %j', async (email) => {
     expectProblem(
       await shared.raw({ method: 'POST', target: '/v1/tenants', body: { email } }),
       'email_invalid',
     );
   });
 
-  test.each(['', '12345', '1234567', 'abcdef', '000000'])('the code %j is wrong', async (code) => {
+  test.each(['', '12345', '1234567', 'abcdef', '000000'])('rejects the code %j', async (code) => {
     const body = { email: 'nobody@example.com', code };
     expectProblem(
       await shared.raw({ method: 'POST', target: '/v1/tenants/verify', body }),

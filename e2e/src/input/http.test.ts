@@ -8,21 +8,24 @@ const { send, post } = useOwnerRequests();
 
 describe('bodies', () => {
   test.each(['{', 'nul', '{"template":"standard"', '{"a":1}}', '{"a":NaN}', "{'a':1}"])(
-    'malformed JSON is invalid_json: %j',
+    'rejects malformed JSON with invalid_json: %j',
     async (body) => {
       expectProblem(await post('/v1/sandboxes', body), 'invalid_json');
     },
   );
 
-  test('no body is no request', async () => {
+  test('rejects an empty body', async () => {
     expectProblem(await post('/v1/sandboxes', ''), 'validation_failed');
   });
 
-  test.each([null, true, 1, 'text', []])('%j is valid JSON and no request', async (body) => {
-    expectProblem(await post('/v1/sandboxes', JSON.stringify(body)), 'validation_failed');
-  });
+  test.each([null, true, 1, 'text', []])(
+    'rejects %j, which is JSON but not an object',
+    async (body) => {
+      expectProblem(await post('/v1/sandboxes', JSON.stringify(body)), 'validation_failed');
+    },
+  );
 
-  test('bytes that are no UTF-8 are refused or read as text, never more', async () => {
+  test('answers invalid UTF-8 with a client error', async () => {
     const body = Buffer.concat([
       Buffer.from('{"template":"'),
       Buffer.from([0xff, 0xfe]),
@@ -32,21 +35,21 @@ describe('bodies', () => {
     expect([400, 501]).toContain(answer.status);
   });
 
-  test('a prototype in a body is only a field', async () => {
+  test('ignores a prototype in a body', async () => {
     const body =
       '{"template":"no-such","__proto__":{"template":"standard"},"constructor":{"prototype":{"x":1}}}';
     const { code } = (await post('/v1/sandboxes', body)).json<{ code: string }>();
     expect(['invalid_json', 'unknown_template']).toContain(code);
   });
 
-  test('nesting without end does no harm', async () => {
+  test('rejects deep nesting', async () => {
     const depth = 100_000;
     const body = `{"template":"standard","metadata":${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}}`;
     expectProblem(await post('/v1/sandboxes', body), 'invalid_json');
   });
 
   test.each(['text/plain', 'application/xml', 'application/x-www-form-urlencoded', 'json', ''])(
-    'the media type %j is unsupported',
+    'rejects the media type %j',
     async (type) => {
       const headers = { 'content-type': type };
       expectProblem(
@@ -61,11 +64,11 @@ describe('bodies', () => {
     '/v1/sandboxes/{id}/exec',
     '/v1/sandboxes/{id}/cancel',
     '/v1/tenants',
-  ])('beyond 1 MiB is too large for %s, told or not', async (target) => {
+  ])('%s rejects a body over 1 MiB, sent or only declared', async (target) => {
     const body = Buffer.alloc(LIMITS.jsonBodyBytes + 1, 0x20);
     expectProblem(await post(target, body), 'payload_too_large');
-    const claimed = { 'content-length': String(2 ** 40) };
-    expectProblem(await post(target, '{', claimed), 'payload_too_large');
+    const declared = { 'content-length': String(2 ** 40) };
+    expectProblem(await post(target, '{', declared), 'payload_too_large');
   });
 });
 
@@ -80,7 +83,7 @@ describe('addresses', () => {
     '//v1/sandboxes',
     '/V1/sandboxes',
     '/v1/sandboxes/../tenants/me',
-  ])('%s is no route', async (target) => {
+  ])('%s is not a route', async (target) => {
     expectProblem(await send({ target }), 'route_not_found');
   });
 
@@ -92,36 +95,36 @@ describe('addresses', () => {
     ['GET', '/v1/sandboxes/{id}/cancel', ['POST']],
     ['POST', '/v1/sandboxes/{id}/logs', ['GET', 'HEAD']],
     ['GET', '/v1/tenants', ['POST']],
-  ])('%s %s is not allowed, and what is is named', async (method, target, allowed) => {
+  ])('rejects %s %s and names the allowed methods', async (method, target, allowed) => {
     const answer = await send({ method, target });
     expectProblem(answer, 'method_not_allowed');
     expect(answer.headers.allow?.split(', ').sort()).toEqual(allowed);
   });
 
   test.each(['/v1/sandboxes/%', '/v1/sandboxes/%zz', '/v1/sandboxes/%ff'])(
-    '%s is no URL',
+    'rejects the invalid URL %s',
     async (target) => {
       expectProblem(await send({ target }), 'invalid_url');
     },
   );
 
-  test('a header section that is too large is refused', async () => {
+  test('rejects headers that are too large', async () => {
     const headers = { 'x-large': 'x'.repeat(100_000) };
     const answer = await send({ target: '/v1/sandboxes', headers });
     expect(answer.status).toBe(431);
     expect(answer.json()).toMatchObject({ code: 'headers_too_large' });
   });
 
-  test('the caller’s request id is kept when it is sane, and replaced when not', async () => {
+  test('keeps a valid request id of the caller and replaces an invalid one', async () => {
     const id = randomUUID();
     const kept = await send({ target: '/v1/sandboxes/none', headers: { 'x-request-id': id } });
     expect(kept.headers['x-request-id']).toBe(id);
-    for (const insane of ['x'.repeat(1000), 'a b{}<script>']) {
+    for (const invalid of ['x'.repeat(1000), 'a b{}<script>']) {
       const answer = await send({
         target: '/v1/sandboxes/none',
-        headers: { 'x-request-id': insane },
+        headers: { 'x-request-id': invalid },
       });
-      expect(answer.headers['x-request-id']).not.toBe(insane);
+      expect(answer.headers['x-request-id']).not.toBe(invalid);
       expectProblem(answer, 'sandbox_not_found');
     }
   });

@@ -49,7 +49,7 @@ test('is an OpenAPI 3.1 document with every route of sandboxes and accounts', ()
 const secured = operations.filter(({ operation }) => (operation.security ?? []).length > 0);
 
 test.each(secured)(
-  '$method $path wants the credential that it documents',
+  '$method $path requires the credential that it documents',
   async ({ path, method, operation }) => {
     const target = path.replaceAll(/\{[^}]+\}/g, 'x');
     expectProblem(await shared.raw({ method: method.toUpperCase(), target }), 'unauthorized');
@@ -71,7 +71,7 @@ test.each(operations)(
   },
 );
 
-test('no operation documents a status that the catalogue of errors does not have', () => {
+test('operations document only statuses of the error catalogue', () => {
   const known = new Set([
     '200',
     '201',

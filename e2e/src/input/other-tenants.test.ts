@@ -1,5 +1,6 @@
 import { afterAll, expect, test } from 'vitest';
 import { expectProblem } from '../../test/assertions.ts';
+import { median } from '../../test/median.ts';
 import type { RawAnswer, RawRequest } from '../../test/raw-http.ts';
 import { shared } from '../../test/shared-service.ts';
 import type { Account } from '../../test/sign-up.ts';
@@ -9,7 +10,7 @@ const sandbox = useSandbox();
 const stranger: Account = await shared.signUp();
 afterAll(() => stranger.client.close());
 
-/** Of the right form, and nobody's. */
+/** A well-formed id that no account has. */
 const UNKNOWN = 'vm_01a1fe515af17b63b66c37e535320d10';
 
 const routes: readonly Omit<RawRequest, 'apiKey'>[] = [
@@ -32,18 +33,18 @@ const routes: readonly Omit<RawRequest, 'apiKey'>[] = [
 const ask = (route: Omit<RawRequest, 'apiKey'>, id: string) =>
   shared.raw({ ...route, target: route.target.replace('{id}', id), apiKey: stranger.apiKey });
 
-/** All of an answer but what differs by its nature. */
-function essence({ status, headers, body }: RawAnswer) {
+/** An answer without the fields that differ between any two answers. */
+function comparable({ status, headers, body }: RawAnswer) {
   const { date: _date, 'x-request-id': _id, ...rest } = headers;
   const text = body.toString('utf8').replace(/"request_id":"[^"]*"/, '');
   return { status, headers: rest, text };
 }
 
-test.each(routes)('$method $target answers as for an id that nobody has', async (route) => {
-  const others = await ask(route, sandbox().id);
-  const nobodys = await ask(route, UNKNOWN);
-  expectProblem(others, 'sandbox_not_found');
-  expect(essence(others)).toEqual(essence(nobodys));
+test.each(routes)('$method $target gives the same answer as for an unknown id', async (route) => {
+  const foreign = await ask(route, sandbox().id);
+  const unknown = await ask(route, UNKNOWN);
+  expectProblem(foreign, 'sandbox_not_found');
+  expect(comparable(foreign)).toEqual(comparable(unknown));
 });
 
 test.each([
@@ -56,36 +57,32 @@ test.each([
   '%00',
   '🚀',
   'x'.repeat(2000),
-])('the id %j is an unknown one', async (id) => {
+])('the id %j is unknown', async (id) => {
   const target = `/v1/sandboxes/${id.includes('%') ? id : encodeURIComponent(id)}`;
   expectProblem(await shared.raw({ target, apiKey: stranger.apiKey }), 'sandbox_not_found');
 });
 
-test('takes as long as for an id that nobody has', async () => {
+test('takes as long as for an unknown id', async () => {
   const route = { target: '/v1/sandboxes/{id}' };
-  const times = { others: [] as number[], nobodys: [] as number[] };
+  const times = { foreign: [] as number[], unknown: [] as number[] };
   const timed = async (list: number[], id: string) => {
     const start = performance.now();
     await ask(route, id);
     list.push(performance.now() - start);
   };
   for (let round = 0; round < 150; round += 1) {
-    // In turns and in both orders, so that what else the machine does falls on both alike.
-    const pair = [() => timed(times.others, sandbox().id), () => timed(times.nobodys, UNKNOWN)];
+    // Alternately and in both orders, so that other load on the machine affects both alike.
+    const pair = [() => timed(times.foreign, sandbox().id), () => timed(times.unknown, UNKNOWN)];
     for (const one of round % 2 === 0 ? pair : pair.reverse()) await one();
   }
-  const ratio = median(times.others) / median(times.nobodys);
+  const ratio = median(times.foreign) / median(times.unknown);
   expect(ratio).toBeGreaterThan(0.67);
   expect(ratio).toBeLessThan(1.5);
 });
 
-test('after all this the sandbox is as it was', async () => {
+test('the sandbox is unchanged afterwards', async () => {
   expect(await sandbox().account.client.sandboxes.get(sandbox().id)).toMatchObject({
     state: 'running',
   });
   expect(await sandbox().run('ls /tmp/x 2>/dev/null || echo untouched')).toBe('untouched');
 });
-
-function median(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? Number.NaN;
-}

@@ -4,7 +4,7 @@ import { connect } from 'node:tls';
 import { expect, test } from 'vitest';
 import { shared } from '../../test/shared-service.ts';
 
-/** Sends bytes as they are over TLS, and reads until the service closes the connection. */
+/** Sends bytes over TLS and reads until the service closes the connection. */
 async function exchange(bytes: string): Promise<string> {
   const { hostname, port } = new URL(shared.address.baseUrl);
   const socket = connect({
@@ -13,34 +13,39 @@ async function exchange(bytes: string): Promise<string> {
     ca: shared.ca,
     servername: hostname,
   });
-  socket.setTimeout(60_000, () => socket.destroy(new Error('the service does not close')));
+  socket.setTimeout(60_000, () =>
+    socket.destroy(new Error('the service did not close the connection')),
+  );
   await once(socket, 'secureConnect');
   socket.write(bytes);
   return text(socket);
 }
 
 test.each([
-  ['no HTTP at all', 'hello\r\n\r\n'],
-  ['a method that is none', 'GRAB / HTTP/1.1\r\nHost: a\r\n\r\n'],
+  ['a text that is not HTTP', 'hello\r\n\r\n'],
+  ['an unknown method', 'GRAB / HTTP/1.1\r\nHost: a\r\n\r\n'],
   ['a header without a colon', 'GET / HTTP/1.1\r\nHost: a\r\nbroken\r\n\r\n'],
   [
-    'two lengths',
+    'two content lengths',
     'POST /v1/tenants HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
   ],
   [
-    'a length and chunks',
+    'a content length and chunked encoding',
     'POST /v1/tenants HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
   ],
-  ['a length that is none', 'POST /v1/tenants HTTP/1.1\r\nHost: a\r\nContent-Length: many\r\n\r\n'],
+  [
+    'an invalid content length',
+    'POST /v1/tenants HTTP/1.1\r\nHost: a\r\nContent-Length: many\r\n\r\n',
+  ],
   ['NUL in a header', 'GET / HTTP/1.1\r\nHost: a\r\nX-A: \0\r\n\r\n'],
-])('%s is a bad request, and the connection ends', async (_case, bytes) => {
+])('answers %s with 400 and closes the connection', async (_case, bytes) => {
   const answer = await exchange(bytes);
   expect(answer).toMatch(/^HTTP\/1\.1 400 /);
   expect(answer).toContain('application/problem+json');
   expect(answer).toContain('"code":"bad_request"');
 });
 
-test('a client that leaves in the middle of a request harms nobody', async () => {
+test('the service survives clients that disconnect in the middle of a request', async () => {
   const { hostname, port } = new URL(shared.address.baseUrl);
   for (let n = 0; n < 20; n += 1) {
     const socket = connect({

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { SANDBOX_LIMIT } from '../../test/global-setup.ts';
 import { shared } from '../../test/shared-service.ts';
 
-test('creates at once all succeed up to the limit of the account, and no further one', async () => {
+test('concurrent creates succeed up to the limit of the account and are refused beyond it', async () => {
   const { client } = await shared.signUp();
   const { sandboxes } = client;
   const create = async () => sandboxes.create({ template: 'standard', idle_timeout_seconds: 600 });

@@ -25,7 +25,7 @@ async function collect(events: AsyncIterable<ExecStreamEvent>) {
   throw new Error('no exit event');
 }
 
-test('output comes apart by stream and ends with the exit', async () => {
+test('separates stdout from stderr and ends with the exit event', async () => {
   const result = await collect(stream('echo out; echo err >&2; exit 4'));
   expect(result).toMatchObject({
     stdout: 'out\n',
@@ -35,7 +35,7 @@ test('output comes apart by stream and ends with the exit', async () => {
   expect(result.kinds.at(-1)).toBe('exit');
 });
 
-test('output comes while the command runs', async () => {
+test('sends output while the command runs', async () => {
   const events = stream('echo first; until test -e /tmp/go; do sleep 0.1; done; echo second');
   const first = await events.next();
   expect(first.value).toEqual({ type: 'stdout', data: 'first\n' });
@@ -43,28 +43,28 @@ test('output comes while the command runs', async () => {
   expect(await collect(events)).toMatchObject({ stdout: 'second\n', exit: { exit_code: 0 } });
 });
 
-test('a character that is cut between two writes comes whole', async () => {
+test('does not split a character that the command wrote in two parts', async () => {
   const result = await collect(stream("printf '\\346\\227'; sleep 0.3; printf '\\245!'"));
   expect(result.stdout).toBe('日!');
 });
 
-test('leaving the loop ends the command', async () => {
+test('leaving the iteration ends the command', async () => {
   for await (const event of stream('echo begun; exec sleep 6001')) {
     expect(event).toEqual({ type: 'stdout', data: 'begun\n' });
     break;
   }
   await until(
-    'it is gone',
+    'the command is gone',
     async () => (await sandbox().exec("pgrep -f '[s]leep 6001'")).exit_code !== 0,
   );
 });
 
-test('a timeout is an exit event that says so', async () => {
+test('reports a timeout in the exit event', async () => {
   const { exit } = await collect(stream('sleep 600', 1));
   expect(exit).toMatchObject({ exit_code: 124, timed_out: true });
 });
 
-test('output that nobody keeps is not bounded by what an answer can hold', async () => {
+test('streams more output than a plain answer can hold', async () => {
   let length = 0;
   let exit: ExecStreamEvent | undefined;
   for await (const event of stream("head -c 3000000 /dev/zero | tr '\\0' x")) {
@@ -75,7 +75,7 @@ test('output that nobody keeps is not bounded by what an answer can hold', async
   expect(exit).toMatchObject({ exit_code: 0, truncated: false });
 });
 
-test('the wire is server-sent events', async () => {
+test('uses the server-sent events format', async () => {
   const answer = await shared.raw({
     method: 'POST',
     target: `/v1/sandboxes/${sandbox().id}/exec`,
@@ -90,7 +90,7 @@ test('the wire is server-sent events', async () => {
   expect(text).toMatch(/event: exit\ndata: \{.*"exit_code":0.*\}\n\n$/);
 });
 
-test('what is wrong before the command runs is an ordinary problem', async () => {
+test('answers an invalid request with an ordinary problem', async () => {
   const answer = await shared.raw({
     method: 'POST',
     target: `/v1/sandboxes/${sandbox().id}/exec`,

@@ -11,7 +11,7 @@ const write = (path: string, content: string | Uint8Array) =>
   files().write(sandbox().id, path, content);
 const read = async (path: string) => Buffer.from(await files().read(sandbox().id, path));
 
-/** Bytes that look random and are the same each time, a MiB at a time. */
+/** Reproducible pseudo-random bytes, in chunks of 1 MiB. */
 function* noise(mib: number): Generator<Buffer> {
   const cipher = createCipheriv('aes-128-ctr', Buffer.alloc(16, 1), Buffer.alloc(16));
   const zeros = Buffer.alloc(MIB);
@@ -22,14 +22,14 @@ async function* noiseStream(mib: number): AsyncGenerator<Buffer> {
   yield* noise(mib);
 }
 
-test('every byte comes back as it was', async () => {
+test('a download returns the uploaded bytes unchanged', async () => {
   const bytes = Buffer.from(Array.from({ length: 1024 }, (_, n) => n % 256));
   expect(await write('/tmp/bytes', bytes)).toEqual({ status: 'uploaded' });
   expect(await read('/tmp/bytes')).toEqual(bytes);
   expect(await sandbox().run('stat -c "%s %a %U" /tmp/bytes')).toBe('1024 644 root');
 });
 
-test('64 MiB go up and down as streams', async () => {
+test('streams 64 MiB in both directions', async () => {
   const expected = createHash('sha256');
   for (const chunk of noise(64)) expected.update(chunk);
   const digest = expected.digest('hex');
@@ -38,13 +38,13 @@ test('64 MiB go up and down as streams', async () => {
 
   const { size, stream } = await files().readStream(sandbox().id, '/root/big');
   expect(size).toBe(64 * MIB);
-  const got = createHash('sha256');
-  for await (const chunk of stream) got.update(chunk);
-  expect(got.digest('hex')).toBe(digest);
+  const received = createHash('sha256');
+  for await (const chunk of stream) received.update(chunk);
+  expect(received.digest('hex')).toBe(digest);
   await sandbox().run('rm /root/big');
 });
 
-test('a file made by a command is read, an empty one too', async () => {
+test('downloads a file that a command created, also an empty one', async () => {
   await sandbox().run('printf hello > /tmp/made; : > /tmp/empty');
   expect((await read('/tmp/made')).toString()).toBe('hello');
   expect(await files().readStream(sandbox().id, '/tmp/empty')).toMatchObject({ size: 0 });
@@ -58,7 +58,7 @@ test.each([
   '/tmp/-n',
   '/tmp/new\nline',
   '/tmp/...',
-])('the name %j is a name', async (path) => {
+])('accepts the file name %j', async (path) => {
   await write(path, path);
   expect((await read(path)).toString()).toBe(path);
   const { output } = await sandbox().exec({ command: 'cat -- "$NAME"', env: { NAME: path } });
@@ -74,7 +74,7 @@ test('an overwrite replaces the content and keeps mode and owner', async () => {
   expect(await sandbox().run('stat -c "%a %U" /tmp/tool')).toBe('751 agent');
 });
 
-test('who reads a file while it is replaced sees the old content to its end', async () => {
+test('a process that reads a file during an overwrite sees all of the old content', async () => {
   await write('/tmp/replaced', 'old\n');
   expect(await sandbox().run('exec 3< /tmp/replaced; touch /tmp/open; cat <&3')).toBe('old');
   const reading = sandbox().exec(
@@ -85,11 +85,11 @@ test('who reads a file while it is replaced sees the old content to its end', as
   expect((await reading).output).toBe('old\n');
 });
 
-test('an upload that breaks off leaves nothing, and the old file as it was', async () => {
+test('an interrupted upload leaves no new file and does not change an existing one', async () => {
   await sandbox().run('mkdir /tmp/broken && printf old > /tmp/broken/kept');
   async function* breaking(): AsyncGenerator<Buffer> {
     yield* noise(2);
-    throw new Error('the sender is gone');
+    throw new Error('the sender failed');
   }
   for (const path of ['/tmp/broken/kept', '/tmp/broken/never']) {
     await expect(files().write(sandbox().id, path, breaking())).rejects.toThrow();
@@ -101,7 +101,7 @@ test('an upload that breaks off leaves nothing, and the old file as it was', asy
   ).toBe('old');
 });
 
-test('a download that is left early harms nothing', async () => {
+test('the file can be downloaded again after an aborted download', async () => {
   await sandbox().run('head -c 20000000 /dev/zero > /tmp/long');
   const { stream } = await files().readStream(sandbox().id, '/tmp/long');
   const reader = stream.getReader();
@@ -115,7 +115,7 @@ test.each([
   ['a file as parent', '/etc/hostname/file', 400, 'parent_not_found'],
   ['a directory', '/tmp', 400, 'is_directory'],
   ['a directory with slash', '/tmp/', 400, 'is_directory'],
-])('uploading to %s is refused', async (_case, path, status, code) => {
+])('rejects an upload to %s', async (_case, path, status, code) => {
   await expect(write(path, 'x')).rejects.toMatchObject({ status, code });
 });
 
@@ -125,12 +125,12 @@ test.each([
   ['that is a directory', '/etc', 400, 'is_directory'],
   ['that is a pipe', '/tmp/pipe', 400, 'not_regular_file'],
   ['that is a device', '/dev/zero', 400, 'not_regular_file'],
-])('downloading a file %s is refused', async (_case, path, status, code) => {
+])('rejects a download of a file %s', async (_case, path, status, code) => {
   await sandbox().run('test -p /tmp/pipe || mkfifo /tmp/pipe');
   await expect(read(path)).rejects.toMatchObject({ status, code });
 });
 
-test('an upload says how it comes: no bytes and other media types are refused', async () => {
+test('rejects an upload without bytes, with another media type, or over the size limit', async () => {
   const upload = (headers: Record<string, string>, body: string) =>
     shared.raw({
       method: 'POST',
@@ -151,7 +151,7 @@ test('an upload says how it comes: no bytes and other media types are refused', 
   await expect(read('/tmp/refused')).rejects.toMatchObject({ code: 'file_not_found' });
 });
 
-test('a disk that is full is said to be, and works again once there is room', async () => {
+test('reports a full disk with 507, and accepts uploads again when there is space', async () => {
   await sandbox().run(
     'mkdir /root/filler; fallocate -l $(df --output=avail -B1 / | tail -1) /root/filler/0; n=1; while fallocate -l 16M /root/filler/$n; do n=$((n+1)); done; true',
   );

@@ -12,7 +12,7 @@ afterAll(async () => {
   await client.close();
 });
 
-test('the same key and body give the same sandbox, once', async () => {
+test('the same key and body return the same sandbox; another body is rejected', async () => {
   const idempotencyKey = randomUUID();
   const first = await sandboxes.create(request, { idempotencyKey });
   const reordered = { metadata: { b: 2, a: 1 }, template: 'standard' };
@@ -24,7 +24,7 @@ test('the same key and body give the same sandbox, once', async () => {
   await expect(other).rejects.toMatchObject({ code: 'idempotency_key_reused', status: 409 });
 });
 
-test('requests with one key at the same time make one sandbox', async () => {
+test('concurrent requests with one key create one sandbox', async () => {
   const idempotencyKey = randomUUID();
   const retrying = (await shared.signUp()).client;
   const create = () =>
@@ -41,7 +41,7 @@ test('requests with one key at the same time make one sandbox', async () => {
   await retrying.close();
 });
 
-test('the key of one account means nothing to another', async () => {
+test('accounts do not share keys', async () => {
   const idempotencyKey = randomUUID();
   const other = (await shared.signUp()).client;
   const mine = await sandboxes.create(request, { idempotencyKey });

@@ -15,7 +15,7 @@ const sandbox = useSandbox({
 const account = await shared.signUp();
 afterAll(() => account.client.close());
 
-test('is answered with 201 once it runs', async () => {
+test('a create answers 201 when the sandbox is running', async () => {
   const answer = await shared.raw({
     method: 'POST',
     target: '/v1/sandboxes',
@@ -27,12 +27,12 @@ test('is answered with 201 once it runs', async () => {
   expectValid(CreateSandboxResponse, created);
   expect(created.state).toBe('running');
   expect(answer.headers['x-request-id']).toBeTruthy();
-  const { output } = await account.client.sandboxes.exec(created.vm_id, 'echo at once');
-  expect(output).toBe('at once\n');
+  const { output } = await account.client.sandboxes.exec(created.vm_id, 'echo ready');
+  expect(output).toBe('ready\n');
   await account.client.sandboxes.delete(created.vm_id);
 });
 
-test('its record says what was asked for and what holds', async () => {
+test('the record shows the requested values and the effective ones', async () => {
   const { account, id, hostPort } = sandbox();
   const record = await account.client.sandboxes.get(id);
   expectValid(SandboxRecord, record);
@@ -53,7 +53,7 @@ test('its record says what was asked for and what holds', async () => {
   expect(Date.parse(record.running_at ?? '')).toBeGreaterThanOrEqual(Date.parse(record.created_at));
 });
 
-test('is in its owner’s list, an array, and in nobody else’s', async () => {
+test('the list is an array that has the owner’s sandboxes and no other account’s', async () => {
   const { id, account: owner } = sandbox();
   const list = async (apiKey: string) => {
     const answer = await shared.raw({ target: '/v1/sandboxes', apiKey });
@@ -67,13 +67,13 @@ test('is in its owner’s list, an array, and in nobody else’s', async () => {
   expect(await list(account.apiKey)).not.toContain(id);
 });
 
-test('its variables are in every command', async () => {
+test('every command has the variables of the create', async () => {
   expect(await sandbox().run('printf "%s|" "$GREETING"; env | grep ^EMPTY=')).toBe(
     'hello world|EMPTY=',
   );
 });
 
-test('delete answers when all is gone, and again for as long as the record is shown', async () => {
+test('a delete answers when the sandbox is destroyed, and can be repeated while the record is kept', async () => {
   const doomed = await TestSandbox.create(account);
   const { sandboxes } = account.client;
   const answer = await sandboxes.delete(doomed.id);
@@ -88,7 +88,7 @@ test('delete answers when all is gone, and again for as long as the record is sh
   expect(listed.find(({ vm_id }) => vm_id === doomed.id)).toMatchObject({ state: 'destroyed' });
 });
 
-test('deletes of one sandbox at once all answer the same', async () => {
+test('concurrent deletes of one sandbox all get the same answer', async () => {
   const doomed = await TestSandbox.create(account);
   const answers = await Promise.all(
     Array.from({ length: 4 }, () => account.client.sandboxes.delete(doomed.id)),
@@ -96,7 +96,7 @@ test('deletes of one sandbox at once all answer the same', async () => {
   for (const answer of answers) expect(answer).toEqual({ vm_id: doomed.id, state: 'destroyed' });
 });
 
-test('a command that runs while its sandbox is deleted ends with an error', async () => {
+test('a delete ends a running command with an error', async () => {
   const doomed = await TestSandbox.create(account);
   await doomed.run('true');
   const running = doomed.exec('touch /tmp/started; sleep 600').then(
@@ -111,7 +111,7 @@ test('a command that runs while its sandbox is deleted ends with an error', asyn
   expect(await running).toMatchObject({ name: 'SvcError', code: 'sandbox_not_running' });
 });
 
-test('what needs a running sandbox answers 409 on one that has ended', async () => {
+test('requests that need a running sandbox answer 409 after it has ended', async () => {
   const ended = await TestSandbox.create(account);
   await ended.delete();
   const { sandboxes } = account.client;
@@ -128,7 +128,7 @@ test('what needs a running sandbox answers 409 on one that has ended', async () 
   }
 });
 
-test('a create without a key whose caller leaves at any moment leaves no sandbox behind', async () => {
+test('a create without an idempotency key leaves no sandbox behind when its caller disconnects at any moment', async () => {
   const { client, apiKey } = await shared.signUp();
   for (const leaveAfterMs of [1, 20, 60, 150, 400]) {
     const create = {
@@ -142,10 +142,10 @@ test('a create without a key whose caller leaves at any moment leaves no sandbox
       (answer) => answer.json<CreateSandboxResponse>().vm_id,
       () => undefined,
     );
-    // Fast enough to be done before: then it is the caller's.
+    // The create was faster than the disconnect, so the sandbox belongs to the caller.
     if (created !== undefined) await client.sandboxes.delete(created);
   }
-  await until('nothing is left', async () => {
+  await until('no sandbox is left', async () => {
     const { sandboxes } = await client.sandboxes.list();
     return sandboxes.every(({ state }) => state === 'destroyed');
   });

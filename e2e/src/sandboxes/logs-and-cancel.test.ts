@@ -19,7 +19,7 @@ const cancel = (body?: unknown) =>
   });
 
 test.each(['', '?stream=stderr', '?lines=1', '?lines=10000', '?lines=99999', '?bytes=1048576'])(
-  'the log is empty before an agent ran: %s',
+  'the log is empty before an agent has run: %s',
   async (query) => {
     const answer = await logs(query);
     expect(answer.status).toBe(200);
@@ -41,11 +41,11 @@ test.each<[string, ErrorCode]>([
   ['?lines=ten', 'log_count_invalid'],
   ['?lines=', 'log_count_invalid'],
   ['?lines=1&bytes=1', 'log_lines_and_bytes'],
-])('logs%s is %s', async (query, code) => {
+])('GET logs%s answers %s', async (query, code) => {
   expectProblem(await logs(query), code);
 });
 
-test('a cancel without clients reaches nobody, whatever the reason, and ends nothing', async () => {
+test('a cancel without attached clients reports cancelled: false for every reason, and ends nothing', async () => {
   for (const reason of ['credits_exhausted', 'user_request', 'admin_action', 'timeout']) {
     const answer = await cancel({ reason });
     expect(answer.status).toBe(200);
@@ -58,7 +58,7 @@ test('a cancel without clients reaches nobody, whatever the reason, and ends not
   expect(await sandbox().run('echo alive')).toBe('alive');
 });
 
-test('a cancel with a reason that is none is refused', async () => {
+test('rejects an unknown cancel reason', async () => {
   for (const reason of ['because', '', 7, null]) {
     expectProblem(await cancel({ reason }), 'unknown_cancel_reason');
   }

@@ -16,8 +16,8 @@ afterAll(async () => {
   await account.client.close();
 });
 
-/** What the guest itself sees: processors, and MiB of memory and of its root file system. */
-async function seenIn(sandbox: TestSandbox) {
+/** The size that the guest reports: CPUs, and MiB of memory and of the root file system. */
+async function sizeInside(sandbox: TestSandbox) {
   const seen = await sandbox.run(
     'nproc; grep MemTotal /proc/meminfo | tr -dc 0-9; echo; df --output=size -k / | tail -1',
   );
@@ -25,21 +25,21 @@ async function seenIn(sandbox: TestSandbox) {
   return { cpus, memoryMib: memoryKib / 1024, diskMib: diskKib / 1024 };
 }
 
-test('a sandbox has the size that was asked for', async () => {
+test('a sandbox has the requested size', async () => {
   expect(await account.client.sandboxes.get(large.id)).toMatchObject(SIZE);
-  const { cpus, memoryMib, diskMib } = await seenIn(large);
+  const { cpus, memoryMib, diskMib } = await sizeInside(large);
   expect(cpus).toBe(2);
-  // The kernel and the file system keep some for themselves.
+  // The kernel and the file system reserve some of it.
   expect(memoryMib).toBeGreaterThan(640);
   expect(memoryMib).toBeLessThanOrEqual(768);
   expect(diskMib).toBeGreaterThan(5500);
   expect(diskMib).toBeLessThanOrEqual(6144);
 });
 
-test('the template decides where nothing was asked for', async () => {
+test('a sandbox without a requested size has the size of the template', async () => {
   const plain = await TestSandbox.create(account);
   const record = await account.client.sandboxes.get(plain.id);
-  const { cpus, memoryMib, diskMib } = await seenIn(plain);
+  const { cpus, memoryMib, diskMib } = await sizeInside(plain);
   expect(cpus).toBe(record.vcpu);
   expect(memoryMib).toBeGreaterThan(record.memory_mib * 0.8);
   expect(memoryMib).toBeLessThanOrEqual(record.memory_mib);
@@ -47,7 +47,7 @@ test('the template decides where nothing was asked for', async () => {
   await plain.delete();
 });
 
-test('the disk can be filled to its size, and memory used', async () => {
+test('the disk and the memory can be used up to their size', async () => {
   await large.run('fallocate -l 4500M /root/much && rm /root/much');
   expect(await large.run('python3 -c "print(len(bytearray(500 << 20)))"')).toBe(String(500 << 20));
 });

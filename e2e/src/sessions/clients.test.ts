@@ -8,8 +8,9 @@ import { shared } from '../../test/shared-service.ts';
 
 const fixture = useSessionFixture({ rules: [] });
 let session: SessionAccess;
+let other: SessionAccess;
 beforeAll(async () => {
-  session = await fixture().create('deictic');
+  [session, other] = await Promise.all([fixture().create('deictic'), fixture().create('deictic')]);
 });
 
 describe('an upgrade is refused', () => {
@@ -32,28 +33,30 @@ describe('an upgrade is refused', () => {
   });
 
   test('with the token of another session', async () => {
-    const other = await fixture().create('deictic');
     expect((await refused(session.connect_url, bearer(other.jwt))).status).toBe(403);
-    // An unknown session is as good as an invalid token.
+    // For an unknown session every token is invalid.
     expect((await refused(unknownUrl(), bearer(session.jwt))).status).toBe(401);
-    await fixture().sessions.delete(other.chat_session_id);
   });
 });
 
-describe('what a hostile client sends', () => {
+describe('a hostile client', () => {
   test.each([
-    ['no JSON', 'hello', 'frame_invalid'],
-    ['a JSON value that is no object', '[1]', 'frame_invalid'],
+    ['text that is not JSON', 'hello', 'frame_invalid'],
+    ['JSON that is not an object', '[1]', 'frame_invalid'],
     ['an unknown type', '{"type":"sudo"}', 'frame_invalid'],
-    ['a frame that only the service makes', '{"type":"usage","input_tokens":1}', 'frame_invalid'],
+    [
+      'a frame that only the service may send',
+      '{"type":"usage","input_tokens":1}',
+      'frame_invalid',
+    ],
     ['a task without a prompt', '{"type":"task"}', 'frame_invalid'],
     ['deep nesting', `{"type":"task","prompt":${'['.repeat(100_000)}`, 'frame_invalid'],
     [
-      'one byte over the limit',
+      'a frame one byte over the limit',
       JSON.stringify('x'.repeat(LIMITS.clientFrameBytes - 1)),
       'frame_too_large',
     ],
-  ])('%s is answered with an error; the connection lives', async (_what, frame, code) => {
+  ])('gets an error for %s, and stays connected', async (_name, frame, code) => {
     await using socket = await RawSocket.open(shared, session);
     socket.send(frame);
     await socket.until({ type: 'error', code });
@@ -61,7 +64,7 @@ describe('what a hostile client sends', () => {
     await socket.until({ type: 'pong' });
   });
 
-  test('a binary frame is answered with an error; the connection lives', async () => {
+  test('gets an error for a binary frame, and stays connected', async () => {
     await using socket = await RawSocket.open(shared, session);
     socket.send(Buffer.from('{"type":"ping"}'), { binary: true });
     await socket.until({ type: 'error', code: 'frame_binary' });
@@ -69,8 +72,8 @@ describe('what a hostile client sends', () => {
     await socket.until({ type: 'pong' });
   });
 
-  test('ten thousand frames at once harm nobody else', async () => {
-    const neighbour = await fixture().attach(await fixture().create('deictic'));
+  test('that sends ten thousand frames at once does not affect other sessions', async () => {
+    const neighbour = await fixture().attach(other);
     {
       await using socket = await RawSocket.open(shared, session);
       for (let count = 0; count < 10_000; count += 1) socket.send('{"type":"interrupt"}');

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { framesOf, textOf } from '../../test/sessions/session-client.ts';
 import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
 
-/** How each agent is told to run a command. */
+/** The tool with which each agent runs a command. */
 const SHELL: Readonly<Record<Agent, { readonly name: string; readonly argument: string }>> = {
   deictic: { name: 'shell', argument: 'command' },
   'claude-code': { name: 'Bash', argument: 'command' },
@@ -34,14 +34,14 @@ const fixture = useSessionFixture({
   ],
 });
 
-/** A resume goes on with the next number. */
+/** Fails unless the sequence numbers run from 1 without a gap, across resumes too. */
 function expectGapless(frames: readonly ServerFrame[]): void {
   const seqs = frames.flatMap(({ seq }) => (seq === undefined ? [] : [seq]));
   expect(seqs).toEqual(seqs.map((_, index) => index + 1));
 }
 
 describe.concurrent.each([...AGENTS])('%s', (agent) => {
-  test('three turns, with a resume on a fresh VM between them', {
+  test('keeps a conversation of three turns across a resume on a new VM', {
     timeout: 1_200_000,
   }, async () => {
     const session = await fixture().create(agent);
@@ -71,14 +71,14 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
     expect(second.frames[0]).toMatchObject({ type: 'ready', agent, resumed: true });
     const asked = await second.task(`So what did I ask, ${agent}?`, 'three');
     expect(textOf(asked)).toContain('You asked me to remember.');
-    // What came before the resume is replayed, and the third turn follows it without a gap.
+    // The replay has the frames from before the resume, and the third turn follows without a gap.
     expectGapless(second.frames);
     expect(framesOf(second.frames, 'task_completed').map(({ id }) => id)).toEqual([
       'one',
       'two',
       'three',
     ]);
-    // The model was shown the whole conversation again.
+    // The model received the whole conversation again.
     const bodies = fixture().models.requests.map(({ body }) => JSON.stringify(body));
     const last = bodies.findLast((body) => body.includes(`what did I ask, ${agent}`));
     expect(last).toContain(`zebra-of-${agent}`);
@@ -95,7 +95,7 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
   });
 });
 
-test('every request carried the real key, and nothing else of ours', () => {
+test('every request to the model carried the real key', () => {
   const { models, key } = fixture();
   expect(models.requests.length).toBeGreaterThan(0);
   for (const { headers } of models.requests) {

@@ -6,12 +6,12 @@ import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
 import { framesOf, type SessionClient, textOf } from '../../test/sessions/session-client.ts';
 import { SessionFixture } from '../../test/sessions/session-fixture.ts';
 
-const WORDS = Array.from({ length: 80 }, (_, index) => `word${index} `);
-/** Told to the end by nobody: whatever happens to its teller happens in the middle. */
+const WORDS = Array.from({ length: 48 }, (_, index) => `word${index} `);
+/** Too long to ever end, so that every fault strikes in the middle of it. */
 const ENDLESS = Array.from({ length: 5_000 }, (_, index) => `word${index} `);
 const SCRIPT = {
   rules: [
-    // Before the stories: an agent may say a prompt that was not answered again, together with the next.
+    // Before the stories, because an agent may repeat an unanswered prompt together with the next one.
     { when: { user: 'remember (\\w+)' }, reply: { text: 'Noted: $1.' } },
     { when: { user: 'Go on' }, reply: { text: 'On we go.' } },
     ...AGENTS.map((agent) => ({
@@ -27,7 +27,7 @@ const TIMEOUT = { timeout: 1_200_000 };
 
 const own = ownService(1);
 
-/** A session that has noted something, and is now in the middle of a turn. */
+/** Creates a session with one completed turn, in the middle of another. */
 async function inMidTurn(fixture: SessionFixture, agent: Agent) {
   const session = await fixture.create(agent);
   const client = await fixture.attach(session);
@@ -44,17 +44,17 @@ function completed(client: SessionClient): (string | undefined)[] {
 }
 
 test(
-  'a service killed in mid-turn: VMs and turns go on, clients get the rest',
+  'a service killed during a turn: VMs and turns continue, and clients get the remaining frames',
   TIMEOUT,
   async () => {
     const fixture = await SessionFixture.start(SCRIPT, own.access);
-    const told = await forEachAgent((agent) => inMidTurn(fixture, agent));
-    for (const { client } of told) expect(completed(client)).toEqual(['kept']);
+    const interrupted = await forEachAgent((agent) => inMidTurn(fixture, agent));
+    for (const { client } of interrupted) expect(completed(client)).toEqual(['kept']);
     await own.service.kill();
     await own.service.startAgain();
     await forEachAgent(async (agent) => {
-      const { session, client, vm } = told[AGENTS.indexOf(agent)] ?? expect.unreachable();
-      // The gateway died with the service, so the model's stream was cut: the agent says so, or asks again.
+      const { session, client, vm } = interrupted[AGENTS.indexOf(agent)] ?? expect.unreachable();
+      // The gateway died with the service and truncated the model's stream. The agent reports that or retries.
       await client.until('task_completed', ({ id }) => id === 'story');
       expect(await vmPid(own.service.dataDir, await fixture.sandboxOf(session))).toBe(vm);
       expect(textOf(await client.task('Please remember yak', 'next'))).toContain('Noted: yak.');
@@ -66,7 +66,7 @@ test(
 );
 
 test(
-  'a VM killed in mid-turn: the session has failed, and resumes from its last turn',
+  'a VM killed during a turn: the session fails, and resumes from its last completed turn',
   TIMEOUT,
   async () => {
     const fixture = await SessionFixture.start(SCRIPT, own.access);
@@ -81,7 +81,7 @@ test(
       expect(resumed.resumed_from.previous_status).toBe('failed');
       const again = await fixture.attach(resumed, 0);
       const asked = await again.task(`Go on, ${agent}`, 'after');
-      // What was said before is replayed, that of the lost turn too as far as it was shown.
+      // The replay has all earlier frames, including those of the lost turn that clients have seen.
       expect(textOf(asked)).toMatch(/On we go\.$/);
       const bodies = fixture.models.requests.map(({ body }) => JSON.stringify(body));
       const last = bodies.findLast((body) => body.includes(`Go on, ${agent}`));
@@ -93,7 +93,7 @@ test(
 );
 
 test(
-  'a runtime host killed and restarted: its clients reconnect and lose nothing',
+  'a runtime host killed and restarted: its clients reconnect and miss no frame',
   TIMEOUT,
   async () => {
     const fixture = await SessionFixture.start(SCRIPT, own.access);

@@ -7,11 +7,11 @@ const fixture = useSessionFixture({
   rules: [{ when: { user: 'hello' }, reply: { text: 'Hello to you.', usage: USAGE } }],
 });
 
-/** Root in the guest asks the gateway, forges what it can, and takes over the runtime's port. */
+/** As root in the guest: sends forbidden requests to the gateway, takes over the runtime's port, and forges frames. */
 const ATTACK = `python3 -u - <<'PYTHON'
 import json, os, signal, socket, time, urllib.request, urllib.error
 
-def ask(path, headers, body=b'{}'):
+def status_of(path, headers, body=b'{}'):
     request = urllib.request.Request('http://172.30.0.1:7200' + path, data=body, headers=headers)
     try:
         with urllib.request.urlopen(request, timeout=20) as answer:
@@ -21,15 +21,15 @@ def ask(path, headers, body=b'{}'):
     except OSError as error:
         return type(error).__name__
 
-print('other dialect', ask('/openai/chat/completions', {'content-type': 'application/json'}))
-print('traversal', ask('/anthropic/../../internal/v1/sandboxes', {}))
-print('unknown path', ask('/anthropic/v1/organizations', {}))
+print('other dialect', status_of('/openai/chat/completions', {'content-type': 'application/json'}))
+print('traversal', status_of('/anthropic/../../internal/v1/sandboxes', {}))
+print('unknown path', status_of('/anthropic/v1/organizations', {}))
 for pid in filter(str.isdigit, os.listdir('/proc')):
     try:
         command = open(f'/proc/{pid}/cmdline', 'rb').read()
     except OSError:
         continue
-    # Written so that it does not match the shell that runs this.
+    # Split so that it does not match the shell that runs this script.
     if b'svc/agent-' + b'runtime' in command:
         os.kill(int(pid), signal.SIGKILL)
 deadline = time.time() + 20
@@ -41,10 +41,10 @@ while time.time() < deadline:
         time.sleep(0.05)
 listener.settimeout(20)
 try:
-    line, _ = listener.accept()
-    line.settimeout(5)
+    connection, _ = listener.accept()
+    connection.settimeout(5)
     try:
-        line.recv(65536)
+        connection.recv(65536)
     except OSError:
         pass
     lies = [
@@ -55,17 +55,17 @@ try:
         {'type': 'frame', 'n': 4, 'frame': {'type': 'text_delta', 'data': 'lie', 'seq': 1}},
     ]
     for lie in lies:
-        line.sendall(json.dumps(lie).encode() + b'\\n')
-    line.sendall(b'[' * 200000 + b'\\n')
+        connection.sendall(json.dumps(lie).encode() + b'\\n')
+    connection.sendall(b'[' * 200000 + b'\\n')
     flood = json.dumps({'type': 'frame', 'n': 5, 'frame': {'type': 'stdout', 'data': 'x' * 60000}}).encode() + b'\\n'
     until = time.time() + 10
     while time.time() < until:
-        line.sendall(flood)
+        connection.sendall(flood)
 except OSError as error:
-    print('line', type(error).__name__)
+    print('connection', type(error).__name__)
 PYTHON`;
 
-test('a guest that lies hurts only its own session, and falsifies no metering', {
+test('a guest that forges frames affects only its own session, and cannot falsify usage', {
   timeout: 600_000,
 }, async () => {
   const victim = await fixture().create('deictic');

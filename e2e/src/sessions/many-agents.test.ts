@@ -39,7 +39,7 @@ const fixture = useSessionFixture({
   ],
 });
 
-test('a coordinator delegates to the agent whose capability fits; frames say who speaks', async () => {
+test('a coordinator delegates to the agent with the matching capability, and frames name their agent', async () => {
   const session = await fixture().create('deictic', {
     app: { id: 'e2e', set_id: 'team', capability_sets: { team: { agents: AGENTS } } },
   });
@@ -53,7 +53,7 @@ test('a coordinator delegates to the agent whose capability fits; frames say who
   const said = framesOf(turn, 'text_delta');
   expect(said.every(({ agent }) => agent !== undefined)).toBe(true);
   expect(said.some(({ agent }) => agent === 'runner')).toBe(true);
-  // The one that runs commands was offered no other tool.
+  // The task reached the model as a prompt of the runner.
   const request = fixture().models.requests.find(({ body }) =>
     JSON.stringify(body).includes('run the probe yourself'),
   );

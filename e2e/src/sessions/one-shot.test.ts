@@ -30,8 +30,10 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
   });
 });
 
-describe('the log of an agent', () => {
-  test('of one that failed tells why, by lines and by bytes', { timeout: 600_000 }, async () => {
+describe.concurrent('the log of an agent', () => {
+  test('that failed names the cause, and is readable by lines and by bytes', {
+    timeout: 600_000,
+  }, async () => {
     const record = await runOneShot(fixture(), 'deictic', 'Please fail');
     expect(record).toMatchObject({ agent_status: 'failed' });
     expect(record.agent_exit_code).not.toBe(0);

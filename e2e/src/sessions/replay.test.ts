@@ -1,5 +1,5 @@
 import { LIMITS } from '@svc/contract';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
 import { framesOf, textOf } from '../../test/sessions/session-client.ts';
 import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
@@ -14,7 +14,7 @@ const fixture = useSessionFixture({
 });
 
 test(
-  'a client that drops in mid-stream and returns sees every frame once, in order',
+  'a client that disconnects during a stream and returns sees every frame once, in order',
   {
     timeout: 900_000,
   },
@@ -22,59 +22,61 @@ test(
     forEachAgent(async (agent) => {
       const session = await fixture().create(agent);
       const watcher = await fixture().attach(session);
-      const dropper = await fixture().attach(session);
-      dropper.connection.task('A long story, please', { id: 'story' });
-      await dropper.until('text_delta', ({ data }) => data.includes('word5'));
-      await dropper.close();
-      const seen = [...dropper.frames];
+      const leaver = await fixture().attach(session);
+      leaver.connection.task('A long story, please', { id: 'story' });
+      await leaver.until('text_delta', ({ data }) => data.includes('word5'));
+      await leaver.close();
+      const seen = [...leaver.frames];
 
-      const returned = await fixture().attach(session, dropper.seqs.at(-1));
+      const returned = await fixture().attach(session, leaver.seqs.at(-1));
       await returned.until('task_completed');
       await watcher.until('task_completed');
-      expect([...dropper.seqs, ...returned.seqs]).toEqual(watcher.seqs);
+      expect([...leaver.seqs, ...returned.seqs]).toEqual(watcher.seqs);
       expect(textOf(seen) + textOf(returned.frames)).toBe(WORDS.join(''));
       expect(textOf(watcher.frames)).toBe(WORDS.join(''));
       await fixture().sessions.delete(session.chat_session_id);
     }),
 );
 
-test('many clients at different places see the same frames', async () => {
-  const session = await fixture().create('deictic');
-  const first = await fixture().attach(session);
-  const turn = first.task('Another long story', 'story');
-  await first.until('text_delta', ({ data }) => data.includes('word3'));
-  const late = await Promise.all([0, 1, 3].map((after) => fixture().attach(session, after)));
-  await turn;
-  for (const client of late) {
-    await client.until('task_completed');
-    const after = (client.seqs[0] ?? 0) - 1;
-    expect(client.seqs).toEqual(first.seqs.filter((seq) => seq > after));
-  }
-});
+describe.concurrent('a session of deictic', () => {
+  test('sends the same frames to clients that attach at different points', async () => {
+    const session = await fixture().create('deictic');
+    const first = await fixture().attach(session);
+    const turn = first.task('Another long story', 'story');
+    await first.until('text_delta', ({ data }) => data.includes('word3'));
+    const late = await Promise.all([0, 1, 3].map((after) => fixture().attach(session, after)));
+    await turn;
+    for (const client of late) {
+      await client.until('task_completed');
+      const after = (client.seqs[0] ?? 0) - 1;
+      expect(client.seqs).toEqual(first.seqs.filter((seq) => seq > after));
+    }
+  });
 
-test('an interrupt ends the task, and the next one works', async () => {
-  const session = await fixture().create('deictic');
-  const client = await fixture().attach(session);
-  client.connection.task('An endless story, please', { id: 'story' });
-  await client.until('text_delta');
-  client.connection.interrupt();
-  const done = await client.until('task_completed', ({ id }) => id === 'story');
-  expect(done.status).toBe('interrupted');
-  expect(textOf(await client.task('And now?', 'next'))).toContain('And now?');
-});
+  test('accepts the next task after an interrupt', async () => {
+    const session = await fixture().create('deictic');
+    const client = await fixture().attach(session);
+    client.connection.task('An endless story, please', { id: 'story' });
+    await client.until('text_delta');
+    client.connection.interrupt();
+    const done = await client.until('task_completed', ({ id }) => id === 'story');
+    expect(done.status).toBe('interrupted');
+    expect(textOf(await client.task('And now?', 'next'))).toContain('And now?');
+  });
 
-test('a ninth waiting task is refused, the others run in turn', async () => {
-  const session = await fixture().create('deictic');
-  const client = await fixture().attach(session);
-  client.connection.task('A long story, please', { id: 'running' });
-  await client.until('task_started');
-  const waiting = Array.from({ length: LIMITS.queuedTasks }, (_, index) => `waiting-${index}`);
-  for (const id of [...waiting, 'too many']) client.connection.task(`Say ${id}`, { id });
-  const refused = await client.until('error', ({ code }) => code === 'busy');
-  expect(refused.id).toBe('too many');
-  await client.until('task_completed', ({ id }) => id === waiting.at(-1));
-  expect(framesOf(client.frames, 'task_completed').map(({ id }) => id)).toEqual([
-    'running',
-    ...waiting,
-  ]);
+  test('refuses a ninth waiting task and runs the others in order', async () => {
+    const session = await fixture().create('deictic');
+    const client = await fixture().attach(session);
+    client.connection.task('A long story, please', { id: 'running' });
+    await client.until('task_started');
+    const waiting = Array.from({ length: LIMITS.queuedTasks }, (_, index) => `waiting-${index}`);
+    for (const id of [...waiting, 'too many']) client.connection.task(`Say ${id}`, { id });
+    const refused = await client.until('error', ({ code }) => code === 'busy');
+    expect(refused.id).toBe('too many');
+    await client.until('task_completed', ({ id }) => id === waiting.at(-1));
+    expect(framesOf(client.frames, 'task_completed').map(({ id }) => id)).toEqual([
+      'running',
+      ...waiting,
+    ]);
+  });
 });

@@ -10,16 +10,16 @@ const fixture = useSessionFixture({
   rules: [{ when: { user: 'slowly' }, reply: { text: WORDS, chunk_delay_ms: 200 } }],
 });
 
-/** The customer's key in the last request whose conversation holds `said`. */
-function keyIn(said: string): string | undefined {
+/** The API key in the last request whose conversation contains `text`. */
+function keyIn(text: string): string | undefined {
   const { requests } = fixture().models;
-  const last = requests.findLast(({ body }) => JSON.stringify(body).includes(said));
+  const last = requests.findLast(({ body }) => JSON.stringify(body).includes(text));
   const { 'x-api-key': key, authorization } = last?.headers ?? {};
   return typeof key === 'string' ? key : authorization?.replace(/^Bearer /, '');
 }
 
-test(
-  'a bundle rotated in mid-stream: the stream goes on, the next request has the new key',
+test.concurrent(
+  'a bundle rotated during a stream: the stream continues, and the next request has the new key',
   {
     timeout: 900_000,
   },
@@ -57,7 +57,7 @@ test(
     }),
 );
 
-test('a deleted bundle leaves a running session alone, and its resume is refused', async () => {
+test.concurrent('a deleted bundle does not affect a running session, but its resume is refused', async () => {
   const { account } = fixture();
   await account.client.secrets.create('short-lived', { EXTRA: 'x' });
   const session = await fixture().create('deictic', { secrets: ['llm', 'short-lived'] });

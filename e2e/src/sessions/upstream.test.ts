@@ -5,20 +5,15 @@ import { framesOf, textOf } from '../../test/sessions/session-client.ts';
 import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
 
 const FAILURES = [
-  ['a refused key', 'refused', { status: 401 }, 'llm_unauthorized'],
-  ['a rate limit that stays', 'limited', { status: 429, retry_after: '0' }, 'llm_rate_limited'],
-  ['an overload that stays', 'overloaded', { status: 529 }, 'llm_overloaded'],
-  ['a request that the vendor refuses', 'bad', { status: 400 }, 'llm_refused'],
+  ['a rejected API key', 'refused', { status: 401 }, 'llm_unauthorized'],
+  ['a lasting rate limit', 'limited', { status: 429, retry_after: '0' }, 'llm_rate_limited'],
+  ['a lasting overload', 'overloaded', { status: 529 }, 'llm_overloaded'],
+  ['a request that the vendor rejects', 'bad', { status: 400 }, 'llm_refused'],
   ['garbage', 'garbled', { fault: 'garbage' }, 'llm_bad_response'],
-  [
-    'a stream that ends early',
-    'cut',
-    { text: ['Once ', 'upon'], fault: 'cut' },
-    'llm_bad_response',
-  ],
+  ['a truncated stream', 'cut', { text: ['Once ', 'upon'], fault: 'cut' }, 'llm_bad_response'],
 ] as const;
 
-/** Claude Code does not tell whether a stream was cut or never began. */
+/** Claude Code does not report whether a stream was truncated or never began. */
 const CUT_CODE: Readonly<Record<Agent, string>> = {
   deictic: 'llm_bad_response',
   'claude-code': 'llm_unavailable',
@@ -28,29 +23,29 @@ const CUT_CODE: Readonly<Record<Agent, string>> = {
 const fixture = useSessionFixture({
   rules: [
     { when: { user: 'well again' }, reply: { text: 'All is well.' } },
-    // The latest first: an agent may say a prompt that was not answered again, together with the next.
+    // In reverse order, because an agent may repeat an unanswered prompt together with the next one.
     ...FAILURES.map(([, word, reply]) => ({ when: { user: `be ${word}` }, reply })).reverse(),
     { when: { user: 'only once' }, times: 1, reply: { status: 529 } },
     { when: { user: 'only once' }, reply: { text: 'The second try.' } },
   ],
 });
 
-describe('an upstream that fails', () => {
+describe.concurrent('a failing upstream', () => {
   test(
-    'ends the task with an error that says what it was; the session lives',
+    'ends the task with an error that names the cause, and the session continues',
     {
       timeout: 1_200_000,
     },
     () =>
       forEachAgent(async (agent) => {
         const client = await fixture().attach(await fixture().create(agent));
-        for (const [what, word, , code] of FAILURES) {
+        for (const [failure, word, , code] of FAILURES) {
           const turn = await client.task(`Now be ${word}`, word);
           expect(
             framesOf(turn, 'error').map((frame) => frame.code),
-            what,
+            failure,
           ).toEqual([word === 'cut' ? CUT_CODE[agent] : code]);
-          expect(framesOf(turn, 'task_completed'), what).toMatchObject([
+          expect(framesOf(turn, 'task_completed'), failure).toMatchObject([
             { id: word, status: 'failed' },
           ]);
           expect(JSON.stringify(turn)).not.toContain(fixture().key);
@@ -59,7 +54,7 @@ describe('an upstream that fails', () => {
       }),
   );
 
-  test('once is tried again', async () => {
+  test('is retried', async () => {
     const client = await fixture().attach(await fixture().create('deictic'));
     const turn = await client.task('Fail only once', 'once');
     expect(textOf(turn)).toBe('The second try.');

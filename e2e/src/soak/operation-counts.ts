@@ -1,28 +1,28 @@
-import { isEnded } from './virtual-user.ts';
+import { SvcError } from '@svc/sdk';
 
 const SHOWN_FAILURES = 20;
 
-/** Counts what the actors did and how it went. */
+/** Counts the operations of the virtual users by outcome. */
 export class OperationCounts {
   readonly done = new Map<string, number>();
-  /** Refused, because the sandbox had been killed. */
+  /** Refused because the sandbox's VM had been killed. */
   readonly refused = new Map<string, number>();
-  /** What nothing explains. */
+  /** Failures without an explanation. */
   readonly failures: string[] = [];
 
-  /** Runs one action; what it throws is counted as refused when it is right to be, else as a failure. */
+  /** Runs one operation. An error counts as a refusal if the operation may be refused, otherwise as a failure. */
   async count(
     name: string,
-    action: () => Promise<unknown>,
+    operation: () => Promise<unknown>,
     mayBeRefused: () => boolean,
   ): Promise<void> {
     try {
-      await action();
-      add(this.done, name);
+      await operation();
+      increment(this.done, name);
     } catch (error) {
-      if (mayBeRefused() && isEnded(error)) add(this.refused, name);
+      if (mayBeRefused() && isEnded(error)) increment(this.refused, name);
       else if (this.failures.length < SHOWN_FAILURES)
-        this.failures.push(`${name}: ${words(error)}`);
+        this.failures.push(`${name}: ${describe(error)}`);
     }
   }
 
@@ -33,10 +33,18 @@ export class OperationCounts {
   }
 }
 
-function add(counts: Map<string, number>, name: string): void {
+function increment(counts: Map<string, number>, name: string): void {
   counts.set(name, (counts.get(name) ?? 0) + 1);
 }
 
-function words(error: unknown): string {
+function describe(error: unknown): string {
   return error instanceof Error ? (error.stack ?? error.message) : String(error);
+}
+
+/** Whether a call was refused because the sandbox has ended. */
+function isEnded(error: unknown): boolean {
+  return (
+    error instanceof SvcError &&
+    ['sandbox_not_running', 'sandbox_not_found', 'guest_unresponsive'].includes(error.code)
+  );
 }

@@ -1,4 +1,4 @@
-/** A stream of numbers that a seed determines: a run that found something can be had again. */
+/** Pseudo-random numbers from a seed, so that a failed run can be repeated. */
 export class Random {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Random {
     this.#state = seed >>> 0;
   }
 
-  /** From 0 up to but not including 1, by mulberry32. */
+  /** A number of at least 0 and less than 1, by the mulberry32 algorithm. */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) >>> 0;
     let mixed = this.#state;
@@ -15,12 +15,12 @@ export class Random {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   }
 
-  /** A whole number from 0 up to but not including `end`. */
+  /** An integer of at least 0 and less than `end`. */
   below(end: number): number {
     return Math.floor(this.next() * end);
   }
 
-  /** One of them, each with a chance that its weight gives it. */
+  /** One of the choices, with probabilities in proportion to their weights. */
   weighted<T>(choices: readonly (readonly [number, T])[]): T {
     const total = choices.reduce((sum, [weight]) => sum + weight, 0);
     let left = this.next() * total;
@@ -28,6 +28,6 @@ export class Random {
       left -= weight;
       if (left < 0) return choice;
     }
-    throw new Error('nothing to choose from');
+    throw new Error('there is no choice with a weight above 0');
   }
 }

@@ -10,40 +10,40 @@ import { Random } from './random.ts';
 import { VirtualUser } from './virtual-user.ts';
 
 const POOL = 2;
-const ACTORS = 4;
+const USERS = 4;
 const DELETE_MS = 120_000;
 
 export interface SoakOptions {
   readonly minutes: number;
   readonly seed: number;
-  /** Shows how far it is. */
-  readonly say: (line: string) => void;
+  /** Receives lines about the progress. */
+  readonly report: (line: string) => void;
 }
 
 /**
- * Uses a service of its own at random for a while, deletes everything, and looks for what is left: first
- * against what the service held when it was idle, then, when it has ended, against nothing at all.
- * Gives what was left over and what failed; empty when all is well.
+ * Uses a private service at random for some minutes, deletes all sandboxes, and looks for leftovers: first compared
+ * with the resources of the idle service, then, after it has ended, any at all.
+ * Returns the failures and leftovers; an empty list means success.
  */
-export async function soak({ minutes, seed, say }: SoakOptions): Promise<string[]> {
+export async function soak({ minutes, seed, report }: SoakOptions): Promise<string[]> {
   await using service = await startService({ env: { SVC_POOL: `standard=${POOL}` } });
   const instance = await instanceOf(service.dataDir);
   const access = new Access(service.address);
-  const accounts = await Promise.all(Array.from({ length: ACTORS }, () => access.signUp()));
+  const accounts = await Promise.all(Array.from({ length: USERS }, () => access.signUp()));
   const idle = await idleState(instance, POOL);
-  say(`seed ${seed}, ${minutes} minute(s), ${ACTORS} customers on ${service.address.baseUrl}`);
+  report(`seed ${seed}, ${minutes} minute(s), ${USERS} customers on ${service.address.baseUrl}`);
 
-  const tally = new OperationCounts();
+  const counts = new OperationCounts();
   const end = performance.now() + minutes * 60_000;
-  const actors = accounts.map(
+  const users = accounts.map(
     ({ client }, index) =>
-      new VirtualUser(client, new Random(seed + index), tally, service.dataDir),
+      new VirtualUser(client, new Random(seed + index), counts, service.dataDir),
   );
-  await Promise.all(actors.map((actor) => actor.run(end)));
-  say(tally.toString());
+  await Promise.all(users.map((user) => user.run(end)));
+  report(counts.toString());
 
   await Promise.all(accounts.map(deleteAll));
-  const problems = [...tally.failures];
+  const problems = [...counts.failures];
   await returnsToIdle(instance, idle).catch((error: unknown) => problems.push(String(error)));
   await Promise.all(accounts.map(({ client }) => client.close()));
   const { exitCode, output } = await service.svc('down');
@@ -60,7 +60,7 @@ async function deleteAll({ client: { sandboxes } }: Account): Promise<void> {
   await Promise.all(
     living.map(({ vm_id: id }) =>
       sandboxes.delete(id, { timeoutMs: DELETE_MS }).catch((error: unknown) => {
-        // One that was being taken back at this moment.
+        // An abandoned create was just being undone.
         if (!(error instanceof SvcError && error.code === 'sandbox_not_found')) throw error;
       }),
     ),

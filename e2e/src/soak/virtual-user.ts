@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { SvcClient } from '@svc/sdk';
-import { SvcError } from '@svc/sdk';
 import { vmRecords } from '@svc/service-driver';
 import { killHard } from '../../test/machine/processes.ts';
 import type { OperationCounts } from './operation-counts.ts';
@@ -10,59 +9,59 @@ const MOST_SANDBOXES = 3;
 const CALL_MS = 60_000;
 const LARGEST_FILE = 2 * 1024 * 1024;
 
-/** What an actor knows of a sandbox of its own. */
-interface Held {
+/** A sandbox of a virtual user. */
+interface OwnedSandbox {
   readonly id: string;
-  /** Digest of the file that was written last. */
+  /** Digest of the file that was uploaded last. */
   file?: string;
-  /** Somebody killed its VM: from now on any refusal is right. */
+  /** Whether its VM was killed. From then on the service may refuse every request. */
   killed: boolean;
 }
 
 /**
- * One customer of the soak: does one random thing after another with its own sandboxes, and checks what
- * comes back. What is refused, it tells apart: a refusal that nothing explains is a failure.
+ * A customer in the soak test: performs random operations on its own sandboxes and checks the answers.
+ * A refusal without an explanation is a failure.
  */
 export class VirtualUser {
   readonly #client: SvcClient;
   readonly #random: Random;
-  readonly #tally: OperationCounts;
+  readonly #counts: OperationCounts;
   readonly #dataDir: string;
-  readonly #held: Held[] = [];
+  readonly #sandboxes: OwnedSandbox[] = [];
 
-  constructor(client: SvcClient, random: Random, tally: OperationCounts, dataDir: string) {
+  constructor(client: SvcClient, random: Random, counts: OperationCounts, dataDir: string) {
     this.#client = client;
     this.#random = random;
-    this.#tally = tally;
+    this.#counts = counts;
     this.#dataDir = dataDir;
   }
 
-  /** Goes on until the time is over. */
-  async run(until: number): Promise<void> {
-    while (performance.now() < until) await this.#step();
+  /** Performs operations until `deadline`, in milliseconds of `performance.now()`. */
+  async run(deadline: number): Promise<void> {
+    while (performance.now() < deadline) await this.#step();
   }
 
   async #step(): Promise<void> {
     const { sandboxes } = this.#client;
     const options = { timeoutMs: CALL_MS };
-    if (this.#held.length === 0) return this.#create();
-    const held = this.#held[this.#random.below(this.#held.length)];
-    if (held === undefined) return;
-    const action = this.#random.weighted<[string, () => Promise<unknown>]>([
-      [this.#held.length < MOST_SANDBOXES ? 2 : 0, ['create', () => this.#create()]],
-      [4, ['exec', () => this.#exec(held)]],
-      [2, ['upload', () => this.#upload(held)]],
-      [2, ['download', () => this.#download(held)]],
-      [2, ['pause', () => sandboxes.pause(held.id, options)]],
-      [2, ['resume', () => sandboxes.resume(held.id, options)]],
-      [1, ['get', () => sandboxes.get(held.id, options)]],
+    if (this.#sandboxes.length === 0) return this.#create();
+    const sandbox = this.#sandboxes[this.#random.below(this.#sandboxes.length)];
+    if (sandbox === undefined) return;
+    const [name, operation] = this.#random.weighted<[string, () => Promise<unknown>]>([
+      [this.#sandboxes.length < MOST_SANDBOXES ? 2 : 0, ['create', () => this.#create()]],
+      [4, ['exec', () => this.#exec(sandbox)]],
+      [2, ['upload', () => this.#upload(sandbox)]],
+      [2, ['download', () => this.#download(sandbox)]],
+      [2, ['pause', () => sandboxes.pause(sandbox.id, options)]],
+      [2, ['resume', () => sandboxes.resume(sandbox.id, options)]],
+      [1, ['get', () => sandboxes.get(sandbox.id, options)]],
       [1, ['list', () => sandboxes.list(options)]],
-      [0.7, ['kill', () => this.#kill(held)]],
+      [0.7, ['kill', () => this.#kill(sandbox)]],
       [0.7, ['abandon a create', () => this.#abandonCreate()]],
-      [0.7, ['abandon a command', () => this.#abandonExec(held)]],
-      [2, ['delete', () => this.#delete(held)]],
+      [0.7, ['abandon a command', () => this.#abandonExec(sandbox)]],
+      [2, ['delete', () => this.#delete(sandbox)]],
     ]);
-    await this.#tally.count(action[0], action[1], () => held.killed);
+    await this.#counts.count(name, operation, () => sandbox.killed);
   }
 
   async #create(): Promise<void> {
@@ -70,75 +69,70 @@ export class VirtualUser {
       { template: 'standard', idle_timeout_seconds: 600 },
       { timeoutMs: 2 * CALL_MS },
     );
-    this.#held.push({ id, killed: false });
+    this.#sandboxes.push({ id, killed: false });
   }
 
-  async #exec(held: Held): Promise<void> {
+  async #exec(sandbox: OwnedSandbox): Promise<void> {
     const word = `word-${this.#random.below(1e9)}`;
     const command = `echo ${word}; exit 7`;
-    const answer = await this.#client.sandboxes.exec(held.id, command, { timeoutMs: CALL_MS });
+    const answer = await this.#client.sandboxes.exec(sandbox.id, command, { timeoutMs: CALL_MS });
     if (answer.output !== `${word}\n` || answer.exit_code !== 7) {
       throw new Error(`echo ${word} answered ${JSON.stringify(answer)}`);
     }
   }
 
-  async #upload(held: Held): Promise<void> {
+  async #upload(sandbox: OwnedSandbox): Promise<void> {
     const content = Buffer.alloc(1 + this.#random.below(LARGEST_FILE), this.#random.below(256));
-    delete held.file;
-    await this.#client.sandboxes.files.write(held.id, '/root/file', content, {
+    delete sandbox.file;
+    await this.#client.sandboxes.files.write(sandbox.id, '/root/file', content, {
       timeoutMs: CALL_MS,
     });
-    held.file = digest(content);
+    sandbox.file = digest(content);
   }
 
-  async #download(held: Held): Promise<void> {
-    if (held.file === undefined) return;
-    const content = await this.#client.sandboxes.files.read(held.id, '/root/file', {
+  async #download(sandbox: OwnedSandbox): Promise<void> {
+    if (sandbox.file === undefined) return;
+    const content = await this.#client.sandboxes.files.read(sandbox.id, '/root/file', {
       timeoutMs: CALL_MS,
     });
-    if (digest(content) !== held.file) throw new Error(`${held.id} gave another file back`);
+    if (digest(content) !== sandbox.file)
+      throw new Error(`${sandbox.id} returned different file content`);
   }
 
-  /** Kills the VM's process. */
-  async #kill(held: Held): Promise<void> {
-    const vm = (await vmRecords(this.#dataDir)).find(({ vmId }) => vmId === held.id);
+  /** Kills the process of the sandbox's VM. */
+  async #kill(sandbox: OwnedSandbox): Promise<void> {
+    const vm = (await vmRecords(this.#dataDir)).find(({ vmId }) => vmId === sandbox.id);
     if (vm?.pid === undefined) return;
-    held.killed = true;
+    sandbox.killed = true;
     killHard(vm.pid);
   }
 
-  /** Leaves before the answer. Without a key of its own the sandbox is found by nobody but the list. */
+  /** Disconnects before the answer. The sandbox may exist nevertheless, and then only the list shows it. */
   async #abandonCreate(): Promise<void> {
     const signal = AbortSignal.timeout(1 + this.#random.below(800));
     await this.#client.sandboxes
       .create({ template: 'standard', idle_timeout_seconds: 600 }, { signal })
       .then(
-        ({ vm_id: id }) => this.#held.push({ id, killed: false }),
+        ({ vm_id: id }) => this.#sandboxes.push({ id, killed: false }),
         (error: unknown) => {
           if (!signal.aborted) throw error;
         },
       );
   }
 
-  async #abandonExec(held: Held): Promise<void> {
+  async #abandonExec(sandbox: OwnedSandbox): Promise<void> {
     const signal = AbortSignal.timeout(1 + this.#random.below(500));
-    await this.#client.sandboxes.exec(held.id, 'sleep 60', { signal }).catch((error: unknown) => {
-      if (!signal.aborted) throw error;
-    });
+    await this.#client.sandboxes
+      .exec(sandbox.id, 'sleep 60', { signal })
+      .catch((error: unknown) => {
+        if (!signal.aborted) throw error;
+      });
   }
 
-  async #delete(held: Held): Promise<void> {
-    this.#held.splice(this.#held.indexOf(held), 1);
-    await this.#client.sandboxes.delete(held.id, { timeoutMs: 2 * CALL_MS });
+  async #delete(sandbox: OwnedSandbox): Promise<void> {
+    this.#sandboxes.splice(this.#sandboxes.indexOf(sandbox), 1);
+    await this.#client.sandboxes.delete(sandbox.id, { timeoutMs: 2 * CALL_MS });
   }
-}
-
-/** Whether a call was refused because the sandbox has ended. */
-export function isEnded(error: unknown): boolean {
-  return (
-    error instanceof SvcError &&
-    ['sandbox_not_running', 'sandbox_not_found', 'guest_unresponsive'].includes(error.code)
-  );
 }
 
 function digest(content: Uint8Array): string {

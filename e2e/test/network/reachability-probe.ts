@@ -36,7 +36,8 @@ def probe(target):
             return False
 
 targets = json.load(open(sys.argv[1]))
-with concurrent.futures.ThreadPoolExecutor(16) as pool:
+# All at once, because a dropped packet shows only by the timeout.
+with concurrent.futures.ThreadPoolExecutor(max(len(targets), 1)) as pool:
     print(json.dumps(list(pool.map(probe, targets))))
 `;
 

@@ -25,12 +25,14 @@ export interface SimulatedNetworkService extends AsyncDisposable {
 export async function startOnSimulatedNetwork(zone: Zone): Promise<SimulatedNetworkService> {
   await using failed = new AsyncDisposableStack();
   const network = failed.use(await SimulatedNetwork.open());
-  await network.serveDns(zone);
-  const internet = await network.startPeer(network.internet, {
-    tcpPorts: [NETWORK.tcpPort],
-    udp: [{ address: NETWORK.public, port: NETWORK.udpPort }],
-  });
-  const host = await network.startPeer(network.host, { tcpPorts: [NETWORK.hostPort] });
+  const [internet, host] = await Promise.all([
+    network.startPeer(network.internet, {
+      tcpPorts: [NETWORK.tcpPort],
+      udp: [{ address: NETWORK.public, port: NETWORK.udpPort }],
+    }),
+    network.startPeer(network.host, { tcpPorts: [NETWORK.hostPort] }),
+    network.serveDns(zone),
+  ]);
   const service = failed.use(
     await startService({ launcher: network.launcher, listenEverywhere: true }),
   );
