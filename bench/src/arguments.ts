@@ -1,16 +1,16 @@
 import { parseArgs } from 'node:util';
 
-/** What the person who runs the bench chose. */
+/** Options of the bench. */
 export interface BenchArguments {
-  /** Measurements of each side of a row. */
+  /** Number of measurements of each side of a row. */
   readonly runs: number;
-  /** Rows to run, by name; all of them when empty. */
+  /** Names of the rows to run; all rows when empty. */
   readonly only: readonly string[];
 }
 
 const DEFAULT_RUNS = 30;
 
-/** Reads the command line. Throws a TypeError that says what is wrong with it. */
+/** Parses the command line. @throws TypeError that names the invalid option */
 export function readArguments(args: readonly string[], rows: readonly string[]): BenchArguments {
   const { values } = parseArgs({
     args: [...args],
@@ -21,12 +21,12 @@ export function readArguments(args: readonly string[], rows: readonly string[]):
   });
   const runs = Number(values.runs);
   if (!Number.isInteger(runs) || runs < 1) {
-    throw new TypeError(`--runs is a whole number of at least 1, not "${values.runs}"`);
+    throw new TypeError(`--runs must be an integer of at least 1, not "${values.runs}"`);
   }
   const only = values.only.flatMap((names) => names.split(','));
   const unknown = only.filter((name) => !rows.includes(name));
   if (unknown.length > 0) {
-    throw new TypeError(`--only knows ${rows.join(', ')}; not ${unknown.join(', ')}`);
+    throw new TypeError(`unknown rows: ${unknown.join(', ')}; --only accepts ${rows.join(', ')}`);
   }
   return { runs, only };
 }

@@ -12,7 +12,7 @@ import { ROWS } from './rows/index.ts';
 import { BenchService } from './service/bench-service.ts';
 import { startBenchModels } from './sessions/bench-models.ts';
 
-/** Share of the cores that may be at work before a bench. */
+/** Share of the cores that may be busy at the start of the bench. */
 const BUSY_SHARE = 0.5;
 const INTERRUPTED = 130;
 
@@ -26,7 +26,7 @@ const startedAt = new Date();
 const machine = await describeMachine();
 if (machine.load > BUSY_SHARE * machine.cores) {
   console.log(
-    `this machine is busy (load ${machine.load.toFixed(1)}): the figures will not tell much`,
+    `this machine is busy (load ${machine.load.toFixed(1)}): the results will not be reliable`,
   );
 }
 const scratch = await mkdtemp(join(tmpdir(), 'svc-bench-'));
@@ -49,11 +49,11 @@ if (stop.signal.aborted) {
   process.exitCode = INTERRUPTED;
 } else {
   console.log(`\n${resultTable(results)}`);
-  console.log(`as JSON: ${await writeResults(startedAt, machine, runs, results)}`);
+  console.log(`results as JSON: ${await writeResults(startedAt, machine, runs, results)}`);
   process.exitCode = results.every(({ ok }) => ok) ? 0 : 1;
 }
 
-/** The chosen rows, those of one pool size together. */
+/** Groups the chosen rows by pool size. */
 function byPool(all: readonly Row[]): Map<number, Row[]> {
   const chosen = all.filter(({ name }) => only.length === 0 || only.includes(name));
   return Map.groupBy(chosen, ({ pool }) => pool);
@@ -90,7 +90,7 @@ async function runRows(pool: number, rows: readonly Row[]): Promise<RowResult[]>
   return done;
 }
 
-/** One line that is written over, where somebody watches. */
+/** Overwrites one line of the terminal with the progress. */
 function showProgress(name: string, text: string): void {
   if (process.stdout.isTTY) process.stdout.write(`\r${name} ${text}   `);
 }

@@ -11,7 +11,7 @@ const run = promisify(execFile);
 const PROGRAM = fileURLToPath(new URL('bare-restore.ts', import.meta.url));
 const RUN_MS = 120_000;
 
-/** A network namespace with a tap, made beforehand, and in it the program that restores without the service. */
+/** A prepared network namespace with a tap device, in which a program restores VMs without the service. */
 export class BareMachine {
   readonly #snapshot: Snapshot;
   readonly #scratch: string;
@@ -41,7 +41,7 @@ export class BareMachine {
     }
   }
 
-  /** Restores once, from nothing until SSH answers, and takes it away again. */
+  /** Restores a VM, waits until SSH answers, and removes the VM. */
   async restore(): Promise<RestoreTimes> {
     this.#runs += 1;
     const order: RestoreOrder = {
@@ -52,7 +52,7 @@ export class BareMachine {
     const signal = withDeadline(settled.signal, RUN_MS);
     const answer = once(this.#child, 'message', { signal });
     const ended = once(this.#child, 'exit', { signal }).then(() => {
-      throw new Error('the bare restore failed; it said why above');
+      throw new Error('the bare restore failed; see its output above');
     });
     this.#child.send(order);
     try {

@@ -1,5 +1,5 @@
-// The bare comparison, a program of its own that runs inside a network namespace with a tap: restores the
-// snapshot with nothing but QEMU, its control socket and an SSH client, and says how long each time took.
+// The comparison for creates: a program that runs inside a network namespace with a tap device, restores the
+// snapshot with nothing but QEMU, its control socket and an SSH client, and reports the duration of each restore.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFile, mkdir, open, rm } from 'node:fs/promises';
@@ -13,14 +13,14 @@ const GUEST = '172.30.0.2';
 const RETRY_MS = 2;
 const LONGEST_MS = 60_000;
 
-/** What the parent sends to have one restore measured. */
+/** The parent's request to measure one restore. */
 export interface RestoreOrder {
   readonly snapshot: Snapshot;
-  /** A directory that does not exist yet. */
+  /** A directory that the restore creates. */
   readonly directory: string;
 }
 
-/** What it gets: milliseconds from the start until the guest's SSH server has answered, and on the way. */
+/** Milliseconds from the start until the VM was restored, and until its SSH server answered. */
 export interface RestoreTimes {
   readonly restoredMs: number;
   readonly answeredMs: number;
@@ -53,7 +53,7 @@ async function restore({ snapshot, directory }: RestoreOrder): Promise<RestoreTi
   }
 }
 
-/** Has QEMU load the device state from descriptor 3 and run the VM. */
+/** Lets QEMU load the device state from descriptor 3 and run the VM. */
 async function load(path: string): Promise<void> {
   const control = await retried(() => openSocket(path));
   const commands = [
@@ -79,7 +79,7 @@ async function load(path: string): Promise<void> {
   control.end(JSON.stringify({ execute: 'cont' }));
 }
 
-/** Settles when the SSH server has answered a request to authenticate, which it refuses: it has no key of ours. */
+/** Resolves when the SSH server has refused an authentication request. It knows no key that would be accepted. */
 async function sshAnswers(): Promise<void> {
   const socket = await retried(() => openSocket({ host: GUEST, port: 22 }));
   socket.setNoDelay();
@@ -88,12 +88,12 @@ async function sshAnswers(): Promise<void> {
   client.on('error', (error) =>
     error.level === 'client-authentication' ? resolve() : reject(error),
   );
-  client.on('ready', () => reject(new Error('the guest lets in whoever asks')));
+  client.on('ready', () => reject(new Error('the guest accepted a login without a key')));
   client.on('close', () => reject(new Error('the guest closed the connection')));
   client.connect({
     sock: socket,
     username: 'root',
-    // Refused at once; a refused key would be answered after a delay that is meant for attackers.
+    // Refused immediately, whereas the server delays its answer to a refused key.
     authHandler: ['none'],
     readyTimeout: LONGEST_MS,
     algorithms: { serverHostKey: ['ssh-ed25519'], kex: ['curve25519-sha256'] },

@@ -1,10 +1,10 @@
-// The bare comparison of reading a sandbox: a Fastify route with one SELECT by primary key, over HTTPS.
+// The comparison for reads of a sandbox: a Fastify route with one SELECT by primary key, over HTTPS.
 import { readFile } from 'node:fs/promises';
 import Fastify from 'fastify';
 import pg from 'pg';
 import type { ForkedServerOptions } from './forked-server.ts';
 
-/** As many connections as the service itself may use. */
+/** The connection limit of the service itself. */
 const CONNECTIONS = 16;
 
 const options = JSON.parse(process.argv[2] ?? '') as ForkedServerOptions;

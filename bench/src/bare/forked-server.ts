@@ -5,20 +5,20 @@ import { databaseServer } from '@svc/service-driver';
 
 const START_MS = 30_000;
 
-/** What a forked server is told by its only argument, as JSON. */
+/** The only argument of a forked server, as JSON. */
 export interface ForkedServerOptions {
   readonly databaseUrl: string;
   readonly certificateFile: string;
   readonly keyFile: string;
 }
 
-/** A server in a process of its own, on the service's database and with the service's certificate. */
+/** A server in a process of its own. */
 export interface ForkedServer {
   readonly baseUrl: string;
   close(): Promise<void>;
 }
 
-/** Starts a server on the database and with the certificate of a service. */
+/** Starts a server with the database and the certificate of a service. */
 export async function forkServer(program: string, dataDir: string): Promise<ForkedServer> {
   const database = await databaseServer(dataDir);
   if (database === undefined) throw new Error(`no database runs in ${dataDir}`);
@@ -31,7 +31,7 @@ export async function forkServer(program: string, dataDir: string): Promise<Fork
   return { baseUrl: `https://localhost:${port}`, close };
 }
 
-/** Starts a program that is told its options as JSON, sends its port once it listens, and ends when disconnected. */
+/** Starts a program that gets its options as JSON, sends its port when it listens, and ends when it is disconnected. */
 export async function forkProgram(
   program: string,
   options: object,

@@ -1,9 +1,9 @@
-// The LLM gateway alone, with one account for whoever asks from this machine.
+// The LLM gateway alone, with one account for all requests from this machine.
 import { createEgress } from '@svc/egress';
 import { createLogger, createMetrics, Secret } from '@svc/service-kit';
 import { LlmGateway } from '@svc/worker';
 
-/** What it is told by its only argument, as JSON. */
+/** The program's only argument, as JSON. */
 export interface GatewayOptions {
   readonly upstream: string;
   readonly upstreamHost: string;

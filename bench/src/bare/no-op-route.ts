@@ -1,5 +1,5 @@
-// One route that does nothing, twice, on a server made as the control plane's is: once behind its check of API
-// keys, once open.
+// Two routes that do nothing, on a server created like the control plane's: one behind its API key check, one without
+// authentication.
 import { readFile } from 'node:fs/promises';
 import { DEFAULT_LIMITS, WORKER_TIMES } from '@svc/contract';
 import { createApiKeyHook } from '@svc/control-plane';

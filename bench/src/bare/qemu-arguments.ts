@@ -1,6 +1,6 @@
 import type { Snapshot } from './snapshot.ts';
 
-/** Same devices under the same names as in the snapshot; no jail, no limits, no system call filter. */
+/** Arguments with the devices and device names of the snapshot, without jail, limits and system call filter. */
 export function qemuArguments(snapshot: Snapshot, directory: string): string[] {
   const { accel, cpu, vcpu, memoryMib, rootfs } = snapshot;
   const memory = [

@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { BenchService } from '../service/bench-service.ts';
 
-/** The files of a snapshot and the machine they belong to. */
+/** The files of a snapshot and the VM configuration that they require. */
 export interface Snapshot {
   readonly qemu: string;
-  /** Holds `memory`, `state` and `disk.qcow2`. */
+  /** Directory with `memory`, `state` and `disk.qcow2`. */
   readonly directory: string;
   readonly rootfs: string;
   readonly accel: string;
@@ -14,7 +14,7 @@ export interface Snapshot {
   readonly memoryMib: number;
 }
 
-/** The snapshot that the service restores, read off the command line of one of its VMs. */
+/** Finds the snapshot that the service restores, from the command line of one of its VMs. */
 export async function snapshotOf(service: BenchService): Promise<Snapshot> {
   const { id } = await service.createSandbox();
   try {
@@ -27,7 +27,9 @@ export async function snapshotOf(service: BenchService): Promise<Snapshot> {
     const memory = /mem-path=(\/images\/[^,]+)/.exec(after(words, '-object'))?.[1];
     const rootfs = /"filename":"(\/images\/[^"]+)"/.exec(after(words, '-blockdev'))?.[1];
     if (memory === undefined || rootfs === undefined) {
-      throw new Error('this QEMU restores from a copy of the memory: there is nothing to compare');
+      throw new Error(
+        'this QEMU restores from a copy of the memory file, which the bare restore cannot do',
+      );
     }
     return {
       qemu: words.find((word) => word.endsWith('qemu-system-x86_64')) ?? 'qemu-system-x86_64',
@@ -43,14 +45,14 @@ export async function snapshotOf(service: BenchService): Promise<Snapshot> {
   }
 }
 
-/** The word that follows the first `name`. */
+/** The argument that follows the first `name`. */
 function after(words: readonly string[], name: string): string {
   const word = words[words.indexOf(name) + 1];
   if (!words.includes(name) || word === undefined) throw new Error(`a VM runs without ${name}`);
   return word;
 }
 
-/** Where a file of the snapshot lies. */
+/** Path of a file of the snapshot. */
 export function snapshotFile(
   { directory }: Snapshot,
   name: 'memory' | 'state' | 'disk.qcow2',

@@ -1,14 +1,14 @@
 import { type Agent, request } from 'undici';
 import { summarise } from '../measure/statistics.ts';
 
-/** What `timed-upstream.ts` is told by its only argument, as JSON. */
+/** The only argument of `timed-upstream.ts`, as JSON. */
 export interface UpstreamOptions {
   readonly host: string;
   readonly certificateFile: string;
   readonly keyFile: string;
 }
 
-/** Asks for one stream and gives the median of how long its events were on their way, in milliseconds. */
+/** Requests one stream and returns the median transit time of its events, in milliseconds. */
 export async function medianTransit(baseUrl: string, dispatcher: Agent): Promise<number> {
   const { body, statusCode } = await request(`${baseUrl}/v1/messages`, {
     dispatcher,

@@ -1,4 +1,4 @@
-// An HTTPS server that answers every request with a slow stream of server-sent events, each saying when it was sent.
+// An HTTPS server that answers every request with a slow stream of server-sent events, each with the time of sending.
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';

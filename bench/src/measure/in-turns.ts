@@ -1,4 +1,4 @@
-/** Settles with how many milliseconds the work took. */
+/** Returns the duration of the work in milliseconds. */
 export async function timed(work: () => Promise<unknown>): Promise<number> {
   const start = performance.now();
   await work();
@@ -7,9 +7,9 @@ export async function timed(work: () => Promise<unknown>): Promise<number> {
 
 export interface Turns {
   readonly runs: number;
-  /** Turns of both sides before the first that counts. */
+  /** Turns of both sides before the first that counts. Default: 1. */
   readonly warmUps?: number;
-  /** Each measures one turn and settles with its value. */
+  /** Each function measures one turn and returns its value. */
   readonly ours: () => Promise<number>;
   readonly comparison: () => Promise<number>;
   readonly onTurn?: (done: number, runs: number) => void;
@@ -20,7 +20,7 @@ export interface TurnSamples {
   readonly comparison: number[];
 }
 
-/** Measures the two sides in turns, so that what changes on the machine meanwhile meets both alike. */
+/** Measures two sides alternately, so that changes in the machine's load affect both alike. */
 export async function inTurns(turns: Turns): Promise<TurnSamples> {
   const { runs, warmUps = 1, onTurn } = turns;
   const samples: TurnSamples = { ours: [], comparison: [] };

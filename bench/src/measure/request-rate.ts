@@ -2,14 +2,14 @@ import autocannon from 'autocannon';
 import { inTurns, type TurnSamples } from './in-turns.ts';
 import type { RowContext } from './row.ts';
 
-/** Kept connections that a measurement of requests uses. */
+/** Number of persistent connections in a measurement. */
 export const CONNECTIONS = 50;
-/** Length of one measurement. */
+/** Duration of one measurement. */
 export const ROUND_SECONDS = 2;
-/** The first rounds run code that is not optimised yet, on both sides. */
+/** In the first rounds neither side's code is optimised yet. */
 export const WARM_UP_ROUNDS = 2;
 
-/** How many requests a second a URL answers with success, over {@link CONNECTIONS} kept HTTPS connections. */
+/** Successful requests per second to a URL over {@link CONNECTIONS} persistent HTTPS connections. @throws Error when one fails */
 export async function requestsPerSecond(
   url: string,
   { apiKey, ca }: { readonly apiKey: string; readonly ca: string },
@@ -27,7 +27,7 @@ export async function requestsPerSecond(
   return result['2xx'] / result.duration;
 }
 
-/** Measures two URLs in turns, with the key of the service. */
+/** Measures two URLs alternately, with the service's API key. */
 export function ratesInTurns(
   { service, runs, progress }: Pick<RowContext, 'service' | 'runs' | 'progress'>,
   urls: { readonly ours: string; readonly comparison: string },

@@ -3,17 +3,17 @@ import type { BenchService } from '../service/bench-service.ts';
 import type { BenchModels } from '../sessions/bench-models.ts';
 import { type Summary, summarise } from './statistics.ts';
 
-/** What a row works with. */
+/** The environment of a row. */
 export interface RowContext {
   readonly service: BenchService;
   /** A scripted model that the service may call. */
   readonly models: BenchModels;
   readonly runs: number;
-  /** A directory of this bench run, for files. */
+  /** A directory for temporary files. */
   readonly scratch: string;
-  /** Restores the same snapshot without the service; set up at the first call. */
+  /** The bare machine that restores the same snapshot without the service. The first call sets it up. */
   bareMachine(): Promise<BareMachine>;
-  /** Shows how far the row is. */
+  /** Displays the progress of the row. */
   progress(text: string): void;
 }
 
@@ -25,22 +25,22 @@ export interface RowResult {
   readonly unit: string;
   readonly ours: Summary;
   readonly comparison?: Summary;
-  /** What is held against the bound. */
+  /** The value that is compared with the bound. */
   readonly figure: { readonly text: string; readonly value: number };
   readonly bound: string;
   readonly ok: boolean;
   readonly notes: readonly string[];
 }
 
-/** Something the bench measures. */
+/** A measurement of the bench. */
 export interface Row {
   readonly name: string;
-  /** Idle sandboxes that the service keeps ready. Rows of one pool size share a service. */
+  /** Idle VMs in the service's pool. Rows with the same pool size share a service. */
   readonly pool: number;
   run(context: RowContext): Promise<RowResult[]>;
 }
 
-/** Two sides whose medians are compared. */
+/** Measurements of two sides whose medians are compared. */
 interface ComparisonOptions {
   readonly name: string;
   readonly what: string;
@@ -52,17 +52,14 @@ interface ComparisonOptions {
   readonly notes?: readonly string[];
 }
 
-/** A side whose median must not be more, or not be less, than a bound times the other's. */
+/** A comparison by the ratio of the medians, with an upper or a lower bound. */
 export interface RatioOptions extends ComparisonOptions {
   readonly atLeast?: number;
-  /** Whether the figure is the comparison over ours, as in "so many times faster". */
+  /** Divide the comparison's median by ours, so that the figure is a speed-up. */
   readonly inverse?: boolean;
 }
 
-/**
- * The result of a row that subtracts medians: ours must not be more than `atMost` above the other; without a bound
- * it is reported.
- */
+/** The result of a row that subtracts the medians. Our median may exceed the other by `atMost`; without it there is no bound. */
 export function differenceResult(options: ComparisonOptions): RowResult {
   const { name, what, against, unit, atMost, notes = [] } = options;
   const ours = summarise(options.ours);
@@ -82,7 +79,7 @@ export function differenceResult(options: ComparisonOptions): RowResult {
   };
 }
 
-/** The result of a row that compares medians. */
+/** The result of a row that divides the medians. */
 export function ratioResult(options: RatioOptions): RowResult {
   const { name, what, against, unit, atMost, atLeast, inverse = false, notes = [] } = options;
   const ours = summarise(options.ours);

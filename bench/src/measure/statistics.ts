@@ -1,4 +1,4 @@
-/** What is shown of many measurements of one thing. */
+/** A summary of repeated measurements. */
 export interface Summary {
   readonly count: number;
   readonly mean: number;
@@ -23,11 +23,11 @@ export function summarise(samples: readonly number[]): Summary {
   };
 }
 
-/** Linear interpolation between the two nearest measurements. */
+/** The quantile by linear interpolation between the two nearest measurements. */
 function quantile(sorted: readonly number[], share: number): number {
   const position = (sorted.length - 1) * share;
   const below = sorted[Math.floor(position)];
   const above = sorted[Math.ceil(position)];
-  if (below === undefined || above === undefined) throw new RangeError('nothing was measured');
+  if (below === undefined || above === undefined) throw new RangeError('there are no measurements');
   return below + (above - below) * (position - Math.floor(position));
 }

@@ -5,12 +5,12 @@ import { promisify } from 'node:util';
 const run = promisify(execFile);
 const MIB = 1024 * 1024;
 
-/** The machine that was measured on. */
+/** The machine on which the bench ran. */
 export interface MachineDescription {
   readonly cpu: string | undefined;
   readonly cores: number;
   readonly memory_mib: number;
-  /** Processes that wanted to run in the last minute, on average. */
+  /** Load average of the last minute. */
   readonly load: number;
   readonly kernel: string;
   readonly node: string;

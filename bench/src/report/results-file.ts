@@ -6,7 +6,7 @@ import type { MachineDescription } from './machine.ts';
 
 const FILE = fileURLToPath(new URL('../../results/latest.json', import.meta.url));
 
-/** Writes the results of a whole run as JSON and returns the file's path. */
+/** Writes the results of a complete run as JSON and returns the path of the file. */
 export async function writeResults(
   startedAt: Date,
   machine: MachineDescription,

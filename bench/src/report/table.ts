@@ -2,7 +2,7 @@ import type { RowResult } from '../measure/row.ts';
 
 const HEADER = ['what', 'against', 'unit', 'ours', 'p99', 'other', 'p99', 'figure', 'bound', ''];
 
-/** The results as a table of text. */
+/** Formats the results as a text table. */
 export function resultTable(results: readonly RowResult[]): string {
   const lines = [HEADER, ...results.map(cells)];
   const widths = HEADER.map((_, column) =>

@@ -6,7 +6,7 @@ import { type Row, ratioResult } from '../measure/row.ts';
 const NO_OP_ROUTE = fileURLToPath(new URL('../bare/no-op-route.ts', import.meta.url));
 const AT_LEAST = 0.7;
 
-/** What looking up the API key costs, request for request. */
+/** The cost of the API key check per request. */
 export const authenticatedRequest: Row = {
   name: 'authenticated-request',
   pool: 2,

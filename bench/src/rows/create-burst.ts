@@ -3,10 +3,10 @@ import type { Row } from '../measure/row.ts';
 import { summarise } from '../measure/statistics.ts';
 
 const AT_ONCE = 20;
-/** A burst is many measurements: few bursts give as many as the other rows have. */
+/** A burst yields many measurements, so fewer bursts than runs suffice. */
 const RUNS_PER_BURST = 10;
 
-/** Many creates at the same moment. */
+/** Many concurrent creates. */
 export const createBurst: Row = {
   name: 'create-burst',
   pool: 2,
@@ -34,7 +34,7 @@ export const createBurst: Row = {
     return [
       {
         name: this.name,
-        what: `${AT_ONCE} creates at once, each call to 201`,
+        what: `${AT_ONCE} concurrent creates, request to 201`,
         against: '',
         unit: 'ms',
         ours,

@@ -3,18 +3,18 @@ import { type Row, ratioResult } from '../measure/row.ts';
 import { timeCreate } from '../service/time-create.ts';
 
 const SSH_ANSWERS =
-  'SSH answers when the guest’s server has proved its host key, ours the one that it was given; the bare restore, whose ' +
-  'guest makes its own, hears the refusal of a request to authenticate as well.';
+  'SSH counts as answering when the guest’s server has proved its host key: in svc the key that it was given; in the bare ' +
+  'restore, whose guest generates its own, after it has also refused an authentication request.';
 
 interface CreateRow {
   readonly name: string;
-  /** Idle sandboxes that wait for the create. */
+  /** Idle VMs in the pool. */
   readonly pool: number;
   readonly what: string;
   readonly atMost: number;
 }
 
-/** Creating a sandbox, against a restore of the same snapshot without the service. */
+/** The create of a sandbox, compared with a restore of the same snapshot without the service. */
 function createOne({ name, pool, what, atMost }: CreateRow): Row {
   return {
     name,
@@ -48,18 +48,18 @@ function createOne({ name, pool, what, atMost }: CreateRow): Row {
   };
 }
 
-/** A create that has to restore. */
+/** A create that has to restore a VM. */
 export const createEmptyPool = createOne({
   name: 'create-empty-pool',
   pool: 0,
-  what: 'create with an empty pool, call to 201',
+  what: 'create with an empty pool, request to 201',
   atMost: 1.25,
 });
 
-/** A create that is handed an idle VM. */
+/** A create that receives an idle VM. */
 export const createFromPool = createOne({
   name: 'create-from-pool',
   pool: 2,
-  what: 'create from the pool, call to 201',
+  what: 'create from the pool, request to 201',
   atMost: 0.1,
 });

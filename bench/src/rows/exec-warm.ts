@@ -5,7 +5,7 @@ import { OpenSsh } from '../ssh/open-ssh.ts';
 const AT_MOST = 1.15;
 const WARM_UPS = 10;
 
-/** The smallest command over the API, against the same over OpenSSH's open connection. */
+/** The smallest command through the API, compared with OpenSSH over an open connection. */
 export const execWarm: Row = {
   name: 'exec-warm',
   pool: 2,

@@ -12,11 +12,11 @@ import { OpenSsh } from '../ssh/open-ssh.ts';
 
 const BYTES = 64 * 1024 * 1024;
 const TIMES_FASTER = 3;
-/** What the service's memory may grow by during a transfer: half of what goes through it. */
+/** Permitted growth of the service's memory during a transfer: half the size of the file. */
 const FLAT_MIB = 32;
 const INSIDE = '/root/transfer';
 
-/** A file into the sandbox and out of it, against `scp`; and the memory that this costs the service. */
+/** Transfers of a file to and from a sandbox, compared with `scp`, and the memory that they cost the service. */
 export const fileTransfer: Row = {
   name: 'file-transfer',
   pool: 2,
@@ -36,7 +36,7 @@ export const fileTransfer: Row = {
   },
 };
 
-/** The transfers of one file to and from one sandbox. */
+/** Transfers of one file to and from one sandbox. */
 class Transfer {
   readonly #context: RowContext;
   readonly #id: string;
@@ -107,13 +107,13 @@ class Transfer {
     const speed = ratioResult({
       name: `file-${direction}`,
       what: `64 MiB file ${direction}`,
-      against: 'scp, same VM, connection open',
+      against: 'scp over an open connection, same VM',
       unit: 'ms',
       ...samples,
       atLeast: TIMES_FASTER,
       inverse: true,
       notes: [
-        `the service had ${first.toFixed(0)} MiB resident before and ${last.toFixed(0)} after`,
+        `resident memory of the service: ${first.toFixed(0)} MiB before, ${last.toFixed(0)} MiB after`,
       ],
     });
     return [speed, this.#memory(direction)];
@@ -123,7 +123,7 @@ class Transfer {
     const growth = summarise(this.#growths.slice(1));
     return {
       name: `file-${direction}-memory`,
-      what: `memory of the service, peak over before, file ${direction}`,
+      what: `growth of the service’s memory, file ${direction}`,
       against: '',
       unit: 'MiB',
       ours: growth,
@@ -135,7 +135,7 @@ class Transfer {
   }
 
   #check(found: string, expected: string): void {
-    if (found !== expected) throw new Error('the file did not arrive as it was sent');
+    if (found !== expected) throw new Error('the file was changed in transfer');
   }
 }
 

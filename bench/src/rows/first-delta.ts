@@ -4,13 +4,13 @@ import { PROMPT } from '../sessions/bench-models.ts';
 import { BenchSessions } from '../sessions/bench-sessions.ts';
 
 const AT_MOST_MS = 250;
-/** Asks the gateway as the agent does, and says in seconds when the first byte of the answer came. */
+/** Sends the agent's request to the gateway and prints the time to the first byte of the answer, in seconds. */
 const BARE_CLIENT = `curl -sN -o /dev/null -w '%{time_starttransfer}' \
   -H 'content-type: application/json' -H 'anthropic-version: 2023-06-01' \
   -d '{"model":"claude-sonnet-4-5","max_tokens":64,"stream":true,"messages":[{"role":"user","content":"${PROMPT}"}]}' \
   http://172.30.0.1:7200/anthropic/v1/messages`;
 
-/** From a task to the agent's first word, against a bare client in the same VM with the same prompt. */
+/** Time from a task to the agent's first text, compared with a bare client in the same VM and the same prompt. */
 export const firstDelta: Row = {
   name: 'first-delta',
   pool: 2,
@@ -20,15 +20,15 @@ export const firstDelta: Row = {
     try {
       const { vm_id } = await service.client.sessions.get(session.chat_session_id);
       if (vm_id === undefined) throw new Error('the session has no sandbox');
-      const talk = await sessions.attach(session);
+      const client = await sessions.attach(session);
       const samples = await inTurns({
         runs,
         ours: async () => {
           const took = await timed(async () => {
-            talk.task(PROMPT);
-            await talk.until('text_delta');
+            client.task(PROMPT);
+            await client.until('text_delta');
           });
-          await talk.until('task_completed');
+          await client.until('task_completed');
           return took;
         },
         comparison: async () => {
@@ -37,7 +37,7 @@ export const firstDelta: Row = {
         },
         onTurn: (done) => progress(`${done}/${runs}`),
       });
-      await talk.close();
+      await client.close();
       const accelerated = (await service.accelerator()) === 'kvm';
       return [
         differenceResult({
@@ -47,7 +47,7 @@ export const firstDelta: Row = {
           unit: 'ms',
           ...samples,
           ...(accelerated ? { atMost: AT_MOST_MS } : {}),
-          notes: ['The bound of 250 ms holds with KVM; emulation is reported only.'],
+          notes: [`the bound of ${AT_MOST_MS} ms applies with KVM only`],
         }),
       ];
     } finally {

@@ -11,7 +11,7 @@ const UPSTREAM = fileURLToPath(new URL('../bare/timed-upstream.ts', import.meta.
 const GATEWAY = fileURLToPath(new URL('../bare/gateway.ts', import.meta.url));
 const AT_MOST_MS = 2;
 
-/** How long the events of a stream are on their way through the LLM gateway, against without it; all on the host. */
+/** Transit time of a stream's events through the LLM gateway, compared with a direct connection. All on the host. */
 export const gatewayStream: Row = {
   name: 'gateway-stream',
   pool: 2,
@@ -42,8 +42,8 @@ export const gatewayStream: Row = {
       return [
         differenceResult({
           name: this.name,
-          what: 'an event of a stream through the LLM gateway',
-          against: 'straight from the model',
+          what: 'event of a stream through the LLM gateway',
+          against: 'directly from the model',
           unit: 'ms',
           ...samples,
           atMost: AT_MOST_MS,

@@ -7,24 +7,24 @@ import { BenchSessions } from '../sessions/bench-sessions.ts';
 import { attachIdle } from '../sessions/idle-client.ts';
 
 const CLIENTS = 100;
-/** VMs that they are spread over: a hundred would measure the machine's memory. */
+/** The clients share few sessions, because a VM for each would measure the memory of the machine instead. */
 const SESSIONS = 4;
 const PINGS = 2;
 
-/** Many clients that say nothing, on a runtime host in a process of its own. */
+/** Many idle clients on a runtime host in a process of its own. */
 export const idleSessions: Row = {
   name: 'idle-sessions',
   pool: 2,
   async run({ service, models, progress }) {
     const sessions = await BenchSessions.open(service, models.server.url);
     await using host = await RuntimeHost.start(service.address);
-    const made = [];
+    const created = [];
     const clients = [];
     try {
-      for (let index = 0; index < SESSIONS; index += 1) made.push(await sessions.create());
+      for (let index = 0; index < SESSIONS; index += 1) created.push(await sessions.create());
       const before = await residentMib(host.pid);
       for (let index = 0; index < CLIENTS; index += 1) {
-        const session = made[index % SESSIONS];
+        const session = created[index % SESSIONS];
         if (session !== undefined) clients.push(await attachIdle(session, host, service.ca));
         progress(`${index + 1}/${CLIENTS}`);
       }
@@ -41,14 +41,14 @@ export const idleSessions: Row = {
           unit: 'pings',
           ours: summarise(pings),
           figure: { text: `${each.toFixed(0)} KiB each`, value: each },
-          bound: 'no missed ping',
+          bound: 'no missed pings',
           ok: missed === 0,
           notes: [],
         },
       ];
     } finally {
       for (const client of clients) client.end();
-      for (const session of made) await sessions.delete(session);
+      for (const session of created) await sessions.delete(session);
     }
   },
 };

@@ -15,7 +15,7 @@ import { sessionReady } from './session-ready.ts';
 import { sessionResume } from './session-resume.ts';
 import { wrongCodes } from './wrong-codes.ts';
 
-/** Everything the bench measures, in the order of the table. */
+/** All rows, in the order of the table. */
 export const ROWS: readonly Row[] = [
   createEmptyPool,
   createFromPool,

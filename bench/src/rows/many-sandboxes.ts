@@ -10,7 +10,7 @@ const AT_ONCE = 4;
 const AT_MOST_MIB = 80;
 const IDLE_SECONDS = 20;
 
-/** A full machine: every sandbox answers, what each costs in memory, and what they cost doing nothing. */
+/** A full machine: the memory of each sandbox, the CPU time of idle ones, and whether every one answers. */
 export const manySandboxes: Row = {
   name: 'many-sandboxes',
   pool: 2,
@@ -28,7 +28,8 @@ export const manySandboxes: Row = {
       const execs = await eachOf(COUNT, async (index) => {
         const id = ids[index] ?? '';
         const { output, exit_code } = await sandboxes.exec(id, 'echo here');
-        if (output !== 'here\n' || exit_code !== 0) throw new Error(`${id} does not answer`);
+        if (output !== 'here\n' || exit_code !== 0)
+          throw new Error(`${id} did not answer correctly`);
       });
       await service.settled();
       const pids = await processesOf(context, ids);
@@ -41,7 +42,7 @@ export const manySandboxes: Row = {
   },
 };
 
-/** Does the work `count` times, a few at once, and says how many milliseconds each took. */
+/** Does the work `count` times, a few at a time, and returns the duration of each in milliseconds. */
 async function eachOf(count: number, work: (index: number) => Promise<void>): Promise<number[]> {
   const took: number[] = [];
   let next = 0;
@@ -65,23 +66,23 @@ async function processesOf({ service }: RowContext, ids: readonly string[]): Pro
 }
 
 interface IdleCpu {
-  /** Percent of one core, for each VM. */
-  readonly machines: Summary;
-  /** Percent of one core, of the service's process. */
+  /** Percent of one core, by VM. */
+  readonly vms: Summary;
+  /** Percent of one core, by the service's process. */
   readonly service: number;
 }
 
-async function idleCpu(service: number, machines: readonly number[]): Promise<IdleCpu> {
-  const used = () => Promise.all([service, ...machines].map((pid) => cpuMs(pid)));
+async function idleCpu(service: number, vms: readonly number[]): Promise<IdleCpu> {
+  const used = () => Promise.all([service, ...vms].map((pid) => cpuMs(pid)));
   const start = performance.now();
   const before = await used();
   await sleep(IDLE_SECONDS * 1000);
   const after = await used();
   const elapsed = performance.now() - start;
-  const [ofService = 0, ...ofMachines] = after.map(
+  const [ofService = 0, ...ofVms] = after.map(
     (ms, index) => ((ms - (before[index] ?? 0)) / elapsed) * 100,
   );
-  return { machines: summarise(ofMachines), service: ofService };
+  return { vms: summarise(ofVms), service: ofService };
 }
 
 interface Found {
@@ -93,11 +94,11 @@ interface Found {
 
 function results({ creates, execs, memory, cpu }: Found): RowResult[] {
   const common = { name: 'many-sandboxes', against: '', notes: [], ok: true, bound: 'reported' };
-  const total = cpu.machines.mean * COUNT;
+  const total = cpu.vms.mean * COUNT;
   return [
     {
       ...common,
-      what: `create, until ${COUNT} sandboxes of ${MEMORY_MIB} MiB live, ${AT_ONCE} at once`,
+      what: `create of ${COUNT} sandboxes of ${MEMORY_MIB} MiB, ${AT_ONCE} at a time`,
       unit: 'ms',
       ours: creates,
       figure: { text: `p95 ${creates.p95.toFixed(0)} ms`, value: creates.p95 },
@@ -105,28 +106,28 @@ function results({ creates, execs, memory, cpu }: Found): RowResult[] {
     },
     {
       ...common,
-      what: `exec in each of ${COUNT}, ${AT_ONCE} at once`,
+      what: `exec in each of ${COUNT} sandboxes, ${AT_ONCE} at a time`,
       unit: 'ms',
       ours: execs,
       figure: { text: `p95 ${execs.p95.toFixed(0)} ms`, value: execs.p95 },
-      bound: 'each answers',
+      bound: 'all answer',
     },
     {
       ...common,
-      what: `memory of each of ${COUNT}, proportional`,
+      what: `proportional memory of each of ${COUNT} sandboxes`,
       unit: 'MiB',
       ours: memory,
-      figure: { text: `most ${memory.most.toFixed(1)} MiB`, value: memory.most },
+      figure: { text: `max ${memory.most.toFixed(1)} MiB`, value: memory.most },
       bound: `≤ ${AT_MOST_MIB} MiB`,
       ok: memory.most <= AT_MOST_MIB,
     },
     {
       ...common,
-      what: `CPU of each of ${COUNT} while idle`,
+      what: `CPU of each of ${COUNT} idle sandboxes`,
       unit: '% core',
-      ours: cpu.machines,
-      figure: { text: `all ${total.toFixed(0)} %`, value: total },
-      notes: [`the service itself used ${cpu.service.toFixed(1)} % of a core meanwhile`],
+      ours: cpu.vms,
+      figure: { text: `total ${total.toFixed(0)} %`, value: total },
+      notes: [`the service’s own process used ${cpu.service.toFixed(1)} % of a core`],
     },
   ];
 }

@@ -5,13 +5,13 @@ import { summarise } from '../measure/statistics.ts';
 const AT_LEAST = 1000;
 const BUNDLE = 'bench';
 
-/** Reading one secret bundle. */
+/** Reads of one secret bundle. */
 export const readBundle: Row = {
   name: 'read-bundle',
   pool: 2,
   async run({ service, runs, progress }) {
     const { secrets } = service.client;
-    await secrets.create(BUNDLE, { LLM_API_KEY: 'of the bench' });
+    await secrets.create(BUNDLE, { LLM_API_KEY: 'sk-bench' });
     try {
       await service.settled();
       const url = `${service.baseUrl}/v1/tenants/me/secrets/${BUNDLE}`;

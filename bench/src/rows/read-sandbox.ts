@@ -6,7 +6,7 @@ import { type Row, ratioResult } from '../measure/row.ts';
 const BARE_ROUTE = fileURLToPath(new URL('../bare/bare-route.ts', import.meta.url));
 const AT_LEAST = 0.6;
 
-/** Reading one sandbox, authenticated, against a bare route that does one SELECT. */
+/** Authenticated reads of one sandbox, compared with a bare route that does one SELECT. */
 export const readSandbox: Row = {
   name: 'read-sandbox',
   pool: 2,
@@ -28,7 +28,9 @@ export const readSandbox: Row = {
           unit: 'req/s',
           ...samples,
           atLeast: AT_LEAST,
-          notes: [`both over HTTPS with kept connections; each run is ${ROUND_SECONDS} s of load`],
+          notes: [
+            `both over HTTPS with persistent connections; each run is ${ROUND_SECONDS} s of load`,
+          ],
         }),
       ];
     } finally {

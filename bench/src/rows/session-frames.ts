@@ -7,7 +7,7 @@ import { ROUND_FRAMES, startFrameSource } from '../sessions/guest-frames.ts';
 
 const AT_LEAST = 0.4;
 
-/** Frames from a guest to a client over worker and runtime host, against a WebSocket straight to the guest. */
+/** Frames from a guest to a client through worker and runtime host, compared with a WebSocket directly to the guest. */
 export const sessionFrames: Row = {
   name: 'session-frames',
   pool: 2,
@@ -18,24 +18,24 @@ export const sessionFrames: Row = {
     try {
       const { vm_id } = await service.client.sessions.get(session.chat_session_id);
       if (vm_id === undefined) throw new Error('the session has no sandbox');
-      const talk = await sessions.attach(session);
+      const client = await sessions.attach(session);
       await startFrameSource(service, vm_id, 'link');
       await startFrameSource(service, plain.id, 'websocket');
       const bare = new WebSocket(`ws://${plain.host}:7100`, { perMessageDeflate: false });
       await once(bare, 'open');
       const samples = await inTurns({
         runs,
-        ours: () => talk.framesPerSecond(ROUND_FRAMES),
+        ours: () => client.framesPerSecond(ROUND_FRAMES),
         comparison: () => bareFramesPerSecond(bare),
         onTurn: (done) => progress(`${done}/${runs}`),
       });
       bare.terminate();
-      await talk.close();
+      await client.close();
       return [
         ratioResult({
           name: this.name,
           what: 'frames of 200 bytes, guest to client',
-          against: 'bare `ws` from the guest, one hop',
+          against: 'bare WebSocket from the guest, one hop',
           unit: 'frames/s',
           ...samples,
           atLeast: AT_LEAST,

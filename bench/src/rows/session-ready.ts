@@ -5,7 +5,7 @@ import { BenchSessions } from '../sessions/bench-sessions.ts';
 
 const AT_MOST = 3;
 
-/** A session from the call to its first frame, against a plain sandbox from the same pool. */
+/** Time from the create of a session to `ready`, compared with a plain sandbox from the same pool. */
 export const sessionReady: Row = {
   name: 'session-ready',
   pool: 2,

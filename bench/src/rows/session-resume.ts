@@ -5,7 +5,7 @@ import { BenchSessions } from '../sessions/bench-sessions.ts';
 
 const AT_MOST = 1.5;
 
-/** A resume of an ended session to its first frame, against the first start of one. */
+/** Time from the resume of an ended session to `ready`, compared with a new session. */
 export const sessionResume: Row = {
   name: 'session-resume',
   pool: 2,
@@ -15,10 +15,10 @@ export const sessionResume: Row = {
       runs,
       ours: async () => {
         const session = await sessions.create();
-        const talk = await sessions.attach(session);
-        talk.task(PROMPT);
-        await talk.until('task_completed');
-        await talk.close();
+        const client = await sessions.attach(session);
+        client.task(PROMPT);
+        await client.until('task_completed');
+        await client.close();
         await sessions.delete(session);
         await service.settled();
         return sessions.timeToReady(() => sessions.resume(session));
@@ -33,7 +33,7 @@ export const sessionResume: Row = {
       ratioResult({
         name: this.name,
         what: 'resume of a session to `ready`',
-        against: 'first create to `ready`',
+        against: 'create of a session to `ready`',
         unit: 'ms',
         ...samples,
         atMost: AT_MOST,

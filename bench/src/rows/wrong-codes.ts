@@ -6,7 +6,7 @@ import { summarise } from '../measure/statistics.ts';
 
 const AT_ONCE = 200;
 
-/** Many wrong guesses of a sign-in code at the same moment: all are refused, and the right code dies with them. */
+/** Many concurrent wrong guesses of a one-time code. All must be refused, and they must invalidate the right code. */
 export const wrongCodes: Row = {
   name: 'wrong-codes',
   pool: 2,
@@ -29,7 +29,7 @@ export const wrongCodes: Row = {
     return [
       {
         name: this.name,
-        what: `verify a code, ${AT_ONCE} wrong guesses at once`,
+        what: `verify a code, ${AT_ONCE} concurrent wrong guesses`,
         against: '',
         unit: 'ms',
         ours,

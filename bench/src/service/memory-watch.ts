@@ -3,7 +3,7 @@ import { residentMib } from '@svc/service-driver';
 
 const SAMPLE_MS = 25;
 
-/** Follows the resident memory of a process while something happens, and settles with the most it saw, in MiB. */
+/** Samples the resident memory of a process during some work and returns the maximum, in MiB. */
 export async function peakResidentMib(pid: number, work: () => Promise<unknown>): Promise<number> {
   const finished = new AbortController();
   let peak = await residentMib(pid);

@@ -1,7 +1,7 @@
 import { timed } from '../measure/in-turns.ts';
 import type { BenchService } from './bench-service.ts';
 
-/** Milliseconds from the call to the answer of a create. The sandbox is deleted afterwards. */
+/** Milliseconds from a create to its answer. Deletes the sandbox afterwards. */
 export async function timeCreate(service: BenchService): Promise<number> {
   let id = '';
   const took = await timed(async () => {

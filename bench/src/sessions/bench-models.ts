@@ -1,23 +1,23 @@
 import { join } from 'node:path';
 import { type LocalTls, localTls, type ModelServer, startModelServer } from '@svc/model-server';
 
-/** An address of this machine that the service under test may call. */
+/** An address of this machine that the service is allowed to call. */
 const HOST = '127.0.0.78';
 
-/** A prompt that the scripted model knows. */
+/** A prompt in the model's script. */
 export const PROMPT = 'Say hello.';
 
-/** The scripted model that the rows on sessions use. */
+/** The scripted model of the rows that measure sessions. */
 export interface BenchModels {
   readonly server: ModelServer;
   /** Its certificate, and the CA to trust for it. */
   readonly tls: LocalTls;
   readonly host: string;
-  /** Variables with which a service may call it. */
+  /** Settings that allow a service to call it. */
   readonly environment: Readonly<Record<string, string>>;
 }
 
-/** Starts it; whoever starts it closes `server`. */
+/** Starts the model. The caller closes `server`. */
 export async function startBenchModels(directory: string): Promise<BenchModels> {
   const tls = await localTls(join(directory, 'model-tls'), [HOST]);
   const server = await startModelServer({

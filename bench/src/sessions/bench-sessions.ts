@@ -13,7 +13,7 @@ const REQUEST: CreateSessionRequest = {
   user_id: 'bench',
 };
 
-/** Sessions of the bench's account with the scripted model. */
+/** Sessions of the bench's account that use the scripted model. */
 export class BenchSessions {
   readonly #service: BenchService;
 
@@ -21,7 +21,7 @@ export class BenchSessions {
     this.#service = service;
   }
 
-  /** Stores the bundle that names the scripted model, once for a service. */
+  /** Creates the secret bundle for the scripted model unless the service already has it. */
   static async open(service: BenchService, modelUrl: string): Promise<BenchSessions> {
     const { secrets } = service.client;
     const bundles = await secrets.list();
@@ -44,27 +44,27 @@ export class BenchSessions {
     await this.#service.client.sessions.delete(session.chat_session_id);
   }
 
-  /** Milliseconds from a call that starts a session to its `ready` frame. The session is ended afterwards. */
+  /** Milliseconds from a request that starts a session to its `ready` frame. Deletes the session afterwards. */
   async timeToReady(start: () => Promise<SessionAccess>): Promise<number> {
     const began = performance.now();
     const session = await start();
-    const talk = await this.attach(session);
+    const client = await this.attach(session);
     const took = performance.now() - began;
-    await talk.close();
+    await client.close();
     await this.delete(session);
     return took;
   }
 
-  /** Attaches a client and reads up to `ready`. */
-  async attach(session: SessionAccess): Promise<BenchTalk> {
-    const talk = new BenchTalk(this.#service.client.sessions.connect(session));
-    await talk.until('ready');
-    return talk;
+  /** Attaches a client and reads frames up to `ready`. */
+  async attach(session: SessionAccess): Promise<BenchSessionClient> {
+    const client = new BenchSessionClient(this.#service.client.sessions.connect(session));
+    await client.until('ready');
+    return client;
   }
 }
 
-/** A client of a session that reads frame by frame. */
-export class BenchTalk {
+/** A client of a session that reads frames one by one. */
+export class BenchSessionClient {
   readonly #connection: SessionConnection;
   readonly #frames: AsyncIterator<SessionFrame>;
 
@@ -77,7 +77,7 @@ export class BenchTalk {
     this.#connection.task(prompt);
   }
 
-  /** Reads up to a frame of this type. */
+  /** Reads frames up to the first of a type. */
   async until(type: ServerFrame['type']): Promise<void> {
     for (;;) {
       const { value, done } = await this.#frames.next();
@@ -86,7 +86,7 @@ export class BenchTalk {
     }
   }
 
-  /** Asks the source of frames for a round of `count`, and measures how fast it comes. */
+  /** Requests `count` frames from the frame source and returns their rate per second. */
   async framesPerSecond(count: number): Promise<number> {
     this.#connection.interrupt();
     await this.until('text_delta');

@@ -5,10 +5,10 @@ import type { BenchService } from '../service/bench-service.ts';
 const SOURCE = fileURLToPath(new URL('./guest/frame-source.ts', import.meta.url));
 const PATH = '/root/frame-source.cjs';
 
-/** Frames of one measurement. */
+/** Number of frames in one measurement. */
 export const ROUND_FRAMES = 5_000;
 
-/** Puts the source of frames in the place of a sandbox's agent runtime; settles when it listens. */
+/** Replaces a sandbox's agent runtime with the frame source. Resolves when the source listens. */
 export async function startFrameSource(
   { client }: BenchService,
   vmId: string,
@@ -25,7 +25,7 @@ export async function startFrameSource(
   const [program] = outputFiles;
   if (program === undefined) throw new Error('nothing was bundled');
   await client.sandboxes.files.write(vmId, PATH, program.contents);
-  // The runtime is started again at once: stopped then, it neither listens nor takes CPU.
+  // The guest restarts a killed runtime immediately. Stopping the new process keeps it off the port and the CPU.
   const { output, exit_code } = await client.sandboxes.exec(
     vmId,
     `pkill -KILL -f 'svc/[a]gent-runtime'
@@ -34,5 +34,5 @@ export async function startFrameSource(
      for try in $(seq 300); do ss -tln | grep -q ':7100 ' && exit 0; sleep 0.1; done
      cat /root/frame-source.log; exit 1`,
   );
-  if (exit_code !== 0) throw new Error(`the source of frames does not listen: ${output}`);
+  if (exit_code !== 0) throw new Error(`the frame source does not listen: ${output}`);
 }

@@ -3,14 +3,14 @@ import type { SessionAccess } from '@svc/contract';
 import type { RuntimeHost } from '@svc/service-driver';
 import WebSocket from 'ws';
 
-/** An attached client that only answers pings, which it counts. */
+/** An attached client that only answers pings, and counts them. */
 export interface IdleClient {
   readonly pings: number;
   readonly closed: boolean;
   end(): void;
 }
 
-/** Attaches one at a runtime host. */
+/** Attaches an idle client to a session through a runtime host. */
 export async function attachIdle(
   session: SessionAccess,
   host: RuntimeHost,

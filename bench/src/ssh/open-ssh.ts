@@ -10,12 +10,12 @@ const COPY_MS = 300_000;
 export interface OpenSshOptions {
   readonly host: string;
   readonly port: number;
-  /** Data directory of the service, whose own key opens its sandboxes. */
+  /** Data directory of the service, which contains the private key for its sandboxes. */
   readonly dataDir: string;
   readonly scratch: string;
 }
 
-/** The system's OpenSSH client with one connection to a sandbox held open, over which the rest is multiplexed. */
+/** The system's OpenSSH client with one open connection to a sandbox, over which it multiplexes commands and copies. */
 export class OpenSsh {
   readonly #options: readonly string[];
   readonly #port: number;
@@ -28,9 +28,9 @@ export class OpenSsh {
   }
 
   static async open({ host, port, dataDir, scratch }: OpenSshOptions): Promise<OpenSsh> {
-    const kept = await readFile(join(dataDir, 'ssh-key.json'), 'utf8');
+    const file = await readFile(join(dataDir, 'ssh-key.json'), 'utf8');
     const key = join(scratch, 'key');
-    await writeFile(key, (JSON.parse(kept) as { privateKey: string }).privateKey);
+    await writeFile(key, (JSON.parse(file) as { privateKey: string }).privateKey);
     await chmod(key, 0o600);
     const options = [
       ['-F', 'none', '-i', key, '-o', 'BatchMode=yes', '-o', 'LogLevel=ERROR'],
@@ -38,14 +38,14 @@ export class OpenSsh {
       ['-o', `ControlPath=${join(scratch, 'mux')}`],
     ].flat();
     const ssh = new OpenSsh(options, port, host);
-    // Goes to the background once it is connected, and would hold any pipe of ours open.
-    await ended('ssh', [...ssh.#ssh(), '-o', 'ControlMaster=yes', '-N', '-f', ssh.#target]);
+    // OpenSSH goes to the background when it is connected, and would keep a pipe of this process open.
+    await runToEnd('ssh', [...ssh.#ssh(), '-o', 'ControlMaster=yes', '-N', '-f', ssh.#target]);
     return ssh;
   }
 
   /** Runs a command in the sandbox over the open connection. */
   async exec(command: string): Promise<void> {
-    await ended('ssh', [...this.#ssh(), this.#target, command]);
+    await runToEnd('ssh', [...this.#ssh(), this.#target, command]);
   }
 
   async upload(from: string, to: string): Promise<void> {
@@ -60,7 +60,7 @@ export class OpenSsh {
     await run('ssh', [...this.#ssh(), '-O', 'exit', this.#target]);
   }
 
-  /** The older protocol (-O): the sandbox has `scp`, but no SFTP server. */
+  /** Uses the older protocol (-O), because the sandbox has `scp` but no SFTP server. */
   async #copy(from: string, to: string): Promise<void> {
     const words = ['-O', '-q', '-P', String(this.#port), ...this.#options, from, to];
     await run('scp', words, { timeout: COPY_MS });
@@ -71,7 +71,7 @@ export class OpenSsh {
   }
 }
 
-async function ended(program: string, words: readonly string[]): Promise<void> {
+async function runToEnd(program: string, words: readonly string[]): Promise<void> {
   const child = spawn(program, words, { stdio: ['ignore', 'ignore', 'inherit'] });
   const [code] = await once(child, 'exit');
   if (code !== 0) throw new Error(`${program} ended with ${code}`);

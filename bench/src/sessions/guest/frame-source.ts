@@ -1,37 +1,37 @@
-// Runs in a sandbox, in the place of its agent runtime: sends frames as fast as it can, on the line to the worker or,
-// for comparison, straight to a WebSocket.
+// Runs in a sandbox instead of its agent runtime. Sends frames as fast as it can, over the connection to the worker or,
+// for comparison, directly over a WebSocket.
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
 import { WebSocketServer } from 'ws';
 
 const PORT = 7100;
-/** With number and time, a frame of 200 bytes. */
+/** A frame of 200 bytes, including its sequence number and time. */
 const DATA = 'x'.repeat(110);
 const BARE_FRAME = JSON.stringify({ type: 'text_delta', data: 'x'.repeat(167) });
 
 const [, , mode, wanted] = process.argv;
 const count = Number(wanted);
 
-if (mode === 'link') createServer((line) => void serveLine(line)).listen(PORT);
+if (mode === 'link') createServer((connection) => void serveConnection(connection)).listen(PORT);
 else new WebSocketServer({ port: PORT }).on('connection', (socket) => socket.on('message', send));
 
-/** Every client frame that the worker hands down asks for one round. */
-async function serveLine(line: Socket): Promise<void> {
+/** Sends one round of frames for every client frame that the worker forwards. */
+async function serveConnection(connection: Socket): Promise<void> {
   let n = 0;
-  line.on('error', () => line.destroy());
-  for await (const text of createInterface({ input: line })) {
+  connection.on('error', () => connection.destroy());
+  for await (const text of createInterface({ input: connection })) {
     const message = JSON.parse(text);
     if (message.type === 'attach') {
       n = message.after;
-      line.write('{"type":"attached","c":0}\n');
+      connection.write('{"type":"attached","c":0}\n');
     }
     if (message.type !== 'client') continue;
-    line.write(`{"type":"received","c":${message.c}}\n`);
+    connection.write(`{"type":"received","c":${message.c}}\n`);
     for (let sent = 0; sent < count; sent += 1) {
       n += 1;
       const frame = `{"type":"frame","n":${n},"frame":{"type":"text_delta","data":"${DATA}"}}\n`;
-      if (!line.write(frame)) await once(line, 'drain');
+      if (!connection.write(frame)) await once(connection, 'drain');
     }
   }
 }
