@@ -1,7 +1,7 @@
 import type { Answer, Conversation } from './dialects/index.ts';
 import type { Reply } from './script.ts';
 
-/** What a reply comes to: chunks, calls with ids of their own, and what it is said to have cost. */
+/** Turns a reply into an answer: text chunks, tool calls with unique ids, and token usage. */
 export function answerOf(
   reply: Reply,
   { model }: Conversation,
@@ -30,7 +30,7 @@ export function answerOf(
   };
 }
 
-/** A rough count of the tokens in so many characters. */
+/** Estimates the number of tokens in a number of characters. */
 export function tokensIn(characters: number): number {
   return Math.max(1, Math.ceil(characters / 4));
 }

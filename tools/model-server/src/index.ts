@@ -1,6 +1,6 @@
 /**
- * A server that speaks the wire formats of the models' vendors, and says what a script tells it.
- * For development, for tests and for the demo; see README.md.
+ * A server that speaks the wire formats of the model vendors and answers from a script.
+ * For development, tests and the demo; see README.md.
  */
 
 export type { DialectName } from './dialects/index.ts';

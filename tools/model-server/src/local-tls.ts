@@ -2,7 +2,7 @@ import { ensureLocalTls, type LocalTls } from '@svc/service-kit/tls';
 
 export type { LocalTls };
 
-/** A CA and a certificate for these names and addresses, made in the directory at the first call and kept there. */
+/** A CA and a certificate for some names and addresses. The first call creates them in the directory. */
 export function localTls(directory: string, names: readonly string[]): Promise<LocalTls> {
   return ensureLocalTls({ directory, extraNames: names });
 }

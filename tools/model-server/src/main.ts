@@ -1,4 +1,4 @@
-/** `npm run dev:model`: a model server until Ctrl-C. */
+/** `npm run dev:model`: runs a model server until Ctrl-C. */
 
 import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
@@ -8,8 +8,8 @@ import { startModelServer } from './server.ts';
 
 const USAGE = `usage: npm run dev:model -- [--script FILE] [--host ADDRESS] [--port N] [--tls-dir DIRECTORY]
 
-  --script   what it says (JSON; see tools/model-server/README.md); without, it repeats what the user said
-  --tls-dir  serves HTTPS, with a CA and a certificate that are made there; trust its ca.pem`;
+  --script   the answers (JSON; see tools/model-server/README.md); default: repeat the user's text
+  --tls-dir  serve HTTPS with a CA and a certificate created in this directory; trust its ca.pem`;
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
@@ -26,7 +26,8 @@ async function main(): Promise<void> {
     return;
   }
   const port = Number(values.port);
-  if (!Number.isInteger(port) || port < 0 || port > 65_535) throw new Error('--port is no port');
+  if (!Number.isInteger(port) || port < 0 || port > 65_535)
+    throw new Error('--port must be a port number');
   const script = values.script === undefined ? { rules: [] } : await readScript(values.script);
   const directory = values['tls-dir'];
   const tls =

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 
-/** The whole body of a request; undefined when it is larger than {@link MAX_BODY_BYTES}. Rejects when it breaks off. */
+/** Reads the body of a request. Returns undefined if it exceeds {@link MAX_BODY_BYTES}; rejects if the client disconnects. */
 export async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -14,7 +14,7 @@ export async function readBody(request: IncomingMessage): Promise<Buffer | undef
   return Buffer.concat(chunks);
 }
 
-/** A body as JSON where it is JSON, else as text; undefined when it is empty. */
+/** Parses a body as JSON, or returns its text if it is not JSON; undefined if it is empty. */
 export function parseBody(body: Buffer): unknown {
   if (body.length === 0) return undefined;
   const text = body.toString();

@@ -1,29 +1,29 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { DialectName } from './dialects/index.ts';
 
-/** A request that came to a model server. */
+/** A request that a model server received. */
 export interface RecordedRequest {
-  /** Undefined for what no dialect answers. */
+  /** Undefined for a path without a dialect. */
   readonly dialect: DialectName | undefined;
   readonly method: string;
-  /** With its query. */
+  /** Path and query. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
-  /** Parsed where it is JSON, else the text; undefined when there is none. */
+  /** The parsed body if it is JSON, otherwise its text; undefined if it is empty. */
   readonly body: unknown;
 }
 
-/** What is kept at most: older requests go first. */
+/** Limits of the log. Older requests are dropped first. */
 const MAX_REQUESTS = 1000;
 const MAX_BYTES = 64 * 1024 * 1024;
 
-/** The latest requests, oldest first. */
+/** A log of the latest requests, oldest first. */
 export class RequestLog {
   readonly list: RecordedRequest[] = [];
   readonly #sizes: number[] = [];
   #bytes = 0;
 
-  /** `size` is the length of the body in bytes. */
+  /** Adds a request whose body has `size` bytes. */
   add(request: RecordedRequest, size: number): void {
     this.list.push(request);
     this.#sizes.push(size);

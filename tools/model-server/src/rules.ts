@@ -5,10 +5,10 @@ interface CompiledRule {
   readonly reply: Reply;
   readonly patterns: Readonly<Partial<Record<keyof When, RegExp>>>;
   readonly hasConditions: boolean;
-  left: number;
+  remaining: number;
 }
 
-/** The rules of a script, and how often each may still answer. Throws when an expression is none. */
+/** The rules of a script with their remaining counts. @throws SyntaxError for an invalid regular expression */
 export class Rules {
   readonly #rules: readonly CompiledRule[];
 
@@ -16,12 +16,12 @@ export class Rules {
     this.#rules = script.rules.map(compile);
   }
 
-  /** What the first rule that matches says, its groups filled in; counts as one of its times. */
+  /** The reply of the first matching rule, with its groups filled in. Uses up one of the rule's `times`. */
   replyTo(conversation: Conversation, path: string): Reply {
     for (const rule of this.#rules) {
-      const groups = rule.left > 0 ? match(rule, conversation, path) : undefined;
+      const groups = rule.remaining > 0 ? match(rule, conversation, path) : undefined;
       if (groups === undefined) continue;
-      rule.left -= 1;
+      rule.remaining -= 1;
       return filled(rule.reply, groups);
     }
     return { text: `You said: ${conversation.user}` };
@@ -33,17 +33,17 @@ function compile({ when = {}, times, reply }: Rule): CompiledRule {
     Object.entries(when).map(([name, pattern]) => [name, new RegExp(pattern, 's')]),
   );
   const hasConditions = Object.keys(patterns).length > 0;
-  return { reply, patterns, hasConditions, left: times ?? Number.POSITIVE_INFINITY };
+  return { reply, patterns, hasConditions, remaining: times ?? Number.POSITIVE_INFINITY };
 }
 
-/** The groups of a rule that matches; undefined when it does not. */
+/** The groups of the match; undefined when the rule does not match. */
 function match(
   { patterns, hasConditions }: CompiledRule,
   conversation: Conversation,
   path: string,
 ): readonly string[] | undefined {
   const { tool } = conversation;
-  // After a tool result only rules that expect one speak: another would call its tool for ever.
+  // Only rules with `tool` may answer a tool result. Another rule would repeat its tool call endlessly.
   if (tool !== undefined && hasConditions && patterns.tool === undefined) return undefined;
   if (tool === undefined && patterns.tool !== undefined) return undefined;
   const values = { ...conversation, tool: tool ?? '', path };
@@ -75,7 +75,7 @@ function filled(reply: Reply, groups: readonly string[]): Reply {
   };
 }
 
-/** Replaces `$1` to `$9` in every string of a JSON value by the groups; a group that took no part is empty. */
+/** Replaces `$1` to `$9` with the groups in every string of a JSON value. A group without a match becomes empty. */
 function fill(value: unknown, groups: readonly string[]): unknown {
   if (typeof value === 'string') {
     if (groups.length === 0) return value;

@@ -5,12 +5,12 @@ const optional = <T extends TSchema>(type: T) => Type.Optional(type);
 const Tokens = Type.Integer({ minimum: 0 });
 const Milliseconds = Type.Integer({ minimum: 0 });
 
-/** Regular expressions; all that are there must match. */
+/** Conditions of a rule, as regular expressions. All given ones must match. */
 export const When = Type.Object(
   {
-    /** On the latest text of the user. */
+    /** Matches the latest text of the user. */
     user: optional(Type.String()),
-    /** On the latest tool result, when that is the newest of the conversation. */
+    /** Matches the latest tool result, if nothing follows it in the conversation. */
     tool: optional(Type.String()),
     system: optional(Type.String()),
     model: optional(Type.String()),
@@ -22,15 +22,15 @@ export type When = Static<typeof When>;
 
 export const Reply = Type.Object(
   {
-    /** A list is sent as that many chunks of the stream. `$1` is the first group of what matched. */
+    /** Each element of a list is sent as one chunk of the stream. `$1` stands for the first group of the match. */
     text: optional(
       Type.Union([Type.String(), Type.Unsafe<readonly string[]>(Type.Array(Type.String()))]),
     ),
-    /** `$1` in any string of the arguments is replaced too. */
+    /** `$1` is replaced in all strings of the arguments too. */
     tool_calls: optional(
       Type.Array(Type.Object({ name: Type.String(), arguments: optional(Type.Unknown()) })),
     ),
-    /** `input_tokens` is all of the input, the cached part with it. Default: a fourth of the characters. */
+    /** `input_tokens` includes the cached tokens. Default: a quarter of the number of characters. */
     usage: optional(
       Type.Object({
         input_tokens: Tokens,
@@ -38,18 +38,18 @@ export const Reply = Type.Object(
         cached_input_tokens: optional(Tokens),
       }),
     ),
-    /** Before each chunk of a stream but the first. */
+    /** Delay before each chunk of a stream except the first. */
     chunk_delay_ms: optional(Milliseconds),
     first_byte_delay_ms: optional(Milliseconds),
-    /** 400 or above: a failing answer, in the vendor's form. */
+    /** From 400: an error in the vendor's format. */
     status: optional(Type.Integer({ minimum: 200, maximum: 599 })),
-    /** The header `retry-after` of a failing answer. */
+    /** The header `retry-after` of an error. */
     retry_after: optional(Type.String()),
-    /** Instead of the body that would be sent. */
+    /** Replaces the body of the answer. */
     body: optional(Type.Unknown()),
     /**
-     * `hang`: never answers. `cut`: breaks the connection in the middle of the answer. `garbage`: 200 with what nobody
-     * can read. `close`: resets the connection without an answer.
+     * `hang`: does not answer. `cut`: closes the connection in the middle of the answer. `garbage`: answers 200 with an
+     * invalid body. `close`: resets the connection without an answer.
      */
     fault: optional(Type.Enum(['hang', 'cut', 'garbage', 'close'])),
   },
@@ -60,7 +60,7 @@ export type Reply = Static<typeof Reply>;
 export const Rule = Type.Object(
   {
     when: optional(When),
-    /** Answers at most so often; then the next rule is looked at. */
+    /** Maximum number of answers of this rule. Afterwards it no longer matches. */
     times: optional(Type.Integer({ minimum: 0 })),
     reply: Reply,
   },
@@ -68,14 +68,14 @@ export const Rule = Type.Object(
 );
 export type Rule = Static<typeof Rule>;
 
-/** What a model server says. The first rule that matches answers; without one the user's text is repeated. */
+/** The answers of a model server. The first matching rule answers; without one, the server repeats the user's text. */
 export const Script = Type.Object(
   { rules: Type.Array(Rule), $schema: optional(Type.String()) },
   { additionalProperties: false },
 );
 export type Script = Static<typeof Script>;
 
-/** Checks what is said to be a script. Throws an Error that names every place at fault. */
+/** Validates a script. @throws Error that names every invalid part */
 export function parseScript(value: unknown): Script {
   if (Value.Check(Script, value)) return value;
   const problems = Value.Errors(Script, value).map(

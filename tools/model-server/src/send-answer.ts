@@ -6,7 +6,7 @@ import type { Reply } from './script.ts';
 
 const GARBAGE = 'event: ???\ndata: {"choices":[{"delta": <html>\u0000 502 \n\n]]]';
 
-/** All that an answer is made of. */
+/** The parts of an answer. */
 export interface Outgoing {
   readonly dialect: Dialect;
   readonly reply: Reply;
@@ -16,7 +16,7 @@ export interface Outgoing {
   readonly stream: boolean;
 }
 
-/** Sends an answer as its reply says, faults and delays too. Rejects when `signal` aborts: nobody listens any more. */
+/** Sends an answer with the delays and faults of its reply. Rejects when `signal` aborts, which a disconnect causes. */
 export async function sendAnswer(
   response: ServerResponse,
   outgoing: Outgoing,
@@ -24,7 +24,7 @@ export async function sendAnswer(
 ): Promise<void> {
   const { reply, dialect, answer, body, url, stream } = outgoing;
   await pause(reply.first_byte_delay_ms, signal);
-  // The client or the end of the server ends what hangs.
+  // The request hangs until the client disconnects or the server stops.
   if (reply.fault === 'hang') return;
   if (reply.fault === 'close') {
     reset(response);
@@ -52,19 +52,19 @@ export async function sendAnswer(
   }
 }
 
-/** Ends the connection without an answer; a reset where there is no TLS, which has none. */
+/** Closes the connection without an answer, with a TCP reset if it is not TLS. */
 function reset({ socket }: ServerResponse): void {
   if (socket instanceof TLSSocket) socket.destroy();
   else socket?.resetAndDestroy();
 }
 
-/** Sends a JSON body; anything but a string is written as JSON. */
+/** Sends a JSON body. A string is sent unchanged. */
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   const text = typeof body === 'string' ? body : JSON.stringify(body);
   response.writeHead(status, { 'content-type': 'application/json' }).end(text);
 }
 
-/** Google streams a JSON list to who does not ask for events. */
+/** The media type of a stream. Google streams a JSON list unless the client requests events. */
 function streamType({ pathname, searchParams }: URL): string {
   const isList = pathname.endsWith(':streamGenerateContent') && searchParams.get('alt') !== 'sse';
   return isList ? 'application/json' : 'text/event-stream; charset=utf-8';
@@ -84,7 +84,7 @@ async function sendParts(
   }
 }
 
-/** Sends up to the middle of the answer, lets that arrive, and breaks the connection. */
+/** Sends the first half of the answer, waits until it is written, and closes the connection. */
 async function sendHalf(
   response: ServerResponse,
   parts: readonly StreamPart[],

@@ -29,7 +29,7 @@ interface SentEvent {
   readonly data: Record<string, unknown>;
 }
 
-/** The events of a streamed answer; those of `[DONE]` are left out. */
+/** The events of a streamed answer, without `[DONE]`. */
 async function events(path: string, body: unknown): Promise<SentEvent[]> {
   const response = await post(path, body);
   expect(response.headers.get('content-type')).toContain('text/event-stream');
@@ -57,7 +57,7 @@ const QUESTION = 'the weather in Rome?';
 describe('Anthropic Messages', () => {
   const ask = { model: 'claude-1', stream: true, messages: [user(QUESTION)] };
 
-  test('stream as Anthropic does', async () => {
+  test('streams in Anthropic’s format', async () => {
     rules(CALL);
     const sent = await events('/v1/messages?beta=true', ask);
     expect(sent.map(({ event }) => event)).toEqual([
@@ -80,7 +80,7 @@ describe('Anthropic Messages', () => {
     });
   });
 
-  test('answer whole, count, and are there when knocked at', async () => {
+  test('answers without streaming, counts tokens, and answers HEAD', async () => {
     rules(CALL);
     expect(await json('/anthropic/v1/messages', { ...ask, stream: false })).toMatchObject({
       type: 'message',
@@ -96,7 +96,7 @@ describe('Anthropic Messages', () => {
     expect((await fetch(server.url, { method: 'HEAD' })).status).toBe(200);
   });
 
-  test('tell what the user said from reminders and tool results', async () => {
+  test('separates the user’s text from reminders and tool results', async () => {
     const reminder = { type: 'text', text: '<system-reminder>be nice</system-reminder>' };
     const result = {
       type: 'tool_result',
@@ -122,7 +122,7 @@ describe('Anthropic Messages', () => {
 describe('Chat Completions', () => {
   const ask = { model: 'gpt-1', stream: true, messages: [user(QUESTION)] };
 
-  test('stream as OpenAI does, usage when it is asked for', async () => {
+  test('streams in OpenAI’s format, with usage on request', async () => {
     rules(CALL);
     const text = await (await post('/v1/chat/completions', ask)).text();
     expect(text.endsWith('data: [DONE]\n\n')).toBe(true);
@@ -156,7 +156,7 @@ describe('Chat Completions', () => {
     readonly finish_reason: string | null;
   }
 
-  test('answer whole, with DeepSeek’s counts for DeepSeek', async () => {
+  test('answers without streaming, with DeepSeek’s usage fields for DeepSeek', async () => {
     rules(CALL);
     expect(
       await json('/chat/completions', { model: 'deepseek-1', messages: [user(QUESTION)] }),
@@ -170,7 +170,7 @@ describe('Chat Completions', () => {
 describe('Responses', () => {
   const ask = { model: 'gpt-1', stream: true, instructions: 'help', input: [user(QUESTION)] };
 
-  test('stream as OpenAI does', async () => {
+  test('streams in OpenAI’s format', async () => {
     rules(CALL);
     const sent = await events('/v1/responses', ask);
     expect(sent.map(({ event }) => event?.replace('response.', ''))).toEqual([
@@ -195,7 +195,7 @@ describe('Responses', () => {
     });
   });
 
-  test('call custom tools with plain text, and hear of their results', async () => {
+  test('calls custom tools with plain text and reads their results', async () => {
     rules(
       {
         when: { user: 'patch' },
@@ -221,7 +221,7 @@ describe('Google', () => {
   const ask = { contents: [{ role: 'user', parts: [{ text: QUESTION }] }] };
   const model = '/v1beta/models/gemini-1';
 
-  test('streams as Google does, as events and as a list', async () => {
+  test('streams in Google’s format, as events and as a list', async () => {
     rules(CALL);
     const sent = (await events(`${model}:streamGenerateContent?alt=sse`, ask)).map(
       ({ data }) => data,
@@ -243,7 +243,7 @@ describe('Google', () => {
     expect(await json(`${model}:streamGenerateContent`, ask)).toHaveLength(sent.length);
   });
 
-  test('answers whole, and hears of results', async () => {
+  test('answers without streaming and reads tool results', async () => {
     rules({ when: { tool: 'sunny' }, reply: { text: 'it is' } });
     const result = {
       role: 'user',
@@ -265,7 +265,7 @@ describe('rules', () => {
     return answer.choices[0]?.message.content;
   };
 
-  test('answer in their order, each as often as it may; without one the user is repeated', async () => {
+  test('answer in order up to their limits; without a match the user’s text is repeated', async () => {
     rules(
       { when: { user: 'hi' }, times: 2, reply: { text: 'first' } },
       { when: { model: 'gpt', user: 'hi (\\w+)' }, reply: { text: ['$1', ' and $2'] } },
@@ -276,7 +276,7 @@ describe('rules', () => {
     expect(await chat('hi you', { model: 'other' })).toBe('You said: hi you');
   });
 
-  test('that expect no result do not answer one, unless they expect nothing at all', async () => {
+  test('without a tool condition do not answer a tool result, unless they have no conditions', async () => {
     const messages = [user('hi'), { role: 'tool', tool_call_id: 'c', content: 'done' }];
     rules({ when: { user: 'hi' }, reply: { text: 'again' } });
     expect(await chat('', { messages })).toBe('You said: hi');
@@ -284,26 +284,26 @@ describe('rules', () => {
     expect(await chat('', { messages })).toBe('whatever');
   });
 
-  test('that are none are refused, by their place', () => {
+  test('that are invalid are rejected with their path', () => {
     const script = { rules: [{ reply: { fault: 'explode' } }] } as unknown as Script;
     expect(() => server.setScript(script)).toThrow('/rules/0/reply/fault');
   });
 });
 
-describe('failing answers', () => {
+describe('errors', () => {
   test.each([
     ['/v1/messages', { type: 'error', error: { type: 'rate_limit_error' } }],
     ['/v1/chat/completions', { error: { code: 'rate_limit_exceeded' } }],
     ['/v1/responses', { error: { code: 'rate_limit_exceeded' } }],
     ['/models/m:generateContent', { error: { status: 'RESOURCE_EXHAUSTED' } }],
-  ])('have the vendor’s form at %s', async (path, body) => {
+  ])('have the vendor’s format at %s', async (path, body) => {
     rules({ reply: { status: 429, retry_after: '3' } });
     const response = await post(path, {});
     expect([response.status, response.headers.get('retry-after')]).toEqual([429, '3']);
     expect(await response.json()).toMatchObject(body);
   });
 
-  test('break off, reset, and send rubbish', async () => {
+  test('can truncate the answer, reset the connection, and send garbage', async () => {
     const ask = { stream: true, messages: [] };
     rules({ reply: { text: ['a', 'b'], fault: 'cut' } });
     const cut = await post('/v1/messages', ask);
@@ -315,7 +315,7 @@ describe('failing answers', () => {
     expect(await (await post('/v1/messages', ask)).text()).toContain('html');
   });
 
-  test('that hang end with the server', async () => {
+  test('hang until the server stops', async () => {
     rules({ reply: { fault: 'hang' } });
     const hanging = post('/v1/messages', {}).catch(() => 'ended');
     await expect.poll(() => server.requests.length).toBe(1);
@@ -324,7 +324,7 @@ describe('failing answers', () => {
   });
 });
 
-test('requests are kept, and can be listed from elsewhere', async () => {
+test('requests are logged and can be listed over HTTP', async () => {
   await post('/v1/messages?beta=true', { messages: [user('hi')] });
   await post('/nothing', 'text');
   const listed = (await (await fetch(`${server.url}/__requests`)).json()) as unknown[];
@@ -340,7 +340,7 @@ test('requests are kept, and can be listed from elsewhere', async () => {
   expect(server.requests).toHaveLength(2);
 });
 
-test('a body that is too large is refused', async () => {
+test('rejects a body that is too large', async () => {
   const { hostname, port } = new URL(server.url);
   const socket = connect(Number(port), hostname).on('error', () => undefined);
   const answered = once(socket, 'data');

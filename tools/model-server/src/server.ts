@@ -17,27 +17,27 @@ import { sendAnswer, sendJson } from './send-answer.ts';
 
 export interface ModelServerOptions {
   readonly script: Script;
-  /** PEM; plain HTTP without. */
+  /** Certificate and key in PEM format. Default: plain HTTP. */
   readonly tls?: { readonly cert: string; readonly key: string };
   /** Default: 127.0.0.1. */
   readonly host?: string;
-  /** Default: any free one. */
+  /** Default: a free port. */
   readonly port?: number;
 }
 
-/** A model server that runs. */
+/** A running model server. */
 export interface ModelServer extends AsyncDisposable {
-  /** Its origin, without a path. */
+  /** The server's origin, without a path. */
   readonly url: string;
-  /** What came, oldest first; the latest thousand. */
+  /** The latest 1,000 requests, oldest first. */
   readonly requests: readonly RecordedRequest[];
-  /** Goes on with another script, from its beginning. Throws when it is not valid. */
+  /** Replaces the script and resets its counts. @throws Error when it is invalid */
   setScript(script: Script): void;
-  /** Ends it with every connection, those that hang too. */
+  /** Stops the server and closes all connections, including hanging ones. */
   close(): Promise<void>;
 }
 
-/** Starts a server that answers like the vendors' models do, out of a script. Rejects when it cannot listen. */
+/** Starts a server that answers like the vendors' models, from a script. Rejects when it cannot listen. */
 export async function startModelServer(options: ModelServerOptions): Promise<ModelServer> {
   const { tls, host = '127.0.0.1', port = 0 } = options;
   const handler = new Handler(options.script);
@@ -78,13 +78,13 @@ class Handler {
   }
 
   async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const gone = new AbortController();
-    response.once('close', () => gone.abort());
+    const disconnected = new AbortController();
+    response.once('close', () => disconnected.abort());
     try {
-      await this.#answer(request, response, gone.signal);
+      await this.#answer(request, response, disconnected.signal);
     } catch (error) {
-      // Whoever asked has left; anything else is a fault of this server.
-      if (gone.signal.aborted) return;
+      // After a disconnect the error is expected. Any other error is a defect of this server.
+      if (disconnected.signal.aborted) return;
       if (response.headersSent) response.destroy();
       else sendJson(response, 500, openaiFailure(500, String(error)));
     }
@@ -122,7 +122,7 @@ class Handler {
     await sendAnswer(response, { dialect, reply, answer, body, url, stream }, signal);
   }
 
-  /** What vendors' clients ask beside answers of a model. */
+  /** Answers the other requests that vendors' clients send. */
   #answerOther(method: string, { pathname }: URL, bytes: number, response: ServerResponse): void {
     if (method === 'HEAD') response.writeHead(200).end();
     else if (method === 'POST' && pathname.endsWith('/messages/count_tokens')) {
@@ -130,7 +130,7 @@ class Handler {
     } else if (method === 'GET' && pathname.endsWith('/models')) {
       sendJson(response, 200, { object: 'list', data: [], models: [], has_more: false });
     } else {
-      sendJson(response, 404, openaiFailure(404, `Nothing answers ${method} ${pathname}.`));
+      sendJson(response, 404, openaiFailure(404, `No route for ${method} ${pathname}.`));
     }
   }
 }

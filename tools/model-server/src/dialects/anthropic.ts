@@ -21,7 +21,7 @@ const ERROR_TYPES: Readonly<Record<number, string>> = {
   504: 'timeout_error',
   529: 'overloaded_error',
 };
-/** What Claude Code adds to what the user said. */
+/** Claude Code adds such reminders to the user's text. */
 const REMINDER = /^\s*<system-reminder>/;
 
 export const anthropic: Dialect = {
@@ -51,7 +51,7 @@ function read(body: unknown): Conversation {
   const newest = messages.findLast((message) => member(message, 'role') !== 'system');
   const texts = messages
     .filter((message) => member(message, 'role') === 'user')
-    .map((message) => said(message))
+    .map((message) => userText(message))
     .filter((text) => text !== '');
   return {
     model: stringOf(member(body, 'model')) ?? '',
@@ -64,14 +64,14 @@ function read(body: unknown): Conversation {
 
 const content = (message: unknown): unknown => member(message, 'content');
 
-/** What the user said in a message: its text behind the last tool result, without reminders. */
-function said(message: unknown): string {
+/** The user's text in a message: the text after the last tool result, without reminders. */
+function userText(message: unknown): string {
   const parts = content(message);
   if (!Array.isArray(parts)) return textOf(parts);
   const from = parts.findLastIndex((part) => member(part, 'type') === 'tool_result') + 1;
   const texts = parts.slice(from).map(textOf);
   const own = texts.filter((text) => text !== '' && !REMINDER.test(text));
-  // A message of nothing but reminders beside tool results is no word of the user.
+  // A message with tool results and only reminders has no text of the user.
   return own.length === 0 && from === 0 ? texts.join('\n') : own.join('\n');
 }
 
@@ -93,7 +93,7 @@ function head({ id, model }: Answer) {
   };
 }
 
-/** Anthropic counts what came from the cache apart from the rest of the input. */
+/** Anthropic counts cached tokens separately from the rest of the input. */
 function usage({ usage: { input, cached } }: Answer, output: number) {
   return {
     input_tokens: input - cached,

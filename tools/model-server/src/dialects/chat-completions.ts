@@ -1,4 +1,4 @@
-/** OpenAI Chat Completions, which DeepSeek and most others speak too. */
+/** OpenAI Chat Completions, which DeepSeek and most other vendors use too. */
 
 import { elements, member, stringOf, textOf } from '../json.ts';
 import {

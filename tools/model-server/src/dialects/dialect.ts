@@ -1,19 +1,19 @@
-/** What the wire formats have in common: each reads a conversation and writes an answer its own way. */
+/** The interface of the wire formats: each reads a conversation and writes an answer. */
 
 export type DialectName = 'anthropic' | 'chat-completions' | 'responses' | 'google';
 
-/** A request, as far as rules look at it. */
+/** The parts of a request that rules can match. */
 export interface Conversation {
   readonly model: string;
   readonly system: string;
-  /** The latest text of the user; empty when there is none. */
+  /** The latest text of the user; empty if there is none. */
   readonly user: string;
-  /** The latest tool result, when nothing came after it. */
+  /** The latest tool result, if nothing follows it. */
   readonly tool: string | undefined;
   readonly stream: boolean;
 }
 
-/** Tokens of one request; `input` is all of the input, the cached part with it. */
+/** Token usage of one request. `input` includes the cached tokens. */
 export interface Usage {
   readonly input: number;
   readonly output: number;
@@ -27,7 +27,7 @@ export interface ToolCall {
 }
 
 export interface Answer {
-  /** Unique on this server. */
+  /** Unique within the server. */
   readonly id: string;
   readonly model: string;
   readonly chunks: readonly string[];
@@ -35,32 +35,34 @@ export interface Answer {
   readonly usage: Usage;
 }
 
-/** One piece of a stream as it goes over the wire; `isChunk` for a part of the text. */
+/** One part of a stream. */
 export interface StreamPart {
+  /** The bytes on the wire, as text. */
   readonly wire: string;
+  /** Whether this is a chunk of the text. */
   readonly isChunk: boolean;
 }
 
 export interface Dialect {
   readonly name: DialectName;
-  /** Whether requests to this path (without its query) are in this dialect. */
+  /** Whether requests to a path, without its query, use this dialect. */
   matches(path: string): boolean;
   read(body: unknown, url: URL): Conversation;
-  /** The parts of a streamed answer, in their order. */
+  /** The parts of a streamed answer, in order. */
   stream(answer: Answer, body: unknown, url: URL): StreamPart[];
-  /** The whole answer, for a request that wants no stream. */
+  /** The complete answer to a request without streaming. */
   whole(answer: Answer, body: unknown): unknown;
-  /** The body of a failing answer. */
+  /** The body of an error. */
   failure(status: number, message: string): unknown;
 }
 
-/** Text that a stream sends in one piece: arguments come in two, so that clients have to join them. */
+/** Splits a text in two. Streams send tool arguments this way, so that clients have to join the parts. */
 export function inHalves(text: string): [string, string] {
   const middle = Math.ceil(text.length / 2);
   return [text.slice(0, middle), text.slice(middle)];
 }
 
-/** A server-sent event with JSON in it, named where `event` is given. */
+/** A server-sent event with JSON data, and with a name if `event` is given. */
 export function serverSentEvent(data: unknown, event?: string): string {
   const name = event === undefined ? '' : `event: ${event}\n`;
   return `${name}data: ${JSON.stringify(data)}\n\n`;

@@ -80,7 +80,7 @@ function foot({ id, model, usage: { input, cached } }: Answer, output: number) {
   };
 }
 
-/** Counts rise from part to part; the last ones stand. Without `alt=sse` the stream is one JSON list. */
+/** Each part has the token counts so far; the last part has the final ones. Without `alt=sse` the stream is one JSON list. */
 function stream(answer: Answer, _body: unknown, { searchParams }: URL): StreamPart[] {
   const all = [
     ...answer.chunks.map((text) => ({ part: { text } as object, isChunk: true })),

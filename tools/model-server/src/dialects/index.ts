@@ -6,7 +6,7 @@ import { responses } from './responses.ts';
 
 const DIALECTS: readonly Dialect[] = [anthropic, chatCompletions, responses, google];
 
-/** The dialect spoken at a path, whatever comes before its vendor's own part; undefined when there is none. */
+/** The dialect of a path, below any prefix; undefined if the path belongs to none. */
 export function dialectAt(path: string): Dialect | undefined {
   return DIALECTS.find((dialect) => dialect.matches(path));
 }

@@ -5,7 +5,7 @@ const KINDS: Readonly<Record<number, { type: string; code: string | null }>> = {
   429: { type: 'requests', code: 'rate_limit_exceeded' },
 };
 
-/** OpenAI's form of a failing answer, of both its APIs. */
+/** OpenAI's error format, which both of its APIs use. */
 export function openaiFailure(status: number, message: string): unknown {
   const other = status >= 500 ? 'server_error' : 'invalid_request_error';
   return { error: { message, param: null, ...(KINDS[status] ?? { type: other, code: null }) } };

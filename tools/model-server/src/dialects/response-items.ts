@@ -7,7 +7,7 @@ interface ItemEvent {
   readonly isChunk: boolean;
 }
 
-/** One item of a response's output: as it is announced, how it comes, and whole. */
+/** One output item of a response: its announcement, its events, and the complete item. */
 export interface Item {
   readonly id: string;
   readonly added: object;
@@ -15,7 +15,7 @@ export interface Item {
   readonly done: object;
 }
 
-/** The output items of an answer. A call of a tool that the request declares as `custom` carries plain text. */
+/** The output items of an answer. A call of a tool that the request declares as `custom` has plain text as input. */
 export function itemsOf(answer: Answer, body: unknown): Item[] {
   const calls = answer.calls.map((call) =>
     isCustom(body, call.name) ? customCallItem(call) : functionCallItem(call),
