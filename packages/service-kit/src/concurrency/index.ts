@@ -5,4 +5,5 @@ export { type BackoffOptions, backoffMs, type RetryOptions, retry } from './retr
 export { SingleFlight } from './single-flight.ts';
 export { sleep } from './sleep.ts';
 export { Slots } from './slots.ts';
+export { type Rate, TokenBucket } from './token-bucket.ts';
 export { Wakeable } from './wakeable.ts';

@@ -1,8 +1,7 @@
 import type { Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { AGENT_LINK_LINE_BYTES, type WorkerMessage } from '@svc/contract';
-import { untilAborted } from '@svc/service-kit/concurrency';
-import type { RateLimit } from '../../sessions/rate-limit.ts';
+import { type TokenBucket, untilAborted } from '@svc/service-kit/concurrency';
 import { readGuestMessage, type ValidGuestMessage } from './guest-messages.ts';
 import { LineProtocolError, LineSplitter } from './line-splitter.ts';
 
@@ -20,13 +19,13 @@ export class LinkConnection {
   readonly #socket: Socket;
   readonly #splitter = new LineSplitter(AGENT_LINK_LINE_BYTES);
   readonly #chunks: AsyncIterator<Buffer>;
-  readonly #readRate: RateLimit;
+  readonly #readRate: TokenBucket;
   #unread: ValidGuestMessage[] = [];
   #invalid = 0;
   #pauseMs = 0;
 
   /** `readRate`: limits how many bytes of the guest's are read; shared by all connections to the guest. */
-  constructor(socket: Socket, readRate: RateLimit) {
+  constructor(socket: Socket, readRate: TokenBucket) {
     this.#socket = socket;
     this.#readRate = readRate;
     socket.setNoDelay(true);

@@ -1,7 +1,6 @@
 import type { AgentSetup } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { backoffMs, sleep, withDeadline } from '@svc/service-kit/concurrency';
-import { RateLimit } from '../../sessions/rate-limit.ts';
+import { backoffMs, sleep, TokenBucket, withDeadline } from '@svc/service-kit/concurrency';
 import { LinkConnection } from './link-connection.ts';
 
 const MIB = 1024 * 1024;
@@ -20,7 +19,7 @@ export interface LinkConnectorOptions {
 /** Opens connections to the agent runtime of one VM, and performs the handshake on them. */
 export class LinkConnector {
   readonly #options: LinkConnectorOptions;
-  readonly #readRate = new RateLimit(READ_RATE);
+  readonly #readRate = new TokenBucket(READ_RATE);
 
   constructor(options: LinkConnectorOptions) {
     this.#options = options;

@@ -1,6 +1,6 @@
 import { type AgentSetup, GUEST_LINK } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { RateLimit } from '../../sessions/rate-limit.ts';
+import { TokenBucket } from '@svc/service-kit/concurrency';
 import { LinkConnection } from './link-connection.ts';
 
 /** The first run still leaves some code cold. */
@@ -29,7 +29,7 @@ export async function warmUpRuntime(
   signal: AbortSignal,
 ): Promise<void> {
   for (let run = 1; run <= RUNS; run += 1) {
-    const connection = new LinkConnection(await vm.dialAgent(signal), new RateLimit(READ_RATE));
+    const connection = new LinkConnection(await vm.dialAgent(signal), new TokenBucket(READ_RATE));
     try {
       connection.send({ type: 'rehearse', token: 'rehearsal', setup: SETUP });
       await connection.expect('rehearsed', signal);

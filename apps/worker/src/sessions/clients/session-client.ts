@@ -1,8 +1,8 @@
+import { TokenBucket } from '@svc/service-kit/concurrency';
 import type { ForwardedFrame } from '../../agents/link/outbox.ts';
 import { type Clock, timestamp } from '../../clock.ts';
 import type { Connection } from '../../sandbox/connections.ts';
 import type { StoredFrame } from '../journal/format.ts';
-import { RateLimit } from '../rate-limit.ts';
 import { errorFrame, parseClientFrame } from './client-frames.ts';
 import { FrameDelivery, type FrameDeliveryOptions } from './frame-delivery.ts';
 
@@ -27,9 +27,9 @@ export interface SessionClientOptions extends FrameDeliveryOptions {
 export class SessionClient implements Connection {
   readonly #options: SessionClientOptions;
   readonly #delivery: FrameDelivery;
-  readonly #frames = new RateLimit(FRAME_RATE);
-  readonly #errors = new RateLimit(ERROR_RATE);
-  readonly #rateErrors = new RateLimit(RATE_ERROR_RATE);
+  readonly #frames = new TokenBucket(FRAME_RATE);
+  readonly #errors = new TokenBucket(ERROR_RATE);
+  readonly #rateErrors = new TokenBucket(RATE_ERROR_RATE);
 
   constructor(options: SessionClientOptions) {
     const { ws } = options;

@@ -1,11 +1,10 @@
 import type { Microvm } from '@svc/microvm';
-import { settledWithin, sleep, withDeadline } from '@svc/service-kit/concurrency';
+import { settledWithin, sleep, TokenBucket, withDeadline } from '@svc/service-kit/concurrency';
 import type { NumberedMessage } from '../../agents/link/guest-messages.ts';
 import type { SessionApi } from '../../control-plane/session-api.ts';
 import type { WorkerLogger } from '../../logger.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { CommitOutcome, SessionMetrics } from '../metrics.ts';
-import { RateLimit } from '../rate-limit.ts';
 import { type Committer, isStale } from './committer.ts';
 import { type FilesOwner, saveFiles } from './save-files.ts';
 
@@ -32,7 +31,7 @@ export interface TurnCommitsOptions {
 /** When and how often a session commits: at the end of each turn, behind it, and at the end of its sandbox. */
 export class TurnCommits {
   readonly #options: TurnCommitsOptions;
-  readonly #rate = new RateLimit(RATE);
+  readonly #rate = new TokenBucket(RATE);
   #background: Promise<void> | undefined;
   #stale = false;
   /** The guest reports changed files once. They stay due until they have been saved. */

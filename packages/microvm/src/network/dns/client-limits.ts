@@ -1,4 +1,4 @@
-import { TokenBucket } from './token-bucket.ts';
+import { TokenBucket } from '@svc/service-kit/concurrency';
 
 const PER_CLIENT_IN_FLIGHT = 32;
 const TOTAL_IN_FLIGHT = 512;
@@ -37,7 +37,7 @@ export class ClientLimits {
   #bucket(client: number): TokenBucket {
     const known = this.#buckets.get(client);
     if (known !== undefined) return known;
-    const bucket = new TokenBucket(this.#rate, this.#burst);
+    const bucket = new TokenBucket({ perSecond: this.#rate, burst: this.#burst });
     this.#buckets.set(client, bucket);
     return bucket;
   }

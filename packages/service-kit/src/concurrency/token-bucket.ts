@@ -1,25 +1,27 @@
+/** A rate limit. */
 export interface Rate {
+  /** Tokens added per second. */
   readonly perSecond: number;
-  /** As much may come at once. */
+  /** The most tokens that can accumulate. */
   readonly burst: number;
 }
 
-/** A token bucket. */
-export class RateLimit {
+/** A token bucket, full at first. */
+export class TokenBucket {
   readonly #rate: Rate;
   readonly #now: () => number;
   #tokens: number;
-  #at: number;
+  #filledAt: number;
 
-  /** `now`: monotonic milliseconds. */
+  /** `now`: a monotonic clock, in milliseconds. */
   constructor(rate: Rate, now: () => number = () => performance.now()) {
     this.#rate = rate;
     this.#now = now;
     this.#tokens = rate.burst;
-    this.#at = now();
+    this.#filledAt = now();
   }
 
-  /** Whether `cost` may pass now; it is taken only then. */
+  /** Takes `cost` tokens if there are as many; tells whether it did. */
   take(cost = 1): boolean {
     this.#refill();
     if (this.#tokens < cost) return false;
@@ -27,7 +29,7 @@ export class RateLimit {
     return true;
   }
 
-  /** Takes `cost` in any case; answers after how many ms the bucket is out of debt. */
+  /** Takes `cost` tokens even if there are fewer. Returns the milliseconds until the debt is paid off. */
   spend(cost: number): number {
     this.#refill();
     this.#tokens -= cost;
@@ -36,8 +38,8 @@ export class RateLimit {
 
   #refill(): void {
     const now = this.#now();
-    const gained = ((now - this.#at) / 1000) * this.#rate.perSecond;
+    const gained = ((now - this.#filledAt) / 1000) * this.#rate.perSecond;
     this.#tokens = Math.min(this.#rate.burst, this.#tokens + gained);
-    this.#at = now;
+    this.#filledAt = now;
   }
 }
