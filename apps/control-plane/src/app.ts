@@ -13,11 +13,11 @@ import { tenantKeyRoutes } from './routes/tenant-keys/index.ts';
 import { tenantRoutes } from './routes/tenants/index.ts';
 import type { Route, Services } from './services.ts';
 
-/** What the server is besides its routes. */
+/** Settings of the server. */
 export interface AppOptions extends HttpServerOptions {
   readonly baseUrl: string;
   readonly version: string;
-  /** Runs before the routes are added, for what watches all of them. */
+  /** Runs before the routes are added, so that hooks see all of them. */
   readonly prepare?: (app: HttpServer) => void;
 }
 

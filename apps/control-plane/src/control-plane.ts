@@ -10,7 +10,7 @@ import {
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
 import { type Database, openDatabase, openLedger } from './database.ts';
-import { Gate } from './gate.ts';
+import { Draining } from './draining.ts';
 import { registerLedgerMetrics } from './metrics.ts';
 import { sweep } from './reconcile/sweeper.ts';
 import { createMailer, createServices } from './wiring.ts';
@@ -25,25 +25,25 @@ export interface ControlPlaneOptions {
   readonly clusterSecret: Secret;
   /** PEM certificate chain and key; without them it speaks plain HTTP. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
-  /** The ledger's database; by default what the configuration says. Closed together with the rest. */
+  /** The ledger's database; default: the configured one. The control plane closes it. */
   readonly database?: Database;
-  /** Public URL of the runtime host; by default what the configuration says. Asked for at each session. */
+  /** Public URL of the runtime host, read for each session; default: the configured one. */
   readonly runtimeUrl?: () => string;
   /** Closes the control plane when it aborts. */
   readonly signal?: AbortSignal;
 }
 
-/** A control plane that serves. */
+/** A running control plane. */
 export interface ControlPlane {
-  /** The URL that it is reached by on this machine, with the port really bound. */
+  /** URL of the control plane on this machine, with the port that it is bound to. */
   readonly url: string;
-  /** Refuses everything from the public with 503 from now on, while workers are still heard. */
-  refuse(): void;
-  /** Ends requests, connections and the embedded database, in this order. */
+  /** From now on answers public requests with 503; requests of workers are still served. */
+  drain(): void;
+  /** Closes requests, connections and the embedded database, in this order. */
   close(): Promise<void>;
 }
 
-/** Opens the ledger, migrates it, and serves once it can. */
+/** Opens and migrates the ledger, then starts to serve. */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const { config, logger } = options;
   const resources = new AsyncDisposableStack();
@@ -67,8 +67,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       registry,
       runtimeUrl,
     });
-    resources.defer(() => services.configUpdates.close());
-    const gate = new Gate();
+    resources.defer(() => services.sessions.configUpdates.close());
+    const draining = new Draining();
     const app = await createApp(
       {
         logger,
@@ -79,7 +79,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         version: API_VERSION,
         prepare: (server) => {
           registerHttpMetrics(server, registry, 'control_plane');
-          server.addHook('onRequest', async (request) => gate.check(request.url));
+          server.addHook('onRequest', async (request) => draining.check(request.url));
         },
       },
       services,
@@ -90,7 +90,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     resources.defer(() => sweeper);
     resources.defer(() => sweeping.abort());
     await app.listen({ host: config.listen.host, port: config.listen.port });
-    return handleOf(app, config, gate, resources.move(), options.signal);
+    return handleOf(app, config, draining, resources.move(), options.signal);
   } catch (error) {
     await resources.disposeAsync();
     throw error;
@@ -100,7 +100,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 function handleOf(
   app: HttpServer,
   config: Config,
-  gate: Gate,
+  draining: Draining,
   resources: AsyncDisposableStack,
   signal: AbortSignal | undefined,
 ): ControlPlane {
@@ -113,14 +113,14 @@ function handleOf(
   if (signal?.aborted) void close();
   const [address] = app.addresses();
   const port = typeof address === 'object' ? address.port : config.listen.port;
-  return { url: publicUrl(undefined, 'https', config, port), refuse: () => gate.shut(), close };
+  return { url: publicUrl(undefined, 'https', config, port), drain: () => draining.begin(), close };
 }
 
 function runtimeUrlOf(config: Config): string {
   return publicUrl(config.runtimeUrl, 'wss', config, config.runtimeListen.port);
 }
 
-/** A browser that was told so of `localhost` would refuse plain HTTP from every other program there. */
+/** Strict transport security for `localhost` would make browsers refuse plain HTTP from every other program there. */
 function isPublicHttps(baseUrl: string | undefined): boolean {
   if (baseUrl === undefined) return false;
   const { protocol, hostname } = new URL(baseUrl);

@@ -7,13 +7,13 @@ import type { FastifyBaseLogger } from 'fastify';
 /** With the usual backoff: about half a minute. */
 const OPEN_ATTEMPTS = 15;
 
-/** Where the ledger is. */
+/** A PostgreSQL database. */
 export interface Database {
   readonly url: string;
   close(): Promise<void>;
 }
 
-/** The configured server, or else one of the service's own in the data directory. */
+/** Opens the configured server, or an embedded one in the data directory. */
 export async function openDatabase(
   config: Pick<Config, 'databaseUrl' | 'dataDir'>,
   logger: FastifyBaseLogger,
@@ -27,7 +27,7 @@ export async function openDatabase(
   });
 }
 
-/** Opens the ledger in it; a server that starts at the same moment is waited for. */
+/** Opens the ledger. Retries while the server is starting. */
 export function openLedger(
   url: string,
   config: Pick<Config, 'limits'>,

@@ -1,4 +1,4 @@
-/** The control plane: every route of the base URL, the ledger, placement, and what keeps both right. */
+/** The control plane: the public and internal routes, the ledger, placement and reconciliation. */
 export { createApiKeyHook } from './auth/authenticators.ts';
 export {
   type ControlPlane,

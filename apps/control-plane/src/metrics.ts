@@ -2,7 +2,7 @@ import { SANDBOX_STATES } from '@svc/contract';
 import { Gauge, type Registry } from '@svc/service-kit';
 import type { Store } from '@svc/store';
 
-/** Counts sandboxes and workers when the metrics are read; without the database they keep their last values. */
+/** Counts sandboxes and workers at each scrape. While the database is down, the last values stay. */
 export function registerLedgerMetrics(store: Store, registry: Registry, reachableMs: number): void {
   const sandboxes = new Gauge({
     name: 'svc_sandboxes',
@@ -19,7 +19,7 @@ export function registerLedgerMetrics(store: Store, registry: Registry, reachabl
   });
   const workers = new Gauge({
     name: 'svc_workers',
-    help: 'Workers in the ledger, by whether they were heard of lately.',
+    help: 'Workers in the ledger, by whether they sent a heartbeat recently.',
     labelNames: ['reachable'],
     registers: [registry],
     collect: async () => {

@@ -13,7 +13,7 @@ import {
 import type { Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import { AgentVault } from './agents/agent-vault.ts';
-import { defaultModelsOf } from './agents/models.ts';
+import { defaultModelsOf } from './agents/default-models.ts';
 import { AuditTrail } from './audit/audit-trail.ts';
 import { AccountTokens } from './auth/account-tokens.ts';
 import { createAuthenticators } from './auth/authenticators.ts';
@@ -23,23 +23,15 @@ import { Catalogue, readCatalogue } from './catalogue/catalogue.ts';
 import { ApiKeys } from './keys/api-keys.ts';
 import { limitRate } from './rate-limits/rate-limiter.ts';
 import { Reconciler } from './reconcile/reconciler.ts';
-import { SandboxCreator } from './sandboxes/create.ts';
 import { SandboxDeleter } from './sandboxes/delete.ts';
-import { SandboxLister } from './sandboxes/list.ts';
-import { SandboxReader } from './sandboxes/read.ts';
+import { createSandboxes } from './sandboxes/sandboxes.ts';
 import { SandboxStarter } from './sandboxes/start.ts';
-import { SandboxUse } from './sandboxes/use.ts';
 import { openMasterKeys } from './secrets/open-master-keys.ts';
 import { SecretBundles } from './secrets/secret-bundles.ts';
 import type { Services } from './services.ts';
-import { SessionAccessDesk } from './sessions/access.ts';
+import { SessionAccessIssuer } from './sessions/access.ts';
 import { ConfigUpdates } from './sessions/config-updates.ts';
-import { SessionCreator } from './sessions/create.ts';
-import { KeptFiles } from './sessions/kept-files.ts';
-import { KeptState } from './sessions/kept-state.ts';
-import { SessionReader } from './sessions/read.ts';
-import { SessionResumer } from './sessions/resume.ts';
-import { SessionStopper } from './sessions/stop.ts';
+import { createSessions } from './sessions/sessions.ts';
 import { createOutboxMailer, createSmtpMailer, type Mailer, splitMail } from './tenants/mail.ts';
 import { OneTimeCodes } from './tenants/one-time-codes.ts';
 import { Tenants } from './tenants/tenants.ts';
@@ -47,7 +39,7 @@ import type { WorkerConnections } from './workers/connections.ts';
 import { Fleet } from './workers/fleet.ts';
 import { WorkerClient } from './workers/worker-client.ts';
 
-/** What services are made of. */
+/** Resources that the services are built from. */
 export interface Parts {
   readonly config: Config;
   readonly clusterSecret: Secret;
@@ -60,7 +52,7 @@ export interface Parts {
   readonly runtimeUrl: () => string;
 }
 
-/** Puts the services together. */
+/** Builds the services. */
 export async function createServices(parts: Parts): Promise<Services> {
   const { config, clusterSecret, logger, store } = parts;
   const sealingKey = deriveKey(clusterSecret, 'svc account signing keys v1');
@@ -86,16 +78,6 @@ export async function createServices(parts: Parts): Promise<Services> {
   const vault = new AgentVault({ store, keyring, bundles: secretBundles });
   const starter = new SandboxStarter(store, fleet, vault);
   const deleter = new SandboxDeleter(store, fleet);
-  const stopper = new SessionStopper(store, deleter);
-  const sessions = {
-    store,
-    starter,
-    secretBundles,
-    catalogue,
-    addresses: egress,
-    models,
-    access: new SessionAccessDesk(new SessionTokens(clusterSecret, 'runtime'), parts.runtimeUrl),
-  };
   return {
     auth: createAuthenticators(store, tokens),
     workerAuth: createWorkerAuthenticator(createTokenVerifier(clusterSecret, CONTROL_PLANE_NAME)),
@@ -103,34 +85,49 @@ export async function createServices(parts: Parts): Promise<Services> {
     apiKeys,
     audit,
     catalogue,
-    templateRate: limitRate(store.requestBudgets, {
-      name: 'templates',
-      most: config.limits.templatesPerMinute,
-      windowSeconds: 60,
-    }),
     secretBundles,
-    creator: new SandboxCreator(store, starter, { addresses: egress, models }),
-    reader: new SandboxReader(store),
-    lister: new SandboxLister(store, fleet),
-    deleter,
-    use: new SandboxUse(store, fleet),
-    sessionCreator: new SessionCreator(sessions),
-    sessionResumer: new SessionResumer(sessions, stopper, audit),
-    sessionReader: new SessionReader(store),
-    sessionStopper: stopper,
-    keptState: new KeptState(store, vault),
-    keptFiles: new KeptFiles(store),
-    configUpdates: new ConfigUpdates({ store, vault, fleet, logger }),
+    sandboxes: createSandboxes({
+      store,
+      fleet,
+      starter,
+      deleter,
+      rules: { addresses: egress, models },
+    }),
+    sessions: createSessions({
+      store,
+      starter,
+      deleter,
+      secretBundles,
+      catalogue,
+      addresses: egress,
+      models,
+      access: new SessionAccessIssuer(
+        new SessionTokens(clusterSecret, 'runtime'),
+        parts.runtimeUrl,
+      ),
+      audit,
+      configUpdates: new ConfigUpdates({ store, vault, fleet, logger }),
+    }),
+    agentVault: vault,
     reconciler: new Reconciler(store, logger),
-    uploadBytes: config.limits.uploadBytes,
-    ready: () => store.ping(),
-    metrics: () => parts.registry.metrics(),
+    limits: {
+      catalogueRate: limitRate(store.requestBudgets, {
+        name: 'templates',
+        most: config.limits.templatesPerMinute,
+        windowSeconds: 60,
+      }),
+      uploadBytes: config.limits.uploadBytes,
+    },
+    operations: {
+      ready: () => store.ping(),
+      metrics: () => parts.registry.metrics(),
+    },
   };
 }
 
 /**
- * Mail by SMTP when a server is configured, else into the outbox of the data directory, where mail to
- * this machine itself always goes.
+ * Sends mail by SMTP when a server is configured. All other mail, and mail to this machine itself, goes to the
+ * outbox of the data directory.
  */
 export function createMailer(config: Config, logger: FastifyBaseLogger): Mailer {
   const outbox = createOutboxMailer(join(config.dataDir, 'outbox'), config.mailFrom, logger);
@@ -138,7 +135,7 @@ export function createMailer(config: Config, logger: FastifyBaseLogger): Mailer 
   return splitMail(outbox, createSmtpMailer(config.smtpUrl.reveal(), config.mailFrom));
 }
 
-/** Every replica derives the same key; each purpose has its own. */
+/** Derives a key for one purpose. Every replica derives the same key. */
 function deriveKey(secret: Secret, purpose: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret.reveal(), '', purpose, 32));
 }

@@ -6,17 +6,17 @@ import type { SecretBundles } from '../secrets/secret-bundles.ts';
 import { agentSecretsOf, type SessionSecrets, type StoredSecrets } from './stored-secrets.ts';
 
 export interface AgentVaultParts {
-  readonly store: Pick<Store, 'agentSecrets' | 'masterKeys' | 'secretBundles'>;
+  readonly store: Pick<Store, 'agentSecrets' | 'masterKeys' | 'sandboxes' | 'secretBundles'>;
   readonly keyring: MasterKeyring;
   readonly bundles: Pick<SecretBundles, 'reveal'>;
 }
 
-/** A master key or a bundle that changes under a write makes it start over; both change rarely. */
+/** A write starts over when a master key or a bundle changes meanwhile. Both change rarely. */
 const WRITE_ATTEMPTS = 5;
 
 /**
- * Keeps what the agents of living sandboxes are run with, sealed, and gives it to workers. Bundles are read
- * anew each time, so that a rotation holds; of one that was deleted, its last values stay in use.
+ * Stores the secrets of the agents in live sandboxes, encrypted, and serves them to workers. Bundles are read
+ * each time, so that a rotation takes effect. The last values of a deleted bundle stay in use.
  */
 export class AgentVault {
   readonly #parts: AgentVaultParts;
@@ -25,7 +25,7 @@ export class AgentVault {
     this.#parts = parts;
   }
 
-  /** Keeps the secrets of a sandbox that was just placed. @throws ServiceError `sandbox_deleted` */
+  /** Stores the secrets of a sandbox that was just placed. @throws ServiceError `sandbox_deleted` */
   async keep(vmId: string, secrets: StoredSecrets): Promise<void> {
     const isKept =
       secrets.kind === 'session'
@@ -34,22 +34,27 @@ export class AgentVault {
     if (!isKept) throw new ServiceError('sandbox_deleted');
   }
 
-  /** The secrets of a sandbox that lives, as they are now; undefined when it has none. */
-  async open(vmId: string): Promise<AgentSecrets | undefined> {
-    const stored = await this.#find(vmId);
-    if (stored === undefined) return undefined;
+  /**
+   * The current secrets of a sandbox, for the worker that holds it.
+   * @throws ServiceError `sandbox_not_found` for any other worker, and when the sandbox has no agent
+   */
+  async open(workerId: string, vmId: string): Promise<AgentSecrets> {
+    const { sandboxes } = this.#parts.store;
+    const isHeld = !vmId.includes('\0') && (await sandboxes.isHeldBy(workerId, vmId));
+    const stored = isHeld ? await this.#find(vmId) : undefined;
+    if (stored === undefined) throw new ServiceError('sandbox_not_found');
     return agentSecretsOf(stored.kind === 'session' ? await this.#current(stored) : stored);
   }
 
-  /** Takes over rotated bundles, so that their values outlast the bundles. Nothing to do for what has ended. */
+  /** Copies the current values of the bundles, so that the values outlast them. Does nothing for an ended sandbox. */
   async refresh(vmId: string): Promise<void> {
     const stored = await this.#find(vmId);
     if (stored?.kind === 'session') await this.#renew(vmId, stored);
   }
 
   /**
-   * Writes until no bundle has changed since it was read: whoever rotates one writes it first and looks for
-   * its users after, so one of the two sees the other. False when the sandbox has ended.
+   * Writes until no bundle has changed since it was read. A rotation writes its bundle first and looks for users
+   * afterwards, so one of the two notices the other. False when the sandbox has ended.
    */
   async #renew(vmId: string, secrets: SessionSecrets): Promise<boolean> {
     const names = secrets.bundles.map(([name]) => name);
@@ -60,7 +65,7 @@ export class AgentVault {
       const after = await secretBundles.versions(secrets.tenantId, names);
       if (names.every((name) => before.get(name) === after.get(name))) return true;
     }
-    throw new Error('Secret bundles change faster than a session can take them over.');
+    throw new Error('Secret bundles change faster than a session can copy them.');
   }
 
   async #current(secrets: SessionSecrets): Promise<SessionSecrets> {

@@ -9,31 +9,31 @@ import {
   vendorOfModel,
 } from '@svc/contract';
 import type { EgressPolicy } from '@svc/egress';
-import { refuse } from '../refuse.ts';
-import type { DefaultModels } from './models.ts';
-import type { AgentOnSandbox } from './on-sandbox.ts';
+import { rejectField } from '../reject-field.ts';
+import type { AgentPlacement } from './agent-placement.ts';
+import type { DefaultModels } from './default-models.ts';
 
-/** The vendor that each agent belongs to; deictic takes any. */
+/** The vendor of each agent; deictic works with any. */
 const OWN_VENDOR: Readonly<Record<Agent, LlmVendor | undefined>> = {
   deictic: undefined,
   'claude-code': 'anthropic',
   codex: 'openai',
 };
 
-/** What a one-shot agent is and where its model is. */
+/** The fields about a one-shot agent and its model. */
 type AgentFields = Pick<CreateSandboxRequest, 'agent' | 'llm_key' | 'model' | 'env_vars'>;
 
 /** @throws ServiceError `llm_key_required`, `model_required`, `model_not_allowed` */
 export function checkOneShotAgent(request: AgentFields, defaults: DefaultModels): void {
   const { agent, llm_key, model } = request;
   if (agent === undefined || !isAgent(agent)) return;
-  if (llm_key === undefined || llm_key === '') refuse('llm_key_required', '/llm_key');
+  if (llm_key === undefined || llm_key === '') rejectField('llm_key_required', '/llm_key');
   const problem = modelProblem(agent, model);
-  if (problem !== undefined) refuse(problem, '/model');
+  if (problem !== undefined) rejectField(problem, '/model');
   modelOf(agent, request, defaults);
 }
 
-/** Its own model endpoint, which for an agent is no environment variable. @throws ServiceError `llm_base_url_refused` */
+/** Checks the model endpoint that `env_vars` name for an agent. @throws ServiceError `llm_base_url_refused` */
 export async function checkOneShotBaseUrl(
   request: AgentFields,
   addresses: EgressPolicy,
@@ -41,16 +41,16 @@ export async function checkOneShotBaseUrl(
   const baseUrl = baseUrlOf(request);
   const problem = baseUrl === undefined ? undefined : await addresses.problemOf(baseUrl);
   if (problem !== undefined) {
-    refuse('llm_base_url_refused', `/env_vars/${LLM_BASE_URL_KEY}`, problem);
+    rejectField('llm_base_url_refused', `/env_vars/${LLM_BASE_URL_KEY}`, problem);
   }
 }
 
-/** The agent that a checked request asks for, if it asks for one. */
+/** The agent of a checked request, if any. */
 export function oneShotAgent(
   tenantId: string,
   request: CreateSandboxRequest,
   defaults: DefaultModels,
-): AgentOnSandbox | undefined {
+): AgentPlacement | undefined {
   const { agent, llm_key: llmKey } = request;
   if (agent === undefined || !isAgent(agent) || llmKey === undefined) return undefined;
   const placed: PlacedAgent = {
@@ -79,7 +79,7 @@ export function oneShotAgent(
   };
 }
 
-/** The variables of the sandbox; the model endpoint of its agent is the gateway's business. */
+/** The environment variables of the sandbox. The model endpoint of an agent goes to the gateway instead. */
 export function environmentOf({
   agent,
   env_vars = {},
@@ -103,13 +103,13 @@ function modelOf(
   const { model } = request;
   if (own === undefined) {
     const named = vendorOfModel(model ?? '');
-    // An endpoint of the customer's own speaks the OpenAI dialect, whatever its models are called.
+    // A customer's own endpoint speaks the OpenAI dialect, whatever its models are called.
     const vendor = named ?? (baseUrlOf(request) === undefined ? undefined : 'openai');
-    if (model === undefined || vendor === undefined) refuse('model_not_allowed', '/model');
+    if (model === undefined || vendor === undefined) rejectField('model_not_allowed', '/model');
     return { vendor, model };
   }
   const chosen = model === undefined || model === '' ? defaults[own] : model;
   const problem = modelProblem(agent, chosen);
-  if (problem !== undefined) refuse(problem, '/model');
+  if (problem !== undefined) rejectField(problem, '/model');
   return { vendor: own, model: chosen };
 }

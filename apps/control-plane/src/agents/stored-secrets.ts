@@ -2,17 +2,17 @@ import { type AgentSecrets, LLM_API_KEY_KEY, LLM_BASE_URL_KEY, LLM_MODEL_KEY } f
 
 type Values = Readonly<Record<string, string>>;
 
-/** What is kept of the secrets of a session's agent, so that a bundle may be deleted while it runs. */
+/** Stored secrets of a session's agent. They allow a bundle to be deleted while the session runs. */
 export interface SessionSecrets {
   readonly kind: 'session';
   readonly tenantId: string;
-  /** Values by bundle, in the order in which the session names them. */
+  /** Values by bundle, in the order of the session's `secrets`. */
   readonly bundles: readonly (readonly [name: string, values: Values])[];
-  /** The request's own, which goes before that of a bundle. */
+  /** Base URL of the request, which takes precedence over that of a bundle. */
   readonly baseUrl?: string | undefined;
 }
 
-/** What is kept of the secrets of a one-shot agent. */
+/** Stored secrets of a one-shot agent. */
 export interface OneShotSecrets {
   readonly kind: 'one_shot';
   readonly tenantId: string;
@@ -25,12 +25,12 @@ export type StoredSecrets = SessionSecrets | OneShotSecrets;
 
 const LLM_KEYS: readonly string[] = [LLM_API_KEY_KEY, LLM_BASE_URL_KEY, LLM_MODEL_KEY];
 
-/** The values of bundles together; where a rotation made two hold one key, the bundle named last has it. */
+/** Merges the values of bundles. If a rotation made two bundles contain the same key, the later bundle wins. */
 export function mergeBundles(bundles: SessionSecrets['bundles']): Map<string, string> {
   return new Map(bundles.flatMap(([, values]) => Object.entries(values)));
 }
 
-/** The secrets as a worker is given them. */
+/** The secrets in the form that workers get. */
 export function agentSecretsOf(stored: StoredSecrets): AgentSecrets {
   if (stored.kind === 'one_shot') {
     const { llmKey, baseUrl, persistenceAuthHeader } = stored;
@@ -47,7 +47,7 @@ export function agentSecretsOf(stored: StoredSecrets): AgentSecrets {
   const model = values.get(LLM_MODEL_KEY);
   return {
     llm: {
-      // A rotation may have taken it away: the vendor then refuses, and the session says so.
+      // A rotation may have removed the key. The vendor then refuses, and the session reports that.
       api_key: values.get(LLM_API_KEY_KEY) ?? '',
       ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
       ...(model === undefined ? {} : { model }),

@@ -4,7 +4,7 @@ import type { AuditRecord, AuditRow, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Caller } from '../auth/caller.ts';
 
-/** What must stay on record: into the ledger, for its tenant to read, and into the log. */
+/** Records events in the ledger, where their tenant can read them, and in the log. */
 export class AuditTrail {
   readonly #store: Store['audit'];
   readonly #logger: FastifyBaseLogger;
@@ -14,14 +14,14 @@ export class AuditTrail {
     this.#logger = logger;
   }
 
-  /** Settles when the record is in the ledger. */
+  /** Records an event. Settles when the ledger has it. */
   async append(record: AuditRecord): Promise<void> {
     const { event, tenantId, details = {} } = record;
     await this.#store.append(record);
     this.#logger.info({ audit: event, tenant_id: tenantId, details }, `audit: ${event}`);
   }
 
-  /** The same for something that a caller did; says with which credential. */
+  /** Records an action of a caller, with the credential that was used. */
   async note(
     caller: Caller,
     event: AuditRecord['event'],
@@ -31,10 +31,10 @@ export class AuditTrail {
     await this.append({ event, tenantId, details: { ...details, by: keyId ?? 'account' } });
   }
 
-  /** A page of the tenant's own records, newest first. */
+  /** A page of the tenant's records, newest first. */
   async list(tenantId: string, query: AuditQuery): Promise<ListAuditResponse> {
     const limit = query.limit ?? LIMITS.pageDefault;
-    // One more than asked for tells whether there is a next page.
+    // One extra row tells whether there is a next page.
     const rows = await this.#store.list(tenantId, { limit: limit + 1, before: query.cursor });
     const page = rows.slice(0, limit);
     const last = page.at(-1);

@@ -7,7 +7,7 @@ const AUDIENCE = 'svc-account';
 const ISSUER = 'svc';
 const LIFETIME_SECONDS = 3600;
 
-/** Signs and checks account JWTs. */
+/** Signs and verifies account JWTs. */
 export class AccountTokens {
   readonly #keys: SigningKeys;
   readonly #keyOf: JWTVerifyGetKey;

@@ -8,8 +8,7 @@ import type { Caller } from './caller.ts';
 type RequestHook = (request: FastifyRequest) => Promise<void>;
 
 /**
- * Hooks for `onRequest`, before a body is read. A credential of the wrong kind for a route is as
- * good as none.
+ * Hooks for `onRequest`, which runs before a body is read. A credential of the wrong kind counts as none.
  */
 export interface Authenticators {
   readonly apiKey: RequestHook;
@@ -33,7 +32,7 @@ export function createAuthenticators(store: Store, accounts: AccountTokens): Aut
   };
 }
 
-/** The hook for API keys alone, for servers that know no accounts. */
+/** The hook for API keys alone, for servers without accounts. */
 export function createApiKeyHook(store: Pick<Store, 'apiKeys'>): RequestHook {
   return setCaller(apiKeyOwner(store));
 }

@@ -1,10 +1,10 @@
 import { ServiceError } from '@svc/contract';
 import type { FastifyRequest } from 'fastify';
 
-/** Who a request comes from, once its credential was found good. */
+/** The authenticated sender of a request. */
 export interface Caller {
   readonly tenantId: string;
-  /** The API key that the request carries; undefined when it carries an account token. */
+  /** Id of the request's API key; undefined when it has an account token. */
   readonly keyId?: string;
 }
 

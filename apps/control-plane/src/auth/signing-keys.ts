@@ -4,10 +4,10 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK
 import { seal, unseal } from '../crypto/seal.ts';
 
 export const SIGNING_ALGORITHM = 'EdDSA';
-/** The newest key signs; one older key still verifies, so that a rotation ends no session. */
+/** The newest key signs. One older key still verifies, so that tokens survive a rotation. */
 const KEYS_KEPT = 2;
 const ROTATE_AFTER_MS = 30 * 86_400_000;
-/** A token with an unknown key makes the keys be read again, but not more often than this. */
+/** Tokens with an unknown key make the keys be read again, at most this often. */
 const RELOAD_EVERY_MS = 5_000;
 
 type ImportedKey = Awaited<ReturnType<typeof importJWK>>;
@@ -20,8 +20,8 @@ interface SigningKey {
 }
 
 /**
- * The keys of account tokens: Ed25519, made when needed, changed every 30 days, the same on every
- * control plane of one ledger. The ledger holds them sealed.
+ * The Ed25519 keys of account tokens. They are created on demand, rotated every 30 days, and stored encrypted in
+ * the ledger, so that all its control planes share them.
  */
 export class SigningKeys {
   readonly #store: Store['signingKeys'];
@@ -30,20 +30,20 @@ export class SigningKeys {
   #keys: readonly SigningKey[] = [];
   #loadedAt = Number.NEGATIVE_INFINITY;
 
-  /** `sealingKey`: 32 bytes that are not in the ledger. */
+  /** `sealingKey`: 32 bytes, not stored in the ledger. */
   constructor(store: Store['signingKeys'], sealingKey: Buffer) {
     this.#store = store;
     this.#sealingKey = sealingKey;
   }
 
-  /** The key to sign with now. */
+  /** The current signing key. */
   async signingKey(): Promise<SigningKey> {
     const [newest] = this.#keys.length > 0 ? this.#keys : await this.#load();
     if (newest !== undefined && Date.now() - newest.createdAt < ROTATE_AFTER_MS) return newest;
     return this.rotate();
   }
 
-  /** The public key of this id, while it is one of the newest. */
+  /** The public key of this id, if it is among the newest. */
   async verificationKey(kid: string): Promise<ImportedKey | undefined> {
     const known = this.#keys.find((key) => key.kid === kid);
     if (known !== undefined) return known.publicKey;
@@ -51,7 +51,7 @@ export class SigningKeys {
     return (await this.#load()).find((key) => key.kid === kid)?.publicKey;
   }
 
-  /** Makes a new key the newest; where another control plane was first, its key is taken. */
+  /** Adds a new key. If another control plane was first, its key is used. */
   async rotate(): Promise<SigningKey> {
     const replaces = (await this.#store.newest(1))[0]?.kid;
     const { privateKey } = await generateKeyPair(SIGNING_ALGORITHM, { extractable: true });
@@ -74,7 +74,7 @@ export class SigningKeys {
     });
   }
 
-  /** Undefined for a key that was sealed with another secret: its tokens are worth nothing here. */
+  /** Undefined for a key that was encrypted with another secret: its tokens are not valid here. */
   async #open(row: SigningKeyRow): Promise<SigningKey | undefined> {
     const jwk = this.#unseal(row);
     if (jwk === undefined) return undefined;

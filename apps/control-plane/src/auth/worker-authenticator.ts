@@ -2,7 +2,7 @@ import { ServiceError } from '@svc/contract';
 import type { TokenVerifier } from '@svc/service-kit';
 import type { FastifyRequest } from 'fastify';
 
-/** Hook for `onRequest` of the routes that workers call, and the name that the token proved. */
+/** Authenticates the callers of internal routes. */
 export interface WorkerAuthenticator {
   readonly hook: (request: FastifyRequest) => Promise<void>;
 }
@@ -22,12 +22,12 @@ export function createWorkerAuthenticator(verify: TokenVerifier): WorkerAuthenti
   };
 }
 
-/** A worker speaks for itself only. @throws ServiceError `worker_id_mismatch` */
+/** Checks that a worker speaks for itself. @throws ServiceError `worker_id_mismatch` */
 export function requireWorker(request: FastifyRequest, workerId: string): void {
   if (request.workerId !== workerId) throw new ServiceError('worker_id_mismatch');
 }
 
-/** Who calls an authenticated internal route. @throws ServiceError `unauthorized` */
+/** The caller of an internal route. @throws ServiceError `unauthorized` */
 export function workerOf(request: FastifyRequest): string {
   if (request.workerId === undefined) throw new ServiceError('unauthorized');
   return request.workerId;

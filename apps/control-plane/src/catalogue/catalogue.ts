@@ -8,7 +8,7 @@ import type { Caller } from '../auth/caller.ts';
 const FILE = new URL('./catalogue.json', import.meta.url);
 const ENTRIES = Type.Array(CatalogueEntry, { minItems: 1 });
 
-/** The apps that sessions can be made with. */
+/** The apps that sessions can use. */
 export class Catalogue {
   readonly entries: readonly Entry[];
   readonly #audit: AuditTrail;
@@ -18,7 +18,7 @@ export class Catalogue {
     this.#audit = audit;
   }
 
-  /** @throws ServiceError `template_not_found`, which goes on record */
+  /** @throws ServiceError `template_not_found`, which is audited */
   async find(caller: Caller, appId: string): Promise<Entry> {
     const entry = this.entries.find((candidate) => candidate.app_id === appId);
     if (entry !== undefined) return entry;
@@ -27,7 +27,7 @@ export class Catalogue {
   }
 }
 
-/** The catalogue that the service comes with. @throws Error naming what is wrong with it */
+/** Reads the built-in catalogue. @throws Error that names the fault */
 export async function readCatalogue(file: string | URL = FILE): Promise<readonly Entry[]> {
   const entries: unknown = JSON.parse(await readFile(file, 'utf8'));
   if (!Value.Check(ENTRIES, entries)) {
@@ -38,7 +38,7 @@ export async function readCatalogue(file: string | URL = FILE): Promise<readonly
   return entries;
 }
 
-/** What session creation asks of an entry: a known agent, and a default among distinct sets. */
+/** Session creation needs a known agent, distinct sets, and a default set. */
 function checkEntry({ app_id: appId, capability_sets: sets }: Entry): void {
   const ids = sets.map((set) => set.set_id);
   if (!isAgent(appId)) throw new Error(`The catalogue names ${appId}, which is no agent.`);
@@ -46,7 +46,7 @@ function checkEntry({ app_id: appId, capability_sets: sets }: Entry): void {
   if (!ids.includes('default')) throw new Error(`${appId} has no set called default.`);
 }
 
-/** JSON columns hold no NUL and no half of a surrogate pair; a path may hold anything of any length. */
+/** JSON columns cannot store NUL or half a surrogate pair, and a path may be long. */
 function recordable(text: string): string {
   return text.slice(0, 128).toWellFormed().replaceAll('\0', '\ufffd');
 }

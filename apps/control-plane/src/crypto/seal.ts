@@ -4,7 +4,7 @@ const ALGORITHM = 'aes-256-gcm';
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** Seals bytes with AES-256-GCM; only the same key and the same context open them. */
+/** Encrypts bytes with AES-256-GCM. Decryption needs the same key and context. */
 export function seal(key: Buffer, context: string, plain: Uint8Array): Buffer {
   const nonce = randomBytes(NONCE_BYTES);
   const cipher = createCipheriv(ALGORITHM, key, nonce);
@@ -12,7 +12,7 @@ export function seal(key: Buffer, context: string, plain: Uint8Array): Buffer {
   return Buffer.concat([nonce, cipher.update(plain), cipher.final(), cipher.getAuthTag()]);
 }
 
-/** The bytes that {@link seal} sealed. @throws Error when the key, the context or the bytes are others */
+/** Decrypts the result of {@link seal}. @throws Error when key, context or bytes differ */
 export function unseal(key: Buffer, context: string, sealed: Buffer): Buffer {
   if (sealed.length < NONCE_BYTES + TAG_BYTES) throw new Error('The sealed bytes are cut off.');
   const decipher = createDecipheriv(ALGORITHM, key, sealed.subarray(0, NONCE_BYTES), {

@@ -16,7 +16,7 @@ const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 /** 62^43 is more than 2^256. */
 const LIVE_CHARS = 43;
 
-/** The API keys of a tenant, of both kinds. */
+/** API keys of both kinds. */
 export class ApiKeys {
   readonly #store: Pick<Store, 'apiKeys' | 'tenants'>;
   readonly #audit: AuditTrail;
@@ -26,7 +26,7 @@ export class ApiKeys {
     this.#audit = audit;
   }
 
-  /** A key of the tenant routes. */
+  /** Creates a key of the tenant routes. */
   async createTenantKey(caller: Caller, name?: string): Promise<CreateTenantKeyResponse> {
     const secret = `svc_${randomBytes(32).toString('hex')}`;
     const { row, plan } = await this.#create(caller, secret, name);
@@ -40,14 +40,14 @@ export class ApiKeys {
     };
   }
 
-  /** A key of the account routes. */
+  /** Creates a key of the account routes. */
   async createLiveKey(caller: Caller, name?: string): Promise<CreateApiKeyResponse> {
     const secret = `svc_live_${base62(LIVE_CHARS)}`;
     const { row } = await this.#create(caller, secret, name);
     return { key_id: row.key_id, key: secret, prefix: row.prefix, ...nameOf(row) };
   }
 
-  /** Every key of the tenant, revoked ones too, newest first. */
+  /** Every key of the tenant, including revoked ones, newest first. */
   async list(tenantId: string): Promise<ApiKeyRecord[]> {
     const [plan, rows] = await Promise.all([
       this.#planOf(tenantId),
@@ -56,9 +56,9 @@ export class ApiKeys {
     return rows.map((row) => recordOf(row, plan));
   }
 
-  /** Ends a key for good, on every control plane at once. @throws ServiceError `api_key_not_found` */
+  /** Revokes a key permanently, on every control plane at once. @throws ServiceError `api_key_not_found` */
   async revoke(caller: Caller, keyId: string): Promise<void> {
-    // A NUL cannot be stored, so no id holds one; PostgreSQL would refuse the whole statement.
+    // No id contains NUL, and PostgreSQL would reject the whole statement.
     const outcome = keyId.includes('\0')
       ? 'unknown'
       : await this.#store.apiKeys.revoke(caller.tenantId, keyId);

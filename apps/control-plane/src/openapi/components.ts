@@ -3,8 +3,8 @@ import { tidy } from './tidy.ts';
 type Json = Record<string, unknown>;
 
 /**
- * Gives every schema that has a title a place of its own in `components`, under that title, and
- * refers to it from wherever it is used. Two different schemas of one title are a mistake.
+ * Moves every schema with a title to `components`, under that title, and references it from there. Two different
+ * schemas with the same title are an error.
  */
 export function hoistComponents<T extends object>(document: T): T {
   const schemas: Json = {};

@@ -2,7 +2,7 @@ import { ERRORS, type ErrorCode, PROBLEM_MEDIA_TYPE, Problem } from '@svc/contra
 
 /** Codes that any route may answer. */
 const EVERYWHERE = ['shutting_down', 'internal_error'] as const satisfies ErrorCode[];
-/** Codes of every route that needs a credential: looking it up takes the database. */
+/** Codes of every route that needs a credential, which is looked up in the database. */
 const AUTHENTICATED = ['unauthorized', 'database_unavailable'] as const satisfies ErrorCode[];
 
 /** Codes of every route that takes a JSON body. */
@@ -20,7 +20,7 @@ interface ProblemResponse {
   >;
 }
 
-/** Response schemas of these codes, one for each status, and of those that any route may answer. */
+/** Response schemas, one per status, of these codes and of those that any route may answer. */
 export function problems(...codes: ErrorCode[]): Record<number, ProblemResponse> {
   const byStatus = Map.groupBy(new Set([...codes, ...EVERYWHERE]), (code) => ERRORS[code].status);
   return Object.fromEntries(

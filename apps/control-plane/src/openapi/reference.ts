@@ -11,7 +11,7 @@ const STYLE = `
   section { margin-block: 2rem; } h3 code { font-size: 1.1em; }
   a { color: inherit; }`;
 
-/** The OpenAPI document as one page of HTML that needs no script, font or image from anywhere. */
+/** The OpenAPI document as one HTML page without scripts, fonts or images. */
 export function renderReference(document: object): string {
   const { info, paths, components } = document as { info: Json; paths: Json; components?: Json };
   const operations = operationsOf(paths);

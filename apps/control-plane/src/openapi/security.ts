@@ -1,4 +1,4 @@
-/** Security schemes of the document, and what routes name of them. */
+/** Security schemes of the document, and the requirements of routes. */
 export const SECURITY_SCHEMES = {
   apiKey: { type: 'http', scheme: 'bearer', description: 'An API key.' },
   accountToken: {

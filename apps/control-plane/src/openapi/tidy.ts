@@ -3,10 +3,10 @@ import { ERROR_CODE_KEYWORD, OPTIONAL_BODY_KEYWORD } from '@svc/contract';
 type Json = Record<string, unknown>;
 
 const OWN_KEYWORDS: ReadonlySet<string> = new Set([ERROR_CODE_KEYWORD, OPTIONAL_BODY_KEYWORD]);
-/** What is written where a route says nothing of its successful answer. */
+/** Description of a successful answer for which the route has none. */
 const FILLER = 'Default Response';
 
-/** Turns the keywords that only this service reads into what every reader of the document knows. */
+/** Replaces the keywords that only this service knows by standard ones. */
 export function tidy(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(tidy);
   if (typeof node !== 'object' || node === null) return node;

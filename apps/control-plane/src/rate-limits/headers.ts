@@ -1,4 +1,4 @@
-/** The fields of the IETF draft "RateLimit header fields for HTTP", as structured fields. */
+/** Structured fields of the IETF draft "RateLimit header fields for HTTP". */
 
 interface Quota {
   readonly name: string;
@@ -11,7 +11,7 @@ interface Left {
   readonly resetSeconds: number;
 }
 
-/** `RateLimit-Policy` says what the limit is, `RateLimit` what is left of it and when it is whole again. */
+/** `RateLimit-Policy` states the limit, `RateLimit` the remaining quota and the time until its reset. */
 export function rateLimitHeaders(quota: Quota, left: Left): Record<string, string> {
   return {
     'ratelimit-policy': `"${quota.name}";q=${quota.most};w=${quota.windowSeconds}`,

@@ -4,7 +4,7 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import { callerOf } from '../auth/caller.ts';
 import { rateLimitHeaders } from './headers.ts';
 
-/** How many requests of a kind a tenant may make. */
+/** The quota of a tenant for one kind of request. */
 export interface RatePolicy {
   readonly name: string;
   readonly most: number;
@@ -14,8 +14,8 @@ export interface RatePolicy {
 export type RateLimitHook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 /**
- * A hook that counts a tenant's requests over all control planes and tells it on every answer what
- * is left; beyond the limit it throws `rate_limited`. Goes after the hook that sets the caller.
+ * A hook that counts the requests of a tenant across all control planes and states the remaining quota in every
+ * answer. Beyond the limit it throws `rate_limited`. It must run after the hook that sets the caller.
  */
 export function limitRate(budgets: Store['requestBudgets'], policy: RatePolicy): RateLimitHook {
   return async (request, reply) => {

@@ -1,15 +1,15 @@
 import type { DestroyOrder, EndReason, WorkerSandbox } from '@svc/contract';
 import type { LedgerEntry } from '@svc/store';
 
-/** What has to happen for ledger and worker to agree. */
+/** The changes that make ledger and worker agree. */
 export interface Differences {
-  /** For the worker: what it must destroy. */
+  /** Orders for the worker. */
   readonly destroy: DestroyOrder[];
-  /** For the ledger: what has ended. */
+  /** Changes of the ledger. */
   readonly ended: Ended[];
 }
 
-/** A sandbox that lives in the ledger only. */
+/** A sandbox that is alive in the ledger only. */
 export interface Ended {
   readonly entry: LedgerEntry;
   readonly reason: EndReason;
@@ -74,7 +74,7 @@ function isFor(
   return entry?.worker_id === workerId && entry.generation === report.generation;
 }
 
-/** An order for a sandbox that should not be there: unknown, ended, placed anew, or to be deleted. */
+/** The order to destroy a sandbox that is unknown, ended, placed elsewhere or to be deleted. */
 function orderFor(
   report: WorkerSandbox,
   workerId: string,
@@ -90,7 +90,7 @@ function orderFor(
   return [{ vm_id: report.vm_id, generation: report.generation, reason: 'deleted' }];
 }
 
-/** A wish to delete is fulfilled by whatever ended it. */
+/** The end of a sandbox that was to be deleted is its deletion, whatever the cause. */
 function reasonOfLoss(entry: LedgerEntry): EndReason {
   if (entry.delete_requested_at !== null) return 'deleted';
   const starting = ['creating', 'configuring', 'booting'].includes(entry.state);

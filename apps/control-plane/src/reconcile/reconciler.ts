@@ -11,12 +11,12 @@ import type { Ending, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import { compare, type Ended } from './compare.ts';
 
-/** Longer than the request for a creation, or a heartbeat, is ever under way. */
+/** Longer than any creation request or heartbeat takes to arrive. */
 const HEARTBEAT_GRACE_MS = 30_000;
-/** A worker that starts knows all it has; only a creation that is under way this moment may be missing. */
+/** A starting worker knows all its sandboxes, except those of creation requests that have not arrived yet. */
 const REGISTER_GRACE_MS = 2_000;
 
-/** Brings the ledger and what workers report together, at every sign of life of a worker. */
+/** Reconciles the ledger with the reports of workers. */
 export class Reconciler {
   readonly #store: Pick<Store, 'sandboxes' | 'workers'>;
   readonly #logger: FastifyBaseLogger;
@@ -26,7 +26,7 @@ export class Reconciler {
     this.#logger = logger;
   }
 
-  /** A worker has started, with what it found alive. */
+  /** Registers a worker that has started, with the sandboxes that it found alive. */
   async register(worker: RegisterWorkerRequest): Promise<RegisterWorkerResponse> {
     await this.#store.workers.register(worker);
     this.#logger.info({ workerId: worker.worker_id, url: worker.url }, 'worker registered');
@@ -36,7 +36,7 @@ export class Reconciler {
     };
   }
 
-  /** A worker lives. @throws ServiceError `worker_not_registered` */
+  /** Handles a heartbeat. @throws ServiceError `worker_not_registered` */
   async heartbeat(workerId: string, report: HeartbeatRequest): Promise<HeartbeatResponse> {
     if (!(await this.#store.workers.heartbeat(workerId, report))) {
       throw new ServiceError('worker_not_registered');
@@ -44,7 +44,7 @@ export class Reconciler {
     return this.#settle(workerId, report.sandboxes, HEARTBEAT_GRACE_MS);
   }
 
-  /** Takes over what changed on a worker just now. */
+  /** Applies changes that a worker reports. A worker can end its own sandboxes only. */
   async apply(workerId: string, reports: readonly WorkerSandbox[]): Promise<void> {
     await this.#store.sandboxes.applyReports(workerId, reports);
     for (const report of reports) {

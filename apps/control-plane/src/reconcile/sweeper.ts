@@ -5,15 +5,14 @@ import type { FastifyBaseLogger } from 'fastify';
 
 const INTERVAL_MS = 10_000;
 const CLEANING_INTERVAL_MS = 600_000;
-/** Longer than an upload, and the turn that names it, ever take. */
+/** Longer than any upload with the commit of its turn. */
 const UPLOAD_SECONDS = 3_600;
 
 /**
- * What no heartbeat can bring about, because none comes: gives up the sandboxes of workers that
- * have been silent for long, and removes what has expired. Runs until the signal aborts.
+ * Gives up the sandboxes of lost workers and removes expired rows, until the signal aborts.
  *
- * Silence counts only while it could have been broken: after a start, or an outage of the database, every
- * worker gets the whole time again to be heard. Its VMs may well have lived through it.
+ * A worker counts as lost only if its heartbeats could have been received all the time. After a start, or an
+ * outage of the database, the full time begins again for every worker, since its VMs may have survived.
  */
 export async function sweep(
   store: Store,

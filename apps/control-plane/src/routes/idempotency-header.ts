@@ -1,7 +1,7 @@
 import { LIMITS } from '@svc/contract';
 import { Type } from 'typebox';
 
-/** Request headers of the routes that make something. */
+/** Request headers of routes that create a resource. */
 export const IdempotencyHeaders = Type.Object({
   'idempotency-key': Type.Optional(
     Type.String({

@@ -12,7 +12,7 @@ import { IdempotentCreate } from './idempotent-create.ts';
 import { type CreateRules, checkCreateRules } from './rules.ts';
 import type { SandboxStarter } from './start.ts';
 
-/** How a creation was asked for. */
+/** Options of a creation. */
 export interface CreateOptions {
   readonly idempotencyKey: string | undefined;
   /** Aborts when the caller leaves. */
@@ -34,8 +34,8 @@ export class SandboxCreator {
   }
 
   /**
-   * Answers once the sandbox runs. A caller that leaves has its sandbox taken back, unless it
-   * named a key: then it may come back for the answer, so the work goes on.
+   * Returns once the sandbox runs. When the caller leaves, the creation is rolled back, unless the request has
+   * an idempotency key: the caller may come back for the answer, so the creation goes on.
    */
   async create(
     { tenantId }: Caller,

@@ -2,10 +2,10 @@ import { type DeleteSandboxResponse, isServiceError } from '@svc/contract';
 import type { SandboxRow, Store } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
 import type { Fleet } from '../workers/fleet.ts';
-import { isSilent } from '../workers/silence.ts';
+import { isUnreachable } from '../workers/reachability.ts';
 import { findSandbox } from './find.ts';
 
-/** Destroys sandboxes, from whatever state. */
+/** Destroys sandboxes in any state. */
 export class SandboxDeleter {
   readonly #store: Pick<Store, 'sandboxes' | 'workers'>;
   readonly #fleet: Fleet;
@@ -16,10 +16,9 @@ export class SandboxDeleter {
   }
 
   /**
-   * Answers when the teardown is complete. When the worker does not answer, the wish is kept and
-   * carried out as soon as the worker is heard of again; if it has been silent for long, the
-   * sandbox counts as gone at once.
-   * @throws ServiceError `sandbox_not_found`, `worker_unreachable`
+   * Returns when the teardown is complete. If the worker does not answer, the deletion stays on record and happens
+   * at the worker's next heartbeat. If the worker counts as unreachable, the sandbox counts as destroyed at once.
+   * @throws ServiceError `sandbox_not_found`, `worker_unreachable`, `worker_bad_response`
    */
   async delete(caller: Caller, vmId: string): Promise<DeleteSandboxResponse> {
     const row = await findSandbox(this.#store, caller, vmId);
@@ -27,7 +26,7 @@ export class SandboxDeleter {
     return { vm_id: vmId, state: 'destroyed' };
   }
 
-  /** The same for a sandbox that was found before. @throws ServiceError `worker_unreachable` */
+  /** As {@link delete}, for a row of the ledger. @throws ServiceError `worker_unreachable`, `worker_bad_response` */
   async stop(row: SandboxRow): Promise<void> {
     if (row.state === 'destroyed') return;
     const { vm_id: vmId } = row;
@@ -41,10 +40,10 @@ export class SandboxDeleter {
       const worker = await this.#fleet.worker(row.worker_id);
       await worker.destroy(row.vm_id, 'deleted');
     } catch (error) {
-      // The worker never got it, or lost it: there is nothing to tear down.
+      // The worker never had it, or lost it.
       if (isServiceError(error, 'sandbox_not_found')) return;
       const worker = await this.#store.workers.find(row.worker_id);
-      if (worker !== undefined && !isSilent(worker)) throw error;
+      if (worker !== undefined && !isUnreachable(worker)) throw error;
     }
   }
 }

@@ -3,36 +3,36 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { LIMITS, ServiceError } from '@svc/contract';
 import type { IdempotencyClaim, IdempotencyId, Store } from '@svc/store';
 
-/** Renewed while the request runs, so that a retry after a crash need not wait long. */
+/** Short, so that a retry after a crash waits little; renewed while the request runs. */
 const LOCK_SECONDS = 15;
 const RENEW_MS = 5_000;
 const POLL_MS = 100;
 const LONGEST_WAIT_MS = 60_000;
 const VISIBLE_ASCII = /^[\x21-\x7e]+$/;
 
-/** One keyed request to make something. */
+/** A creation with an idempotency key. */
 export interface KeyedCreate<T> {
   readonly tenantId: string;
   readonly key: string;
   readonly body: unknown;
-  /** Id for what is made, unless an earlier request of this key has made one. */
+  /** Id of the new resource, unless an earlier request with this key has created one. */
   readonly subject: string;
   readonly signal: AbortSignal;
-  /** Makes it under this id. What it answers is kept as it is, so it holds no secret. */
+  /** Creates the resource under this id. The answer is stored, so it must not contain secrets. */
   create(subject: string): Promise<T>;
-  /** The answer for what an interrupted request has made after all. */
+  /** The answer for a resource that an interrupted request did create. */
   recover(subject: string): Promise<T | undefined>;
 }
 
 /**
- * Makes at most one thing for a key: a repeated request gets the answer of the first one, and
- * waits for it when it is still running. A request that made nothing frees its key again.
+ * Creates at most one resource per key. A repeated request gets the answer of the first one, and waits while
+ * that one is running. A request that fails frees its key.
  */
 export class IdempotentCreate<T> {
   readonly #keys: Store['idempotency'];
   readonly #operation: string;
 
-  /** The same key for another operation is another key. */
+  /** Keys are scoped by `operation`. */
   constructor(keys: Store['idempotency'], operation: string) {
     this.#keys = keys;
     this.#operation = operation;
@@ -87,7 +87,7 @@ export class IdempotentCreate<T> {
       await this.#keys.complete(id, { status: 201, body });
       return body;
     } catch (error) {
-      // Where the database fails as well, the lock runs out by itself.
+      // If the database fails as well, the lock expires.
       await this.#keys.release(id).catch(() => undefined);
       throw error;
     } finally {
@@ -96,12 +96,12 @@ export class IdempotentCreate<T> {
   }
 
   #renew(id: IdempotencyId): void {
-    // A missed renewal matters only if many are missed, and then a retry checks what was made.
+    // One missed renewal does no harm. After many, a retry looks for the created resource.
     this.#keys.renew(id, LOCK_SECONDS).catch(() => undefined);
   }
 }
 
-/** Two bodies are one when they hold the same values, in whatever order their members come. */
+/** Bodies that differ only in the order of members have the same hash. */
 function hashBody(body: unknown): Buffer {
   return createHash('sha256').update(JSON.stringify(body, sortMembers)).digest();
 }

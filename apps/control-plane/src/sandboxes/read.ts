@@ -1,19 +1,79 @@
-import type { SandboxRecord } from '@svc/contract';
-import type { Store } from '@svc/store';
+import {
+  type ListSandboxesResponse,
+  type SandboxRecord,
+  ServiceError,
+  type WorkerSandbox,
+} from '@svc/contract';
+import { Slots } from '@svc/service-kit/concurrency';
+import type { SandboxRow, Store, WorkerRow } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
+import type { Fleet } from '../workers/fleet.ts';
+import { isUnreachable } from '../workers/reachability.ts';
+import { WorkerRefusedCredential } from '../workers/worker-errors.ts';
 import { findSandbox } from './find.ts';
+import { mergeReports } from './merge-reports.ts';
 import { toRecord } from './record.ts';
 
-/** Reads one sandbox from the ledger, which heartbeats and events keep current. */
-export class SandboxReader {
-  readonly #store: Pick<Store, 'sandboxes'>;
+const WORKERS_AT_ONCE = 16;
 
-  constructor(store: Pick<Store, 'sandboxes'>) {
+/** Reads the sandboxes of a tenant. */
+export class SandboxReader {
+  readonly #store: Pick<Store, 'sandboxes' | 'workers'>;
+  readonly #fleet: Fleet;
+
+  constructor(store: Pick<Store, 'sandboxes' | 'workers'>, fleet: Fleet) {
     this.#store = store;
+    this.#fleet = fleet;
   }
 
-  /** @throws ServiceError `sandbox_not_found` */
-  async read(caller: Caller, vmId: string): Promise<SandboxRecord> {
+  /** One sandbox from the ledger, which heartbeats and events keep current. @throws ServiceError `sandbox_not_found` */
+  async get(caller: Caller, vmId: string): Promise<SandboxRecord> {
     return toRecord(await findSandbox(this.#store, caller, vmId));
   }
+
+  /**
+   * Every sandbox: the ledger's records, updated by the workers that answer in time; `partial` when one does not.
+   * @throws ServiceError `no_workers`; `unauthorized` when a worker refuses the control plane
+   */
+  async list({ tenantId }: Caller, signal: AbortSignal): Promise<ListSandboxesResponse> {
+    const [rows, workers] = await Promise.all([
+      this.#store.sandboxes.list(tenantId),
+      this.#store.workers.list(),
+    ]);
+    if (workers.length === 0) throw new ServiceError('no_workers');
+    const holders = workers.filter((worker) => holdsSome(worker, rows));
+    const holderOf = new Map(rows.map((row) => [row.vm_id, row.worker_id]));
+    const limit = new Slots(WORKERS_AT_ONCE);
+    const answers = await Promise.all(
+      holders.map((worker) => limit.run(() => this.#ask(worker, tenantId, signal))),
+    );
+    // A worker speaks for its own sandboxes alone.
+    const reports = answers.flatMap((answer = [], index) =>
+      answer.filter((report) => holderOf.get(report.vm_id) === holders[index]?.worker_id),
+    );
+    const sandboxes = mergeReports(rows, reports).map(toRecord);
+    return answers.includes(undefined) ? { sandboxes, partial: true } : sandboxes;
+  }
+
+  /** Undefined when the worker does not answer, or not as the contract says. */
+  async #ask(
+    worker: WorkerRow,
+    tenantId: string,
+    signal: AbortSignal,
+  ): Promise<WorkerSandbox[] | undefined> {
+    if (isUnreachable(worker)) return undefined;
+    try {
+      return await this.#fleet.at(worker).list(tenantId, signal);
+    } catch (error) {
+      if (error instanceof WorkerRefusedCredential) {
+        throw new ServiceError('unauthorized', undefined, { cause: error });
+      }
+      if (error instanceof ServiceError) return undefined;
+      throw error;
+    }
+  }
+}
+
+function holdsSome(worker: WorkerRow, rows: readonly SandboxRow[]): boolean {
+  return rows.some((row) => row.worker_id === worker.worker_id && row.state !== 'destroyed');
 }

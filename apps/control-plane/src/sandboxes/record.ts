@@ -1,7 +1,7 @@
 import type { SandboxRecord } from '@svc/contract';
 import type { SandboxRow } from '@svc/store';
 
-/** A row of the ledger as its owner sees it. */
+/** The public record of a row. */
 export function toRecord(row: SandboxRow): SandboxRecord {
   const record: SandboxRecord = {
     vm_id: row.vm_id,

@@ -8,8 +8,8 @@ import {
   type WorkerSandbox,
 } from '@svc/contract';
 import type { PlacedRow, Placement, PlacementRefusal, PlacementRequest, Store } from '@svc/store';
+import type { AgentPlacement } from '../agents/agent-placement.ts';
 import type { AgentVault } from '../agents/agent-vault.ts';
-import type { AgentOnSandbox } from '../agents/on-sandbox.ts';
 import { environmentOf } from '../agents/one-shot.ts';
 import type { Fleet } from '../workers/fleet.ts';
 
@@ -20,13 +20,13 @@ const REFUSALS = {
   template_not_available: 'template_not_available',
 } as const satisfies Record<PlacementRefusal, string>;
 
-/** A sandbox to be made for a tenant. */
+/** A sandbox to create. */
 export interface NewSandbox {
   readonly vmId: string;
   readonly tenantId: string;
   readonly request: CreateSandboxRequest;
-  readonly agent: AgentOnSandbox | undefined;
-  /** The session that it is made for, and which start of it. */
+  readonly agent: AgentPlacement | undefined;
+  /** The session that the sandbox belongs to, and its generation. */
   readonly session?: PlacementRequest['session'];
 }
 
@@ -43,10 +43,10 @@ export class SandboxStarter {
   }
 
   /**
-   * Reserves, starts, and answers the running sandbox. A worker that has no room after all, or
-   * cannot be reached, is passed over for the next best. Nothing is left behind by a failure.
+   * Reserves capacity, starts the sandbox and returns it running. Tries the next best worker when one is full
+   * after all, cannot be reached or answers nonsense. A failure leaves nothing behind.
    * @throws ServiceError `sandbox_limit_reached`, `no_workers`, `no_capacity`,
-   *   `template_not_available`, `sandbox_deleted`, and what the worker fails with
+   *   `template_not_available`, `sandbox_deleted`, and the errors of the worker
    */
   async start(sandbox: NewSandbox, signal: AbortSignal): Promise<WorkerSandbox> {
     const passedOver: string[] = [];
@@ -67,7 +67,7 @@ export class SandboxStarter {
 
   async #startOn(row: PlacedRow, sandbox: NewSandbox, signal: AbortSignal): Promise<WorkerSandbox> {
     const worker = await this.#fleet.worker(row.worker_id);
-    // The worker asks for them as soon as it starts.
+    // The worker fetches the secrets as soon as it starts the agent.
     if (sandbox.agent !== undefined) await this.#vault.keep(row.vm_id, sandbox.agent.secrets);
     const started = await worker.create(startRequest(row, sandbox), signal);
     const changed = await this.#store.sandboxes.applyReports(row.worker_id, [started]);
@@ -75,16 +75,15 @@ export class SandboxStarter {
     throw new ServiceError('sandbox_deleted');
   }
 
-  /** The worker's own event may have told the ledger first. */
+  /** An event of the worker may have updated the ledger first. */
   async #isLive(row: PlacedRow): Promise<boolean> {
     const current = await this.#store.sandboxes.find(row.tenant_id, row.vm_id);
     return current?.state === 'running' || current?.state === 'paused';
   }
 
   /**
-   * Takes back a sandbox whose creation failed. A row that nobody heard of is removed; one whose
-   * start was tried in earnest, or that somebody deleted meanwhile, stays on record. What a worker
-   * may still hold, the next heartbeat finds unknown or ended, and has destroyed.
+   * Rolls back a failed creation. The row is removed, unless the VM did not boot or the sandbox was deleted
+   * meanwhile: then it stays on record. If the worker still holds a VM, the next heartbeat has it destroyed.
    */
   async #giveUp(row: PlacedRow, error: unknown): Promise<never> {
     const { vm_id: vmId, generation } = row;
@@ -109,7 +108,7 @@ function placementRequest(sandbox: NewSandbox): PlacementRequest {
     tenantId,
     placement: placementFor(request, agent?.placed),
     metadata: request.metadata ?? {},
-    // As it was checked: parsing has removed what is no part of an address.
+    // The parsed form is the one that was checked.
     persistenceUrl:
       request.persistence_url === undefined ? undefined : new URL(request.persistence_url).href,
     session,
@@ -151,7 +150,7 @@ function mayFitElsewhere(error: unknown): boolean {
   );
 }
 
-/** What the caller hears when the last worker that might fit has failed. */
+/** The error for the caller when no further worker can be tried. */
 function refusalAfter(refusal: PlacementRefusal | 'superseded', last: unknown): unknown {
   if (refusal === 'superseded') return new ServiceError('sandbox_deleted');
   if (isServiceError(last, 'worker_unreachable')) {

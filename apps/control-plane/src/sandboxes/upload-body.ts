@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { type Readable, Transform, type TransformCallback } from 'node:stream';
 import { ServiceError } from '@svc/contract';
 
-/** The body of an upload, known to hold something and never to exceed its limit. */
+/** The body of an upload: not empty, and never longer than its limit. */
 export interface UploadBody {
   readonly source: Readable;
   readonly length: number | undefined;

@@ -5,19 +5,19 @@ import type { MasterKey } from './master-keyring.ts';
 
 const DATA_KEY_BYTES = 32;
 
-/** Which bundle sealed bytes belong to; bytes moved to another one cannot be opened there. */
+/** The bundle that encrypted bytes are bound to. Under another bundle they cannot be decrypted. */
 export interface BundleId {
   readonly tenantId: string;
   readonly name: string;
 }
 
-/** Which sandbox the sealed secrets of an agent belong to. */
+/** The sandbox that the encrypted secrets of an agent are bound to. */
 export interface AgentSecretsId {
   readonly tenantId: string;
   readonly vmId: string;
 }
 
-/** Values as they are stored, and the wrapped key that opens them. */
+/** Stored values and their wrapped data key. */
 export type Sealed = Omit<SealedBundle, 'keyNames'>;
 
 interface StoredEnvelope extends WrappedKey {
@@ -28,10 +28,10 @@ interface WrappedKey {
   readonly wrapped_key: Buffer;
 }
 
-/** What sealed bytes are and whose: anything else does not open them. */
+/** Kind and owner of encrypted bytes, as authenticated data. */
 type Scope = readonly [kind: string, tenantId: string, name: string];
 
-/** Seals the values of a bundle under a data key of its own, wrapped by the master key. */
+/** Encrypts the values of a bundle with a new data key, which the master key wraps. */
 export function sealBundle(
   id: BundleId,
   values: Readonly<Record<string, string>>,
@@ -41,7 +41,7 @@ export function sealBundle(
   return { keyNames, ...sealValue(bundleScope(id), values, masterKey) };
 }
 
-/** The values of a stored bundle. @throws Error when anything of it was changed or belongs to another */
+/** Decrypts a stored bundle. @throws Error when a part was changed or belongs to another bundle */
 export function openBundle(
   row: WrappedKeyRow & StoredEnvelope,
   masterKey: MasterKey,
@@ -50,17 +50,17 @@ export function openBundle(
   return openValue(scope, row, masterKey) as Record<string, string>;
 }
 
-/** The wrapped data key of a stored bundle, wrapped by another master key. */
+/** Wraps the data key of a stored bundle with another master key. */
 export function rewrapBundle(row: WrappedKeyRow, from: MasterKey, to: MasterKey): Buffer {
   return rewrap(bundleScope({ tenantId: row.tenant_id, name: row.name }), row, from, to);
 }
 
-/** Seals what an agent is run with, as a bundle is sealed. */
+/** Encrypts the secrets of an agent, as {@link sealBundle} does for a bundle. */
 export function sealAgentSecrets(id: AgentSecretsId, value: object, masterKey: MasterKey): Sealed {
   return sealValue(agentScope(id), value, masterKey);
 }
 
-/** What {@link sealAgentSecrets} sealed. @throws Error when anything of it was changed or belongs to another */
+/** Decrypts the result of {@link sealAgentSecrets}. @throws Error when a part was changed or belongs to another sandbox */
 export function openAgentSecrets(row: AgentSecretsRow, masterKey: MasterKey): unknown {
   return openValue(agentScope({ tenantId: row.tenant_id, vmId: row.vm_id }), row, masterKey);
 }
@@ -115,7 +115,7 @@ function agentScope({ tenantId, vmId }: AgentSecretsId): Scope {
   return ['svc agent secrets v1', tenantId, vmId];
 }
 
-/** JSON keeps the parts apart whatever they hold. */
+/** JSON separates the parts whatever they contain. */
 function contextOf(purpose: string, [kind, ...owner]: Scope, ...more: string[]): string {
   return JSON.stringify([kind, purpose, ...owner, ...more]);
 }

@@ -8,20 +8,20 @@ const KEY_BYTES = 32;
 
 /** A key that wraps the data keys of bundles. */
 export interface MasterKey {
-  /** Names the key without telling anything of it. */
+  /** Identifies the key without revealing it. */
   readonly id: string;
   readonly bytes: Buffer;
 }
 
-/** What a keyring needs of the configuration. */
+/** Settings of the keyring. */
 export type MasterKeySettings = Pick<Config, 'dataDir' | 'masterKey' | 'masterKeyPrevious'>;
 
 /**
- * The master keys of this process, newest first: those of the environment, then those of
- * `keys/master-key` in the data directory, one a line.
+ * The master keys of this process, newest first: those of the environment, then those of `keys/master-key` in the
+ * data directory, one per line.
  */
 export class MasterKeyring {
-  /** Where keys are kept that the environment does not give. */
+  /** File of the keys that the environment does not provide. */
   readonly file: string;
   readonly #configured: readonly MasterKey[];
   #kept: readonly MasterKey[] = [];
@@ -39,7 +39,7 @@ export class MasterKeyring {
     return ring;
   }
 
-  /** Whether the operator gives the key; one that is kept in the file is made here. */
+  /** Whether the operator provides the key. Keys in the file are generated. */
   get isConfigured(): boolean {
     return this.#configured.length > 0;
   }
@@ -52,7 +52,7 @@ export class MasterKeyring {
     return [...this.#configured, ...this.#kept].find((key) => key.id === id);
   }
 
-  /** The key of this id, also when it came into the file a moment ago. */
+  /** The key of this id, even if it was added to the file just now. */
   async require(id: string): Promise<MasterKey> {
     if (this.find(id) === undefined) await this.reload();
     const key = this.find(id);
@@ -60,14 +60,14 @@ export class MasterKeyring {
     return key;
   }
 
-  /** Makes a new key, the newest of the file. */
+  /** Generates a key and adds it to the file as the newest. */
   async create(): Promise<MasterKey> {
     const key = keyOfBytes(randomBytes(KEY_BYTES));
     await this.#write([key, ...this.#kept]);
     return key;
   }
 
-  /** Forgets every key of the file but this one. */
+  /** Removes every other key from the file. */
   async keepOnly(id: string): Promise<void> {
     const kept = this.#kept.filter((key) => key.id === id);
     if (kept.length > 0 && kept.length < this.#kept.length) await this.#write(kept);

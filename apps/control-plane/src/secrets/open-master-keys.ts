@@ -3,9 +3,9 @@ import type { Store } from '@svc/store';
 import { MasterKeyring, type MasterKeySettings } from './master-keyring.ts';
 
 /**
- * The master keys, with the one that the ledger's secrets are wrapped with among them. On a ledger
- * that has none yet, a key is made unless the environment gives one.
- * @throws ConfigError when the ledger's key is missing: what it wraps could not be read
+ * Opens the master keys, including the one that wraps the ledger's secrets. For a ledger without one, a key is
+ * created unless the environment provides one.
+ * @throws ConfigError when the ledger's key is missing, since the secrets could not be read
  */
 export async function openMasterKeys(
   settings: MasterKeySettings,

@@ -4,26 +4,26 @@ import type { MasterKey, MasterKeyring } from './master-keyring.ts';
 
 const BATCH = 50;
 
-/** How far a rotation is. */
+/** Progress of a rotation. */
 export interface RotationProgress {
   readonly done: number;
   readonly total: number;
 }
 
-/** What a rotation did. */
+/** Result of a rotation. */
 export interface Rotation {
-  /** Id of the key that wraps everything now. */
+  /** Id of the key that now wraps everything. */
   readonly keyId: string;
   readonly rewrapped: number;
-  /** False when the configured key was in use already and nothing was left to do. */
+  /** False when the configured key was in use already and nothing remained to be done. */
   readonly changed: boolean;
 }
 
 type SecretStores = Pick<Store, 'secretBundles' | 'agentSecrets'>;
 
 /**
- * Makes another master key the current one and wraps every data key with it; the values stay as they
- * are. A rotation that was cut short is finished by the next one. Control planes go on serving.
+ * Makes another master key the current one and wraps every data key with it. The encrypted values do not change.
+ * The next rotation completes an interrupted one. Control planes keep serving meanwhile.
  */
 export async function rotateMasterKey(
   store: SecretStores & Pick<Store, 'masterKeys'>,
@@ -32,7 +32,7 @@ export async function rotateMasterKey(
 ): Promise<Rotation> {
   const before = await store.masterKeys.current();
   const target = await chooseKey(store, ring, before);
-  // From here on nobody wraps with the old key any more, so the rest only gets less.
+  // From here on no data key is wrapped with the old key any more, so the remainder only shrinks.
   if (target.id !== before) await store.masterKeys.makeCurrent(target.id);
   const others = await countOthers(store, target.id);
   let done = 0;
@@ -53,7 +53,7 @@ async function countOthers(store: SecretStores, masterKeyId: string): Promise<nu
   return bundles.others + agents.others;
 }
 
-/** Wraps a batch of keys of either kind; 0 when none is left. */
+/** Wraps a batch of data keys of either kind. Returns their number, 0 at the end. */
 async function rewrapSome(
   store: SecretStores,
   ring: MasterKeyring,

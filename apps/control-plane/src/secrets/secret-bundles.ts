@@ -27,10 +27,10 @@ export interface SecretBundleParts {
   readonly audit: AuditTrail;
 }
 
-/** A master key that changes under a write makes it start over; it changes rarely. */
+/** A write starts over when the master key changes meanwhile, which is rare. */
 const WRITE_ATTEMPTS = 5;
 
-/** Named sets of secret values. Values leave only by {@link SecretBundles.reveal}. */
+/** Named sets of secret values. Only {@link SecretBundles.reveal} returns values. */
 export class SecretBundles {
   readonly #parts: SecretBundleParts;
 
@@ -38,7 +38,7 @@ export class SecretBundles {
     this.#parts = parts;
   }
 
-  /** @throws ServiceError `bundle_exists`, `bundle_quota_exceeded`, and those of the values */
+  /** @throws ServiceError `bundle_exists`, `bundle_quota_exceeded`, and the errors of invalid values */
   async create(caller: Caller, request: CreateBundleRequest): Promise<CreateBundleResponse> {
     const { name, values } = request;
     await this.#check(values);
@@ -51,7 +51,7 @@ export class SecretBundles {
     return { name, key_names: row.key_names, created_at: row.created_at.toISOString() };
   }
 
-  /** Replaces all values. @throws ServiceError `bundle_not_found`, and those of the values */
+  /** Replaces all values. @throws ServiceError `bundle_not_found`, and the errors of invalid values */
   async rotate(caller: Caller, name: string, values: Values): Promise<RotateBundleResponse> {
     await this.#check(values);
     const row = isBundleName(name)
@@ -86,7 +86,7 @@ export class SecretBundles {
     await audit.note(caller, 'secret_deleted', { name });
   }
 
-  /** The values of bundles by bundle name, for whoever runs what they are for; names without a bundle are left out. */
+  /** The values of bundles by bundle name. Unknown names are left out. */
   async reveal(
     tenantId: string,
     names: readonly string[],

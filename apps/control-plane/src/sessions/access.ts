@@ -2,14 +2,14 @@ import type { SessionAccess } from '@svc/contract';
 import type { SessionTokens } from '@svc/service-kit';
 import type { SessionRow } from '@svc/store';
 
-/** What of a session its access is made from. */
+/** The facts that access to a session is derived from. */
 export type AccessFacts = Pick<
   SessionRow,
   'session_id' | 'tenant_id' | 'app_id' | 'set_id' | 'template' | 'expires_at'
 >;
 
-/** Hands out what opens the WebSocket of a session. The same facts give the same token. */
-export class SessionAccessDesk {
+/** Issues the URL and token of a session's WebSocket. Equal facts give equal tokens. */
+export class SessionAccessIssuer {
   readonly #tokens: SessionTokens;
   readonly #runtimeUrl: () => string;
 
@@ -22,7 +22,7 @@ export class SessionAccessDesk {
     const { session_id: id, expires_at: expiresAt } = session;
     const jwt = await this.#tokens.mint(
       {
-        // Identity is the account's; the `user_id` of the request only attributes.
+        // The token identifies the account; the `user_id` of the request is informational.
         user_id: session.tenant_id,
         app_id: session.app_id,
         set_id: session.set_id,

@@ -5,14 +5,14 @@ import {
   findCapabilitySet,
   type SessionCapabilitySet,
 } from '@svc/contract';
-import { refuse } from '../refuse.ts';
+import { rejectField } from '../reject-field.ts';
 
-/** The set that a session takes when it names none. */
+/** The default capability set. */
 export const DEFAULT_SET = 'default';
 
 /**
- * What the agent is told of its app: the chosen capability set alone. Undefined, which leaves the agent all it
- * can do, for an app that neither the request nor the catalogue describes.
+ * The app as its agent sees it: the chosen capability set alone. Undefined for an app that neither the request
+ * nor the catalogue describes; its agent has every capability.
  * @throws ServiceError `capability_set_unknown`
  */
 export function sessionApp(
@@ -21,13 +21,13 @@ export function sessionApp(
 ): AppJson | undefined {
   if (sets !== undefined) {
     const set = findCapabilitySet(sets, setId);
-    if (set === undefined) refuse('capability_set_unknown', '/app/set_id');
+    if (set === undefined) rejectField('capability_set_unknown', '/app/set_id');
     return appOf(id, id, setId, set);
   }
   const entry = catalogue.find((candidate) => candidate.app_id === id);
   if (entry === undefined) return undefined;
   const set = entry.capability_sets.find((candidate) => candidate.set_id === setId);
-  if (set === undefined) refuse('capability_set_unknown', '/app/set_id');
+  if (set === undefined) rejectField('capability_set_unknown', '/app/set_id');
   return appOf(entry.name, id, setId, set);
 }
 

@@ -1,17 +1,17 @@
 import { type ErrorCode, LLM_API_KEY_KEY, ServiceError } from '@svc/contract';
 import type { SessionSecrets } from '../agents/stored-secrets.ts';
 import { mergeBundles } from '../agents/stored-secrets.ts';
-import { refuse } from '../refuse.ts';
+import { rejectField } from '../reject-field.ts';
 import type { SecretBundles } from '../secrets/secret-bundles.ts';
 
-/** The named bundles of a session, and their values together. */
+/** The secret bundles of a session, and their merged values. */
 export interface SessionBundles {
   readonly bundles: SessionSecrets['bundles'];
   readonly values: ReadonlyMap<string, string>;
 }
 
 /**
- * Opens the bundles that a session names. Which one is missing is said with the code `missing`.
+ * Opens the bundles that a session names. A bundle that does not exist fails with the code `missing`.
  * @throws ServiceError `missing`, `secret_key_collision`, `llm_api_key_missing`
  */
 export async function openSessionBundles(
@@ -33,7 +33,7 @@ export async function openSessionBundles(
   });
   checkCollisions(bundles);
   const values = mergeBundles(bundles);
-  if ((values.get(LLM_API_KEY_KEY) ?? '') === '') refuse('llm_api_key_missing', '/secrets');
+  if ((values.get(LLM_API_KEY_KEY) ?? '') === '') rejectField('llm_api_key_missing', '/secrets');
   return { bundles, values };
 }
 
@@ -43,7 +43,7 @@ function checkCollisions(bundles: SessionSecrets['bundles']): void {
     for (const key of Object.keys(values)) {
       const owner = owners.get(key);
       if (owner !== undefined) {
-        refuse('secret_key_collision', '/secrets', `${owner} and ${name} both hold ${key}`);
+        rejectField('secret_key_collision', '/secrets', `${owner} and ${name} both hold ${key}`);
       }
       owners.set(key, name);
     }

@@ -7,7 +7,7 @@ import type { Fleet } from '../workers/fleet.ts';
 
 const REFRESHES_AT_ONCE = 8;
 const WORKERS_AT_ONCE = 16;
-/** With the pauses between them: about a minute. Later the worker fetches anew at its next start. */
+/** About a minute in all. After that, the worker gets the new values at its next start. */
 const RETRIES = { attempts: 10, baseMs: 500, maxMs: 15_000 };
 
 export interface ConfigUpdatesParts {
@@ -17,13 +17,13 @@ export interface ConfigUpdatesParts {
   readonly logger: FastifyBaseLogger;
 }
 
-/** Tells the workers of running sessions that a bundle of theirs was rotated. */
+/** Notifies the workers of running sessions of rotated secret bundles. */
 export class ConfigUpdates {
   readonly #parts: ConfigUpdatesParts;
   readonly #closing = new AbortController();
   readonly #running = new Set<Promise<void>>();
   readonly #limit = new Slots(WORKERS_AT_ONCE);
-  /** Keys that a sandbox is still to be told of; what comes meanwhile joins them, so nothing piles up. */
+  /** Keys to announce, by sandbox. Further rotations add to them, so that notifications do not pile up. */
   readonly #waiting = new Map<string, Set<string>>();
 
   constructor(parts: ConfigUpdatesParts) {
@@ -31,8 +31,8 @@ export class ConfigUpdates {
   }
 
   /**
-   * Settles when every active session of the tenant that uses the bundle has its new values; their workers
-   * are told in the background.
+   * Settles when the new values are stored for every active session of the tenant that uses the bundle. The
+   * workers are notified in the background.
    */
   async announce(tenantId: string, bundle: string, keys: readonly string[]): Promise<void> {
     const uses = await this.#parts.store.sessions.using(tenantId, bundle);
@@ -41,7 +41,7 @@ export class ConfigUpdates {
     for (const use of uses) this.#queue(use, keys);
   }
 
-  /** Gives up what is still to be told. */
+  /** Drops the pending notifications. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.all(this.#running);
@@ -59,7 +59,7 @@ export class ConfigUpdates {
     void running.finally(() => this.#running.delete(running));
   }
 
-  /** A failure is no reason to leave the worker untold: what it asks for is read from the bundles themselves. */
+  /** The worker is notified even if this fails, since its secrets are read from the bundles. */
   async #refresh({ vm_id: vmId }: SessionUse): Promise<void> {
     try {
       await this.#parts.vault.refresh(vmId);
@@ -73,7 +73,7 @@ export class ConfigUpdates {
     const { signal } = this.#closing;
     const send = () => this.#send(use, signal);
     try {
-      // What was rotated while the worker was being told, it is told of after.
+      // Keys that were rotated during a notification need another one.
       do await retry(send, { ...RETRIES, signal, isTransient: (error) => !hasEnded(error) });
       while (this.#waiting.get(vmId)?.size);
     } catch (err) {
@@ -99,7 +99,7 @@ export class ConfigUpdates {
   }
 }
 
-/** A sandbox that has ended needs no new values. */
+/** An ended sandbox needs no new values. */
 function hasEnded(error: unknown): boolean {
   return isServiceError(error, 'sandbox_not_found') || isServiceError(error, 'sandbox_not_running');
 }

@@ -2,21 +2,21 @@ import { type CreateSessionRequest, makeId, type SessionAccess } from '@svc/cont
 import type { EgressPolicy } from '@svc/egress';
 import type { NewSession, SessionRow, Store } from '@svc/store';
 import { uuidv7 } from 'uuidv7';
-import type { DefaultModels } from '../agents/models.ts';
+import type { DefaultModels } from '../agents/default-models.ts';
 import type { Caller } from '../auth/caller.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { CreateOptions } from '../sandboxes/create.ts';
 import { IdempotentCreate } from '../sandboxes/idempotent-create.ts';
 import type { SandboxStarter } from '../sandboxes/start.ts';
 import type { SecretBundles } from '../secrets/secret-bundles.ts';
-import type { SessionAccessDesk } from './access.ts';
+import type { SessionAccessIssuer } from './access.ts';
 import { DEFAULT_SET, sessionApp } from './app.ts';
 import { openSessionBundles, type SessionBundles } from './bundles.ts';
 import { launch, ttlOf } from './launch.ts';
 import { holding, newLease } from './lease.ts';
-import { checkLlmWish, chooseModel, type LlmWish } from './llm.ts';
+import { checkLlmChoice, chooseModel, type LlmChoice } from './llm.ts';
 
-/** What sessions are started with. */
+/** Services that start sessions. */
 export interface SessionParts {
   readonly store: Store;
   readonly starter: SandboxStarter;
@@ -24,16 +24,16 @@ export interface SessionParts {
   readonly catalogue: Catalogue;
   readonly addresses: EgressPolicy;
   readonly models: DefaultModels;
-  readonly access: SessionAccessDesk;
+  readonly access: SessionAccessIssuer;
 }
 
-/** What a keyed request keeps of its answer: the token is made anew from it, the same each time. */
+/** The stored answer of a request with an idempotency key. The token is derived from it, the same each time. */
 interface Created {
   readonly chat_session_id: string;
   readonly expires_at: string;
 }
 
-/** Everything of a new session but its ids, and the bundles that it is started with. */
+/** A new session without its ids, and its secret bundles. */
 interface Plan {
   readonly facts: Omit<NewSession, 'sessionId' | 'vmId'>;
   readonly bundles: SessionBundles['bundles'];
@@ -50,8 +50,9 @@ export class SessionCreator {
   }
 
   /**
-   * Answers once the session's sandbox runs. A caller that leaves has it taken back, unless it named a key.
-   * @throws ServiceError for what the request breaks, and what a sandbox cannot be made for
+   * Returns once the sandbox of the session runs. When the caller leaves, the session is rolled back, unless the
+   * request has an idempotency key.
+   * @throws ServiceError for a broken rule, and the errors of {@link SandboxStarter.start}
    */
   async create(
     caller: Caller,
@@ -77,18 +78,18 @@ export class SessionCreator {
     );
   }
 
-  /** The rules in their order: names, then the request alone, then what its bundles hold. */
+  /** Checks the rules in this order: names, the request alone, the contents of its bundles. */
   async #plan({ tenantId }: Caller, request: CreateSessionRequest): Promise<Plan> {
     const { secretBundles, catalogue, addresses, models } = this.#parts;
     const { agent, app, llm } = request;
-    const wish: LlmWish = {
+    const choice: LlmChoice = {
       agent: agent.kind,
       vendor: llm.vendor,
       model: llm.model,
       baseUrl: llm.base_url,
     };
     const appJson = sessionApp(app, catalogue.entries);
-    await checkLlmWish(wish, addresses);
+    await checkLlmChoice(choice, addresses);
     const names = [...new Set(request.secrets ?? [])];
     const { bundles, values } = await openSessionBundles(
       secretBundles,
@@ -96,7 +97,7 @@ export class SessionCreator {
       names,
       'bundle_not_found',
     );
-    const model = await chooseModel(wish, values, models, addresses);
+    const model = await chooseModel(choice, values, models, addresses);
     const facts = {
       tenantId,
       agent: agent.kind,
@@ -107,7 +108,7 @@ export class SessionCreator {
       template: request.template,
       vendor: llm.vendor,
       requestedModel: llm.model,
-      // As it was checked: parsing has removed what is no part of an address.
+      // The parsed form is the one that was checked.
       baseUrl: llm.base_url === undefined ? undefined : new URL(llm.base_url).href,
       model,
       secrets: names,
@@ -132,14 +133,14 @@ export class SessionCreator {
         await launch(starter, { session, bundles, ttlSeconds, resumed: false }, signal);
         return session;
       } catch (error) {
-        // Nobody was told of it. Where the database fails as well, it is found without a sandbox later.
+        // The session was never announced. If the database fails as well, the sweeper finds it without a sandbox.
         await store.sessions.forget(sessionId).catch(() => undefined);
         throw error;
       }
     });
   }
 
-  /** A session that an interrupted request has made after all. */
+  /** A session that an interrupted request did create. */
   async #recover(sessionId: string): Promise<Created | undefined> {
     const session = await this.#parts.store.sessions.route(sessionId);
     if (session === undefined || session.vm_id === null) return undefined;
@@ -148,7 +149,7 @@ export class SessionCreator {
 
   async #grant(created: Created): Promise<SessionAccess> {
     const session = await this.#parts.store.sessions.find(created.chat_session_id);
-    // It cannot have gone: sessions that were answered stay on record.
+    // Announced sessions stay on record.
     if (session === undefined) throw new Error(`Session ${created.chat_session_id} is gone.`);
     return this.#parts.access.grant({ ...session, expires_at: new Date(created.expires_at) });
   }

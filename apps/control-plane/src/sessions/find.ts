@@ -4,12 +4,12 @@ import type { Caller } from '../auth/caller.ts';
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
-/** Whether `text` has the form of a session's id; the database refuses every other. */
+/** Whether `text` has the form of a session id. The database rejects any other. */
 export function isSessionId(text: string): boolean {
   return UUID.test(text);
 }
 
-/** Finds a session of the caller. @throws ServiceError `session_not_found` for any other id */
+/** Finds a session of the caller. @throws ServiceError `session_not_found` */
 export async function findSession(
   store: Pick<Store, 'sessions'>,
   { tenantId }: Caller,

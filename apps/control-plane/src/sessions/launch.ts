@@ -3,7 +3,7 @@ import type { SessionRow } from '@svc/store';
 import type { SessionSecrets } from '../agents/stored-secrets.ts';
 import type { SandboxStarter } from '../sandboxes/start.ts';
 
-/** The start of a session whose row says what it is. */
+/** The start of a session. */
 export interface Launch {
   readonly session: SessionRow;
   readonly bundles: SessionSecrets['bundles'];
@@ -11,12 +11,12 @@ export interface Launch {
   readonly resumed: boolean;
 }
 
-/** The time that a session gets; longer ones are clamped. */
+/** The lifetime of a session, clamped to the cap. */
 export function ttlOf({ ttl_seconds }: { readonly ttl_seconds?: number }): number {
   return Math.min(ttl_seconds ?? LIMITS.sessionTtlSecondsDefault, LIMITS.sessionTtlSecondsCap);
 }
 
-/** Makes the sandbox of a session, with its agent in it. Nothing is left behind by a failure. */
+/** Starts the sandbox of a session with its agent. A failure leaves nothing behind. */
 export async function launch(
   starter: SandboxStarter,
   { session, bundles, ttlSeconds, resumed }: Launch,

@@ -2,20 +2,20 @@ import { randomUUID } from 'node:crypto';
 import { ServiceError } from '@svc/contract';
 import type { SessionLease, SessionRow, Store } from '@svc/store';
 
-/** Renewed while the work goes on, so that after a crash others need not wait long. */
+/** Short, so that others wait little after a crash; renewed while the work runs. */
 const LEASE_SECONDS = 15;
 const RENEW_MS = 5_000;
 
 type Sessions = Pick<Store['sessions'], 'claim' | 'renew' | 'release'>;
 
-/** A lease on a session, in the name of one request. */
+/** A lease on a session for one request. */
 export function newLease(sessionId: string): SessionLease {
   return { sessionId, holder: randomUUID(), seconds: LEASE_SECONDS };
 }
 
 /**
- * Does work that only one request at a time may do with a session, such as starting or stopping it.
- * @throws ServiceError `session_starting` while another one does
+ * Runs work that only one request at a time may do on a session, such as starting or stopping it.
+ * @throws ServiceError `session_starting` while another request holds the session
  */
 export async function withSession<T>(
   sessions: Sessions,
@@ -30,19 +30,19 @@ export async function withSession<T>(
   return holding(sessions, lease, () => work(session));
 }
 
-/** Does work under a lease that was taken already, and gives it back. */
+/** Runs work under a lease that is held already, then releases the lease. */
 export async function holding<T>(
   sessions: Sessions,
   lease: SessionLease,
   work: () => Promise<T>,
 ): Promise<T> {
-  // A missed renewal matters only if many are missed, and then every change still names its generation.
+  // One missed renewal does no harm. After many, the generation in each statement still protects the session.
   const renewal = setInterval(() => void sessions.renew(lease).catch(() => undefined), RENEW_MS);
   try {
     return await work();
   } finally {
     clearInterval(renewal);
-    // Where the database fails as well, the lease runs out by itself.
+    // If the database fails as well, the lease expires.
     await sessions.release(lease).catch(() => undefined);
   }
 }

@@ -22,7 +22,7 @@ export class SessionReader {
   }
 
   /** @throws ServiceError `session_not_found` */
-  async read(caller: Caller, sessionId: string): Promise<SessionRecord> {
+  async get(caller: Caller, sessionId: string): Promise<SessionRecord> {
     return toSessionRecord(await findSession(this.#store, caller, sessionId));
   }
 
@@ -33,7 +33,7 @@ export class SessionReader {
     return { sessions: rows.map(toSessionRecord), total };
   }
 
-  /** Where a session runs, for runtime hosts alone. @throws ServiceError `session_not_found` */
+  /** Owner and worker of a session, for runtime hosts only. @throws ServiceError `session_not_found` */
   async route(caller: string | undefined, sessionId: string): Promise<SessionRoute> {
     const known = caller === RUNTIME_NAME && isSessionId(sessionId);
     const row = known ? await this.#store.sessions.route(sessionId) : undefined;

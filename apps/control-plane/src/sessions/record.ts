@@ -1,7 +1,7 @@
 import type { SessionRecord } from '@svc/contract';
 import type { SessionRow } from '@svc/store';
 
-/** A session as its owner sees it. */
+/** The public record of a session. */
 export function toSessionRecord(row: SessionRow): SessionRecord {
   return {
     chat_session_id: row.session_id,

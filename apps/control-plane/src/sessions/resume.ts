@@ -13,17 +13,17 @@ import type { SessionParts } from './create.ts';
 import { isSessionId } from './find.ts';
 import { launch, ttlOf } from './launch.ts';
 import { withSession } from './lease.ts';
-import { checkLlmWish, chooseModel, type LlmWish } from './llm.ts';
+import { checkLlmChoice, chooseModel, type LlmChoice } from './llm.ts';
 import type { SessionStopper } from './stop.ts';
 
-/** What is needed to start a session once more. */
+/** The parameters of a resume. */
 interface Restart {
   readonly bundles: SessionBundles['bundles'];
   readonly model: string;
   readonly ttlSeconds: number;
 }
 
-/** Starts sessions once more, each on a fresh sandbox that goes on from what was saved. */
+/** Resumes sessions, each on a new sandbox that continues from the saved state. */
 export class SessionResumer {
   readonly #parts: SessionParts;
   readonly #stopper: SessionStopper;
@@ -36,10 +36,11 @@ export class SessionResumer {
   }
 
   /**
-   * Answers once the new sandbox runs. A session that is still active is stopped first, in order, so that
-   * it goes on from its newest state. When no sandbox comes of it, the session is as ended as it was.
+   * Returns once the new sandbox runs. An active session is stopped gracefully first, so that it continues from
+   * its newest state. If no sandbox can be started, the session keeps the status it had after that.
    * @throws ServiceError `session_not_found`, `session_of_another_tenant`, `session_starting`,
-   *   `secret_bundle_not_found_at_resume`, what a rotated bundle breaks, and what a sandbox cannot be made for
+   *   `secret_bundle_not_found_at_resume`, for a rule that a rotated bundle breaks, and the errors of
+   *   {@link SandboxStarter.start}
    */
   async resume(
     caller: Caller,
@@ -50,7 +51,7 @@ export class SessionResumer {
     const found = await this.#findOwn(caller, request.chat_session_id);
     return withSession(store.sessions, found.session_id, async (session) => {
       const restart = await this.#plan(session, ttlOf(request));
-      // Of no use to a caller that has left, and it would end what runs.
+      // A caller that has left does not want its running session stopped.
       signal.throwIfAborted();
       const stopped = await this.#stopper.stop(session);
       const resumed = await this.#start(stopped, restart, signal);
@@ -78,20 +79,20 @@ export class SessionResumer {
   /** Bundles and names may have changed since the session was created, so its rules are checked again. */
   async #plan(session: SessionRow, ttlSeconds: number): Promise<Restart> {
     const { secretBundles, addresses, models } = this.#parts;
-    const wish: LlmWish = {
+    const choice: LlmChoice = {
       agent: session.agent,
       vendor: session.vendor,
       model: session.requested_model ?? undefined,
       baseUrl: session.base_url ?? undefined,
     };
-    await checkLlmWish(wish, addresses);
+    await checkLlmChoice(choice, addresses);
     const { bundles, values } = await openSessionBundles(
       secretBundles,
       session.tenant_id,
       session.secrets,
       'secret_bundle_not_found_at_resume',
     );
-    const model = await chooseModel(wish, values, models, addresses);
+    const model = await chooseModel(choice, values, models, addresses);
     return { bundles, model, ttlSeconds };
   }
 
@@ -108,7 +109,7 @@ export class SessionResumer {
       await launch(starter, { session, bundles, ttlSeconds, resumed: true }, signal);
       return session;
     } catch (error) {
-      // Where the database fails as well, it is found without a sandbox later.
+      // If the database fails as well, the sweeper finds the session without a sandbox.
       await store.sessions.revert(session, before).catch(() => undefined);
       throw error;
     }

@@ -5,7 +5,7 @@ import type { SandboxDeleter } from '../sandboxes/delete.ts';
 import { findSession } from './find.ts';
 import { withSession } from './lease.ts';
 
-/** Ends sessions in order: what they hold is saved while their sandbox is torn down. */
+/** Ends sessions gracefully: their state is saved while their sandbox is torn down. */
 export class SessionStopper {
   readonly #store: Pick<Store, 'sessions' | 'sandboxes'>;
   readonly #deleter: SandboxDeleter;
@@ -16,7 +16,7 @@ export class SessionStopper {
   }
 
   /**
-   * Ends a session of the caller's; it can be resumed later.
+   * Ends a session of the caller. It can be resumed later.
    * @throws ServiceError `session_not_found`, `session_starting`, `worker_unreachable`
    */
   async delete(caller: Caller, sessionId: string): Promise<DeleteSessionResponse> {
@@ -28,13 +28,13 @@ export class SessionStopper {
     return { chat_session_id: ended.session_id, status: ended.status };
   }
 
-  /** Ends the sandbox of a session that the caller holds, and the session with it. Answers the ended session. */
+  /** Ends the sandbox of a session, and thereby the session, whose lease the caller holds. Returns the ended session. */
   async stop(session: SessionRow): Promise<SessionRow> {
     if (session.status !== 'active') return session;
     const { sessions, sandboxes } = this.#store;
     const sandbox = await sandboxes.find(session.tenant_id, session.vm_id);
     if (sandbox !== undefined) await this.#deleter.stop(sandbox);
-    // A start that was cut short has left no sandbox that could end it.
+    // After an interrupted start there is no sandbox whose end would end the session.
     const closed = await sessions.close(session, 'completed');
     const ended = closed ?? (await sessions.find(session.session_id));
     if (ended === undefined || ended.status === 'active')

@@ -4,7 +4,7 @@ import type { Message } from './mail.ts';
 const MINUTES = LIMITS.otpSeconds / 60;
 const FONT = 'font-family: system-ui, -apple-system, sans-serif';
 
-/** The message that brings a one-time code. The code leads the subject, so that a notification shows it. */
+/** The message with a one-time code. The subject starts with the code, so that notifications show it. */
 export function codeMessage(to: string, code: string): Message {
   const valid = `It is valid for ${MINUTES} minutes and for one use.`;
   const unasked = 'If you did not ask for it, ignore this message: nobody can sign in without it.';

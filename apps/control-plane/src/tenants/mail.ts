@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { FastifyBaseLogger } from 'fastify';
 import { createTransport } from 'nodemailer';
 
-/** A message to one address, in both forms. */
+/** A message to one address, as plain text and HTML. */
 export interface Message {
   readonly to: string;
   readonly subject: string;
@@ -12,7 +12,7 @@ export interface Message {
   readonly html: string;
 }
 
-/** Sends mail; rejects when the message was not handed over. */
+/** Sends mail; rejects when the server did not accept the message. */
 export interface Mailer {
   send(message: Message): Promise<void>;
   close(): void;
@@ -25,12 +25,12 @@ const SMTP_DEADLINES = {
   dnsTimeout: 10_000,
 };
 
-/** However slowly the server goes on talking, a message is sent or given up by then. */
+/** Deadline of a message, however slowly the server responds. */
 const SEND_DEADLINE_MS = 30_000;
 
-/** Sends through an SMTP server; a server that takes longer than `deadlineMs` counts as failed. */
+/** Sends through an SMTP server, which fails when it takes longer than `deadlineMs`. */
 export function createSmtpMailer(url: string, from: string, deadlineMs = SEND_DEADLINE_MS): Mailer {
-  // Options in the URL's query win over these.
+  // Options in the query of the URL override these.
   const transport = createTransport({ url, ...SMTP_DEADLINES }, { from });
   return {
     send: async (message) => {
@@ -49,7 +49,7 @@ export function createSmtpMailer(url: string, from: string, deadlineMs = SEND_DE
   };
 }
 
-/** Without an SMTP server: messages become files of `directory`, and the log says what they say. */
+/** For installations without an SMTP server: writes messages to files in `directory` and to the log. */
 export function createOutboxMailer(
   directory: string,
   from: string,
@@ -74,7 +74,7 @@ export function createOutboxMailer(
   };
 }
 
-/** Mail to addresses of this machine goes to `here`, all other mail to `away`. */
+/** Sends mail for this machine to `here`, all other mail to `away`. */
 export function splitMail(here: Mailer, away: Mailer): Mailer {
   return {
     send: (message) => (staysHere(message.to) ? here : away).send(message),
@@ -85,7 +85,7 @@ export function splitMail(here: Mailer, away: Mailer): Mailer {
   };
 }
 
-/** Names under `localhost` mean this machine, everywhere (RFC 6761): no server is asked about them. */
+/** Names under `localhost` always mean this machine (RFC 6761). */
 function staysHere(address: string): boolean {
   return /[@.]localhost$/i.test(address);
 }

@@ -12,12 +12,12 @@ export interface OneTimeCodeOptions {
   readonly otp: Store['otp'];
   readonly mailer: Mailer;
   readonly logger: FastifyBaseLogger;
-  /** Key of the stored hashes; the same on every replica. */
+  /** Key of the stored hashes, the same on every replica. */
   readonly hashKey: Buffer;
   readonly limits: { readonly otpPerEmailPerHour: number; readonly otpPerIpPerHour: number };
 }
 
-/** One-time codes by mail: six digits, short-lived, for one use, with few tries. */
+/** One-time codes by mail: six digits, short-lived, single-use, with few attempts. */
 export class OneTimeCodes {
   readonly #options: OneTimeCodeOptions;
 
@@ -26,7 +26,7 @@ export class OneTimeCodes {
   }
 
   /**
-   * Sends a new code, which ends the one before. Nothing here depends on whether the account exists.
+   * Sends a new code and invalidates the previous one. The behaviour does not depend on whether the account exists.
    * @throws ServiceError `ip_rate_limited`, `otp_rate_limited`, `email_send_failed`
    */
   async send(email: string, ip: string): Promise<void> {
@@ -48,7 +48,7 @@ export class OneTimeCodes {
     await this.#mail(email, code);
   }
 
-  /** Uses up a code. @throws ServiceError `otp_invalid`, whatever is wrong with it */
+  /** Redeems a code. @throws ServiceError `otp_invalid`, whatever the fault */
   async redeem(email: string, code: string): Promise<void> {
     const { otp } = this.#options;
     const expected = await otp.takeTry(email, LIMITS.otpWrongTries);
@@ -62,7 +62,7 @@ export class OneTimeCodes {
     const waitSeconds = await this.#options.otp.countRequest(request);
     if (waitSeconds === 0) return;
     const quota = { name: `otp-${request.kind}`, most: request.mostPerHour, windowSeconds: 3600 };
-    // Told to whoever is refused only: otherwise it would tell what others asked for this address.
+    // Only refused requests state the limit: otherwise it would reveal the requests of others for this address.
     const headers = rateLimitHeaders(quota, { remaining: 0, resetSeconds: waitSeconds });
     throw new ServiceError(code, undefined, {
       headers: { ...headers, 'retry-after': String(waitSeconds) },
@@ -84,7 +84,7 @@ export class OneTimeCodes {
   }
 }
 
-/** What is counted as one address: an IPv6 customer has a whole /64 to choose from. */
+/** The unit of counting: an IPv6 customer has a whole /64. */
 function networkOf(ip: string): string {
   if (!isIPv6(ip)) return ip;
   const address = ipaddr.IPv6.parse(ip.split('%')[0] ?? ip);

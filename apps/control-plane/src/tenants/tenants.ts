@@ -22,7 +22,7 @@ interface TenantsParts {
   readonly audit: AuditTrail;
 }
 
-/** Accounts: signing up and in by mail, and what a caller may know of its own. */
+/** Accounts: signing up and in by mail, and reading one's own account. */
 export class Tenants {
   readonly #parts: TenantsParts;
 
@@ -30,27 +30,27 @@ export class Tenants {
     this.#parts = parts;
   }
 
-  /** Sends a code to this address. @throws ServiceError `email_invalid`, and those of sending */
+  /** Sends a code to this address. @throws ServiceError `email_invalid`, and the errors of sending */
   async requestCode(emailAsGiven: string, ip: string): Promise<void> {
     const email = normaliseEmail(emailAsGiven);
     if (email === undefined) throw new ServiceError('email_invalid');
     await this.#parts.codes.send(email, ip);
   }
 
-  /** Turns a code into an account, a new API key and an account token. @throws ServiceError `otp_invalid` */
+  /** Exchanges a code for an account, a new API key and an account token. @throws ServiceError `otp_invalid` */
   async verify(emailAsGiven: string, code: string): Promise<VerifyTenantResponse> {
     const { tenant, token } = await this.#signIn(emailAsGiven, code);
     const key = await this.#parts.keys.createTenantKey({ tenantId: tenant.tenant_id });
     return { tenant_id: tenant.tenant_id, ...key, token };
   }
 
-  /** Turns a code into an account and an account token. @throws ServiceError `otp_invalid` */
+  /** Exchanges a code for an account and an account token. @throws ServiceError `otp_invalid` */
   async signIn(emailAsGiven: string, code: string): Promise<VerifyOtpResponse> {
     const { tenant, token } = await this.#signIn(emailAsGiven, code);
     return { token, user_id: tenant.tenant_id, email: tenant.email };
   }
 
-  /** The caller's own account. */
+  /** The account of the caller. */
   async describe(tenantId: string): Promise<TenantRecord> {
     const tenant = await this.#parts.tenants.find(tenantId);
     // A token may outlive its account.

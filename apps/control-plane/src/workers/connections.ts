@@ -3,7 +3,7 @@ import { Agent } from 'undici';
 import type { WorkerAddress } from './worker-address.ts';
 
 const MOST_WORKERS = 1024;
-/** Long commands and transfers each hold one; more callers than this wait for their turn. */
+/** Each running command or transfer holds a connection; further callers queue. */
 const MOST_CONNECTIONS_PER_WORKER = 1024;
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -13,11 +13,11 @@ interface Entry {
   readonly certificate: string;
 }
 
-/** Keeps connections open to each worker, pinned to the certificate that it registered. */
+/** Keeps a connection pool per worker, pinned to the certificate that the worker registered. */
 export class WorkerConnections {
   readonly #entries = new Map<string, Entry>();
 
-  /** The connections to this worker; new ones when it came back elsewhere or with another certificate. */
+  /** The pool of this worker; a new one after the worker registered another address or certificate. */
   agentFor(worker: WorkerAddress): Agent {
     const known = this.#entries.get(worker.worker_id);
     if (known?.url === worker.url && known.certificate === worker.certificate) return known.agent;
@@ -32,14 +32,14 @@ export class WorkerConnections {
     return agent;
   }
 
-  /** Breaks every connection. */
+  /** Cuts every connection. */
   async close(): Promise<void> {
     const agents = [...this.#entries.values()].map((entry) => entry.agent);
     this.#entries.clear();
     await Promise.all(agents.map((agent) => agent.destroy()));
   }
 
-  /** Requests that still run on it come to their end. */
+  /** Closes a pool once its running requests have ended. */
   #retire(workerId: string | undefined): void {
     if (workerId === undefined) return;
     const entry = this.#entries.get(workerId);

@@ -3,7 +3,7 @@ import type { WorkerAddress } from './worker-address.ts';
 import { WorkerApi } from './worker-api.ts';
 import type { WorkerClient } from './worker-client.ts';
 
-/** Finds workers and hands out what speaks to them. */
+/** Looks workers up and hands out their APIs. */
 export class Fleet {
   readonly #find: (workerId: string) => Promise<WorkerRow | undefined>;
   readonly #client: WorkerClient;
@@ -13,10 +13,10 @@ export class Fleet {
     this.#client = client;
   }
 
-  /** The worker of this id, at the address it registered last. */
+  /** The API of a worker, at the address that it registered last. */
   async worker(workerId: string): Promise<WorkerApi> {
     const worker = await this.#find(workerId);
-    // The ledger's foreign key keeps every worker that a sandbox names.
+    // A foreign key of the ledger keeps the worker of each sandbox.
     if (worker === undefined) throw new Error(`No worker ${workerId} in the ledger.`);
     return this.at(worker);
   }

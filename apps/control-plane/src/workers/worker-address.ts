@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto';
 import type { RegisterWorkerRequest } from '@svc/contract';
 import type { WorkerRow } from '@svc/store';
-import { refuse } from '../refuse.ts';
+import { rejectField } from '../reject-field.ts';
 
 /** The URL of a worker, and the certificate that proves its identity there. */
 export type WorkerAddress = Pick<WorkerRow, 'worker_id' | 'url' | 'certificate'>;
@@ -11,9 +11,9 @@ export function checkWorkerAddress({
   url,
   certificate,
 }: Pick<RegisterWorkerRequest, 'url' | 'certificate'>): void {
-  if (!isHttpsOrigin(url)) refuse('validation_failed', '/url', 'must be an https origin');
+  if (!isHttpsOrigin(url)) rejectField('validation_failed', '/url', 'must be an https origin');
   if (!isCertificate(certificate)) {
-    refuse('validation_failed', '/certificate', 'must be a PEM certificate');
+    rejectField('validation_failed', '/certificate', 'must be a PEM certificate');
   }
 }
 

@@ -25,11 +25,11 @@ const DEADLINES = {
   destroy: 60 * SECOND_MS,
   list: 3 * SECOND_MS,
   quick: 30 * SECOND_MS,
-  /** A command without a limit of its own ends with its sandbox. */
+  /** A command without a time limit ends with its sandbox. */
   exec: (LIMITS.execTimeoutSecondsMax + 60) * SECOND_MS,
   transfer: 6 * 3600 * SECOND_MS,
 } as const;
-/** Workers send a comment when a stream has nothing to say for a while. */
+/** Workers send a comment into an idle stream every 15 seconds. */
 const STREAM_SILENCE_MS = 120 * SECOND_MS;
 const TRANSFER_SILENCE_MS = 60 * SECOND_MS;
 
@@ -102,7 +102,7 @@ export class WorkerApi {
       .then(({ sandboxes }) => sandboxes);
   }
 
-  /** Not given up when the caller leaves: half a teardown helps nobody. */
+  /** Goes on when the caller leaves: a partial teardown is of no use. */
   destroy(vmId: string, reason: EndReason): Promise<WorkerSandbox> {
     return this.#call(
       'DELETE',
@@ -232,7 +232,7 @@ export class WorkerApi {
     });
   }
 
-  /** Not given up when the caller leaves, so that the ledger hears how it ended. */
+  /** Goes on when the caller leaves, so that the ledger gets the outcome. */
   pause(vmId: string): Promise<WorkerSandbox> {
     return this.#power(vmId, 'pause');
   }

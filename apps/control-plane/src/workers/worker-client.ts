@@ -23,9 +23,9 @@ export interface WorkerRequest {
   /** Bytes to send, with their length when it is known. */
   readonly upload?: { readonly source: Readable; readonly length: number | undefined };
   readonly accept?: string;
-  /** Gives the call up: the worker sees its caller leave. */
+  /** Cancels the call: the worker sees its caller leave. */
   readonly signal?: AbortSignal;
-  /** Until the answer is complete or, for a stream, has begun. */
+  /** Time until the answer is complete or, for a stream, has begun. */
   readonly deadlineMs: number;
   /** Longest silence within the answer of a stream. */
   readonly silenceMs?: number;
@@ -47,8 +47,8 @@ export interface WorkerClientParts {
 /**
  * Speaks the internal API of workers. Workers host hostile guests, so each answer is checked against the
  * contract: one that breaks it is logged and thrown as `worker_bad_response`. An error of the worker keeps
- * its code, a worker that does not answer is `worker_unreachable`, and a call that its caller gave up is
- * thrown as the signal says.
+ * its code, a worker that does not answer is `worker_unreachable`, and a cancelled call throws the
+ * reason of its signal.
  */
 export class WorkerClient {
   readonly #parts: WorkerClientParts;

@@ -27,7 +27,7 @@ const FOR_CALLERS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'disk_full',
 ]);
 
-/** Codes about the two programs: callers can do nothing about them. */
+/** Codes about the two programs, which a caller cannot act on. */
 const INTERNAL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'bad_request',
   'invalid_url',

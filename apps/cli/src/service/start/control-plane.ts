@@ -38,7 +38,7 @@ export async function startControlPlaneComponent(
     name: 'control plane, public API',
     phase: 'refuse',
     deadlineMs: CLOSE_TIMEOUT_MS,
-    run: () => controlPlane.refuse(),
+    run: () => controlPlane.drain(),
   });
   shutdown.add({
     name: 'control plane',

@@ -4,8 +4,8 @@ import { authenticatedProblems, BODY_PROBLEMS } from '../../openapi/problems.ts'
 import { BY_ACCOUNT } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `POST /v1/api-keys`: the secret is in this answer and nowhere after. */
-export const createApiKey: Route = (app, { auth, apiKeys }) => {
+/** `POST /v1/api-keys`: this answer is the only one that contains the secret. */
+export const createApiKey: Route<'auth' | 'apiKeys'> = (app, { auth, apiKeys }) => {
   app.post(
     '/v1/api-keys',
     {

@@ -4,8 +4,8 @@ import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_ACCOUNT } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `GET /v1/api-keys`: every key of the account, revoked ones too. */
-export const listApiKeys: Route = (app, { auth, apiKeys }) => {
+/** `GET /v1/api-keys`: every key of the account, including revoked ones. */
+export const listApiKeys: Route<'auth' | 'apiKeys'> = (app, { auth, apiKeys }) => {
   app.get(
     '/v1/api-keys',
     {

@@ -4,8 +4,8 @@ import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_ACCOUNT } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `GET /v1/audit`: what happened to the account, newest first. */
-export const listAudit: Route = (app, { auth, audit }) => {
+/** `GET /v1/audit`: the events of the account, newest first. */
+export const listAudit: Route<'auth' | 'audit'> = (app, { auth, audit }) => {
   app.get(
     '/v1/audit',
     {

@@ -3,8 +3,8 @@ import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 import { CODE_ON_ITS_WAY, CODE_REQUEST_PROBLEMS } from './problems.ts';
 
-/** `POST /v1/auth/login`: sends a one-time code; the account is made when a code is redeemed first. */
-export const login: Route = (app, { tenants }) => {
+/** `POST /v1/auth/login`: sends a one-time code. Redeeming the first one creates the account. */
+export const login: Route<'tenants'> = (app, { tenants }) => {
   app.post(
     '/v1/auth/login',
     {

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '@svc/contract';
 import { BODY_PROBLEMS } from '../../openapi/problems.ts';
 
-/** What a route that sends a one-time code may be refused for. */
+/** Codes of routes that send a one-time code. */
 export const CODE_REQUEST_PROBLEMS = [
   ...BODY_PROBLEMS,
   'email_invalid',
@@ -11,7 +11,7 @@ export const CODE_REQUEST_PROBLEMS = [
   'database_unavailable',
 ] as const satisfies ErrorCode[];
 
-/** What a route that redeems a one-time code may be refused for. */
+/** Codes of routes that redeem a one-time code. */
 export const VERIFY_PROBLEMS = [
   ...BODY_PROBLEMS,
   'email_invalid',

@@ -3,8 +3,8 @@ import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 import { CODE_ON_ITS_WAY, CODE_REQUEST_PROBLEMS } from './problems.ts';
 
-/** `POST /v1/auth/register`: the same as login; an address that has an account gets its code all the same. */
-export const register: Route = (app, { tenants }) => {
+/** `POST /v1/auth/register`: same as login: an address that has an account also gets a code. */
+export const register: Route<'tenants'> = (app, { tenants }) => {
   app.post(
     '/v1/auth/register',
     {

@@ -3,8 +3,8 @@ import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 import { VERIFY_PROBLEMS } from './problems.ts';
 
-/** `POST /v1/auth/verify-otp`: turns a code into an account and an account token. */
-export const verifyOtp: Route = (app, { tenants }) => {
+/** `POST /v1/auth/verify-otp`: exchanges a code for an account and an account token. */
+export const verifyOtp: Route<'tenants'> = (app, { tenants }) => {
   app.post(
     '/v1/auth/verify-otp',
     {

@@ -4,12 +4,15 @@ import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `GET /v1/templates/{app_id}`: an unknown one goes on record. */
-export const getTemplate: Route = (app, { auth, catalogue, templateRate }) => {
+/** `GET /v1/templates/{app_id}`: requests for unknown ones are audited. */
+export const getTemplate: Route<'auth' | 'catalogue' | 'limits'> = (
+  app,
+  { auth, catalogue, limits },
+) => {
   app.get(
     '/v1/templates/:app_id',
     {
-      onRequest: [auth.apiKey, templateRate],
+      onRequest: [auth.apiKey, limits.catalogueRate],
       schema: {
         operationId: 'getTemplate',
         tags: ['Templates'],

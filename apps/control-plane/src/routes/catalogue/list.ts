@@ -1,15 +1,17 @@
 import { ListTemplatesResponse } from '@svc/contract';
-
 import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /v1/templates` */
-export const listTemplates: Route = (app, { auth, catalogue, templateRate }) => {
+export const listTemplates: Route<'auth' | 'catalogue' | 'limits'> = (
+  app,
+  { auth, catalogue, limits },
+) => {
   app.get(
     '/v1/templates',
     {
-      onRequest: [auth.apiKey, templateRate],
+      onRequest: [auth.apiKey, limits.catalogueRate],
       schema: {
         operationId: 'listTemplates',
         tags: ['Templates'],

@@ -3,8 +3,11 @@ import { requireWorker } from '../../auth/worker-authenticator.ts';
 import type { Route } from '../../services.ts';
 import { WORKER_BODY_BYTES } from './limits.ts';
 
-/** `POST /internal/v1/workers/{worker_id}/events`: what changed just now. */
-export const workerEvents: Route = (app, { workerAuth, reconciler }) => {
+/** `POST /internal/v1/workers/{worker_id}/events`: changes of sandboxes since the last report. */
+export const workerEvents: Route<'workerAuth' | 'reconciler'> = (
+  app,
+  { workerAuth, reconciler },
+) => {
   app.post(
     `${INTERNAL_PREFIX}/workers/:worker_id/events`,
     {

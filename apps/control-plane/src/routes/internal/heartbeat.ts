@@ -3,8 +3,11 @@ import { requireWorker } from '../../auth/worker-authenticator.ts';
 import type { Route } from '../../services.ts';
 import { WORKER_BODY_BYTES } from './limits.ts';
 
-/** `POST /internal/v1/workers/{worker_id}/heartbeat`: a worker lives, and this is what it holds. */
-export const workerHeartbeat: Route = (app, { workerAuth, reconciler }) => {
+/** `POST /internal/v1/workers/{worker_id}/heartbeat`: the capacity and sandboxes of a live worker. */
+export const workerHeartbeat: Route<'workerAuth' | 'reconciler'> = (
+  app,
+  { workerAuth, reconciler },
+) => {
   app.post(
     `${INTERNAL_PREFIX}/workers/:worker_id/heartbeat`,
     {

@@ -1,4 +1,4 @@
-/** A worker with thousands of sandboxes reports all of them at once. */
+/** A report covers all sandboxes of a worker, possibly thousands. */
 export const WORKER_BODY_BYTES = 16 * 1024 * 1024;
-/** The frames of a turn up to the history that is kept, and a conversation; as JSON in JSON they may double. */
+/** A turn has frames up to the size of the kept history, and a conversation. JSON within JSON may double in size. */
 export const TURN_BODY_BYTES = 64 * 1024 * 1024;

@@ -10,16 +10,16 @@ import { acceptStreamOnly } from '@svc/service-kit';
 import { workerOf } from '../../auth/worker-authenticator.ts';
 import type { Route } from '../../services.ts';
 
-/** `PUT /internal/v1/sessions/{id}/files/{files_id}`: an archive, taken in as it comes. */
-export const receiveSessionFiles: Route = (app, services) => {
-  // A scope of its own, for its body is not JSON.
+/** `PUT /internal/v1/sessions/{id}/files/{files_id}`: stores an archive as a stream. */
+export const receiveSessionFiles: Route<'workerAuth' | 'sessions'> = (app, services) => {
+  // A separate scope, since the body is not JSON.
   app.register(async (scope) => {
     acceptStreamOnly(scope, OCTET_STREAM_MEDIA_TYPE);
     addRoute(scope as typeof app, services);
   });
 };
 
-const addRoute: Route = (app, { workerAuth, keptFiles }) => {
+const addRoute: Route<'workerAuth' | 'sessions'> = (app, { workerAuth, sessions }) => {
   app.put(
     `${INTERNAL_PREFIX}/sessions/:id/files/:files_id`,
     {
@@ -35,7 +35,7 @@ const addRoute: Route = (app, { workerAuth, keptFiles }) => {
         sessionId: params.id,
         filesId: params.files_id,
       };
-      await keptFiles.receive(files, query.generation, raw);
+      await sessions.files.receive(files, query.generation, raw);
       return reply.code(204).send();
     },
   );

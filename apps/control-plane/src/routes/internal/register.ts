@@ -5,7 +5,10 @@ import { checkWorkerAddress } from '../../workers/worker-address.ts';
 import { WORKER_BODY_BYTES } from './limits.ts';
 
 /** `POST /internal/v1/workers/register`: a worker has started. */
-export const registerWorker: Route = (app, { workerAuth, reconciler }) => {
+export const registerWorker: Route<'workerAuth' | 'reconciler'> = (
+  app,
+  { workerAuth, reconciler },
+) => {
   app.post(
     `${INTERNAL_PREFIX}/workers/register`,
     {

@@ -3,18 +3,21 @@ import { workerOf } from '../../auth/worker-authenticator.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /internal/v1/sessions/{id}/files/{files_id}`: an archive, for the worker of the session's sandbox. */
-export const sendSessionFiles: Route = (app, { workerAuth, keptFiles }) => {
+export const sendSessionFiles: Route<'workerAuth' | 'sessions'> = (
+  app,
+  { workerAuth, sessions },
+) => {
   app.get(
     `${INTERNAL_PREFIX}/sessions/:id/files/:files_id`,
     {
       onRequest: workerAuth.hook,
-      // Answering HEAD would read all of it.
+      // HEAD would read the whole archive.
       exposeHeadRoute: false,
       schema: { hide: true, params: SessionFilesParams },
     },
     async (request, reply) => {
       const { params } = request;
-      const archive = await keptFiles.open({
+      const archive = await sessions.files.open({
         workerId: workerOf(request),
         sessionId: params.id,
         filesId: params.files_id,

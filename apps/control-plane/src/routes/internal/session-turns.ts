@@ -3,8 +3,8 @@ import { workerOf } from '../../auth/worker-authenticator.ts';
 import type { Route } from '../../services.ts';
 import { TURN_BODY_BYTES } from './limits.ts';
 
-/** `POST /internal/v1/sessions/{id}/turns`: what a turn left behind, from the worker that ran it. */
-export const sessionTurns: Route = (app, { workerAuth, keptState }) => {
+/** `POST /internal/v1/sessions/{id}/turns`: commits a turn, for the worker that ran it. */
+export const sessionTurns: Route<'workerAuth' | 'sessions'> = (app, { workerAuth, sessions }) => {
   app.post(
     `${INTERNAL_PREFIX}/sessions/:id/turns`,
     {
@@ -13,7 +13,7 @@ export const sessionTurns: Route = (app, { workerAuth, keptState }) => {
       schema: { hide: true, params: SessionParams, body: CommitTurnRequest },
     },
     async (request, reply) => {
-      await keptState.commit(workerOf(request), request.params.id, request.body);
+      await sessions.history.commit(workerOf(request), request.params.id, request.body);
       return reply.code(204).send();
     },
   );

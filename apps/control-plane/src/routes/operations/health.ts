@@ -2,8 +2,8 @@ import { Type } from 'typebox';
 import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 
-/** `GET /healthz`: the process lives; says nothing of what it depends on. */
-export const health: Route = (app) => {
+/** `GET /healthz`: whether the process is alive; does not check its dependencies. */
+export const health: Route<never> = (app) => {
   app.get(
     '/healthz',
     {

@@ -2,8 +2,8 @@ import { Type } from 'typebox';
 import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 
-/** `GET /openapi.json`: the document made of the schemas that the routes run on. */
-export const openapiDocument: Route = (app) => {
+/** `GET /openapi.json`: generated from the schemas of the routes. */
+export const openapiDocument: Route<never> = (app) => {
   app.get(
     '/openapi.json',
     {

@@ -212,7 +212,7 @@ describe('TLS and shutdown', () => {
       return { statusCode, body: (await body.json()) as { code?: string } };
     };
     expect(await get('/healthz')).toMatchObject({ statusCode: 200 });
-    plane.refuse();
+    plane.drain();
     expect(await get('/v1/sandboxes')).toMatchObject({
       statusCode: 503,
       body: { code: 'shutting_down' },

@@ -2,8 +2,8 @@ import { Type } from 'typebox';
 import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 
-/** `GET /readyz`: requests can be served now. */
-export const readiness: Route = (app, { ready }) => {
+/** `GET /readyz`: whether the control plane can serve requests. */
+export const readiness: Route<'operations'> = (app, { operations }) => {
   app.get(
     '/readyz',
     {
@@ -18,7 +18,7 @@ export const readiness: Route = (app, { ready }) => {
       },
     },
     async () => {
-      await ready();
+      await operations.ready();
       return { status: 'ready' as const };
     },
   );

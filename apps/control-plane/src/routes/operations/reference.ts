@@ -6,8 +6,8 @@ import type { Route } from '../../services.ts';
 const CONTENT_SECURITY_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; frame-ancestors 'none'";
 
-/** `GET /docs`: the API reference as one page that loads nothing else. */
-export const referencePage: Route = (app) => {
+/** `GET /docs`: the API reference as one self-contained page. */
+export const referencePage: Route<never> = (app) => {
   let page: string | undefined;
   app.get(
     '/docs',

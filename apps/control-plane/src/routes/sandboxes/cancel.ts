@@ -6,8 +6,8 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 import { USE_PROBLEMS } from './problems.ts';
 
-/** `POST /v1/sandboxes/{id}/cancel`: asks the clients of a sandbox to stop; it lives on. */
-export const cancelSandbox: Route = (app, { auth, use }) => {
+/** `POST /v1/sandboxes/{id}/cancel`: asks the clients of a sandbox to stop; the sandbox keeps running. */
+export const cancelSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
   app.post(
     '/v1/sandboxes/:id/cancel',
     {
@@ -27,7 +27,12 @@ export const cancelSandbox: Route = (app, { auth, use }) => {
     },
     (request, reply) => {
       const reason = request.body?.reason ?? 'user_request';
-      return use.cancel(callerOf(request), request.params.id, reason, clientGoneSignal(reply));
+      return sandboxes.cancel(
+        callerOf(request),
+        request.params.id,
+        reason,
+        clientGoneSignal(reply),
+      );
     },
   );
 };

@@ -7,7 +7,7 @@ import type { Route } from '../../services.ts';
 import { IdempotencyHeaders } from '../idempotency-header.ts';
 
 /** `POST /v1/sandboxes`: answers once the sandbox runs. */
-export const createSandbox: Route = (app, { auth, creator }) => {
+export const createSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
   app.post(
     '/v1/sandboxes',
     {
@@ -27,7 +27,7 @@ export const createSandbox: Route = (app, { auth, creator }) => {
         idempotencyKey: request.headers['idempotency-key'],
         signal: clientGoneSignal(reply),
       };
-      const sandbox = await creator.create(callerOf(request), request.body, options);
+      const sandbox = await sandboxes.create(callerOf(request), request.body, options);
       return reply.code(201).header('location', `/v1/sandboxes/${sandbox.vm_id}`).send(sandbox);
     },
   );

@@ -5,7 +5,7 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
 /** `DELETE /v1/sandboxes/{id}`: answers once the teardown is complete. */
-export const deleteSandbox: Route = (app, { auth, deleter }) => {
+export const deleteSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
   app.delete(
     '/v1/sandboxes/:id',
     {
@@ -26,6 +26,6 @@ export const deleteSandbox: Route = (app, { auth, deleter }) => {
         },
       },
     },
-    (request) => deleter.delete(callerOf(request), request.params.id),
+    (request) => sandboxes.delete(callerOf(request), request.params.id),
   );
 };

@@ -7,13 +7,13 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 import { PATH_PROBLEMS, WORKER_PROBLEMS } from './problems.ts';
 
-/** `GET /v1/sandboxes/{id}/files`: the bytes of a file, as they come from the worker. */
-export const downloadFile: Route = (app, { auth, use }) => {
+/** `GET /v1/sandboxes/{id}/files`: streams a file from the worker. */
+export const downloadFile: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
   app.get(
     '/v1/sandboxes/:id/files',
     {
       onRequest: auth.apiKey,
-      // Answering HEAD would read the whole file.
+      // HEAD would read the whole file.
       exposeHeadRoute: false,
       schema: {
         operationId: 'downloadFile',
@@ -39,7 +39,7 @@ export const downloadFile: Route = (app, { auth, use }) => {
     async (request, reply) => {
       const { params, query } = request;
       const gone = clientGoneSignal(reply);
-      const file = await use.download(callerOf(request), params.id, query.path, gone);
+      const file = await sandboxes.download(callerOf(request), params.id, query.path, gone);
       if (file.contentLength !== undefined) reply.header('content-length', file.contentLength);
       return reply.type(OCTET_STREAM_MEDIA_TYPE).send(file.body);
     },

@@ -9,8 +9,8 @@ import type { Route } from '../../services.ts';
 import type { WorkerStream } from '../../workers/worker-client.ts';
 import { USE_PROBLEMS } from './problems.ts';
 
-/** `POST /v1/sandboxes/{id}/exec`: the whole result, or server-sent events for who accepts them. */
-export const execInSandbox: Route = (app, { auth, use }) => {
+/** `POST /v1/sandboxes/{id}/exec`: the whole result, or server-sent events for a caller that accepts them. */
+export const execInSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
   app.post(
     '/v1/sandboxes/:id/exec',
     {
@@ -49,8 +49,8 @@ export const execInSandbox: Route = (app, { auth, use }) => {
         clientGoneSignal(reply),
       ] as const;
       if (acceptsEvents(request.headers.accept))
-        return sendEvents(reply, await use.streamExec(...call));
-      return reply.type('application/json').send(await use.exec(...call));
+        return sendEvents(reply, await sandboxes.streamExec(...call));
+      return reply.type('application/json').send(await sandboxes.exec(...call));
     },
   );
 };

@@ -5,7 +5,7 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /v1/sandboxes/{id}` */
-export const getSandbox: Route = (app, { auth, reader }) => {
+export const getSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
   app.get(
     '/v1/sandboxes/:id',
     {
@@ -19,6 +19,6 @@ export const getSandbox: Route = (app, { auth, reader }) => {
         response: { 200: SandboxRecord, ...authenticatedProblems('sandbox_not_found') },
       },
     },
-    (request) => reader.read(callerOf(request), request.params.id),
+    (request) => sandboxes.get(callerOf(request), request.params.id),
   );
 };

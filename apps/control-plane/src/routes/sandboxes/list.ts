@@ -6,7 +6,7 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /v1/sandboxes` */
-export const listSandboxes: Route = (app, { auth, lister }) => {
+export const listSandboxes: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
   app.get(
     '/v1/sandboxes',
     {
@@ -21,6 +21,6 @@ export const listSandboxes: Route = (app, { auth, lister }) => {
         response: { 200: ListSandboxesResponse, ...authenticatedProblems('no_workers') },
       },
     },
-    (request, reply) => lister.list(callerOf(request), clientGoneSignal(reply)),
+    (request, reply) => sandboxes.list(callerOf(request), clientGoneSignal(reply)),
   );
 };

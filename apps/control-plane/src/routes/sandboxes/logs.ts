@@ -7,7 +7,7 @@ import type { Route } from '../../services.ts';
 import { WORKER_PROBLEMS } from './problems.ts';
 
 /** `GET /v1/sandboxes/{id}/logs` */
-export const readSandboxLogs: Route = (app, { auth, use }) => {
+export const readSandboxLogs: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
   app.get(
     '/v1/sandboxes/:id/logs',
     {
@@ -33,7 +33,7 @@ export const readSandboxLogs: Route = (app, { auth, use }) => {
       },
     },
     (request, reply) =>
-      use.logs(
+      sandboxes.logs(
         callerOf(request),
         request.params.id,
         resolveLogsQuery(request.query),

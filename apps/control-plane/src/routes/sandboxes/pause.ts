@@ -7,7 +7,7 @@ import type { Route } from '../../services.ts';
 import { WORKER_PROBLEMS } from './problems.ts';
 
 /** `POST /v1/sandboxes/{id}/pause` */
-export const pauseSandbox: Route = (app, { auth, use }) => {
+export const pauseSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
   app.post(
     '/v1/sandboxes/:id/pause',
     {
@@ -22,6 +22,6 @@ export const pauseSandbox: Route = (app, { auth, use }) => {
         response: { 200: SandboxRecord, ...authenticatedProblems(...WORKER_PROBLEMS) },
       },
     },
-    async (request) => toRecord(await use.pause(callerOf(request), request.params.id)),
+    async (request) => toRecord(await sandboxes.pause(callerOf(request), request.params.id)),
   );
 };

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '@svc/contract';
 
-/** What any route answers that needs the sandbox's worker, with a JSON body or none. */
+/** Codes of every route that calls the worker of the sandbox. */
 export const WORKER_PROBLEMS = [
   'sandbox_not_found',
   'sandbox_not_running',
@@ -18,7 +18,7 @@ export const USE_PROBLEMS = [
   'unsupported_media_type',
 ] as const satisfies ErrorCode[];
 
-/** What a path may be refused for. */
+/** Codes of invalid paths. */
 export const PATH_PROBLEMS = [
   'validation_failed',
   'path_required',

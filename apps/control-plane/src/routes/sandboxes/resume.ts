@@ -7,7 +7,7 @@ import type { Route } from '../../services.ts';
 import { WORKER_PROBLEMS } from './problems.ts';
 
 /** `POST /v1/sandboxes/{id}/resume` */
-export const resumeSandbox: Route = (app, { auth, use }) => {
+export const resumeSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
   app.post(
     '/v1/sandboxes/:id/resume',
     {
@@ -22,6 +22,6 @@ export const resumeSandbox: Route = (app, { auth, use }) => {
         response: { 200: SandboxRecord, ...authenticatedProblems(...WORKER_PROBLEMS) },
       },
     },
-    async (request) => toRecord(await use.resume(callerOf(request), request.params.id)),
+    async (request) => toRecord(await sandboxes.resume(callerOf(request), request.params.id)),
   );
 };

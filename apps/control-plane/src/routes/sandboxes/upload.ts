@@ -9,16 +9,16 @@ import { openUpload } from '../../sandboxes/upload-body.ts';
 import type { Route } from '../../services.ts';
 import { PATH_PROBLEMS, WORKER_PROBLEMS } from './problems.ts';
 
-/** `POST /v1/sandboxes/{id}/files`: hands the body on as it comes, never holding more than a buffer of it. */
-export const uploadFile: Route = (app, services) => {
-  // A scope of its own, for its body is not JSON.
+/** `POST /v1/sandboxes/{id}/files`: streams the body to the worker. */
+export const uploadFile: Route<'auth' | 'sandboxes' | 'limits'> = (app, services) => {
+  // A separate scope, since the body is not JSON.
   app.register(async (scope) => {
     acceptStreamOnly(scope, OCTET_STREAM_MEDIA_TYPE);
     addRoute(scope as typeof app, services);
   });
 };
 
-const addRoute: Route = (app, { auth, use, uploadBytes }) => {
+const addRoute: Route<'auth' | 'sandboxes' | 'limits'> = (app, { auth, sandboxes, limits }) => {
   app.post(
     '/v1/sandboxes/:id/files',
     {
@@ -42,8 +42,14 @@ const addRoute: Route = (app, { auth, use, uploadBytes }) => {
     },
     async (request, reply) => {
       const { params, query } = request;
-      const upload = await openUpload(request.raw, uploadBytes);
-      await use.upload(callerOf(request), params.id, query.path, upload, clientGoneSignal(reply));
+      const upload = await openUpload(request.raw, limits.uploadBytes);
+      await sandboxes.upload(
+        callerOf(request),
+        params.id,
+        query.path,
+        upload,
+        clientGoneSignal(reply),
+      );
       return { status: 'uploaded' as const };
     },
   );

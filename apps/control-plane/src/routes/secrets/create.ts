@@ -5,7 +5,10 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 import { VALUE_PROBLEMS } from './problems.ts';
 /** `POST /v1/tenants/me/secrets` */
-export const createSecretBundle: Route = (app, { auth, secretBundles }) => {
+export const createSecretBundle: Route<'auth' | 'secretBundles'> = (
+  app,
+  { auth, secretBundles },
+) => {
   app.post(
     '/v1/tenants/me/secrets',
     {

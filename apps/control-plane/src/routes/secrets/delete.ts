@@ -5,7 +5,10 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
 /** `DELETE /v1/tenants/me/secrets/{name}` */
-export const deleteSecretBundle: Route = (app, { auth, secretBundles }) => {
+export const deleteSecretBundle: Route<'auth' | 'secretBundles'> = (
+  app,
+  { auth, secretBundles },
+) => {
   app.delete(
     '/v1/tenants/me/secrets/:name',
     {

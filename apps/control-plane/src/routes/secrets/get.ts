@@ -5,7 +5,7 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /v1/tenants/me/secrets/{name}`: names of its keys, never a value. */
-export const getSecretBundle: Route = (app, { auth, secretBundles }) => {
+export const getSecretBundle: Route<'auth' | 'secretBundles'> = (app, { auth, secretBundles }) => {
   app.get(
     '/v1/tenants/me/secrets/:name',
     {

@@ -5,7 +5,10 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /v1/tenants/me/secrets`: names of bundles and of their keys, never a value. */
-export const listSecretBundles: Route = (app, { auth, secretBundles }) => {
+export const listSecretBundles: Route<'auth' | 'secretBundles'> = (
+  app,
+  { auth, secretBundles },
+) => {
   app.get(
     '/v1/tenants/me/secrets',
     {

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '@svc/contract';
 
-/** What the values of a bundle may be refused for. */
+/** Codes of invalid bundle values. */
 export const VALUE_PROBLEMS = [
   'secret_key_invalid',
   'reserved_secret_key',

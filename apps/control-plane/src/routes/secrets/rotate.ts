@@ -5,8 +5,11 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 import { VALUE_PROBLEMS } from './problems.ts';
 
-/** `PUT /v1/tenants/me/secrets/{name}`: replaces all values; running sessions take them over. */
-export const rotateSecretBundle: Route = (app, { auth, secretBundles, configUpdates }) => {
+/** `PUT /v1/tenants/me/secrets/{name}`: replaces all values, also for running sessions. */
+export const rotateSecretBundle: Route<'auth' | 'secretBundles' | 'sessions'> = (
+  app,
+  { auth, secretBundles, sessions },
+) => {
   app.put(
     '/v1/tenants/me/secrets/:name',
     {
@@ -29,7 +32,7 @@ export const rotateSecretBundle: Route = (app, { auth, secretBundles, configUpda
       const caller = callerOf(request);
       const { name } = request.params;
       const rotated = await secretBundles.rotate(caller, name, request.body.values);
-      await configUpdates.announce(caller.tenantId, name, rotated.key_names);
+      await sessions.configUpdates.announce(caller.tenantId, name, rotated.key_names);
       return rotated;
     },
   );

@@ -8,7 +8,7 @@ import { IdempotencyHeaders } from '../idempotency-header.ts';
 import { START_PROBLEMS } from './problems.ts';
 
 /** `POST /v1/sessions`: answers once the session's sandbox runs. */
-export const createSession: Route = (app, { auth, sessionCreator }) => {
+export const createSession: Route<'auth' | 'sessions'> = (app, { auth, sessions }) => {
   app.post(
     '/v1/sessions',
     {
@@ -29,7 +29,7 @@ export const createSession: Route = (app, { auth, sessionCreator }) => {
         idempotencyKey: request.headers['idempotency-key'],
         signal: clientGoneSignal(reply),
       };
-      const access = await sessionCreator.create(callerOf(request), request.body, options);
+      const access = await sessions.create(callerOf(request), request.body, options);
       const location = `/v1/sessions/${access.chat_session_id}`;
       return reply.code(201).header('location', location).send(access);
     },

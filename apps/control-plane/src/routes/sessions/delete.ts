@@ -4,8 +4,8 @@ import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `DELETE /v1/sessions/{id}`: answers once its sandbox is gone and its state saved. */
-export const deleteSession: Route = (app, { auth, sessionStopper }) => {
+/** `DELETE /v1/sessions/{id}`: answers once the sandbox is destroyed and the state saved. */
+export const deleteSession: Route<'auth' | 'sessions'> = (app, { auth, sessions }) => {
   app.delete(
     '/v1/sessions/:id',
     {
@@ -28,6 +28,6 @@ export const deleteSession: Route = (app, { auth, sessionStopper }) => {
         },
       },
     },
-    (request) => sessionStopper.delete(callerOf(request), request.params.id),
+    (request) => sessions.delete(callerOf(request), request.params.id),
   );
 };

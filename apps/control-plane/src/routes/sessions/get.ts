@@ -5,7 +5,7 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /v1/sessions/{id}` */
-export const getSession: Route = (app, { auth, sessionReader }) => {
+export const getSession: Route<'auth' | 'sessions'> = (app, { auth, sessions }) => {
   app.get(
     '/v1/sessions/:id',
     {
@@ -19,6 +19,6 @@ export const getSession: Route = (app, { auth, sessionReader }) => {
         response: { 200: SessionRecord, ...authenticatedProblems('session_not_found') },
       },
     },
-    (request) => sessionReader.read(callerOf(request), request.params.id),
+    (request) => sessions.get(callerOf(request), request.params.id),
   );
 };

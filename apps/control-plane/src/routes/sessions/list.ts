@@ -5,7 +5,7 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /v1/sessions`: newest first. */
-export const listSessions: Route = (app, { auth, sessionReader }) => {
+export const listSessions: Route<'auth' | 'sessions'> = (app, { auth, sessions }) => {
   app.get(
     '/v1/sessions',
     {
@@ -19,6 +19,6 @@ export const listSessions: Route = (app, { auth, sessionReader }) => {
         response: { 200: ListSessionsResponse, ...authenticatedProblems('validation_failed') },
       },
     },
-    (request) => sessionReader.list(callerOf(request), request.query),
+    (request) => sessions.list(callerOf(request), request.query),
   );
 };

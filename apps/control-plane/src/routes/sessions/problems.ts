@@ -1,6 +1,6 @@
 import type { ErrorCode } from '@svc/contract';
 
-/** What keeps a session from being started, the first time and every later one. */
+/** Codes of routes that start or resume a session. */
 export const START_PROBLEMS = [
   'llm_model_invalid',
   'model_not_allowed',

@@ -6,8 +6,8 @@ import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 import { START_PROBLEMS } from './problems.ts';
 
-/** `POST /v1/sessions/resume`: answers once the fresh sandbox runs. */
-export const resumeSession: Route = (app, { auth, sessionResumer }) => {
+/** `POST /v1/sessions/resume`: answers once the new sandbox runs. */
+export const resumeSession: Route<'auth' | 'sessions'> = (app, { auth, sessions }) => {
   app.post(
     '/v1/sessions/resume',
     {
@@ -23,8 +23,7 @@ export const resumeSession: Route = (app, { auth, sessionResumer }) => {
         response: { 200: ResumedSession, ...PROBLEMS },
       },
     },
-    (request, reply) =>
-      sessionResumer.resume(callerOf(request), request.body, clientGoneSignal(reply)),
+    (request, reply) => sessions.resume(callerOf(request), request.body, clientGoneSignal(reply)),
   );
 };
 

@@ -4,8 +4,8 @@ import { authenticatedProblems, BODY_PROBLEMS } from '../../openapi/problems.ts'
 import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `POST /v1/tenants/me/api-keys`: the secret is in this answer and nowhere after. */
-export const createTenantKey: Route = (app, { auth, apiKeys }) => {
+/** `POST /v1/tenants/me/api-keys`: this answer is the only one that contains the secret. */
+export const createTenantKey: Route<'auth' | 'apiKeys'> = (app, { auth, apiKeys }) => {
   app.post(
     '/v1/tenants/me/api-keys',
     {

@@ -4,8 +4,8 @@ import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `GET /v1/tenants/me/api-keys`: every key of the tenant, revoked ones too. */
-export const listTenantKeys: Route = (app, { auth, apiKeys }) => {
+/** `GET /v1/tenants/me/api-keys`: every key of the tenant, including revoked ones. */
+export const listTenantKeys: Route<'auth' | 'apiKeys'> = (app, { auth, apiKeys }) => {
   app.get(
     '/v1/tenants/me/api-keys',
     {

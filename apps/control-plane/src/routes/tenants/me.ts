@@ -5,7 +5,7 @@ import { BY_API_KEY_OR_ACCOUNT } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /v1/tenants/me` */
-export const getOwnTenant: Route = (app, { auth, tenants }) => {
+export const getOwnTenant: Route<'auth' | 'tenants'> = (app, { auth, tenants }) => {
   app.get(
     '/v1/tenants/me',
     {

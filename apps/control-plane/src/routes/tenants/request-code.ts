@@ -3,8 +3,8 @@ import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 import { CODE_ON_ITS_WAY, CODE_REQUEST_PROBLEMS } from '../auth/problems.ts';
 
-/** `POST /v1/tenants`: sends a one-time code; the answer never tells whether the account exists. */
-export const requestCode: Route = (app, { tenants }) => {
+/** `POST /v1/tenants`: sends a one-time code; the answer does not reveal whether the account exists. */
+export const requestCode: Route<'tenants'> = (app, { tenants }) => {
   app.post(
     '/v1/tenants',
     {

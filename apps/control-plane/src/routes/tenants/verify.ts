@@ -3,8 +3,8 @@ import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 import { VERIFY_PROBLEMS } from '../auth/problems.ts';
 
-/** `POST /v1/tenants/verify`: turns a code into an account, an API key and an account token. */
-export const verifyTenant: Route = (app, { tenants }) => {
+/** `POST /v1/tenants/verify`: exchanges a code for an account, an API key and an account token. */
+export const verifyTenant: Route<'tenants'> = (app, { tenants }) => {
   app.post(
     '/v1/tenants/verify',
     {

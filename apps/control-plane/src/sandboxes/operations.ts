@@ -17,14 +17,14 @@ import type { Fleet } from '../workers/fleet.ts';
 import type { WorkerApi } from '../workers/worker-api.ts';
 import type { WorkerRequest, WorkerStream } from '../workers/worker-client.ts';
 import { findSandbox } from './find.ts';
-import { overlay } from './overlay.ts';
+import { mergeReports } from './merge-reports.ts';
 
-/** Using a paused sandbox resumes it: its worker sees to that. */
+/** Any use of a paused sandbox makes its worker resume it. */
 const USABLE: readonly SandboxState[] = ['running', 'paused'];
 const NO_LOGS: LogsResponse = { content: '', truncated: false, total_bytes: 0 };
 
-/** What a caller does with a sandbox that runs: each is carried out by its worker. */
-export class SandboxUse {
+/** Operations on a running sandbox, which its worker carries out. */
+export class SandboxOperations {
   readonly #store: Pick<Store, 'sandboxes'>;
   readonly #fleet: Fleet;
 
@@ -43,7 +43,7 @@ export class SandboxUse {
     return notRunningIfGone(worker.exec(vmId, request, signal));
   }
 
-  /** Server-sent events, as the worker writes them. */
+  /** The server-sent events of the worker. */
   async streamExec(
     caller: Caller,
     vmId: string,
@@ -78,8 +78,8 @@ export class SandboxUse {
   }
 
   /**
-   * The agent's log; empty where no machine is left, or not yet there, to hold one. That of an agent
-   * outlasts its sandbox by a while.
+   * The tail of the agent's log; empty when the sandbox has no VM. The log of an agent outlasts its sandbox for
+   * a while.
    */
   async logs(
     caller: Caller,
@@ -113,7 +113,7 @@ export class SandboxUse {
     return this.#change(caller, vmId, (worker) => worker.resume(vmId));
   }
 
-  /** The row as the worker says it is now; the ledger is told as well. */
+  /** Changes the state on the worker and in the ledger. Returns the new row. */
   async #change(
     caller: Caller,
     vmId: string,
@@ -122,7 +122,7 @@ export class SandboxUse {
     const row = await this.#usable(caller, vmId, USABLE);
     const report = await notRunningIfGone(change(await this.#fleet.worker(row.worker_id)));
     const [changed] = await this.#store.sandboxes.applyReports(row.worker_id, [report]);
-    return changed ?? overlay([row], [report])[0] ?? row;
+    return changed ?? mergeReports([row], [report])[0] ?? row;
   }
 
   async #worker(caller: Caller, vmId: string, states: readonly SandboxState[]): Promise<WorkerApi> {
@@ -141,7 +141,7 @@ export class SandboxUse {
   }
 }
 
-/** What is left of an ended sandbox, nobody has promised. */
+/** The log of an ended sandbox is kept on a best-effort basis. */
 async function emptyIfGone(logs: Promise<LogsResponse>): Promise<LogsResponse> {
   try {
     return await logs;
@@ -151,7 +151,7 @@ async function emptyIfGone(logs: Promise<LogsResponse>): Promise<LogsResponse> {
   }
 }
 
-/** The ledger may still show a sandbox that its worker no longer has: to the caller it has ended. */
+/** The ledger may still list a sandbox that its worker no longer has. To callers it has ended. */
 async function notRunningIfGone<T>(answer: Promise<T>): Promise<T> {
   try {
     return await answer;

@@ -1,10 +1,10 @@
 import type { Config } from '@svc/config';
 import type { LlmVendor } from '@svc/contract';
 
-/** The model of each vendor for those who name none. */
+/** The default model of each vendor. */
 export type DefaultModels = Readonly<Record<LlmVendor, string>>;
 
-/** The defaults that the operator has set. */
+/** The default models of the configuration. */
 export function defaultModelsOf(
   config: Pick<Config, 'modelAnthropic' | 'modelOpenai' | 'modelGoogle' | 'modelDeepseek'>,
 ): DefaultModels {

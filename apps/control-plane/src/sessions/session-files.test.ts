@@ -2,14 +2,14 @@ import { Readable } from 'node:stream';
 import { openStore, type Store } from '@svc/store';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Harness, type StartedSession } from '../../test/harness.ts';
-import { KeptFiles } from './kept-files.ts';
+import { SessionFiles } from './session-files.ts';
 
 const MIB = 1024 * 1024;
 const MOST = 3 * MIB;
 
 let harness: Harness;
 let store: Store;
-let files: KeptFiles;
+let files: SessionFiles;
 let session: StartedSession;
 
 beforeAll(async () => {
@@ -18,7 +18,7 @@ beforeAll(async () => {
     url: harness.postgres.url,
     placement: { unreachableMs: 30_000, sandboxesPerTenant: 1 },
   });
-  files = new KeptFiles(store, MOST);
+  files = new SessionFiles(store, MOST);
   const { key } = await harness.signUp();
   await harness.addBundle(key, 'llm', { LLM_API_KEY: 'k' });
   await harness.addWorker('w1');

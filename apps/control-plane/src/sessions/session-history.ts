@@ -1,37 +1,21 @@
-import {
-  type AgentSecrets,
-  type CommitTurnRequest,
-  ServiceError,
-  type SessionState,
-} from '@svc/contract';
+import { type CommitTurnRequest, ServiceError, type SessionState } from '@svc/contract';
 import type { Store } from '@svc/store';
-import type { AgentVault } from '../agents/agent-vault.ts';
 import { isSessionId } from './find.ts';
 
 const NEWLINE = 10;
 
 /**
- * What workers keep of sessions here, and are given back. Each is served for sandboxes of its own only; to every
- * other, a session does not exist.
+ * The turns of sessions. A worker has access to the sessions of its own sandboxes; any other session does not
+ * exist for it.
  */
-export class KeptState {
-  readonly #store: Pick<Store, 'sandboxes' | 'sessions' | 'sessionHistory'>;
-  readonly #vault: AgentVault;
+export class SessionHistory {
+  readonly #store: Pick<Store, 'sessions' | 'sessionHistory'>;
 
-  constructor(store: Pick<Store, 'sandboxes' | 'sessions' | 'sessionHistory'>, vault: AgentVault) {
+  constructor(store: Pick<Store, 'sessions' | 'sessionHistory'>) {
     this.#store = store;
-    this.#vault = vault;
   }
 
-  /** What the agent of a sandbox is run with. @throws ServiceError `sandbox_not_found` */
-  async secrets(workerId: string, vmId: string): Promise<AgentSecrets> {
-    const held = !vmId.includes('\0') && (await this.#store.sandboxes.isHeldBy(workerId, vmId));
-    const secrets = held ? await this.#vault.open(vmId) : undefined;
-    if (secrets === undefined) throw new ServiceError('sandbox_not_found');
-    return secrets;
-  }
-
-  /** Where a session goes on from, for the worker of its sandbox. @throws ServiceError `session_not_found` */
+  /** The state that a session continues from, for the worker of its sandbox. @throws ServiceError `session_not_found` */
   async state(workerId: string, sessionId: string): Promise<SessionState> {
     const { sessions, sessionHistory } = this.#store;
     const held = isSessionId(sessionId) && (await sessions.heldBy(workerId, sessionId, 'current'));
@@ -48,7 +32,7 @@ export class KeptState {
   }
 
   /**
-   * Commits a turn. The worker of an ended sandbox may still do so, until the session is started anew.
+   * Commits a turn. The worker of an ended sandbox may still do so until the session is resumed.
    * @throws ServiceError `session_not_found`, `stale_generation`, `file_not_found` for files that were not uploaded
    */
   async commit(workerId: string, sessionId: string, turn: CommitTurnRequest): Promise<void> {
@@ -73,7 +57,7 @@ export class KeptState {
   }
 }
 
-/** Ends in a newline, so that turns can be put one behind the other. */
+/** The frames with a final newline, so that turns can be concatenated. */
 function linesOf(frames: string): Buffer {
   const bytes = Buffer.from(frames);
   return bytes.length === 0 || bytes.at(-1) === NEWLINE ? bytes : Buffer.from(`${frames}\n`);

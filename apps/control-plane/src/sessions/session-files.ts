@@ -6,23 +6,22 @@ import { isSessionId } from './find.ts';
 
 const FILES_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 
-/** Which files of which session, and for which worker. */
+/** The files of a session, as a worker names them. */
 export interface FilesRequest {
   readonly workerId: string;
   readonly sessionId: string;
   readonly filesId: string;
 }
 
-/** An archive on its way to a worker. */
-export interface KeptArchive {
+/** An archive to send to a worker. */
+export interface SessionArchive {
   readonly body: Readable;
   readonly length: number;
 }
 
-/** Working files of sessions, which workers leave here for a resume. Never held as a whole. */
-export class KeptFiles {
+/** Archives of the working files of sessions, for a resume. They are streamed, never held in memory as a whole. */
+export class SessionFiles {
   readonly #store: Pick<Store, 'sessions' | 'sessionFiles'>;
-
   readonly #mostBytes: number;
 
   constructor(
@@ -34,7 +33,7 @@ export class KeptFiles {
   }
 
   /**
-   * Takes files in. They last once a turn names them. The same id again changes nothing.
+   * Stores an archive, which is permanent once a turn names it. Storing the same id again changes nothing.
    * @throws ServiceError `session_not_found`, `stale_generation`, `payload_too_large`
    */
   async receive(request: FilesRequest, generation: number, body: Readable): Promise<void> {
@@ -51,14 +50,14 @@ export class KeptFiles {
     try {
       await sessionFiles.finish(uploadId, await this.#write(uploadId, body));
     } catch (error) {
-      // What stays behind is swept.
+      // The sweeper removes the rest.
       await sessionFiles.discard(uploadId).catch(() => undefined);
       throw error;
     }
   }
 
-  /** Gives files back to the worker of the session's sandbox. @throws ServiceError `session_not_found`, `file_not_found` */
-  async open(request: FilesRequest): Promise<KeptArchive> {
+  /** Opens an archive for the worker of the session's sandbox. @throws ServiceError `session_not_found`, `file_not_found` */
+  async open(request: FilesRequest): Promise<SessionArchive> {
     const { workerId, sessionId, filesId } = request;
     const held = isWellFormed(request)
       ? await this.#store.sessions.heldBy(workerId, sessionId, 'current')
@@ -70,7 +69,7 @@ export class KeptFiles {
     return { body: Readable.from(pieces, { objectMode: false }), length: files.sizeBytes };
   }
 
-  /** Answers how many bytes there were. */
+  /** Returns the number of bytes. */
   async #write(uploadId: string, body: Readable): Promise<number> {
     let waiting: Buffer[] = [];
     let waitingBytes = 0;
@@ -98,7 +97,7 @@ export class KeptFiles {
     let sent = 0;
     for (let piece = 0; sent < sizeBytes; piece += 1) {
       const bytes = await this.#store.sessionFiles.piece(uploadId, piece);
-      if (bytes === undefined) throw new Error(`Files of a session end at piece ${piece}.`);
+      if (bytes === undefined) throw new Error(`The files of a session end before piece ${piece}.`);
       sent += bytes.length;
       yield bytes;
     }

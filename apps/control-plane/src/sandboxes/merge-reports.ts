@@ -1,8 +1,8 @@
 import { isActive, type WorkerSandbox } from '@svc/contract';
 import type { SandboxRow } from '@svc/store';
 
-/** The ledger's rows with what their workers say at this moment; the ledger itself follows at the next heartbeat. */
-export function overlay(
+/** The ledger's rows, updated by current reports of their workers. The ledger itself follows at the next heartbeat. */
+export function mergeReports(
   rows: readonly SandboxRow[],
   reports: readonly WorkerSandbox[],
 ): SandboxRow[] {
@@ -13,7 +13,7 @@ export function overlay(
   });
 }
 
-/** An ended sandbox stays ended, and its end is the ledger's to tell. */
+/** A destroyed sandbox stays destroyed, and only the ledger reports the end of one. */
 function isNewer(report: WorkerSandbox, row: SandboxRow): boolean {
   return (
     isActive(row.state) &&

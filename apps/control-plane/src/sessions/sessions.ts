@@ -1,0 +1,47 @@
+import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { SandboxDeleter } from '../sandboxes/delete.ts';
+import type { ConfigUpdates } from './config-updates.ts';
+import { SessionCreator, type SessionParts } from './create.ts';
+import { SessionReader } from './read.ts';
+import { SessionResumer } from './resume.ts';
+import { SessionFiles } from './session-files.ts';
+import { SessionHistory } from './session-history.ts';
+import { SessionStopper } from './stop.ts';
+
+/** The operations on sessions. */
+export interface Sessions
+  extends Pick<SessionCreator, 'create'>,
+    Pick<SessionResumer, 'resume'>,
+    Pick<SessionReader, 'get' | 'list' | 'route'>,
+    Pick<SessionStopper, 'delete'> {
+  /** Turns, for the workers that run them. */
+  readonly history: SessionHistory;
+  /** Working files, for the workers that run the sessions. */
+  readonly files: SessionFiles;
+  readonly configUpdates: ConfigUpdates;
+}
+
+export interface SessionsParts extends SessionParts {
+  readonly deleter: SandboxDeleter;
+  readonly audit: AuditTrail;
+  readonly configUpdates: ConfigUpdates;
+}
+
+export function createSessions(parts: SessionsParts): Sessions {
+  const { store, deleter, audit, configUpdates } = parts;
+  const stopper = new SessionStopper(store, deleter);
+  const creator = new SessionCreator(parts);
+  const resumer = new SessionResumer(parts, stopper, audit);
+  const reader = new SessionReader(store);
+  return {
+    create: (...call) => creator.create(...call),
+    resume: (...call) => resumer.resume(...call),
+    get: (...call) => reader.get(...call),
+    list: (...call) => reader.list(...call),
+    route: (...call) => reader.route(...call),
+    delete: (...call) => stopper.delete(...call),
+    history: new SessionHistory(store),
+    files: new SessionFiles(store),
+    configUpdates,
+  };
+}
