@@ -22,7 +22,7 @@ export class Progress {
   }
 
   /**
-   * Shows `title` while `work` runs, then the text that `outcome` makes of its result. `work` reports its progress
+   * Shows `title` while `work` runs, then the text that `outcome` returns for its result. `work` reports its progress
    * through `note`. Steps may run concurrently.
    */
   async step<T>(

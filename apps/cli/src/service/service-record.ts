@@ -75,7 +75,7 @@ export async function readServiceRecord(file: string): Promise<ServiceRecord | u
   try {
     return JSON.parse(text) as ServiceRecord;
   } catch {
-    // Only this program writes the file, atomically; a corrupt one is as good as none.
+    // Only this program writes the file, atomically; a corrupt one is treated as missing.
     return undefined;
   }
 }
