@@ -17,12 +17,12 @@ import { AGENT_TIMEOUTS } from './agents/timeouts.ts';
 import { systemClock } from './clock.ts';
 import { ControlPlaneClient } from './control-plane/control-plane-client.ts';
 import { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
-import { ControlPlaneLink } from './control-plane/link.ts';
-import { DestroyOrders } from './control-plane/orders.ts';
-import { Reporter } from './control-plane/report.ts';
+import { DestroyOrders } from './control-plane/destroy-orders.ts';
+import { WorkerRegistration } from './control-plane/registration.ts';
 import { SessionApi } from './control-plane/session-api.ts';
+import { WorkerReporter } from './control-plane/worker-report.ts';
 import { SandboxCreator } from './creating/create.ts';
-import { ExecSlots } from './exec/slots.ts';
+import { ExecSlots } from './exec/exec-slots.ts';
 import { LlmGateway, UPSTREAM_CONNECT_MS } from './gateway/index.ts';
 import { serveSessionSockets } from './http/routes/session-socket.ts';
 import { createWorkerServer } from './http/server.ts';
@@ -66,7 +66,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const { tls, version, ending } = input;
   const clock = options.clock ?? systemClock;
   const onFault = (err: unknown, what: string) => logger.error({ err }, `could not ${what}`);
-  const onChange = (record: WorkerSandbox) => link.push(record);
+  const onChange = (record: WorkerSandbox) => registration.push(record);
 
   const registry = new SandboxRegistry(clock);
   const capacity = new Capacity(input.limits, microvms);
@@ -149,9 +149,9 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   });
   const client = new ControlPlaneClient(transport, workerId);
   const orders = new DestroyOrders(registry, onFault);
-  const link = new ControlPlaneLink({
+  const registration = new WorkerRegistration({
     client,
-    reporter: new Reporter({ registry, capacity, pool, images }),
+    reporter: new WorkerReporter({ registry, capacity, pool, images }),
     identity: () => ({
       worker_id: workerId,
       url: input.url(),
@@ -203,7 +203,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     gateway,
     keeper,
     orphanedJournals: new OrphanedJournals({ ...journals, api: agentDeps.api, onFault }),
-    link,
+    registration,
     onFault,
     pool,
     reaper,

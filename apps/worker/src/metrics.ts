@@ -1,6 +1,6 @@
 import { SANDBOX_STATES } from '@svc/contract';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import type { ExecSlots } from './exec/slots.ts';
+import type { ExecSlots } from './exec/exec-slots.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
 import type { Pool } from './vms/pool/pool.ts';
 

@@ -2,7 +2,7 @@ import type { Egress } from '@svc/egress';
 import { closeGracefully, type HttpServer } from '@svc/service-kit';
 import { Slots } from '@svc/service-kit/concurrency';
 import type { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
-import type { ControlPlaneLink } from './control-plane/link.ts';
+import type { WorkerRegistration } from './control-plane/registration.ts';
 import type { LlmGateway } from './gateway/index.ts';
 import type { SandboxRegistry } from './sandbox/registry.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
@@ -16,7 +16,7 @@ export interface ShutdownParts {
   readonly app: HttpServer;
   readonly registry: SandboxRegistry;
   readonly pool: Pool;
-  readonly link: ControlPlaneLink;
+  readonly registration: WorkerRegistration;
   readonly transport: ControlPlaneTransport;
   readonly gateway: LlmGateway;
   readonly egress: Egress;
@@ -35,7 +35,8 @@ export async function shutDown(
   parts: ShutdownParts,
   { keepSandboxes }: { readonly keepSandboxes: boolean },
 ): Promise<void> {
-  const { app, registry, pool, link, transport, gateway, egress, loops, stop, onFault } = parts;
+  const { app, registry, pool, registration, transport, gateway, egress, loops, stop, onFault } =
+    parts;
   stop();
   const live = registry.live();
   for (const sandbox of live) sandbox.connections.closeAll(1001, 'server shutting down');
@@ -57,7 +58,7 @@ export async function shutDown(
     ),
     ...loops,
   ]);
-  await link.flush(FLUSH_MS);
+  await registration.flush(FLUSH_MS);
   await transport.close();
   await gateway.close();
   await egress.close();

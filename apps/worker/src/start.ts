@@ -50,7 +50,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   let closing: Promise<void> | undefined;
   return {
     url,
-    ready: parts.link.registered,
+    ready: parts.registration.registered,
     close: (how) => {
       closing ??= shutDown({ ...parts, loops, stop }, how);
       return closing;
@@ -59,6 +59,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
 }
 
 function startLoops(parts: WorkerParts, signal: AbortSignal): Promise<void>[] {
-  const { link, keeper, reaper, orphanedJournals, shapes } = parts;
-  return [link, keeper, reaper, orphanedJournals, shapes].map((loop) => loop.run(signal));
+  const { registration, keeper, reaper, orphanedJournals, shapes } = parts;
+  return [registration, keeper, reaper, orphanedJournals, shapes].map((loop) => loop.run(signal));
 }

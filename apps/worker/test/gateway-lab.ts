@@ -18,9 +18,9 @@ import type { LlmAccount, LlmUsage } from '../src/gateway/account.ts';
 import { LlmGateway, type LlmGatewayOptions } from '../src/gateway/gateway.ts';
 
 export const HOST = '127.0.0.1';
-/** The key that no sandbox may see. */
+/** The customer's key, which no sandbox may see. */
 export const KEY = 'sk-the-real-key-of-the-customer';
-/** As a script says it, and as the gateway is to report it. */
+/** Usage in scripts, and as the gateway must report it. */
 export const USAGE = { input_tokens: 100, output_tokens: 20, cached_input_tokens: 60 };
 export const messages = [{ role: 'user', content: 'hello' }];
 
@@ -28,15 +28,15 @@ const NO_RULES = { rules: [] };
 
 interface AskOptions {
   readonly method?: 'GET' | 'POST' | 'HEAD';
-  /** Sent as it is when it is text or a stream, else as JSON. A stream's length is not told beforehand. */
+  /** Text and streams are sent unchanged, other values as JSON. The length of a stream is not announced. */
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
-  /** The address it comes from. */
+  /** The source address. */
   readonly from?: string;
 }
 
-/** A sandbox at a gateway of its own; this very process plays it. */
+/** A sandbox, simulated by this process, at a gateway of its own. */
 export interface GatewayGuest {
   readonly gateway: LlmGateway;
   readonly port: number;
@@ -47,16 +47,16 @@ export interface GatewayGuest {
   ask(path: string, options?: AskOptions): Promise<Dispatcher.ResponseData>;
 }
 
-/** Gateways on the loopback in front of a scripted model that speaks HTTPS with a CA of its own. */
+/** Gateways on the loopback interface, in front of a scripted model that serves HTTPS with a CA of its own. */
 export class GatewayLab implements AsyncDisposable {
   readonly caFile: string;
   readonly model: ModelServer;
-  /** Lines that gateways logged. */
+  /** Log lines of the gateways. */
   readonly logs: string[] = [];
   readonly #directory: string;
   readonly #tls: CertificatePair;
   readonly #egress: Egress;
-  /** Ended by {@link reset}, the latest first. */
+  /** Closed by {@link reset}, the latest first. */
   readonly #open: (() => unknown)[] = [];
 
   private constructor(directory: string, caFile: string, tls: CertificatePair, model: ModelServer) {
@@ -78,12 +78,12 @@ export class GatewayLab implements AsyncDisposable {
     return new GatewayLab(directory, caFile, tls, model);
   }
 
-  /** What the model says next, each reply once. */
+  /** Scripts the model's next replies, each used once. */
   script(...replies: Reply[]): void {
     this.model.setScript({ rules: replies.map((reply) => ({ times: 1, reply })) });
   }
 
-  /** A gateway with one sandbox. */
+  /** Starts a gateway with one sandbox. */
   async start(
     vendor: LlmVendor,
     account: Partial<LlmAccount> = {},
@@ -119,7 +119,7 @@ export class GatewayLab implements AsyncDisposable {
     return { gateway, port, account: whole, usages, metrics, unregister, ask: this.#asking(port) };
   }
 
-  /** A gateway with one sandbox, whose endpoint is a server of one's own. */
+  /** Starts a gateway with one sandbox, whose endpoint is a server with this listener. */
   async startAt(listener: RequestListener): Promise<GatewayGuest> {
     const server = createServer(this.#tls, listener).listen(0, HOST);
     await once(server, 'listening');
@@ -134,7 +134,7 @@ export class GatewayLab implements AsyncDisposable {
     this.#open.push(end);
   }
 
-  /** After each test. */
+  /** To be called after each test. */
   async reset(): Promise<void> {
     for (const end of this.#open.splice(0).reverse()) await end();
     this.model.setScript(NO_RULES);

@@ -5,14 +5,18 @@ import {
   RegisterWorkerResponse,
   type WorkerSandbox,
 } from '@svc/contract';
-import { answerOf, type ControlPlaneTransport } from './control-plane-transport.ts';
+import {
+  answerOf,
+  ControlPlaneError,
+  type ControlPlaneTransport,
+} from './control-plane-transport.ts';
 
 const DEADLINE_MS = 10_000;
 
 const registered = answerOf<RegisterWorkerResponse>(RegisterWorkerResponse);
-const beaten = answerOf<HeartbeatResponse>(HeartbeatResponse);
+const heartbeatAnswer = answerOf<HeartbeatResponse>(HeartbeatResponse);
 
-/** The calls by which a worker says what it is and what lives on it. None is retried here. */
+/** The calls by which a worker registers and reports its sandboxes. They are not retried here. */
 export class ControlPlaneClient {
   readonly #transport: ControlPlaneTransport;
   readonly #path: string;
@@ -26,15 +30,20 @@ export class ControlPlaneClient {
     return this.#transport.json(post('/workers/register', body, signal), registered);
   }
 
-  /** Fails with a `ControlPlaneError` 404 when this worker has to register again. */
+  /** Fails with an error that {@link isNotRegistered} when this worker has to register again. */
   heartbeat(body: HeartbeatRequest, signal: AbortSignal): Promise<HeartbeatResponse> {
-    return this.#transport.json(post(`${this.#path}/heartbeat`, body, signal), beaten);
+    return this.#transport.json(post(`${this.#path}/heartbeat`, body, signal), heartbeatAnswer);
   }
 
-  /** At most 1000 events at once. */
+  /** Sends at most 1000 events. */
   sendEvents(events: readonly WorkerSandbox[], signal: AbortSignal): Promise<void> {
     return this.#transport.done(post(`${this.#path}/events`, { events }, signal));
   }
+}
+
+/** Whether a call failed because the control plane does not know this worker. */
+export function isNotRegistered(error: unknown): boolean {
+  return error instanceof ControlPlaneError && error.code === 'worker_not_registered';
 }
 
 function post(path: string, json: unknown, signal: AbortSignal) {

@@ -6,7 +6,7 @@ import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Agent, type Dispatcher, request } from 'undici';
 
-/** The control plane answered with an error. `code` is of the catalogue when the body was a problem. */
+/** An error response of the control plane. `code` is from the catalogue if the body is a problem document. */
 export class ControlPlaneError extends Error {
   override readonly name = 'ControlPlaneError';
   readonly status: number;
@@ -22,25 +22,25 @@ export class ControlPlaneError extends Error {
 export interface ControlPlaneTransportOptions {
   /** Base URL of the control plane. */
   readonly url: string;
-  /** PEM of the only CA that is trusted; undefined: those the system trusts. */
+  /** PEM of the only trusted CA; undefined: the system's CAs. */
   readonly ca: string | undefined;
   readonly mint: TokenMinter;
 }
 
-/** The form of an answer. */
+/** A validator of response bodies. */
 export interface Answer<T> {
   Check(value: unknown): value is T;
 }
 
 export interface Call {
   readonly method: Dispatcher.HttpMethod;
-  /** Below the internal prefix. */
+  /** Relative to the internal prefix. */
   readonly path: string;
   readonly json?: unknown;
-  /** Instead of JSON: bytes as they come. */
+  /** A binary body to stream, instead of JSON. */
   readonly body?: Readable;
   readonly signal: AbortSignal;
-  /** For the whole call with its body, in ms. */
+  /** Time limit of the whole call including the body, in ms. */
   readonly deadlineMs: number;
 }
 
@@ -48,7 +48,7 @@ const CONNECTIONS = 16;
 const CONNECT_MS = 5_000;
 const MAX_PROBLEM_CHARS = 65_536;
 
-/** Carries a worker's calls to the control plane. Each has a deadline; none is retried here. */
+/** Sends a worker's calls to the control plane. Each has a time limit; none is retried here. */
 export class ControlPlaneTransport {
   readonly #options: ControlPlaneTransportOptions;
   readonly #agent: Agent;
@@ -64,21 +64,21 @@ export class ControlPlaneTransport {
     });
   }
 
-  /** @throws ControlPlaneError for an answer of failure; Error for one of another form */
+  /** A call with a JSON response. @throws ControlPlaneError for an error response; Error for an invalid one */
   async json<T>(call: Call, answer: Answer<T>): Promise<T> {
     const response = await this.#send(call);
     const value: unknown = await response.body.json();
-    if (!answer.Check(value)) throw new Error('the control plane sent an answer of another form');
+    if (!answer.Check(value)) throw new Error('the control plane sent an invalid response');
     return value;
   }
 
-  /** A call whose answer says nothing more. @throws ControlPlaneError */
+  /** A call whose response body is ignored. @throws ControlPlaneError */
   async done(call: Call): Promise<void> {
     const response = await this.#send(call);
     await response.body.dump();
   }
 
-  /** The answer's bytes as they come; to be read or destroyed. @throws ControlPlaneError */
+  /** A call with a binary response, which must be read or destroyed. @throws ControlPlaneError */
   async bytes(call: Call): Promise<Readable> {
     return (await this.#send(call)).body;
   }
@@ -107,13 +107,13 @@ export class ControlPlaneTransport {
   }
 }
 
-/** Whether a call that failed so may succeed when it is made again. */
+/** Whether a retry of a call that failed like this may succeed. */
 export function mayPass(error: unknown): boolean {
   if (!(error instanceof ControlPlaneError)) return true;
   return error.status >= 500 || error.status === 408 || error.status === 429;
 }
 
-/** The form of an answer as its schema says. */
+/** A validator of responses for this schema. */
 export function answerOf<T>(schema: TSchema): Answer<T> {
   const compiled = Compile(schema);
   return { Check: (value): value is T => compiled.Check(value) };

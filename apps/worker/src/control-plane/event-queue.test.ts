@@ -24,7 +24,7 @@ function record(vm_id: string, revision: number): WorkerSandbox {
 }
 
 describe('EventQueue', () => {
-  it('keeps the latest of each sandbox, and what came while a batch was on its way', () => {
+  it('keeps the latest record of each sandbox, and records queued while a batch is being sent', () => {
     const queue = new EventQueue();
     queue.push(record('a', 1));
     queue.push(record('b', 1));
@@ -39,7 +39,7 @@ describe('EventQueue', () => {
     expect(queue.batch()).toMatchObject([{ vm_id: 'b', revision: 2 }]);
   });
 
-  it('is bounded, and drops the oldest', () => {
+  it('is bounded and drops the oldest records', () => {
     const queue = new EventQueue();
     for (let index = 0; index < 10_005; index += 1) queue.push(record(`vm_${index}`, 1));
     expect(queue.size).toBe(10_000);

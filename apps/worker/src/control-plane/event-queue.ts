@@ -4,8 +4,8 @@ const MAX_QUEUED = 10_000;
 const MAX_BATCH = 500;
 
 /**
- * Changes that the control plane has not heard of yet: the latest record of each sandbox, oldest change first.
- * Bounded; what is dropped reaches the control plane with the next heartbeat.
+ * Changes not yet sent to the control plane: the latest record of each changed sandbox, oldest change first. Bounded;
+ * dropped records reach the control plane with the next heartbeat.
  */
 export class EventQueue {
   readonly #records = new Map<string, WorkerSandbox>();
@@ -27,7 +27,7 @@ export class EventQueue {
     return [...this.#records.values()].slice(0, MAX_BATCH);
   }
 
-  /** Removes events that have arrived, except where a newer record has come meanwhile. */
+  /** Removes sent events, except those replaced by a newer record since. */
   sent(batch: readonly WorkerSandbox[]): void {
     for (const record of batch) {
       if (this.#records.get(record.vm_id) === record) this.#records.delete(record.vm_id);

@@ -3,15 +3,15 @@ import { AgentSecrets, type CommitTurnRequest, SessionState } from '@svc/contrac
 import { answerOf, type ControlPlaneTransport } from './control-plane-transport.ts';
 
 const SHORT_MS = 10_000;
-/** Frames and conversation of a session. */
+/** For frames and conversations. */
 const LONG_MS = 30_000;
-/** Working files. */
+/** For the agent's files. */
 const FILES_MS = 300_000;
 
 const secrets = answerOf<AgentSecrets>(AgentSecrets);
 const state = answerOf<SessionState>(SessionState);
 
-/** What the control plane keeps of agents and sessions. Each call has a deadline; none is retried here. */
+/** The control plane's storage of agents and sessions. Each call has a time limit; none is retried here. */
 export class SessionApi {
   readonly #transport: ControlPlaneTransport;
 
@@ -25,13 +25,13 @@ export class SessionApi {
   }
 
   state(sessionId: string, signal: AbortSignal): Promise<SessionState> {
-    const path = `${below(sessionId)}/state`;
+    const path = `${pathOf(sessionId)}/state`;
     return this.#transport.json({ method: 'GET', path, signal, deadlineMs: LONG_MS }, state);
   }
 
-  /** Fails with a `ControlPlaneError` `stale_generation` when the session was started anew since. */
+  /** Fails with a `ControlPlaneError` `stale_generation` when the session has been started again since. */
   commitTurn(sessionId: string, turn: CommitTurnRequest, signal: AbortSignal): Promise<void> {
-    const path = `${below(sessionId)}/turns`;
+    const path = `${pathOf(sessionId)}/turns`;
     return this.#transport.done({
       method: 'POST',
       path,
@@ -41,23 +41,23 @@ export class SessionApi {
     });
   }
 
-  /** Like {@link commitTurn}, for files that a turn will name. */
+  /** Uploads files for a later {@link commitTurn}, and fails like it. */
   putFiles(
     sessionId: string,
     files: { readonly id: string; readonly generation: number; readonly body: Readable },
     signal: AbortSignal,
   ): Promise<void> {
-    const path = `${below(sessionId)}/files/${files.id}?generation=${files.generation}`;
+    const path = `${pathOf(sessionId)}/files/${files.id}?generation=${files.generation}`;
     const { body } = files;
     return this.#transport.done({ method: 'PUT', path, body, signal, deadlineMs: FILES_MS });
   }
 
   getFiles(sessionId: string, filesId: string, signal: AbortSignal): Promise<Readable> {
-    const path = `${below(sessionId)}/files/${encodeURIComponent(filesId)}`;
+    const path = `${pathOf(sessionId)}/files/${encodeURIComponent(filesId)}`;
     return this.#transport.bytes({ method: 'GET', path, signal, deadlineMs: FILES_MS });
   }
 }
 
-function below(sessionId: string): string {
+function pathOf(sessionId: string): string {
   return `/sessions/${encodeURIComponent(sessionId)}`;
 }

@@ -1,4 +1,4 @@
-/** A number of bytes that may be held at once, within the budget of a parent if there is one. */
+/** A bound of the bytes held at a time, optionally within a parent's bound. */
 export class ByteBudget {
   readonly #parent: ByteBudget | undefined;
   #left: number;
@@ -8,7 +8,7 @@ export class ByteBudget {
     this.#parent = parent;
   }
 
-  /** Takes up to `bytes`; answers how many it got. */
+  /** Takes up to `bytes`; returns the number taken. */
   take(bytes: number): number {
     const here = Math.min(bytes, this.#left);
     const taken = this.#parent === undefined ? here : this.#parent.take(here);

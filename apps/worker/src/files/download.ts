@@ -5,19 +5,19 @@ import { MicrovmError } from '@svc/microvm';
 import { untilAborted } from '@svc/service-kit/concurrency';
 import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { Meter } from './meter.ts';
-import { ProgressWatch } from './progress.ts';
+import { LimitedStream } from './limited-stream.ts';
+import { StallWatchdog } from './stall-watchdog.ts';
 import type { TransferLimits } from './upload.ts';
 
-/** A file on its way to the caller. `size` is in bytes. */
+/** A file being sent to the caller. `size` is in bytes. */
 export interface Download {
   readonly size: number;
   readonly body: Readable;
 }
 
 /**
- * Opens a file of a sandbox, which is resumed first if it is paused. Activity lasts until the body has been
- * read or destroyed. A reader or guest that stands still gets the body destroyed.
+ * Opens a file of a sandbox, and resumes the sandbox first if it is paused. The sandbox counts as active until the body
+ * has been read or destroyed. The body is destroyed when the reader or the guest stalls.
  * @throws ServiceError `file_not_found`, `is_directory`, `sandbox_not_running`, `guest_unresponsive`
  */
 export async function download(
@@ -27,7 +27,7 @@ export async function download(
   caller: AbortSignal,
 ): Promise<Download> {
   const endActivity = sandbox.activity.begin();
-  const watch = new ProgressWatch(limits.stallMs, () => new ServiceError('guest_unresponsive'));
+  const watch = new StallWatchdog(limits.stallMs, () => new ServiceError('guest_unresponsive'));
   const signal = AbortSignal.any([caller, sandbox.signal, watch.signal]);
   const finish = () => {
     watch.stop();
@@ -37,17 +37,17 @@ export async function download(
     const vm = await sandbox.power.ensureRunning(signal);
     const { size, stream } = await untilAborted(vm.download(path, signal), signal);
     watch.tick();
-    const meter = new Meter({
+    const body = new LimitedStream({
       maxBytes: Number.POSITIVE_INFINITY,
       onProgress: () => watch.tick(),
     });
-    const abort = () => meter.destroy(signal.reason);
+    const abort = () => body.destroy(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
-    pipeline(stream, meter, () => {
+    pipeline(stream, body, () => {
       signal.removeEventListener('abort', abort);
       finish();
     });
-    return { size, body: meter };
+    return { size, body };
   } catch (error) {
     finish();
     signal.throwIfAborted();
@@ -55,7 +55,7 @@ export async function download(
   }
 }
 
-/** Reading below what is no directory finds no file; only a writer can make the parent. */
+/** For a reader, a missing parent directory means a missing file; only a writer can create the parent. */
 function isBelowFile(error: unknown): boolean {
   return error instanceof MicrovmError && error.code === 'parent_not_found';
 }

@@ -27,7 +27,7 @@ function isIdle(): boolean {
 }
 
 describe('upload', () => {
-  it('is activity until it is done', async () => {
+  it('counts as activity until it is done', async () => {
     const source = new PassThrough();
     const done = upload(sandbox, '/f', source, LIMITS, NEVER);
     source.write('ab');
@@ -41,7 +41,7 @@ describe('upload', () => {
   it.each([
     ['at once', []],
     ['half way', ['some']],
-  ])('is given up when the sender stands still %s', async (_when, parts) => {
+  ])('is aborted when the sender stalls %s', async (_when, parts) => {
     const source = new PassThrough();
     for (const part of parts) source.write(part);
     const done = upload(sandbox, '/f', source, IMPATIENT, NEVER);
@@ -50,14 +50,14 @@ describe('upload', () => {
     expect(isIdle()).toBe(true);
   });
 
-  it('is given up when the guest takes nothing', async () => {
+  it('is aborted when the guest reads nothing', async () => {
     vm.upload = () => new Promise(() => undefined);
     const source = Readable.from([Buffer.alloc(900_000)]);
     const done = upload(sandbox, '/f', source, IMPATIENT, NEVER);
     await expect(done).rejects.toMatchObject({ code: 'request_timeout' });
   });
 
-  it('leaves the sender’s stream open when the guest refuses, so that an answer can go out', async () => {
+  it('leaves the sender’s stream open for the response when the guest refuses', async () => {
     const source = new PassThrough();
     source.write('x');
     const done = upload(sandbox, '/full', source, LIMITS, NEVER);
@@ -76,7 +76,7 @@ describe('upload', () => {
 });
 
 describe('download', () => {
-  it('is activity until it has been read', async () => {
+  it('counts as activity until it has been read', async () => {
     vm.files.set('/f', Buffer.from('abc'));
     const { size, body } = await download(sandbox, '/f', LIMITS, NEVER);
     expect(size).toBe(3);
@@ -85,7 +85,7 @@ describe('download', () => {
     await until(() => expect(isIdle()).toBe(true));
   });
 
-  it.each(['reader', 'guest'])('is given up when the %s stands still', async (who) => {
+  it.each(['reader', 'guest'])('is aborted when the %s stalls', async (who) => {
     const stream =
       who === 'reader'
         ? Readable.from(Array.from({ length: 100 }, () => Buffer.alloc(100_000)))
@@ -98,7 +98,7 @@ describe('download', () => {
     await until(() => expect(stream.destroyed && isIdle()).toBe(true));
   });
 
-  it('ends when the caller leaves', async () => {
+  it('ends when the caller disconnects', async () => {
     const caller = new AbortController();
     vm.download = async () => ({ size: 1, stream: new Readable({ read() {} }) });
     const { body } = await download(sandbox, '/f', LIMITS, caller.signal);

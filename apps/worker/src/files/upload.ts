@@ -3,20 +3,20 @@ import { ServiceError } from '@svc/contract';
 import { untilAborted } from '@svc/service-kit/concurrency';
 import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { hasData } from './first-byte.ts';
-import { Meter } from './meter.ts';
-import { ProgressWatch } from './progress.ts';
+import { hasData } from './has-data.ts';
+import { LimitedStream } from './limited-stream.ts';
+import { StallWatchdog } from './stall-watchdog.ts';
 
 export interface TransferLimits {
   readonly maxUploadBytes: number;
-  /** A transfer in which nothing moves for this long is given up, in ms. */
+  /** A transfer without progress for this long is aborted, in ms. */
   readonly stallMs: number;
 }
 
 /**
- * Streams a file into a sandbox, which is resumed first if it is paused. The file appears whole or not at all.
+ * Streams a file into a sandbox, and resumes the sandbox first if it is paused. The file appears complete or not at all.
  * @throws ServiceError `missing_body`, `payload_too_large`, `request_timeout`, `sandbox_not_running`,
- * `parent_not_found`, `is_directory`, `disk_full`; the caller's reason when it left
+ * `parent_not_found`, `is_directory`, `disk_full`; the reason of `caller` when it aborts
  */
 export async function upload(
   sandbox: Sandbox,
@@ -26,17 +26,20 @@ export async function upload(
   caller: AbortSignal,
 ): Promise<void> {
   const endActivity = sandbox.activity.begin();
-  const watch = new ProgressWatch(limits.stallMs, () => new ServiceError('request_timeout'));
+  const watch = new StallWatchdog(limits.stallMs, () => new ServiceError('request_timeout'));
   const signal = AbortSignal.any([caller, sandbox.signal, watch.signal]);
   try {
     if (!(await hasData(source, signal))) throw new ServiceError('missing_body');
     const vm = await sandbox.power.ensureRunning(signal);
-    const meter = new Meter({ maxBytes: limits.maxUploadBytes, onProgress: () => watch.tick() });
-    const detach = feed(source, meter);
+    const limited = new LimitedStream({
+      maxBytes: limits.maxUploadBytes,
+      onProgress: () => watch.tick(),
+    });
+    const detach = feed(source, limited);
     try {
-      await untilAborted(vm.upload(path, meter, signal), signal);
+      await untilAborted(vm.upload(path, limited, signal), signal);
     } catch (error) {
-      throw meter.errored ?? error;
+      throw limited.errored ?? error;
     } finally {
       detach();
     }
@@ -50,18 +53,18 @@ export async function upload(
 }
 
 /**
- * Pipes `source` into `meter`. Unlike a pipeline it leaves `source` open when `meter` fails, since the answer
- * goes out on the same connection; the returned function detaches them.
+ * Pipes `source` into `target`. Unlike a pipeline it leaves `source` open when `target` fails, since the response uses
+ * the same connection. The returned function detaches them.
  */
-function feed(source: Readable, meter: Meter): () => void {
-  const onError = (error: Error) => meter.destroy(error);
+function feed(source: Readable, target: LimitedStream): () => void {
+  const onError = (error: Error) => target.destroy(error);
   const onClose = () => {
-    if (!source.readableEnded) meter.destroy(new Error('the body ended before it was complete'));
+    if (!source.readableEnded) target.destroy(new Error('the body ended before it was complete'));
   };
-  meter.on('error', () => source.unpipe(meter));
-  source.once('error', onError).once('close', onClose).pipe(meter);
+  target.on('error', () => source.unpipe(target));
+  source.once('error', onError).once('close', onClose).pipe(target);
   return () => {
-    source.unpipe(meter).off('error', onError).off('close', onClose);
-    meter.destroy();
+    source.unpipe(target).off('error', onError).off('close', onClose);
+    target.destroy();
   };
 }

@@ -1,39 +1,39 @@
 import type { LlmDialect, LlmVendor } from '@svc/contract';
 import type { Secret } from '@svc/service-kit';
 
-/** Tokens of one request, as the vendor counts them. */
+/** Tokens of one request, as counted by the vendor. */
 export interface LlmUsage {
-  /** All of the input, with what came from a cache. */
+  /** All input tokens, including cached ones. */
   readonly input_tokens: number;
   readonly output_tokens: number;
-  /** What of the input came from a cache; absent when the vendor did not say. */
+  /** The cached part of the input; absent if the vendor does not report it. */
   readonly cached_input_tokens?: number;
   readonly model?: string;
 }
 
-/** How the agent of one sandbox reaches its model. */
+/** A sandbox's access to its model. */
 export interface LlmAccount {
   readonly vmId: string;
   readonly vendor: LlmVendor;
-  /** The only one that the sandbox may speak: `dialectOf(vendor, baseUrl !== undefined)`. */
+  /** The only dialect allowed to the sandbox: `dialectOf(vendor, baseUrl !== undefined)`. */
   readonly dialect: LlmDialect;
   readonly apiKey: Secret;
-  /** The customer's own endpoint instead of the vendor's. Checked again at each connection. */
+  /** The customer's own endpoint instead of the vendor's. Checked for every connection. */
   readonly baseUrl?: string;
-  /** Called once per request that the vendor counted, also for one that was broken off. */
+  /** Called once per request that the vendor counted, even if it was aborted. */
   onUsage(usage: LlmUsage): void;
 }
 
-/** Whose requests come from which address. */
+/** The accounts of sandboxes, by address. */
 export interface LlmAccounts {
   /**
-   * Lets the sandbox at `address` (`host` of its VM) reach its model. The function that it returns takes that back and
-   * breaks off what is under way; it does nothing once another account stands at the address.
+   * Lets the sandbox at `address` (`host` of its VM) reach its model. The returned function revokes that and aborts its
+   * requests; it does nothing once another account is registered at the address.
    */
   register(address: string, account: LlmAccount): () => void;
   /**
-   * Puts another account in the place of the one at `address`, from the next request on; what is under way goes on with
-   * the old one. The function from `register` stays good for the new one. False when none is registered there.
+   * Replaces the account at `address` from the next request on; running requests keep the old one. The function returned
+   * by `register` stays valid. False when no account is registered there.
    */
   update(address: string, account: LlmAccount): boolean;
 }

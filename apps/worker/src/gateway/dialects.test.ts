@@ -12,7 +12,7 @@ afterEach(() => lab.reset());
 
 afterAll(() => lab[Symbol.asyncDispose]());
 
-/** How each dialect asks, streamed and not; the header in which the vendor expects its key. */
+/** The requests of each dialect, streamed and not, and the vendor's header for the key. */
 const DIALECTS = [
   {
     name: 'Anthropic Messages',
@@ -69,9 +69,9 @@ const MODELS: Readonly<Record<LlmVendor, string>> = {
 };
 
 describe.each(DIALECTS)('$name', ({ vendor, path, body, credential, upstream, upstreamWhole }) => {
-  test('streams each piece as it comes, with the key put in, and counts', async () => {
+  test('streams each piece at once, adds the key, and counts tokens', async () => {
     const { ask, usages } = await lab.start(vendor);
-    // The second chunk comes only long after this test would have failed.
+    // The second chunk would arrive only after the test's time limit.
     lab.script(
       { text: ['first ', 'second'], usage: USAGE, chunk_delay_ms: 3_600_000 },
       { text: ['first ', 'second'], usage: USAGE },
@@ -97,7 +97,7 @@ describe.each(DIALECTS)('$name', ({ vendor, path, body, credential, upstream, up
     expect(last?.headers[credential[0]]).toBe(credential[1]);
   });
 
-  test('answers whole, and counts', async () => {
+  test('forwards a complete response, and counts tokens', async () => {
     const { ask, usages, metrics } = await lab.start(vendor);
     lab.script({ text: 'done', usage: USAGE });
     const { statusCode, body: answer } = await ask(path(false), { body: body(false) });
@@ -110,7 +110,7 @@ describe.each(DIALECTS)('$name', ({ vendor, path, body, credential, upstream, up
     );
   });
 
-  test.each([401, 429, 529])('%i passes through with its body', async (status) => {
+  test.each([401, 429, 529])('forwards %i with its body', async (status) => {
     const { ask, usages } = await lab.start(vendor);
     const said = { error: { type: 'whatever', message: 'the vendor says so' } };
     lab.script({ status, body: said, retry_after: '7' });

@@ -34,15 +34,15 @@ export interface Exchange {
 }
 
 /**
- * Passes a request on to the account's endpoint and its answer back. What the vendor counted is reported whatever
- * else happens. Rejects when there is no answer, or it breaks off.
+ * Forwards a request to the account's endpoint, and the response to the sandbox. Reports the vendor's token counts in any
+ * case. Rejects when there is no response, or it breaks off.
  */
 export async function forward(parts: ForwardParts, exchange: Exchange): Promise<void> {
   const { account, target, response, signal } = exchange;
-  // A value in a bundle often ends with a line break, which no header takes.
+  // Values in bundles often end with a line break, which is not allowed in a header.
   const key = account.apiKey.reveal().trim();
   const { statusCode, headers, body } = await ask(parts, exchange, key);
-  // A failure reaches whoever reads the body; when nobody does any more, it must not end the process.
+  // The reader of the body sees a failure; once nothing reads it, an error event must not end the process.
   body.on('error', () => undefined);
   const contentType = headers['content-type'];
   const meter = new UsageMeter(Array.isArray(contentType) ? contentType[0] : contentType);
@@ -82,7 +82,7 @@ async function ask(
   const body = limitedBody(request, limits.requestBytes);
   if (!isRewritten(target)) {
     const stream = Readable.from(body, { objectMode: false });
-    // An endpoint may have answered before the body breaks off: then nobody is there to hear of it.
+    // If the endpoint responds before the body breaks off, nothing else handles the stream's error.
     return await send(
       stream.on('error', () => undefined),
       length,
@@ -104,7 +104,7 @@ async function ask(
   }
 }
 
-/** An answer that cannot be read on its way is not passed on: nothing in it could be counted, or kept from the agent. */
+/** Rejects a redirect or a compressed response: its tokens could not be counted, nor the key masked. */
 function assertPlain(statusCode: number, headers: IncomingHttpHeaders): void {
   const encoding = headers['content-encoding'];
   const problem =

@@ -2,7 +2,7 @@ import type { LlmVendor } from '@svc/contract';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { LlmUsage } from './account.ts';
 
-/** What the gateway counts, by vendor; never by customer. */
+/** The gateway's metrics, by vendor; never by customer. */
 export class GatewayMetrics {
   readonly #requests: Counter;
   readonly #tokens: Counter;

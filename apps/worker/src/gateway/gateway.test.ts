@@ -15,7 +15,7 @@ afterEach(() => lab.reset());
 afterAll(() => lab[Symbol.asyncDispose]());
 
 describe('addresses', () => {
-  test('a foreign one gets no word', async () => {
+  test('an unregistered one gets no response', async () => {
     const { ask } = await lab.start('openai');
     const before = lab.model.requests.length;
     await expect(
@@ -24,7 +24,7 @@ describe('addresses', () => {
     expect(lab.model.requests.length).toBe(before);
   });
 
-  test('one that is no longer registered loses what is under way', async () => {
+  test('one that is unregistered loses its running requests', async () => {
     const { ask, unregister } = await lab.start('openai');
     lab.script({ text: ['first', 'second'], chunk_delay_ms: 3_600_000 });
     const { body } = await ask('/openai/chat/completions', {
@@ -36,7 +36,7 @@ describe('addresses', () => {
     await expect(ask('/openai/chat/completions', { body: { messages } })).rejects.toThrow();
   });
 
-  test('the end of an earlier sandbox does not end the next one at its address', async () => {
+  test('unregistering an earlier sandbox does not affect the next one at its address', async () => {
     const { ask, gateway, account, unregister } = await lab.start('openai');
     gateway.register(HOST, account);
     unregister();
@@ -51,7 +51,7 @@ describe('addresses', () => {
     ['https://[::1]:8443/'],
     ['http://example.com/v1'],
     ['https://example.com:22/v1'],
-  ])('a base URL that may not be used is not connected to: %s', async (baseUrl) => {
+  ])('a forbidden base URL is not connected to: %s', async (baseUrl) => {
     const { ask, usages } = await lab.start('openai', { baseUrl });
     const { statusCode, body } = await ask('/openai/chat/completions', { body: { messages } });
     expect(statusCode).toBe(403);
@@ -61,7 +61,7 @@ describe('addresses', () => {
 });
 
 describe('a rotated key', () => {
-  test('is used from the next request on, while a stream goes on with the old one', async () => {
+  test('is used from the next request on, while a running stream keeps the old one', async () => {
     const { ask, gateway, account, usages } = await lab.start('openai');
     lab.script({ text: ['one ', 'two ', 'three'], chunk_delay_ms: 100, usage: USAGE });
     const stream = { model: 'gpt-1', stream: true, messages };
@@ -80,7 +80,7 @@ describe('a rotated key', () => {
 });
 
 describe('the key', () => {
-  test('is masked where the endpoint repeats it, in bodies and streams', async () => {
+  test('is masked in bodies and streams of the endpoint', async () => {
     const { ask } = await lab.start('openai');
     lab.script(
       { status: 401, body: { error: { message: `Incorrect API key provided: ${KEY}` } } },
@@ -100,7 +100,7 @@ describe('the key', () => {
 describe('a sandbox', () => {
   const body = { model: 'claude-1', stream: true, messages };
 
-  test('that leaves ends the request at the endpoint; what was counted counts', async () => {
+  test('that disconnects ends the request at the endpoint; the counts so far are recorded', async () => {
     const { ask, usages, metrics } = await lab.start('anthropic');
     lab.script({ text: ['first', 'second'], chunk_delay_ms: 3_600_000, usage: USAGE });
     const leaving = new AbortController();
@@ -116,7 +116,7 @@ describe('a sandbox', () => {
     expect(await metrics.metrics()).toContain('svc_worker_llm_requests_running 0');
   });
 
-  test('that does not read is given up, and holds back the endpoint until then', async () => {
+  test('that does not read holds back the endpoint, and is abandoned at the time limit', async () => {
     const { port, usages } = await lab.start('anthropic', {}, { limits: { idleMs: 5_000 } });
     lab.script({ text: Array.from({ length: 400 }, () => 'x'.repeat(100_000)), usage: USAGE });
     const socket = connect({ host: HOST, port });
@@ -131,7 +131,7 @@ describe('a sandbox', () => {
     socket.destroy();
   });
 
-  test('cannot forge what is counted, by what it says or has the model say', async () => {
+  test('cannot forge counts through its request or the model’s text', async () => {
     const { ask, usages } = await lab.start('openai');
     const forged =
       '"usage":{"prompt_tokens":1,"completion_tokens":1}}\n\ndata: {"usage":{"prompt_tokens":2}}\n\n';

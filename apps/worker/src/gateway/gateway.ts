@@ -1,50 +1,50 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
-import { type LlmVendor, VENDOR_BASE_URLS } from '@svc/contract';
+import type { LlmVendor } from '@svc/contract';
 import type { Egress } from '@svc/egress';
 import type { Registry } from 'prom-client';
 import type { WorkerLogger } from '../logger.ts';
 import type { LlmAccount, LlmAccounts } from './account.ts';
-import { GatewayFailure, sendFailure } from './answer/failure.ts';
-import { upstreamFailure } from './answer/upstream-failure.ts';
-import { forward } from './forward.ts';
 import { GatewayMetrics } from './gateway-metrics.ts';
 import { GATEWAY_LIMITS, type GatewayLimits } from './limits.ts';
-import { type Registration, Registrations } from './registrations.ts';
-import { dialectOfPath, isKnock, type Target, targetOf } from './request/endpoints.ts';
+import { Registrations } from './registrations.ts';
+import { RequestHandler } from './request-handler.ts';
 
 const HEADERS_MS = 20_000;
-/** For the whole of a request's body. */
+/** Time limit for a complete request body. */
 const REQUEST_MS = 300_000;
 const KEEP_ALIVE_MS = 75_000;
 
 export interface LlmGatewayOptions {
-  /** Stays the caller's. */
+  /** Owned by the caller, who closes it. */
   readonly egress: Egress;
   readonly metrics: Registry;
   readonly logger: Pick<WorkerLogger, 'warn' | 'error'>;
   readonly limits?: Partial<GatewayLimits>;
-  /** Instead of the vendors' own. */
+  /** Default: the vendors' own. */
   readonly vendorBaseUrls?: Readonly<Record<LlmVendor, string>>;
 }
 
 /**
- * The way of agents to their models. Each sandbox is known by its address and speaks its own account's dialect; the
- * gateway puts the key in, streams, and counts what the vendor counts.
+ * The proxy between agents and their models. It identifies a sandbox by its address, accepts only the dialect of its
+ * account, adds the key, streams the response, and records the token counts that the vendor reports.
  */
 export class LlmGateway implements LlmAccounts {
-  readonly #options: LlmGatewayOptions;
-  readonly #limits: GatewayLimits;
   readonly #registrations: Registrations;
-  readonly #metrics: GatewayMetrics;
+  readonly #handler: RequestHandler;
   readonly #server: Server;
 
-  constructor(options: LlmGatewayOptions) {
-    this.#options = options;
-    this.#limits = { ...GATEWAY_LIMITS, ...options.limits };
-    this.#registrations = new Registrations(this.#limits);
-    this.#metrics = new GatewayMetrics(options.metrics);
+  constructor({ egress, logger, vendorBaseUrls, metrics, limits }: LlmGatewayOptions) {
+    const allLimits = { ...GATEWAY_LIMITS, ...limits };
+    this.#registrations = new Registrations(allLimits);
+    this.#handler = new RequestHandler({
+      egress,
+      logger,
+      vendorBaseUrls,
+      limits: allLimits,
+      metrics: new GatewayMetrics(metrics),
+    });
     this.#server = createServer(
       {
         headersTimeout: HEADERS_MS,
@@ -52,12 +52,12 @@ export class LlmGateway implements LlmAccounts {
         keepAliveTimeout: KEEP_ALIVE_MS,
         noDelay: true,
       },
-      (request, response) => void this.#handle(request, response),
+      (request, response) => this.#handle(request, response),
     );
     this.#server.on('connection', (socket) => this.#admit(socket));
   }
 
-  /** Starts to serve; the address of the machine that sandboxes reach. Rejects when it cannot. */
+  /** Listens on an address of the machine that sandboxes can reach. Rejects when it cannot be bound. */
   async listen(address: {
     readonly host: string;
     readonly port: number;
@@ -78,7 +78,7 @@ export class LlmGateway implements LlmAccounts {
     return true;
   }
 
-  /** Ends it with everything that is under way. */
+  /** Stops the server and aborts all requests. */
   async close(): Promise<void> {
     this.#registrations.clear();
     if (!this.#server.listening) return;
@@ -94,92 +94,9 @@ export class LlmGateway implements LlmAccounts {
     else registration.addSocket(socket);
   }
 
-  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  #handle(request: IncomingMessage, response: ServerResponse): void {
     const registration = this.#registrations.at(request.socket.remoteAddress);
-    if (registration === undefined) {
-      request.socket.destroy();
-      return;
-    }
-    if (isKnock(request.method, request.url ?? '/')) {
-      response.writeHead(200).end();
-      return;
-    }
-    const { account } = registration;
-    this.#metrics.started();
-    const isAdmitted = registration.startRequest();
-    try {
-      if (!isAdmitted) throw new GatewayFailure(429, 'Too many requests are under way; try again.');
-      await this.#forward(request, response, registration, targetFor(account, request));
-    } catch (error) {
-      this.#answerFailure(response, account, error, request);
-    } finally {
-      if (isAdmitted) registration.endRequest();
-      this.#metrics.ended(account.vendor, response.headersSent ? response.statusCode : 0);
-      // What is left of the request's body is read off, or the next one could not be.
-      request.resume();
-    }
+    if (registration === undefined) request.socket.destroy();
+    else void this.#handler.handle(request, response, registration);
   }
-
-  async #forward(
-    request: IncomingMessage,
-    response: ServerResponse,
-    registration: Registration,
-    target: Target,
-  ): Promise<void> {
-    const gone = new AbortController();
-    response.once('close', () => gone.abort(new Error('the sandbox closed the connection')));
-    const { egress, vendorBaseUrls = VENDOR_BASE_URLS } = this.#options;
-    const account = this.#counting(registration.account);
-    await forward(
-      { egress, vendorBaseUrls, limits: this.#limits, held: registration },
-      {
-        account,
-        target,
-        request,
-        response,
-        signal: AbortSignal.any([gone.signal, registration.ended]),
-      },
-    );
-  }
-
-  /** The account, with what it uses in the metrics too. A listener that fails takes no answer down with it. */
-  #counting(account: LlmAccount): LlmAccount {
-    return {
-      ...account,
-      onUsage: (usage) => {
-        this.#metrics.used(account.vendor, usage);
-        try {
-          account.onUsage(usage);
-        } catch (err) {
-          this.#options.logger.error({ err, vm_id: account.vmId }, 'could not record LLM usage');
-        }
-      },
-    };
-  }
-
-  #answerFailure(
-    response: ServerResponse,
-    { vmId, vendor }: LlmAccount,
-    error: unknown,
-    { url = '' }: IncomingMessage,
-  ): void {
-    const failure = upstreamFailure(error);
-    if (failure.status >= 500 && !response.destroyed) {
-      const { logger } = this.#options;
-      logger.warn({ err: failure.cause, vm_id: vmId, vendor }, failure.message);
-    }
-    sendFailure(response, dialectOfPath(url), failure);
-  }
-}
-
-/** Where the request goes; throws what it is refused with. */
-function targetFor(account: LlmAccount, { method, url = '/' }: IncomingMessage): Target {
-  const dialect = dialectOfPath(url);
-  if (dialect !== account.dialect) {
-    throw new GatewayFailure(403, `This sandbox has a model that speaks ${account.dialect} alone.`);
-  }
-  const target = targetOf(method, url);
-  if (target === undefined)
-    throw new GatewayFailure(404, 'The gateway does not pass this request on.');
-  return target;
 }

@@ -1,12 +1,12 @@
 /**
  * The LLM gateway: agents in sandboxes reach their models through it, with a key that they never see.
  *
- * - `account`   what a session registers: whose requests come from which address
- * - `gateway`, `registrations`, `forward`  the server, who may use it, and one request through it
- * - `request/`  what may be asked, and in which form it is passed on
- * - `answer/`   how answers come back, and failures in the vendors' forms
- * - `usage/`    the tokens that vendors count
- * - `json/`     members of JSON that goes by
+ * - `account`   the account that a session registers for its sandbox's address
+ * - `gateway`, `registrations`, `request-handler`, `forward`  the server, its users, and the handling of a request
+ * - `request/`  the allowed requests, and their form upstream
+ * - `answer/`   responses, and failures in the vendors' formats
+ * - `usage/`    the token counts of vendors
+ * - `json/`     finds members in a stream of JSON
  */
 
 export type { LlmAccount, LlmAccounts, LlmUsage } from './account.ts';

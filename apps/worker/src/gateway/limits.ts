@@ -1,13 +1,14 @@
 const MIB = 1024 * 1024;
 
-/** What one sandbox may use of the gateway, and how long the gateway waits. */
+/** Limits per sandbox, and time limits of the gateway. */
 export interface GatewayLimits {
+  /** Largest request body. */
   readonly requestBytes: number;
-  /** Request bodies that are held at the same time. */
+  /** Total size of request bodies held at a time. */
   readonly heldBytes: number;
-  /** Requests at the same time. */
+  /** Concurrent requests. */
   readonly requests: number;
-  /** Until the first byte of an answer, between two of its bytes, and for the sandbox to take one. */
+  /** Longest wait for the first byte of a response, for the next one, and for the sandbox to read. */
   readonly idleMs: number;
 }
 
@@ -18,5 +19,5 @@ export const GATEWAY_LIMITS: GatewayLimits = {
   idleMs: 300_000,
 };
 
-/** Deadline of a connection to a model endpoint, with its TLS handshake. */
+/** Time limit of a connection to a model endpoint, including the TLS handshake. */
 export const UPSTREAM_CONNECT_MS = 60_000;

@@ -3,7 +3,7 @@ import type { LlmAccount } from './account.ts';
 import type { GatewayLimits } from './limits.ts';
 import type { HeldBytes } from './request/request-body.ts';
 
-/** One sandbox at its address, for as long as it is registered. */
+/** A registered sandbox, with its connections and its use of the limits. */
 export class Registration implements HeldBytes {
   account: LlmAccount;
   readonly #limits: GatewayLimits;
@@ -27,7 +27,7 @@ export class Registration implements HeldBytes {
     socket.once('close', () => this.#sockets.delete(socket));
   }
 
-  /** False when as many requests are under way as may be. */
+  /** False when the bound of concurrent requests is reached. */
   startRequest(): boolean {
     if (this.#requests >= this.#limits.requests) return false;
     this.#requests += 1;
@@ -54,7 +54,7 @@ export class Registration implements HeldBytes {
   }
 }
 
-/** Who is at which address. */
+/** The registered sandboxes, by address. */
 export class Registrations {
   readonly #byAddress = new Map<string, Registration>();
   readonly #limits: GatewayLimits;
@@ -64,7 +64,7 @@ export class Registrations {
   }
 
   at(address: string | undefined): Registration | undefined {
-    // An IPv4 address as a socket that takes IPv6 too shows it.
+    // A dual-stack socket shows an IPv4 address in this form.
     return this.#byAddress.get(address?.replace(/^::ffff:/, '') ?? '');
   }
 

@@ -2,12 +2,12 @@ import type { TokenVerifier } from '@svc/service-kit';
 import type { Registry } from 'prom-client';
 import type { AgentLogs } from '../agents/logs/agent-logs.ts';
 import type { SandboxCreator } from '../creating/create.ts';
-import type { ExecSlots } from '../exec/slots.ts';
+import type { ExecSlots } from '../exec/exec-slots.ts';
 import type { TransferLimits } from '../files/upload.ts';
 import type { ExecMetrics } from '../metrics.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 
-/** What the routes work with. */
+/** The services used by the routes. */
 export interface WorkerContext {
   readonly workerId: string;
   readonly version: string;
@@ -19,6 +19,6 @@ export interface WorkerContext {
   readonly verify: TokenVerifier;
   readonly metrics: Registry;
   readonly execMetrics: ExecMetrics;
-  /** Aborts when the worker ends: everything that callers wait for is given up. */
+  /** Aborts when the worker ends, and with it all pending requests. */
   readonly ending: AbortSignal;
 }

@@ -10,7 +10,7 @@ beforeAll(async () => {
 
 afterAll(() => harness[Symbol.asyncDispose]());
 
-describe('who may call', () => {
+describe('authentication', () => {
   it.each([
     ['no token', () => ''],
     ['a token of another secret', () => 'eyJhbGciOiJIUzI1NiJ9.e30.c2lnbmF0dXJl'],
@@ -20,7 +20,7 @@ describe('who may call', () => {
     await response.body.dump();
   });
 
-  it('refuses a token for another worker and one of another issuer', async () => {
+  it('refuses a token for another worker, or of another issuer', async () => {
     for (const [issuer, audience] of [
       ['svc-control-plane', 'worker-2'],
       ['worker-1', 'worker-1'],

@@ -1,7 +1,7 @@
 import { CONTROL_PLANE_NAME, ServiceError } from '@svc/contract';
 import type { HttpServer, TokenVerifier } from '@svc/service-kit';
 
-/** Lets only the control plane in, by its short-lived tokens for this very worker. */
+/** Admits only the control plane, by its short-lived tokens for this worker. */
 export function requireControlPlane(app: HttpServer, verify: TokenVerifier): void {
   app.addHook('onRequest', async (request) => {
     const { issuer } = await verify(request.headers.authorization);
@@ -9,7 +9,7 @@ export function requireControlPlane(app: HttpServer, verify: TokenVerifier): voi
   });
 }
 
-/** Once the worker ends, it takes no new work; what is there can still be looked at and deleted. */
+/** Refuses new work once the worker ends. Sandboxes can still be read and deleted. */
 export function refuseWorkWhenEnding(app: HttpServer, ending: AbortSignal): void {
   app.addHook('onRequest', (request, _reply, done) => {
     done(

@@ -52,7 +52,7 @@ export function createWorkerServer(
       requireControlPlane(scope, context.verify);
       refuseWorkWhenEnding(scope, context.ending);
       for (const route of ROUTES) route(scope, context);
-      // In a scope of its own: it takes no JSON.
+      // In a scope of its own, since it accepts no JSON.
       scope.register(async (files) => uploadRoute(files as unknown as HttpServer, context));
     },
     { prefix: INTERNAL_PREFIX },

@@ -5,7 +5,7 @@ import { retry, withDeadline } from '@svc/service-kit/concurrency';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { type Clock, timestamp } from '../../clock.ts';
-import { Meter } from '../../files/meter.ts';
+import { LimitedStream } from '../../files/limited-stream.ts';
 import type { AgentCredentials } from '../credentials.ts';
 
 export interface PersistedStateOptions {
@@ -150,7 +150,7 @@ export class PersistedState {
       if (response.statusCode === 404 || response.statusCode === 204) return undefined;
       throw new PersistenceError(response.statusCode);
     }
-    const meter = new Meter({ maxBytes: MAX_BYTES, onProgress: () => undefined });
+    const meter = new LimitedStream({ maxBytes: MAX_BYTES, onProgress: () => undefined });
     response.body.on('error', (error) => meter.destroy(error)).pipe(meter);
     const value: unknown = JSON.parse((await buffer(meter)).toString('utf8'));
     if (!stored.Check(value))

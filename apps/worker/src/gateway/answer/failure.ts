@@ -1,4 +1,4 @@
-/** Answers of the gateway itself, in the form in which the agent's client expects its vendor's. */
+/** Error responses of the gateway itself, in the format of the vendor that the agent's client expects. */
 
 import type { ServerResponse } from 'node:http';
 import type { LlmDialect } from '@svc/contract';
@@ -33,7 +33,7 @@ const OPENAI: Readonly<Record<FailureStatus, { type: string; code: string }>> = 
   504: { type: 'server_error', code: 'upstream_timeout' },
 };
 
-/** A reason to answer without the model endpoint, or instead of it. The message is for the agent to read. */
+/** A failure that the gateway reports instead of a response of the model endpoint. The message is for the agent. */
 export class GatewayFailure extends Error {
   override readonly name = 'GatewayFailure';
   readonly status: FailureStatus;
@@ -44,7 +44,7 @@ export class GatewayFailure extends Error {
   }
 }
 
-/** Answers with a failure, if nothing has been answered yet; else breaks the answer off. */
+/** Sends an error response; aborts the response if it has already begun. */
 export function sendFailure(
   response: ServerResponse,
   dialect: LlmDialect | undefined,

@@ -14,7 +14,7 @@ function redact(text: string, size: number): string {
 }
 
 test.each([1, 2, 3, 5, 100])(
-  'the key is masked in pieces of %i bytes, as JSON writes it too',
+  'masks the key in chunks of %i bytes, even when escaped for JSON',
   (size) => {
     const text = `sk-${KEY}${KEY} ${JSON.stringify({ KEY })} sk-sk-ke`;
     expect(redact(text, size)).toBe(
@@ -23,7 +23,7 @@ test.each([1, 2, 3, 5, 100])(
   },
 );
 
-test('other bytes are left alone', () => {
+test('leaves other bytes unchanged', () => {
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom('s', 'k', '-', 'sk-sk-', 'ü')),
@@ -35,7 +35,7 @@ test('other bytes are left alone', () => {
   );
 });
 
-test('what cannot be the beginning of the key is passed on at once', () => {
+test('holds back only a possible beginning of the key', () => {
   const redactor = new KeyRedactor(KEY);
   expect(redactor.push(Buffer.from('data: 1\n\n')).toString()).toBe('data: 1\n\n');
   expect(redactor.push(Buffer.from('sk-')).toString()).toBe('');

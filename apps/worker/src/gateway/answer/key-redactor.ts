@@ -1,10 +1,10 @@
 const MASK = 0x2a;
-/** A shorter key would also be found where it is none. */
+/** Shorter keys are not masked, since they would match unrelated text. */
 const MIN_BYTES = 8;
 
 /**
- * Masks a key in bytes that come in pieces; the length stays. Only what may be the beginning of the key is held back,
- * until the next piece shows whether it is.
+ * Masks a key in a stream of chunks, without changing its length. Holds back only bytes that may be the beginning of the
+ * key, until the next chunk decides.
  */
 export class KeyRedactor {
   readonly #patterns: readonly Buffer[];
@@ -17,7 +17,7 @@ export class KeyRedactor {
       .filter((pattern) => pattern.length >= MIN_BYTES);
   }
 
-  /** What can be passed on; may be empty. */
+  /** The bytes that can be sent on; may be empty. */
   push(chunk: Buffer): Buffer {
     let bytes = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
     let open = 0;
@@ -29,13 +29,13 @@ export class KeyRedactor {
     return open === 0 ? bytes : bytes.subarray(0, bytes.length - open);
   }
 
-  /** What is still held back, when nothing comes any more. */
+  /** The bytes still held back at the end of the stream. */
   end(): Buffer {
     return this.#held;
   }
 }
 
-/** A text without the key. */
+/** Masks the key in a text. */
 export function withoutKey(text: string, key: string): string {
   return key.length < MIN_BYTES ? text : text.replaceAll(key, '*'.repeat(key.length));
 }
@@ -51,7 +51,7 @@ function masked(bytes: Buffer, pattern: Buffer): Buffer {
   return copy;
 }
 
-/** How many bytes at the end are the beginning of `pattern`. */
+/** Number of bytes at the end that are a prefix of `pattern`. */
 function openBytes(bytes: Buffer, pattern: Buffer): number {
   const first = pattern[0];
   const from = Math.max(0, bytes.length - pattern.length + 1);

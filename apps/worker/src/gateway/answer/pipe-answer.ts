@@ -5,14 +5,14 @@ import { KeyRedactor } from './key-redactor.ts';
 export interface PipeOptions {
   readonly key: string;
   readonly meter: UsageMeter;
-  /** For the sandbox to take what is waiting for it. */
+  /** Time limit for the sandbox to read buffered bytes. */
   readonly idleMs: number;
   readonly signal: AbortSignal;
 }
 
 /**
- * Hands an answer on, each piece as it comes and no faster than it is taken. Rejects when either side breaks off;
- * what was counted until then is in the meter.
+ * Streams a response to the sandbox with back-pressure, and masks the key. Rejects when either side breaks off; the
+ * meter then has the counts so far.
  */
 export async function pipeAnswer(
   body: AsyncIterable<Buffer>,

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { withoutKey } from './key-redactor.ts';
 
-const PASSED_ON = new Set([
+const FORWARDED = new Set([
   'content-type',
   'content-length',
   'retry-after',
@@ -15,14 +15,14 @@ const PASSED_ON = new Set([
 ]);
 const RATE_LIMITS = /^(anthropic|x)-ratelimit-[a-z-]+$/;
 
-/** What of an answer's headers means something to an agent; whose account it is does not. */
+/** The response headers useful to an agent, without those that identify the account. */
 export function responseHeaders(
   upstream: IncomingHttpHeaders,
   key: string,
 ): Record<string, string> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(upstream)) {
-    if (value === undefined || !(PASSED_ON.has(name) || RATE_LIMITS.test(name))) continue;
+    if (value === undefined || !(FORWARDED.has(name) || RATE_LIMITS.test(name))) continue;
     headers[name] = withoutKey(String(value), key);
   }
   return headers;

@@ -18,7 +18,7 @@ describe('an endpoint', () => {
   const body = { model: 'claude-1', stream: true, messages };
   const path = '/anthropic/v1/messages';
 
-  test('that hangs is given up at the deadline', async () => {
+  test('that hangs is abandoned at the time limit', async () => {
     const { ask } = await lab.start('anthropic', {}, { limits: { idleMs: 200 } });
     lab.script({ fault: 'hang' });
     const { statusCode, body: answer } = await ask(path, { body });
@@ -26,7 +26,7 @@ describe('an endpoint', () => {
     expect(await answer.json()).toMatchObject({ error: { type: 'timeout_error' } });
   });
 
-  test('that hangs in the middle is given up at the deadline; what it counted counts', async () => {
+  test('that hangs during the response is abandoned at the time limit; its counts so far are recorded', async () => {
     const { ask, usages } = await lab.start('anthropic', {}, { limits: { idleMs: 5_000 } });
     lab.script({ text: ['first', 'second'], chunk_delay_ms: 3_600_000, usage: USAGE });
     const { statusCode, body: answer } = await ask(path, { body });
@@ -35,7 +35,7 @@ describe('an endpoint', () => {
     await expect.poll(() => usages).toEqual([{ ...USAGE, output_tokens: 1, model: 'claude-1' }]);
   });
 
-  test('that cuts its answer short leaves it short; what it counted counts', async () => {
+  test('that breaks off breaks off the response; its counts so far are recorded', async () => {
     const { ask, usages } = await lab.start('anthropic');
     lab.script({ text: ['first', 'second'], fault: 'cut', usage: USAGE });
     const { body: answer } = await ask(path, { body });
@@ -43,7 +43,7 @@ describe('an endpoint', () => {
     await expect.poll(() => usages).toEqual([{ ...USAGE, output_tokens: 1, model: 'claude-1' }]);
   });
 
-  test('that resets the connection is told apart from one that answers', async () => {
+  test('that resets the connection results in 502', async () => {
     const { ask } = await lab.start('anthropic');
     lab.script({ fault: 'close' });
     const { statusCode, body: answer } = await ask(path, { body });
@@ -53,7 +53,7 @@ describe('an endpoint', () => {
     expect(text).not.toContain(HOST);
   });
 
-  test('that sends garbage is passed on, and nothing counted', async () => {
+  test('that sends garbage is forwarded, and nothing is counted', async () => {
     const { ask, usages } = await lab.start('anthropic');
     lab.script({ fault: 'garbage' });
     const { statusCode, body: answer } = await ask(path, { body });
@@ -62,7 +62,7 @@ describe('an endpoint', () => {
     expect(usages).toEqual([]);
   });
 
-  test('whose certificate nobody vouches for is not spoken to', async () => {
+  test('with an untrusted certificate gets no request', async () => {
     const allowHosts = [{ host: HOST, port: undefined }];
     const distrusting = createEgress({ allowHosts });
     lab.endLater(() => distrusting.close());
@@ -75,7 +75,7 @@ describe('an endpoint', () => {
   });
 });
 
-describe('an endpoint of another kind', () => {
+describe('an unusual endpoint', () => {
   const path = '/anthropic/v1/messages';
 
   test('that redirects is not followed', async () => {
@@ -89,7 +89,7 @@ describe('an endpoint of another kind', () => {
     expect(lab.model.requests.length).toBe(before);
   });
 
-  test('that compresses against its word is not passed on', async () => {
+  test('that compresses although asked not to is not forwarded', async () => {
     const { ask } = await lab.startAt((_request, response) =>
       response.writeHead(200, { 'content-encoding': 'gzip' }).end('x'),
     );
@@ -98,7 +98,7 @@ describe('an endpoint of another kind', () => {
     expect(await body.text()).toContain('compresses');
   });
 
-  test('tells the sandbox nothing of whose account it is', async () => {
+  test('does not reveal the account to the sandbox', async () => {
     const { ask } = await lab.startAt((_request, response) =>
       response
         .writeHead(200, {
@@ -117,7 +117,7 @@ describe('an endpoint of another kind', () => {
     expect(headers['request-id']).toMatch(/^req-\*+$/);
   });
 
-  test('that answers before it has the whole request is passed on, and a sandbox that then leaves does no harm', async () => {
+  test('that responds before the end of the request is forwarded, even if the sandbox then disconnects', async () => {
     const { port } = await lab.startAt((_request, response) => response.writeHead(401).end('no'));
     const socket = connect({ host: HOST, port }).on('error', () => undefined);
     const answered = once(socket, 'data');

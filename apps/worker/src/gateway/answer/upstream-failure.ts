@@ -11,7 +11,7 @@ const BODY_PROBLEMS: Readonly<Record<BodyProblem, [400 | 413 | 429, string]>> = 
   malformed: [400, 'The request repeats members of its JSON.'],
 };
 
-/** What the failure of a request to a model endpoint is to its agent. Names no address, and nothing of the key. */
+/** Converts the failure of a request for the agent. The message contains neither addresses nor the key. */
 export function upstreamFailure(error: unknown): GatewayFailure {
   if (error instanceof GatewayFailure) return error;
   const cause = { cause: error };

@@ -4,7 +4,7 @@ import { JsonScanner } from './json-scanner.ts';
 
 const WANTED = ['usage', 'message.usage', '[].usage', 'stream'];
 
-/** What is found, with the JSON handed over in pieces of `size` bytes. */
+/** The values found in JSON that arrives in chunks of `size` bytes. */
 function scan(json: string, size = json.length || 1): Record<string, unknown> {
   const found: Record<string, unknown> = {};
   const bytes = Buffer.from(json);
@@ -16,8 +16,8 @@ function scan(json: string, size = json.length || 1): Record<string, unknown> {
   return found;
 }
 
-describe('members that are looked for', () => {
-  test.each([1, 2, 3, 7, 1000])('are found in pieces of %i bytes', (size) => {
+describe('wanted members', () => {
+  test.each([1, 2, 3, 7, 1000])('are found in chunks of %i bytes', (size) => {
     const json = JSON.stringify({
       text: 'no "usage": {"input": 9} here \\',
       message: { content: [{ usage: 1 }], usage: { input: 2, list: [1, { a: '}' }] } },
@@ -31,28 +31,28 @@ describe('members that are looked for', () => {
     });
   });
 
-  test('are found in the elements of a list, and with space around them', () => {
+  test('are found in array elements, and with whitespace around them', () => {
     expect(scan('[{"usage" : {"a":1}\n} ,\r\n{ "usage":2 }]')).toEqual({ '[].usage': 2 });
   });
 
-  test('are found under another spelling', () => {
+  test('are found with escaped keys', () => {
     expect(scan('{"str\\u0065am": true}')).toEqual({ stream: true });
   });
 
-  test('are not taken from other places', () => {
+  test('are not found at other paths', () => {
     expect(scan('{"a":{"b":{"c":{"d":{"usage":1}}}},"x":["stream"],"y":"stream"}')).toEqual({});
     expect(scan('{"a":{"usage":1},"choices":[{"usage":2}]}')).toEqual({});
   });
 });
 
-test('what is longer than what is kept is found without its text', () => {
+test('reports an overlong value without its text', () => {
   const lengths: (number | undefined)[] = [];
   const scanner = new JsonScanner(['usage'], ({ text }) => lengths.push(text?.length));
   scanner.push(Buffer.from(`{"usage":"${'x'.repeat(70_000)}","usage":1}`));
   expect(lengths).toEqual([undefined, 1]);
 });
 
-test('JSON of any kind gives what its parser gives', () => {
+test('agrees with JSON.parse on any JSON', () => {
   fc.assert(
     fc.property(fc.json(), fc.json(), fc.integer({ min: 1, max: 9 }), (usage, other, size) => {
       const json = `{"other":${other},"usage":${usage},"last":${other}}`;
@@ -61,7 +61,7 @@ test('JSON of any kind gives what its parser gives', () => {
   );
 });
 
-test('no bytes make it fail', () => {
+test('never fails on any bytes', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), fc.string(), (bytes, text) => {
       const scanner = new JsonScanner(WANTED, () => undefined);

@@ -1,13 +1,4 @@
-/** The value of a member that was looked for. */
-export interface FoundValue {
-  /** Keys from the top, joined by dots; `[]` stands for the elements of a list. */
-  readonly path: string;
-  /** Where the value stands among all bytes since the start or the last reset. */
-  readonly start: number;
-  readonly end: number;
-  /** Undefined when it is longer than what is kept. */
-  readonly text: string | undefined;
-}
+import { type FoundValue, ValueCapture } from './value-capture.ts';
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -18,23 +9,13 @@ const CLOSE_LIST = 0x5d;
 const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
-/** Keys deeper than this are not looked at. */
+/** Deepest level of nesting at which keys are examined. */
 const MAX_LEVEL = 3;
 const MAX_KEY_BYTES = 256;
-const MAX_VALUE_BYTES = 64 * 1024;
-
-interface Capture {
-  readonly path: string;
-  readonly level: number;
-  start: number;
-  readonly parts: Buffer[];
-  bytes: number;
-}
 
 /**
- * Finds the values of a few members in JSON that comes in pieces, with memory that does not grow with it: whoever
- * wrote the JSON decides neither what is held nor for how long the process is busy. Of what is no JSON it makes
- * something or other, but never fails.
+ * Finds the values of a few members in JSON that arrives in chunks, in linear time and constant memory, since the JSON is
+ * untrusted. Input that is not JSON never makes it fail; the values then found are arbitrary.
  */
 export class JsonScanner {
   readonly #wanted: ReadonlySet<string>;
@@ -48,14 +29,14 @@ export class JsonScanner {
   #expectsKey = false;
   #key: Buffer[] | undefined;
   #keyBytes = 0;
-  #capture: Capture | undefined;
+  #capture: ValueCapture | undefined;
 
   constructor(wanted: readonly string[], onValue: (found: FoundValue) => void) {
     this.#wanted = new Set(wanted);
     this.#onValue = onValue;
   }
 
-  /** Starts anew, with the next document. */
+  /** Starts a new document. */
   reset(): void {
     this.#offset = 0;
     this.#level = 0;
@@ -76,11 +57,11 @@ export class JsonScanner {
         at += 1;
       }
     }
-    this.#keep(chunk, chunk.length);
+    this.#capture?.add(chunk, chunk.length, this.#offset);
     this.#offset += chunk.length;
   }
 
-  /** Goes on inside a string, up to its end or that of the chunk. */
+  /** Reads a string up to its end, or that of the chunk. Returns the offset of the next byte. */
   #readString(chunk: Buffer, from: number): number {
     let at = from;
     while (at < chunk.length) {
@@ -152,40 +133,24 @@ export class JsonScanner {
     this.#keys[this.#level] = name;
     const path = this.#keys.slice(1, this.#level + 1).join('.');
     if (this.#capture !== undefined || !this.#wanted.has(path)) return;
-    this.#capture = { path, level: this.#level, start: -1, parts: [], bytes: 0 };
+    this.#capture = new ValueCapture(path, this.#level);
   }
 
   #startValue(at: number): void {
-    if (this.#capture?.start === -1) this.#capture.start = this.#offset + at;
+    this.#capture?.begin(this.#offset + at);
   }
 
   #endValue(chunk: Buffer, at: number): void {
     const capture = this.#capture;
     if (capture === undefined || capture.level !== this.#level) return;
-    this.#keep(chunk, at);
+    capture.add(chunk, at, this.#offset);
     this.#capture = undefined;
-    if (capture.start === -1) return;
-    const isWhole = capture.bytes <= MAX_VALUE_BYTES;
-    this.#onValue({
-      path: capture.path,
-      start: capture.start,
-      end: this.#offset + at,
-      text: isWhole ? Buffer.concat(capture.parts).toString().trim() : undefined,
-    });
-  }
-
-  /** Keeps what of the chunk, up to `end`, belongs to the value that is being captured. */
-  #keep(chunk: Buffer, end: number): void {
-    const capture = this.#capture;
-    if (capture === undefined || capture.start === -1) return;
-    const piece = chunk.subarray(Math.max(0, capture.start - this.#offset), end);
-    capture.bytes += piece.length;
-    // A copy: a piece of it must not keep the whole chunk.
-    if (capture.bytes <= MAX_VALUE_BYTES) capture.parts.push(Buffer.from(piece));
+    const found = capture.finish(this.#offset + at);
+    if (found !== undefined) this.#onValue(found);
   }
 }
 
-/** A key from what stands between its quotes, the closing one with it; one that cannot be read has no name. */
+/** Decodes a key from its bytes after the opening quote, including the closing one. Empty if it is invalid. */
 function decodeKey(bytes: Buffer): string {
   try {
     return String(JSON.parse(`"${bytes.toString()}`));

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
-import { isKnock, targetOf, upstreamUrl } from './endpoints.ts';
+import { isConnectivityCheck, targetOf, upstreamUrl } from './endpoints.ts';
 
-/** Where a request would go below `base`; undefined when it would go nowhere. */
+/** The upstream URL of a request; undefined for one that is not forwarded. */
 function upstream(
   method: string,
   url: string,
@@ -28,7 +28,7 @@ test.each([
     '/google/models/gemini-3:streamGenerateContent?alt=sse',
     'https://api.example.com/models/gemini-3:streamGenerateContent?alt=sse',
   ],
-])('%s %s is passed on', (method, url, expected) => {
+])('forwards %s %s', (method, url, expected) => {
   expect(upstream(method, url)).toBe(expected);
 });
 
@@ -37,11 +37,11 @@ test.each([
   ['https://a.example/v1/', 'https://a.example/v1/chat/completions'],
   ['https://a.example:8443', 'https://a.example:8443/chat/completions'],
   ['https://a.example/x/y?api-version=1#z', 'https://a.example/x/y/chat/completions?api-version=1'],
-])('the base URL %s is joined', (base, expected) => {
+])('appends the path to the base URL %s', (base, expected) => {
   expect(upstream('POST', '/openai/chat/completions', base)).toBe(expected);
 });
 
-describe('nothing else is passed on', () => {
+describe('does not forward', () => {
   test.each([
     ['POST', '/'],
     ['POST', '/openai'],
@@ -74,7 +74,7 @@ describe('nothing else is passed on', () => {
     expect(upstream(method, url)).toBeUndefined();
   });
 
-  test('no query that chooses another form of answer, or brings a key', () => {
+  test('query parameters that choose another response format or contain a key', () => {
     const url = '/google/models/gemini-3:generateContent';
     const query = 'key=k&alt=proto&fields=candidates&$alt=media&alt=sse';
     expect(upstream('POST', `${url}?${query}`)).toBe(
@@ -87,10 +87,10 @@ describe('nothing else is passed on', () => {
   });
 });
 
-test('a knock is a HEAD of no endpoint', () => {
+test('recognises connectivity checks', () => {
   for (const url of ['/', '/anthropic', '/anthropic/', '/?x=1']) {
-    expect(isKnock('HEAD', url)).toBe(true);
-    expect(isKnock('GET', url)).toBe(false);
+    expect(isConnectivityCheck('HEAD', url)).toBe(true);
+    expect(isConnectivityCheck('GET', url)).toBe(false);
   }
-  expect(isKnock('HEAD', '/openai/models')).toBe(false);
+  expect(isConnectivityCheck('HEAD', '/openai/models')).toBe(false);
 });

@@ -1,10 +1,10 @@
-/** What an agent may ask of its model endpoint: answers of models, and which models there are. */
+/** The requests that an agent may send to its model endpoint: model calls, and lists of models. */
 
 import { LLM_VENDORS, type LlmDialect } from '@svc/contract';
 
-/** A name of a model as one segment of a path; nothing that leads out of it. */
+/** A model's name as a single path segment, without `..`. */
 const MODEL = '[A-Za-z0-9][A-Za-z0-9._:@~-]{0,127}';
-/** Google's names hold no colon: behind it stands what is to be done with the model. */
+/** Google's names contain no colon, which separates the method from the model. */
 const GOOGLE_MODEL = MODEL.replace(':', '');
 
 type Endpoints = Readonly<Record<'GET' | 'POST', RegExp>>;
@@ -27,7 +27,7 @@ const ENDPOINTS: Readonly<Record<LlmDialect, Endpoints>> = {
     GET: new RegExp(`^/models(/${GOOGLE_MODEL})?$`),
   },
 };
-/** Values of the query that are passed on. Others could choose another form of answer, in which nothing is counted. */
+/** Query parameters that are forwarded. Others could select a response format in which tokens are not counted. */
 const QUERY: Readonly<Record<string, RegExp>> = {
   beta: /^true$/,
   alt: /^(sse|json)$/,
@@ -39,27 +39,27 @@ const QUERY: Readonly<Record<string, RegExp>> = {
   pageToken: /^[\w.=~-]{1,512}$/,
 };
 
-/** Where a request of an agent goes. */
+/** The target of an agent's request. */
 export interface Target {
   readonly method: 'GET' | 'POST';
   readonly dialect: LlmDialect;
-  /** Below the endpoint's base URL, with its slash. */
+  /** Relative to the endpoint's base URL, with a leading slash. */
   readonly path: string;
   readonly query: URLSearchParams;
 }
 
-/** The dialect that a request target begins with. */
+/** The dialect named by the first segment of the path. */
 export function dialectOfPath(url: string): LlmDialect | undefined {
   const [, segment] = /^\/([a-z]+)(?=[/?]|$)/.exec(url) ?? [];
   return LLM_VENDORS.find((dialect) => dialect === segment);
 }
 
-/** Claude Code asks first whether anybody is there; that is answered here. */
-export function isKnock(method: string | undefined, url: string): boolean {
+/** Whether this is Claude Code's initial check that its endpoint exists, which the gateway answers itself. */
+export function isConnectivityCheck(method: string | undefined, url: string): boolean {
   return method === 'HEAD' && /^\/[a-z]*\/?(\?|$)/.test(url);
 }
 
-/** What is asked for; undefined when it is nothing that an agent may ask. Nothing is decoded: encoded paths are none. */
+/** The target of a request; undefined if it is not allowed. Nothing is decoded, so that encoded paths never match. */
 export function targetOf(method: string | undefined, url: string): Target | undefined {
   const dialect = dialectOfPath(url);
   if (dialect === undefined || (method !== 'GET' && method !== 'POST')) return undefined;
@@ -73,7 +73,7 @@ export function targetOf(method: string | undefined, url: string): Target | unde
   return { method, dialect, path, query: new URLSearchParams(allowed) };
 }
 
-/** Joins what is asked for to a base URL, whose own query stays. */
+/** Appends the target to a base URL, and keeps the query of the latter. */
 export function upstreamUrl(baseUrl: string, { path, query }: Target): string {
   const url = new URL(baseUrl);
   url.hash = '';

@@ -14,7 +14,7 @@ function rewritten(path: string, body: string): Promise<string> {
 
 const chat = (body: string) => rewritten('/chat/completions', body);
 
-test('a stream is asked for its usage, whatever the agent asked', async () => {
+test('requests the usage of a stream, whatever the agent requested', async () => {
   for (const options of [
     '',
     '"stream_options":{"include_usage":false},',
@@ -36,7 +36,7 @@ test('a stream is asked for its usage, whatever the agent asked', async () => {
   }
 });
 
-test('nothing but that is changed', async () => {
+test('changes nothing else', async () => {
   const body = '{ "stream" : true, "big": 12345678901234567890, "text": "ü \\u00fc" }';
   expect(await chat(body)).toBe(`{"stream_options":{"include_usage":true},${body.slice(1)}`);
   for (const untouched of [
@@ -50,13 +50,13 @@ test('nothing but that is changed', async () => {
   }
 });
 
-test('a response is not made in the background', async () => {
+test('disables background responses', async () => {
   expect(await rewritten('/responses', '{"background":true,"stream":true}')).toBe(
     '{"background":false,"stream":true}',
   );
 });
 
-test('a member that is there again and again is refused', async () => {
+test('refuses a member that is repeated too often', async () => {
   await expect(chat(`{${'"stream":true,'.repeat(40)}"n":1}`)).rejects.toMatchObject({
     problem: 'malformed',
   });

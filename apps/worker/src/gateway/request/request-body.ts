@@ -1,8 +1,9 @@
 import type { IncomingMessage } from 'node:http';
-import { type FoundValue, JsonScanner } from '../json/json-scanner.ts';
+import { JsonScanner } from '../json/json-scanner.ts';
+import type { FoundValue } from '../json/value-capture.ts';
 import type { Target } from './endpoints.ts';
 
-/** Why a body is not passed on. */
+/** Why a body is not forwarded. */
 export type BodyProblem = 'too_large' | 'too_much_held' | 'malformed';
 
 export class BodyError extends Error {
@@ -15,7 +16,7 @@ export class BodyError extends Error {
   }
 }
 
-/** Bytes of bodies that one sandbox has in the gateway; false when there is no room for more. */
+/** Counts the bytes of bodies that the gateway holds for a sandbox. `take` is false beyond the limit. */
 export interface HeldBytes {
   take(bytes: number): boolean;
   give(bytes: number): void;
@@ -23,10 +24,10 @@ export interface HeldBytes {
 
 const WATCHED = ['stream', 'stream_options', 'background'];
 const WITH_USAGE = '{"include_usage":true}';
-/** A member that is there more often is an attempt at something. */
+/** Bound of repeated members. More of them are an attack. */
 const MAX_FOUND = 16;
 
-/** Whether bodies to this target are changed on their way. */
+/** Whether bodies for this target are rewritten. */
 export function isRewritten({ method, path }: Target): boolean {
   return method === 'POST' && (path === '/chat/completions' || path === '/responses');
 }
@@ -45,8 +46,8 @@ export async function* limitedBody(
 }
 
 /**
- * A body with what makes the vendor count: Chat Completions report the usage of a stream only when asked to, and a
- * response in the background is counted where nobody looks. `held` is given back by the caller.
+ * Reads a body, rewritten so that the vendor reports token counts: Chat Completions report the usage of a stream only on
+ * request, and background responses report it where the gateway does not see it. The caller returns the bytes to `held`.
  *
  * @throws BodyError
  */
@@ -57,7 +58,7 @@ export async function readRewritten(
 ): Promise<Buffer> {
   const found: FoundValue[] = [];
   const scanner = new JsonScanner(WATCHED, (value) => {
-    // One too many is kept, which tells that there were more.
+    // One beyond the bound is kept, to detect the excess.
     if (found.length <= MAX_FOUND) found.push(value);
   });
   const chunks: Buffer[] = [];
@@ -86,7 +87,7 @@ function askingForUsage(body: Buffer, found: readonly FoundValue[]): Buffer {
   return Buffer.concat([body.subarray(0, start), member, body.subarray(start)]);
 }
 
-/** The body with every value of a member replaced. */
+/** The body with every occurrence of a member's value replaced. */
 function replaced(body: Buffer, found: readonly FoundValue[], path: string, by: string): Buffer {
   const pieces: Buffer[] = [];
   let from = 0;

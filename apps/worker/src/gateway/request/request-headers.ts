@@ -1,13 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { LlmDialect } from '@svc/contract';
 
-const PASSED_ON = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'user-agent'] as const;
+const FORWARDED = ['anthropic-version', 'anthropic-beta', 'openai-beta', 'user-agent'] as const;
 const EVENT_STREAM = 'text/event-stream';
 const JSON_TYPE = 'application/json';
 
 /**
- * The headers of a request to a model endpoint: what of the agent's means something there, and the real key in the
- * vendor's own way. The form of the answer is not the agent's to choose: only in JSON is anything counted.
+ * The headers of a request to a model endpoint: the agent's useful ones, and the real key in the vendor's own header. The
+ * agent cannot choose the response format, since tokens are counted only in JSON.
  */
 export function requestHeaders(
   guest: IncomingHttpHeaders,
@@ -21,7 +21,7 @@ export function requestHeaders(
     ...(hasBody ? { 'content-type': JSON_TYPE } : {}),
     ...credential(dialect, key),
   };
-  for (const name of PASSED_ON) {
+  for (const name of FORWARDED) {
     const value = guest[name];
     if (value !== undefined) headers[name] = String(value);
   }

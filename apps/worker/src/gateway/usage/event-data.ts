@@ -2,15 +2,15 @@ const LINE_FEED = 0x0a;
 const CARRIAGE_RETURN = 0x0d;
 const DATA = Buffer.from('data:');
 
-/** Takes the data of server-sent events out of a stream that comes in pieces. Holds nothing of it. */
+/** Extracts the data of server-sent events from a stream of chunks, without buffering. */
 export class EventData {
   readonly #onData: (piece: Buffer) => void;
   readonly #onEvent: () => void;
-  /** Bytes of `data:` that the current line has begun with; -1 for a line of another field. */
+  /** Number of bytes of `data:` matched at the start of the current line; -1 for another field. */
   #matched = 0;
   #isEmpty = true;
 
-  /** `onData` gets each piece of an event's data, `onEvent` is told at its end. */
+  /** `onData` receives each piece of an event's data; `onEvent` is called at the end of the event. */
   constructor(onData: (piece: Buffer) => void, onEvent: () => void) {
     this.#onData = onData;
     this.#onEvent = onEvent;

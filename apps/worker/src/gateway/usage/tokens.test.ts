@@ -9,7 +9,7 @@ const tokens = (input_tokens: number, output_tokens: number, cached_input_tokens
 
 test.each([
   [
-    'Anthropic, whose cache is counted apart',
+    'Anthropic, which counts cached tokens separately',
     {
       input_tokens: 1,
       cache_read_input_tokens: 20,
@@ -40,7 +40,7 @@ test.each([
     tokens(9, 4, 0),
   ],
   [
-    'Google, whose thoughts are counted apart',
+    'Google, which counts thoughts separately',
     {
       promptTokenCount: 9,
       candidatesTokenCount: 4,
@@ -53,7 +53,7 @@ test.each([
   expect(usage(value)).toEqual(expected);
 });
 
-describe('what is no count', () => {
+describe('ignores invalid counts', () => {
   test.each([
     [null],
     ['text'],

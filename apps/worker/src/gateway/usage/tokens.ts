@@ -1,11 +1,11 @@
-/** Counts of tokens in the words of each vendor. */
+/** The vendors' formats of token counts. */
 
 import type { LlmUsage } from '../account.ts';
 
-/** What a vendor has said so far, under its own names. */
+/** The counts reported so far, under the vendor's own names. */
 export type Counts = Readonly<Record<string, number>>;
 
-/** The numbers in a usage object, those one level down with it: `prompt_tokens_details.cached_tokens`. */
+/** The numbers in a usage object, including nested ones such as `prompt_tokens_details.cached_tokens`. */
 export function countsIn(value: unknown): Record<string, number> {
   const counts: Record<string, number> = {};
   for (const [name, count] of entriesOf(value)) {
@@ -19,7 +19,7 @@ export function countsIn(value: unknown): Record<string, number> {
   return counts;
 }
 
-/** One meaning for all vendors; undefined when they counted nothing. */
+/** Converts the counts to a common format; undefined when there are none. */
 export function usageOf(counts: Counts, model: string | undefined): LlmUsage | undefined {
   const found = anthropicTokens(counts) ?? openaiTokens(counts) ?? googleTokens(counts);
   if (found === undefined) return undefined;
@@ -38,11 +38,11 @@ interface Tokens {
   readonly cached: number | undefined;
 }
 
-/** Counts what is read from and written to the cache beside the rest of the input. */
+/** Anthropic counts tokens read from and written to the cache separately from the rest of the input. */
 function anthropicTokens(counts: Counts): Tokens | undefined {
   const { input_tokens, cache_read_input_tokens: read, output_tokens = 0 } = counts;
   const { cache_creation_input_tokens: written } = counts;
-  // Some proxies put these beside OpenAI's counts, which hold them already.
+  // Some proxies add these to OpenAI's counts, which already include them.
   const isOpenai = counts.prompt_tokens !== undefined;
   if (isOpenai || (read === undefined && written === undefined)) return undefined;
   return {
@@ -52,7 +52,7 @@ function anthropicTokens(counts: Counts): Tokens | undefined {
   };
 }
 
-/** Of Responses, Chat Completions and DeepSeek's form of it; Anthropic's without a cache looks like the first. */
+/** Responses, Chat Completions and DeepSeek's variant; Anthropic's counts without a cache look like the first. */
 function openaiTokens(counts: Counts): Tokens | undefined {
   const input = counts.input_tokens ?? counts.prompt_tokens;
   const output = counts.output_tokens ?? counts.completion_tokens;

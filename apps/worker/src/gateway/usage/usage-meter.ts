@@ -1,16 +1,18 @@
 import type { LlmUsage } from '../account.ts';
-import { type FoundValue, JsonScanner } from '../json/json-scanner.ts';
+import { JsonScanner } from '../json/json-scanner.ts';
+import type { FoundValue } from '../json/value-capture.ts';
 import { EventData } from './event-data.ts';
 import { countsIn, usageOf } from './tokens.ts';
 
-/** Where vendors put the counts, and the model that answered. */
+/** Paths of the token counts in the vendors' responses. */
 const USAGE_PATHS = [
-  // Anthropic: whole or at the end; at the start of a stream. Chat Completions; Responses, whole.
+  // Anthropic (complete, or at the end of a stream), Chat Completions, Responses (complete).
   'usage',
+  // Anthropic, at the start of a stream.
   'message.usage',
   // Responses, at the end of a stream.
   'response.usage',
-  // Google; as a list where the stream is no stream of events.
+  // Google; in an array if the stream is not an event stream.
   'usageMetadata',
   '[].usageMetadata',
 ];
@@ -18,8 +20,8 @@ const MODEL_PATHS = ['model', 'message.model', 'response.model', 'modelVersion',
 const MAX_MODEL_CHARS = 128;
 
 /**
- * Reads the tokens that a vendor counted out of its answer as it goes by, whole or as events. What a model says
- * stands in strings, and so cannot pass for a count.
+ * Extracts the vendor's token counts from a response that passes by, complete or as events. The model's text is inside
+ * JSON strings, and so cannot be mistaken for a count.
  */
 export class UsageMeter {
   readonly #scanner: JsonScanner;
@@ -41,12 +43,12 @@ export class UsageMeter {
     (this.#events ?? this.#scanner).push(chunk);
   }
 
-  /** What is known so far; undefined when the vendor counted nothing. */
+  /** The counts so far; undefined when there are none. */
   get usage(): LlmUsage | undefined {
     return usageOf(this.#counts, this.#model);
   }
 
-  /** Later counts replace earlier ones of the same name: they are totals. */
+  /** Later counts replace earlier ones of the same name, since they are totals. */
   #take({ path, text }: FoundValue): void {
     const value = parsed(text);
     if (!path.toLowerCase().includes('usage')) {
@@ -55,7 +57,7 @@ export class UsageMeter {
   }
 }
 
-/** A value that cannot be read counts as absent. */
+/** An invalid value counts as absent. */
 function parsed(text: string | undefined): unknown {
   try {
     return JSON.parse(text ?? 'null');

@@ -2,7 +2,7 @@ import { CancelRequest, CancelResponse, ServiceError, WorkerSandboxParams } from
 import type { HttpServer } from '@svc/service-kit';
 import type { WorkerContext } from '../context.ts';
 
-/** `POST /sandboxes/:id/cancel`: tells the attached clients; destroys nothing. */
+/** `POST /sandboxes/:id/cancel`: notifies the attached clients; destroys nothing. */
 export function cancelRoute(app: HttpServer, { registry }: WorkerContext): void {
   app.post(
     '/sandboxes/:id/cancel',
@@ -17,8 +17,8 @@ export function cancelRoute(app: HttpServer, { registry }: WorkerContext): void 
       const sandbox = registry.get(request.params.id);
       if (sandbox.state !== 'running') throw new ServiceError('sandbox_not_running');
       const reason = request.body?.reason ?? 'user_request';
-      const told = await sandbox.cancel(reason);
-      return { vm_id: sandbox.id, cancelled: told > 0, reason };
+      const notified = await sandbox.cancel(reason);
+      return { vm_id: sandbox.id, cancelled: notified > 0, reason };
     },
   );
 }

@@ -1,9 +1,9 @@
 import { ConfigUpdate, WorkerSandboxParams } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
-import { callerSignal } from '../caller.ts';
+import { callerSignal } from '../caller-signal.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** `POST /sandboxes/:id/config-update`: its bundles were rotated; the new values are fetched and taken into use. */
+/** `POST /sandboxes/:id/config-update`: fetches and applies the new values after a rotation of bundles. */
 export function configUpdateRoute(app: HttpServer, context: WorkerContext): void {
   app.post(
     '/sandboxes/:id/config-update',

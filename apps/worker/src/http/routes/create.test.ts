@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => harness[Symbol.asyncDispose]());
 
 describe('create, get, list and delete', () => {
-  it('answers the running record and shows it again', async () => {
+  it('returns the record of the running sandbox, and shows it later', async () => {
     const request = placement({ tenant_id: 'usr_record', env_vars: { A: 'b' } });
     const created = await harness.json('POST', '/sandboxes', request);
     expect(created.status).toBe(201);
@@ -34,7 +34,7 @@ describe('create, get, list and delete', () => {
     expect(given).toEqual({ hostname: request.vm_id.replace('_', '-'), env: { A: 'b' } });
   });
 
-  it('gives the same sandbox for the same id and generation', async () => {
+  it('returns the same sandbox for the same id and generation', async () => {
     const request = placement();
     const before = harness.host.requests.length;
     const answers = await Promise.all(
@@ -45,7 +45,7 @@ describe('create, get, list and delete', () => {
     expect(harness.host.requests.length - before).toBe(1);
   });
 
-  it('refuses an older generation and replaces with a newer one', async () => {
+  it('refuses an older generation, and replaces the sandbox for a newer one', async () => {
     const id = await harness.create({ generation: 2 });
     const first = harness.host.vmOf(id);
     const old = await harness.json('POST', '/sandboxes', placement({ vm_id: id, generation: 1 }));
@@ -55,7 +55,7 @@ describe('create, get, list and delete', () => {
     expect(harness.host.vmOf(id).labels).toMatchObject({ generation: 3, state: 'running' });
   });
 
-  it('does not bring an ended sandbox back', async () => {
+  it('does not recreate an ended sandbox', async () => {
     const id = await harness.create();
     await harness.json('DELETE', `/sandboxes/${id}`);
     const again = await harness.json('POST', '/sandboxes', placement({ vm_id: id }));
@@ -70,7 +70,7 @@ describe('create, get, list and delete', () => {
     expect(unknown.status).toBe(404);
   });
 
-  it('deletes again and again, keeps the reason, and shows the record', async () => {
+  it('deletes idempotently, keeps the first reason, and shows the record', async () => {
     const id = await harness.create();
     const vm = harness.host.vmOf(id);
     for (const reason of ['credits_exhausted', 'deleted']) {

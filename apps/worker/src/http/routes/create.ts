@@ -1,9 +1,9 @@
 import { PlaceSandboxRequest, WorkerSandbox } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
-import { callerSignal } from '../caller.ts';
+import { callerSignal } from '../caller-signal.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** `POST /sandboxes`: idempotent by id and generation; rolled back when the caller leaves. */
+/** `POST /sandboxes`: idempotent by id and generation; rolled back when the caller disconnects. */
 export function createRoute(app: HttpServer, context: WorkerContext): void {
   app.post(
     '/sandboxes',

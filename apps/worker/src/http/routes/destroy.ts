@@ -2,7 +2,7 @@ import { DestroyQuery, WorkerSandbox, WorkerSandboxParams } from '@svc/contract'
 import type { HttpServer } from '@svc/service-kit';
 import type { WorkerContext } from '../context.ts';
 
-/** `DELETE /sandboxes/:id`: from every state, again and again; goes on even if the caller leaves. */
+/** `DELETE /sandboxes/:id`: works in every state, idempotent; continues even if the caller disconnects. */
 export function destroyRoute(app: HttpServer, { registry }: WorkerContext): void {
   app.delete(
     '/sandboxes/:id',

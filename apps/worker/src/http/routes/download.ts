@@ -1,14 +1,14 @@
 import { checkPath, FileQuery, OCTET_STREAM_MEDIA_TYPE, WorkerSandboxParams } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
 import { download } from '../../files/download.ts';
-import { callerSignal } from '../caller.ts';
+import { callerSignal } from '../caller-signal.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** `GET /sandboxes/:id/files?path=`: the bytes of a file, with their length. */
+/** `GET /sandboxes/:id/files?path=`: the content of a file, with its length. */
 export function downloadRoute(app: HttpServer, context: WorkerContext): void {
   app.get(
     '/sandboxes/:id/files',
-    // A HEAD would open and stream the whole file for nothing.
+    // A HEAD request would read the whole file for nothing.
     { exposeHeadRoute: false, schema: { params: WorkerSandboxParams, querystring: FileQuery } },
     async (request, reply) => {
       const { path } = request.query;

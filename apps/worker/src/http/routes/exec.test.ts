@@ -11,7 +11,7 @@ beforeAll(async () => {
 afterAll(() => harness[Symbol.asyncDispose]());
 
 describe('exec', () => {
-  it('answers output of both streams, exit code and duration', async () => {
+  it('returns the output of both streams, exit code and duration', async () => {
     const id = await harness.create();
     const answer = await harness.exec(id, {
       command: 'printf "$X in $PWD"; echo oops >&2; exit 3',
@@ -28,7 +28,7 @@ describe('exec', () => {
     expect(answer.body.output).toContain('oops\n');
   });
 
-  it('keeps 10 MiB and lets the command go on', async () => {
+  it('keeps 10 MiB of output and lets the command finish', async () => {
     const id = await harness.create();
     const { body } = await harness.exec(id, {
       command: 'head -c 12000000 /dev/zero | tr "\\0" a; exit 5',
@@ -47,7 +47,7 @@ describe('exec', () => {
     expect(harness.host.vmOf(id).groups.size).toBe(0);
   });
 
-  it('kills the process group when the caller leaves', async () => {
+  it('kills the process group when the caller disconnects', async () => {
     const id = await harness.create();
     const vm = harness.host.vmOf(id);
     const caller = new AbortController();
@@ -107,7 +107,7 @@ describe('exec', () => {
     expect(text).toMatch(/event: exit\ndata: \{"exit_code":4,.*"truncated":false\}\n\n$/);
   });
 
-  it('says in the stream when the sandbox ends under the command', async () => {
+  it('reports in the stream that the sandbox has ended', async () => {
     const id = await harness.create();
     const vm = harness.host.vmOf(id);
     const response = await harness.call('POST', `/sandboxes/${id}/exec`, {
@@ -121,7 +121,7 @@ describe('exec', () => {
     );
   });
 
-  it('answers a plain error when a streamed command cannot begin', async () => {
+  it('returns a plain error when a streamed command cannot start', async () => {
     const id = await harness.create();
     await harness.json('DELETE', `/sandboxes/${id}`);
     const response = await harness.call('POST', `/sandboxes/${id}/exec`, {

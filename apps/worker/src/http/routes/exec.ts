@@ -6,16 +6,16 @@ import {
 } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
 import type { FastifyReply } from 'fastify';
-import { collectCommand } from '../../exec/collected.ts';
-import type { ExecSlot } from '../../exec/slots.ts';
-import { EventStream } from '../../exec/stream.ts';
-import { streamCommand } from '../../exec/streamed.ts';
+import { collectCommand } from '../../exec/collect-command.ts';
+import { EventStream } from '../../exec/event-stream.ts';
+import type { ExecSlot } from '../../exec/exec-slots.ts';
+import { streamCommand } from '../../exec/stream-command.ts';
 import { toSandboxError } from '../../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
-import { callerSignal } from '../caller.ts';
+import { callerSignal } from '../caller-signal.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** `POST /sandboxes/:id/exec`: the whole output as JSON, or events when the caller accepts an event stream. */
+/** `POST /sandboxes/:id/exec`: the complete output as JSON, or events if the caller accepts an event stream. */
 export function execRoute(app: HttpServer, context: WorkerContext): void {
   app.post(
     '/sandboxes/:id/exec',
@@ -57,7 +57,7 @@ async function answerEvents(
   caller: AbortSignal,
 ): Promise<FastifyReply> {
   try {
-    // While a plain error can still be answered.
+    // Before the response begins, so that a failure is a plain error response.
     await sandbox.power.ensureRunning(caller);
   } catch (error) {
     slot.leave();

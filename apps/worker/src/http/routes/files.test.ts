@@ -18,7 +18,7 @@ describe('files', () => {
     return { status: response.statusCode, body: await response.body.json() };
   };
 
-  it('brings bytes in and out again', async () => {
+  it('uploads and downloads bytes unchanged', async () => {
     const id = await harness.create();
     const bytes = Buffer.from([0, 255, 10, 128]);
     expect(await put(id, '/tmp/x', bytes)).toEqual({ status: 200, body: { status: 'uploaded' } });
@@ -36,7 +36,7 @@ describe('files', () => {
     ['/a/../b', 400, 'path_traversal'],
     ['a', 400, 'path_not_absolute'],
     ['', 400, 'path_required'],
-  ])('answers an upload to %j with %i %s', async (path, status, code) => {
+  ])('responds to an upload to %j with %i %s', async (path, status, code) => {
     const id = await harness.create();
     expect(await put(id, path, Buffer.from('x'))).toMatchObject({ status, body: { code } });
   });
@@ -44,7 +44,7 @@ describe('files', () => {
   it.each([
     ['/none', 404, 'file_not_found'],
     ['/', 400, 'is_directory'],
-  ])('answers a download of %j with %i %s', async (path, status, code) => {
+  ])('responds to a download of %j with %i %s', async (path, status, code) => {
     const id = await harness.create();
     const response = await harness.call('GET', files(id, path));
     expect(response.statusCode).toBe(status);
@@ -61,7 +61,7 @@ describe('files', () => {
     expect(harness.host.vmOf(id).files.has('/x')).toBe(false);
   });
 
-  it('counts a body of unannounced length', async () => {
+  it('limits a body of unannounced length', async () => {
     const id = await harness.create();
     async function* body() {
       for (let part = 0; part < 20; part += 1) yield Buffer.alloc(100);
@@ -76,7 +76,7 @@ describe('files', () => {
     expect(harness.host.vmOf(id).files.has('/x')).toBe(false);
   });
 
-  it('leaves nothing of an upload whose sender breaks off', async () => {
+  it('leaves no file behind when the sender disconnects', async () => {
     const id = await harness.create();
     const vm = harness.host.vmOf(id);
     const upload = vm.upload.bind(vm);

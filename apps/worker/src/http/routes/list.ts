@@ -2,7 +2,7 @@ import { WorkerListQuery, WorkerSandboxList } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
 import type { WorkerContext } from '../context.ts';
 
-/** `GET /sandboxes`: live ones and those destroyed lately, of one tenant or of all. */
+/** `GET /sandboxes`: live and recently destroyed sandboxes, of one tenant or of all. */
 export function listRoute(app: HttpServer, { registry }: WorkerContext): void {
   app.get(
     '/sandboxes',

@@ -2,7 +2,7 @@ import { LogsQuery, LogsResponse, resolveLogsQuery, WorkerSandboxParams } from '
 import type { HttpServer } from '@svc/service-kit';
 import type { WorkerContext } from '../context.ts';
 
-/** `GET /sandboxes/:id/logs`: the tail of the agent's stderr; also after the sandbox has ended. */
+/** `GET /sandboxes/:id/logs`: the end of the agent's stderr, even after the sandbox has ended. */
 export function logsRoute(app: HttpServer, { registry, agentLogs }: WorkerContext): void {
   app.get(
     '/sandboxes/:id/logs',
@@ -16,7 +16,7 @@ export function logsRoute(app: HttpServer, { registry, agentLogs }: WorkerContex
     async (request) => {
       const wanted = resolveLogsQuery(request.query);
       const sandbox = registry.get(request.params.id);
-      // A paused sandbox is left alone: its log cannot have grown since it was copied.
+      // The log of a paused sandbox cannot have grown since it was copied.
       if (sandbox.state === 'running') await sandbox.agent?.keepLog();
       return agentLogs.read(sandbox.id, wanted);
     },

@@ -3,7 +3,7 @@ import type { HttpServer } from '@svc/service-kit';
 import { toSandboxError } from '../../sandbox/microvm-errors.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** `POST /sandboxes/:id/pause`: atomic, and no change when it is paused already. */
+/** `POST /sandboxes/:id/pause`: atomic and idempotent. */
 export function pauseRoute(app: HttpServer, { registry }: WorkerContext): void {
   app.post(
     '/sandboxes/:id/pause',

@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => harness[Symbol.asyncDispose]());
 
 describe('pause, resume, cancel and logs', () => {
-  it('pauses and resumes, each again and again', async () => {
+  it('pauses and resumes idempotently', async () => {
     const id = await harness.create();
     const vm = harness.host.vmOf(id);
     for (const expected of ['paused', 'paused']) {
@@ -25,7 +25,7 @@ describe('pause, resume, cancel and logs', () => {
     expect(vm).toMatchObject({ paused: false, resumes: 1, labels: { state: 'running' } });
   });
 
-  it('resumes a paused sandbox once for all who use it', async () => {
+  it('resumes a paused sandbox once for concurrent requests', async () => {
     const id = await harness.create();
     const vm = harness.host.vmOf(id);
     await harness.json('POST', `/sandboxes/${id}/pause`);
@@ -41,7 +41,7 @@ describe('pause, resume, cancel and logs', () => {
     expect(vm.resumes).toBe(2);
   });
 
-  it('stays running when a pause fails, and paused when a resume fails', async () => {
+  it('stays running after a failed pause, and paused after a failed resume', async () => {
     const id = await harness.create();
     const vm = harness.host.vmOf(id);
     const { MicrovmError } = await import('@svc/microvm');
@@ -62,7 +62,7 @@ describe('pause, resume, cancel and logs', () => {
     });
   });
 
-  it('pauses and resumes on a full disk', async () => {
+  it('pauses and resumes with a full disk', async () => {
     const id = await harness.create();
     harness.host.vmOf(id).faults.label = Object.assign(new Error('full'), { code: 'ENOSPC' });
     expect(await harness.json('POST', `/sandboxes/${id}/pause`)).toMatchObject({ status: 200 });
@@ -84,7 +84,7 @@ describe('pause, resume, cancel and logs', () => {
     expect(await harness.json('POST', `/sandboxes/${id}/cancel`)).toMatchObject({ status: 409 });
   });
 
-  it('has an empty log before any agent ran', async () => {
+  it('has an empty log without an agent', async () => {
     const id = await harness.create();
     expect(await harness.json('GET', `/sandboxes/${id}/logs?lines=5`)).toEqual({
       status: 200,
@@ -95,7 +95,7 @@ describe('pause, resume, cancel and logs', () => {
     });
   });
 
-  it('answers health and metrics', async () => {
+  it('serves health and metrics', async () => {
     await harness.create();
     expect(await harness.json('GET', '/health')).toMatchObject({
       body: { status: 'ok', worker_id: 'worker-1', version: '0.1.0' },

@@ -3,7 +3,7 @@ import type { HttpServer } from '@svc/service-kit';
 import { toSandboxError } from '../../sandbox/microvm-errors.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** `POST /sandboxes/:id/resume`: atomic, and no change when it runs already. */
+/** `POST /sandboxes/:id/resume`: atomic and idempotent. */
 export function resumeRoute(app: HttpServer, { registry }: WorkerContext): void {
   app.post(
     '/sandboxes/:id/resume',

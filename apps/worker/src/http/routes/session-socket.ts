@@ -20,12 +20,12 @@ import type { SessionRegistry } from '../../sessions/registry.ts';
 import type { Session } from '../../sessions/session.ts';
 
 const PATH = new RegExp(`^${INTERNAL_PREFIX}/sessions/([^/]{1,128})/ws$`);
-/** For a paused sandbox to run again. */
+/** Time limit for a paused sandbox to resume. */
 const OPEN_MS = 20_000;
 
 export interface SessionSocketsDeps {
   readonly sessions: SessionRegistry;
-  /** For the tokens that runtime hosts mint for this hop. */
+  /** Verifies the tokens that runtime hosts mint for their connection to this worker. */
   readonly tokens: SessionTokens;
   readonly logger: WorkerLogger;
   /** Aborts when the worker ends. */
@@ -65,7 +65,7 @@ interface Admission {
   readonly afterSeq: number | undefined;
 }
 
-/** @throws ServiceError for an upgrade that is not allowed, or not possible now */
+/** @throws ServiceError for an upgrade that is not allowed or not possible now */
 async function admit(
   request: IncomingMessage,
   { sessions, tokens, ending }: SessionSocketsDeps,
@@ -82,7 +82,7 @@ async function admit(
   const session = sessions.find(id);
   if (session === undefined) throw new ServiceError('session_not_found');
   if (session.clients >= LIMITS.clientsPerSession) throw new ServiceError('rate_limited');
-  // Whoever attaches wants it to run.
+  // A client that attaches needs a running sandbox.
   await session.sandbox.power.ensureRunning(withDeadline(signal, OPEN_MS));
   signal.throwIfAborted();
   return { session, afterSeq };

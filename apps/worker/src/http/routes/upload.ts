@@ -9,10 +9,10 @@ import {
 } from '@svc/contract';
 import { acceptStreamOnly, type HttpServer } from '@svc/service-kit';
 import { upload } from '../../files/upload.ts';
-import { callerSignal } from '../caller.ts';
+import { callerSignal } from '../caller-signal.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** `POST /sandboxes/:id/files?path=`: the body is the file; it appears whole or not at all. */
+/** `POST /sandboxes/:id/files?path=`: the body is the file, which appears complete or not at all. */
 export function uploadRoute(app: HttpServer, context: WorkerContext): void {
   acceptStreamOnly(app, OCTET_STREAM_MEDIA_TYPE);
   app.post(
@@ -30,7 +30,7 @@ export function uploadRoute(app: HttpServer, context: WorkerContext): void {
       const sandbox = context.registry.get(request.params.id);
       const announced = Number(request.headers['content-length'] ?? Number.NaN);
       if (announced > context.transfers.maxUploadBytes) throw new ServiceError('payload_too_large');
-      // Without any body Fastify calls no parser.
+      // Fastify calls no parser for a request without a body.
       if (request.body === undefined || request.body === null) {
         throw new ServiceError('missing_body');
       }

@@ -3,8 +3,8 @@ import { LIMITS, SAVED_ARCHIVE } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { uuidv7 } from 'uuidv7';
 import type { SessionApi } from '../../control-plane/session-api.ts';
-import { Meter } from '../../files/meter.ts';
-import { ProgressWatch } from '../../files/progress.ts';
+import { LimitedStream } from '../../files/limited-stream.ts';
+import { StallWatchdog } from '../../files/stall-watchdog.ts';
 
 /** A transfer without progress for this long is given up, in ms. */
 const STALL_MS = 30_000;
@@ -27,9 +27,9 @@ export async function saveFiles(
   signal: AbortSignal,
 ): Promise<string> {
   const id = uuidv7();
-  const watch = new ProgressWatch(STALL_MS, () => new Error('the transfer of files has stalled'));
+  const watch = new StallWatchdog(STALL_MS, () => new Error('the transfer of files has stalled'));
   const bounded = AbortSignal.any([signal, watch.signal]);
-  const body = new Meter({ maxBytes: MAX_BYTES, onProgress: () => watch.tick() });
+  const body = new LimitedStream({ maxBytes: MAX_BYTES, onProgress: () => watch.tick() });
   try {
     const { stream } = await vm.download(SAVED_ARCHIVE, bounded);
     const read = pipeline(stream, body, { signal: bounded });

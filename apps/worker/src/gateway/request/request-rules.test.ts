@@ -13,7 +13,7 @@ afterEach(() => lab.reset());
 afterAll(() => lab[Symbol.asyncDispose]());
 
 describe('requests', () => {
-  test('bring nothing of the sandbox along but what means something', async () => {
+  test('carry only the useful headers of the sandbox', async () => {
     const { ask } = await lab.start('anthropic');
     const headers = {
       'x-api-key': 'svc-llm-gateway',
@@ -48,7 +48,7 @@ describe('requests', () => {
     expect(Object.keys(got).filter((name) => !known.includes(name))).toEqual([]);
   });
 
-  test('a knock is answered here', async () => {
+  test('that check connectivity are answered by the gateway', async () => {
     const { ask } = await lab.start('anthropic');
     const before = lab.model.requests.length;
     for (const path of ['/', '/anthropic', '/anthropic/']) {
@@ -57,7 +57,7 @@ describe('requests', () => {
     expect(lab.model.requests.length).toBe(before);
   });
 
-  test('tokens that are only estimated, and lists of models, count for nothing', async () => {
+  test('for token estimates and lists of models count no tokens', async () => {
     const { ask, usages } = await lab.start('anthropic');
     const counted = await ask('/anthropic/v1/messages/count_tokens', { body: { messages } });
     expect(await counted.body.json()).toHaveProperty('input_tokens');
@@ -67,7 +67,7 @@ describe('requests', () => {
     expect(usages).toEqual([]);
   });
 
-  test('another dialect and other paths are refused in the form that was spoken', async () => {
+  test('for another dialect or another path are refused in the format of their dialect', async () => {
     const { ask } = await lab.start('anthropic');
     const before = lab.model.requests.length;
     const other = await ask('/openai/chat/completions', { body: { messages } });
@@ -82,7 +82,7 @@ describe('requests', () => {
     expect(lab.model.requests.length).toBe(before);
   });
 
-  test('a custom endpoint of google’s or deepseek’s is spoken to as OpenAI’s, another one the vendor’s way', async () => {
+  test('for a custom endpoint of Google or DeepSeek use the OpenAI dialect; for others, the vendor’s', async () => {
     for (const [vendor, path, upstream] of [
       ['google', '/openai/chat/completions', '/custom/chat/completions'],
       ['deepseek', '/openai/chat/completions', '/custom/chat/completions'],
@@ -98,7 +98,7 @@ describe('requests', () => {
     }
   });
 
-  test('that are too large are refused, said or not', async () => {
+  test('that are too large are refused, with or without an announced length', async () => {
     for (const vendor of ['anthropic', 'openai'] as const) {
       const path = vendor === 'anthropic' ? '/anthropic/v1/messages' : '/openai/chat/completions';
       const { ask, gateway } = await lab.start(vendor, {}, { limits: { requestBytes: 100_000 } });
@@ -110,7 +110,7 @@ describe('requests', () => {
     }
   });
 
-  test('of which too many are under way are refused, and end again', async () => {
+  test('beyond the bound are refused until others end', async () => {
     const { ask } = await lab.start('openai', {}, { limits: { requests: 2 } });
     lab.script({ fault: 'hang' }, { fault: 'hang' });
     const ended = new AbortController();

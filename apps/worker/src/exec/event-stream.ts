@@ -4,10 +4,10 @@ import { formatEvent, KEEPALIVE_COMMENT } from '@svc/service-kit';
 
 const KEEPALIVE_MS = 15_000;
 const BUFFER_BYTES = 256 * 1024;
-/** A reader that takes nothing for this long is treated as gone. */
+/** A reader that reads nothing for this long is treated as gone. */
 const STALL_MS = 60_000;
 
-/** The event stream of one command: bounded, held back by a slow reader, given up with one that stands still. */
+/** The event stream of one command. Its buffer is bounded: a slow reader holds the command back, a stalled one ends it. */
 export class EventStream {
   readonly #out = new PassThrough({ highWaterMark: BUFFER_BYTES });
   readonly #keepalive: NodeJS.Timeout;
@@ -20,23 +20,23 @@ export class EventStream {
       if (!this.#out.writableNeedDrain) this.#out.write(KEEPALIVE_COMMENT);
     }, KEEPALIVE_MS);
     this.#out.once('close', () => clearInterval(this.#keepalive));
-    // The headers go out with the first byte: the caller learns at once that the command has begun.
+    // Sends the headers, which tells the caller that the command has begun.
     this.#out.write(KEEPALIVE_COMMENT);
-    // An aborted answer destroys the stream; whoever waits for its drain is released by `close`.
+    // An aborted response destroys the stream; a pending drain is then released by `close`.
     this.#out.on('error', () => undefined);
   }
 
-  /** The bytes to answer with. */
+  /** The body of the response. */
   get body(): Readable {
     return this.#out;
   }
 
-  /** Aborts when the reader has stood still for too long. */
+  /** Aborts when the reader has stalled. */
   get stalled(): AbortSignal {
     return this.#stalled.signal;
   }
 
-  /** Writes an event; the promise holds back the producer until there is room again. */
+  /** Writes an event. Settles when the buffer accepts more. */
   async send(event: string, data: unknown): Promise<void> {
     if (this.#out.destroyed || this.#out.writableEnded) return;
     if (!this.#out.write(formatEvent(event, data))) await this.#drained();
@@ -48,18 +48,18 @@ export class EventStream {
   }
 
   async #drained(): Promise<void> {
-    const room = Promise.withResolvers<void>();
+    const drained = Promise.withResolvers<void>();
     const timer = setTimeout(() => {
       this.#stalled.abort(new ServiceError('request_timeout'));
-      room.resolve();
+      drained.resolve();
     }, this.#stallMs);
-    const onRoom = () => room.resolve();
-    this.#out.once('drain', onRoom).once('close', onRoom);
+    const onDrained = () => drained.resolve();
+    this.#out.once('drain', onDrained).once('close', onDrained);
     try {
-      await room.promise;
+      await drained.promise;
     } finally {
       clearTimeout(timer);
-      this.#out.off('drain', onRoom).off('close', onRoom);
+      this.#out.off('drain', onDrained).off('close', onDrained);
     }
   }
 }

@@ -2,12 +2,11 @@ import type { OutputStream } from '@svc/microvm';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ByteBudget } from './byte-budget.ts';
-import { OutputCollector } from './output-limit.ts';
-import { wholeCharacters } from './utf8.ts';
+import { OutputCollector, wholeCharacters } from './output-collector.ts';
 
 const stream = fc.constantFrom<OutputStream>('stdout', 'stderr');
 
-/** Text cut into chunks at any byte. */
+/** A text, cut into chunks at arbitrary bytes. */
 const chunked = fc
   .tuple(fc.string({ unit: 'binary', maxLength: 60 }), fc.array(fc.nat({ max: 200 })))
   .map(([text, cuts]) => {
@@ -31,7 +30,7 @@ function collect(chunks: readonly Buffer[], limit: number, on: OutputStream, bud
 }
 
 describe('OutputCollector', () => {
-  it('gives back text whatever chunks it came in', () => {
+  it('returns the text regardless of its chunks', () => {
     fc.assert(
       fc.property(chunked, stream, ({ text, chunks }, on) => {
         const budget = new ByteBudget(10_000);
@@ -41,7 +40,7 @@ describe('OutputCollector', () => {
     );
   });
 
-  it('keeps the longest beginning that fits, and cuts no character', () => {
+  it('keeps the longest prefix that fits without cutting a character', () => {
     fc.assert(
       fc.property(chunked, fc.nat({ max: 100 }), ({ text, chunks }, limit) => {
         const kept = collect(chunks, limit, 'stdout', new ByteBudget(10_000));
@@ -54,7 +53,7 @@ describe('OutputCollector', () => {
     );
   });
 
-  it('does the same when a shared budget is what runs out', () => {
+  it('keeps a prefix when the shared budget runs out', () => {
     fc.assert(
       fc.property(chunked, fc.nat({ max: 100 }), ({ text, chunks }, left) => {
         const budget = new ByteBudget(1_000, new ByteBudget(left));
@@ -67,7 +66,7 @@ describe('OutputCollector', () => {
     );
   });
 
-  it('keeps the two streams in the order they came, each with its own characters', () => {
+  it('keeps both streams in order of arrival, and decodes each separately', () => {
     const output = new OutputCollector(100, new ByteBudget(100));
     const euro = Buffer.from('€');
     output.add('stdout', euro.subarray(0, 1));
@@ -76,7 +75,7 @@ describe('OutputCollector', () => {
     expect(output.finish()).toBe('é€');
   });
 
-  it('shows bytes that are no UTF-8 as U+FFFD', () => {
+  it('decodes invalid UTF-8 to U+FFFD', () => {
     const output = new OutputCollector(100, new ByteBudget(100));
     output.add('stdout', Buffer.from([0x61, 0xff, 0x62, 0xe2, 0x82]));
     expect(output.finish()).toBe('a\ufffdb\ufffd');
@@ -84,7 +83,7 @@ describe('OutputCollector', () => {
 });
 
 describe('wholeCharacters', () => {
-  it('never answers more than the limit and never less than it must', () => {
+  it('returns at most the limit, and cuts at most one character', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 20 }), fc.nat({ max: 25 }), (bytes, limit) => {
         const whole = wholeCharacters(bytes, limit);

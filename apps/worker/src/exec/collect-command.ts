@@ -1,12 +1,12 @@
 import { type ExecRequest, type ExecResponse, LIMITS } from '@svc/contract';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { ByteBudget } from './byte-budget.ts';
-import { OutputCollector } from './output-limit.ts';
-import { runCommand } from './run.ts';
+import { OutputCollector } from './output-collector.ts';
+import { runCommand } from './run-command.ts';
 
 /**
- * Runs a command and answers its output as a whole. Output beyond the limit is dropped while the command
- * goes on. @throws ServiceError as {@link runCommand}
+ * Runs a command and returns its complete output. Output beyond the limit is dropped; the command keeps running.
+ * @throws ServiceError as {@link runCommand}
  */
 export async function collectCommand(
   sandbox: Sandbox,

@@ -15,8 +15,8 @@ async function start(options: HarnessOptions = {}): Promise<Harness> {
   return harness;
 }
 
-describe('the link to the control plane', () => {
-  it('registers with address, certificate, capacity and templates', async () => {
+describe('the registration with the control plane', () => {
+  it('sends address, certificate, capacity and templates', async () => {
     const { worker, controlPlane } = await start();
     expect(controlPlane.registrations).toEqual([
       {
@@ -40,13 +40,13 @@ describe('the link to the control plane', () => {
     ]);
   });
 
-  it('beats with what is free and what lives', async () => {
+  it('sends heartbeats with the free capacity and the live sandboxes', async () => {
     const harness = await start({ pool: { standard: 1 } });
     const request = placement({ memory_mib: 1024 });
     await harness.json('POST', '/sandboxes', request);
     await until(() =>
       expect(harness.controlPlane.heartbeats.at(-1)).toMatchObject({
-        // The idle VM does not count: it makes room when it is needed.
+        // The idle VM counts as free: it is ended when its capacity is needed.
         free: { memory_mib: 65_536 - 1024, disk_mib: 131_072 - 1024 },
         sandboxes: [{ vm_id: request.vm_id, state: 'running', cpu_seconds: 1.5 }],
       }),
@@ -60,7 +60,7 @@ describe('the link to the control plane', () => {
     );
   });
 
-  it('sends changes at once, long before the next heartbeat', async () => {
+  it('sends changes at once, without waiting for the next heartbeat', async () => {
     const harness = await start();
     harness.controlPlane.heartbeatMs = 600_000;
     harness.controlPlane.knows = false;
@@ -79,7 +79,7 @@ describe('the link to the control plane', () => {
     expect(harness.controlPlane.heartbeats.length).toBe(beats);
   });
 
-  it('registers again when it is not known any more, and reports everything then', async () => {
+  it('registers again when the control plane has forgotten it, and reports all sandboxes', async () => {
     const harness = await start();
     const request = placement();
     await harness.json('POST', '/sandboxes', request);
@@ -116,7 +116,7 @@ describe('the link to the control plane', () => {
     });
   });
 
-  it('lives through a control plane that is away, fails and comes back', async () => {
+  it('survives an outage of the control plane', async () => {
     const harness = await start({ withoutControlPlane: true });
     const { controlPlane, worker } = harness;
     const request = placement();
@@ -136,7 +136,7 @@ describe('the link to the control plane', () => {
     );
   });
 
-  it('gives up waiting for a registration when the worker ends', async () => {
+  it('rejects `ready` when the worker ends before it is registered', async () => {
     const harness = await start({ withoutControlPlane: true });
     await harness.worker.close({ keepSandboxes: false });
     await expect(harness.worker.ready).rejects.toThrow('ended before');

@@ -1,8 +1,8 @@
 import { Transform, type TransformCallback } from 'node:stream';
 import { ServiceError } from '@svc/contract';
 
-/** Passes bytes through, calls `onProgress` for each chunk, and fails once there are more than `maxBytes`. */
-export class Meter extends Transform {
+/** Passes bytes through, calls `onProgress` for each chunk, and fails beyond `maxBytes`. */
+export class LimitedStream extends Transform {
   readonly #maxBytes: number;
   readonly #onProgress: () => void;
   #bytes = 0;
@@ -13,7 +13,7 @@ export class Meter extends Transform {
     this.#onProgress = options.onProgress;
   }
 
-  /** Bytes that came so far. */
+  /** Bytes received so far. */
   get bytes(): number {
     return this.#bytes;
   }

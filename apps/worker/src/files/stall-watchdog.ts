@@ -1,11 +1,11 @@
-/** Aborts a transfer that stands still: `tick` has to be called at least every `stallMs` milliseconds. */
-export class ProgressWatch {
+/** Aborts a stalled transfer: `tick` must be called at least every `stallMs` milliseconds. */
+export class StallWatchdog {
   readonly #controller = new AbortController();
   readonly #stallMs: number;
   readonly #reason: () => Error;
   #timer: NodeJS.Timeout;
 
-  /** `reason` makes the error that the signal aborts with. */
+  /** `reason` creates the error with which the signal aborts. */
   constructor(stallMs: number, reason: () => Error) {
     this.#stallMs = stallMs;
     this.#reason = reason;
@@ -16,12 +16,12 @@ export class ProgressWatch {
     return this.#controller.signal;
   }
 
-  /** Notes that something moved. */
+  /** Reports progress. */
   tick(): void {
     this.#timer.refresh();
   }
 
-  /** Ends the watch; the signal no longer aborts. */
+  /** Ends the watch; the signal can no longer abort. */
   stop(): void {
     clearTimeout(this.#timer);
   }

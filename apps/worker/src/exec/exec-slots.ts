@@ -3,11 +3,11 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import { ByteBudget } from './byte-budget.ts';
 
 const MIB = 1024 * 1024;
-/** Output held for commands that are answered as a whole: of one sandbox, and of all together. */
+/** Bounds of the output held for collected commands: per sandbox, and for the whole worker. */
 const SANDBOX_OUTPUT_BYTES = 64 * MIB;
 const WORKER_OUTPUT_BYTES = 1024 * MIB;
 
-/** What one sandbox's commands share. */
+/** The resources shared by a sandbox's commands. */
 interface Usage {
   running: number;
   readonly budget: ByteBudget;
@@ -16,11 +16,11 @@ interface Usage {
 /** The right to run one command, and the budget for its output. */
 export interface ExecSlot {
   readonly budget: ByteBudget;
-  /** Gives the slot back; may be called twice. */
+  /** Returns the slot. Idempotent. */
   leave(): void;
 }
 
-/** Bounds the commands that run at once in one sandbox, and the memory that their output takes. */
+/** Bounds the concurrent commands of a sandbox, and the memory of their output. */
 export class ExecSlots {
   readonly #usage = new WeakMap<Sandbox, Usage>();
   readonly #total: ByteBudget;
@@ -30,7 +30,7 @@ export class ExecSlots {
     this.#total = new ByteBudget(totalBytes);
   }
 
-  /** Commands that run now, on the whole worker. */
+  /** Number of running commands on the whole worker. */
   get running(): number {
     return this.#running;
   }

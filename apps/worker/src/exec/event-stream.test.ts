@@ -1,10 +1,10 @@
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
 import { until } from '../../test/until.ts';
-import { EventStream } from './stream.ts';
+import { EventStream } from './event-stream.ts';
 
 describe('EventStream', () => {
-  it('holds the producer back until the reader takes something', async () => {
+  it('holds the producer back until the reader reads', async () => {
     const events = new EventStream();
     let sent = 0;
     const producer = (async () => {
@@ -18,14 +18,14 @@ describe('EventStream', () => {
     expect(all.match(/event: stdout/g)?.length).toBe(50);
   });
 
-  it('reports a reader that stands still', async () => {
+  it('reports a stalled reader', async () => {
     const events = new EventStream({ stallMs: 20 });
     while (!events.stalled.aborted) await events.send('stdout', { data: 'x'.repeat(100_000) });
     expect(events.stalled.reason).toMatchObject({ code: 'request_timeout' });
     events.body.destroy();
   });
 
-  it('lets the producer go when the reader leaves', async () => {
+  it('releases the producer when the reader disconnects', async () => {
     const events = new EventStream();
     const blocked = events.send('stdout', { data: 'x'.repeat(1_000_000) });
     events.body.destroy();

@@ -1,11 +1,11 @@
 import { ERRORS, type ExecRequest, isServiceError } from '@svc/contract';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { OutputText } from './output-text.ts';
-import { runCommand } from './run.ts';
-import type { EventStream } from './stream.ts';
+import type { EventStream } from './event-stream.ts';
+import { OutputDecoder } from './output-decoder.ts';
+import { runCommand } from './run-command.ts';
 
 /**
- * Runs a command and sends its output as events, the last one `exit`, or `error` when it broke after it began.
+ * Runs a command and sends its output as events. The last event is `exit`, or `error` for a failure after the start.
  * Nothing is dropped: a slow reader holds the command back. Never rejects.
  */
 export async function streamCommand(
@@ -14,7 +14,7 @@ export async function streamCommand(
   events: EventStream,
   caller: AbortSignal,
 ): Promise<void> {
-  const text = new OutputText();
+  const text = new OutputDecoder();
   const send = async (stream: 'stdout' | 'stderr', data: string) => {
     if (data !== '') await events.send(stream, { data });
   };

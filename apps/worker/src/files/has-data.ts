@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 
-/** Waits until the stream has data or ends; true when there is data, which stays in the stream. */
+/** Waits until the stream has data or ends. True when there is data, which stays in the stream. */
 export async function hasData(stream: Readable, signal: AbortSignal): Promise<boolean> {
   signal.throwIfAborted();
   if (stream.readableLength > 0) return true;

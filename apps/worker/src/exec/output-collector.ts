@@ -1,14 +1,13 @@
 import type { OutputStream } from '@svc/microvm';
 import type { ByteBudget } from './byte-budget.ts';
-import { OutputText } from './output-text.ts';
-import { wholeCharacters } from './utf8.ts';
+import { OutputDecoder } from './output-decoder.ts';
 
 /**
- * The text of a command's output up to a limit of UTF-8 bytes. What comes after the limit is dropped
- * while the command goes on; a character is never cut.
+ * Limits the text of a command's output to a number of UTF-8 bytes. Drops everything after the limit, without cutting a
+ * character.
  */
-export class OutputLimit {
-  readonly #text = new OutputText();
+class OutputLimit {
+  readonly #text = new OutputDecoder();
   #left: number;
   #truncated = false;
 
@@ -20,12 +19,12 @@ export class OutputLimit {
     return this.#truncated;
   }
 
-  /** The text to keep of this chunk. */
+  /** The part of this chunk's text to keep. */
   add(stream: OutputStream, chunk: Uint8Array): string {
     return this.#truncated ? '' : this.#keep(this.#text.add(stream, chunk));
   }
 
-  /** The text to keep of what the decoder still holds. */
+  /** The part to keep of the text still in the decoder. */
   end(stream: OutputStream): string {
     return this.#truncated ? '' : this.#keep(this.#text.end(stream));
   }
@@ -42,7 +41,7 @@ export class OutputLimit {
   }
 }
 
-/** Collects the kept output of a command that is answered as a whole, within a budget shared with others. */
+/** Collects the output of a command, up to a limit and within a budget shared with other commands. */
 export class OutputCollector {
   readonly #limit: OutputLimit;
   readonly #budget: ByteBudget;
@@ -63,14 +62,14 @@ export class OutputCollector {
     this.#store(this.#limit.add(stream, chunk));
   }
 
-  /** All that was kept, stdout and stderr in the order they came. */
+  /** The collected text, stdout and stderr in order of arrival. */
   finish(): string {
     this.#store(this.#limit.end('stdout'));
     this.#store(this.#limit.end('stderr'));
     return Buffer.concat(this.#parts).toString('utf8');
   }
 
-  /** Gives the memory back to the budget. */
+  /** Returns the memory to the budget. */
   release(): void {
     this.#budget.give(this.#bytes);
     this.#bytes = 0;
@@ -79,7 +78,7 @@ export class OutputCollector {
 
   #store(text: string): void {
     if (text === '' || this.#full) return;
-    // Kept as bytes: outside the heap of the engine, and half the size of most strings.
+    // Kept as bytes, which are outside the heap of the engine and half the size of most strings.
     const encoded = Buffer.from(text);
     const granted = this.#budget.take(encoded.length);
     const kept = wholeCharacters(encoded, granted);
@@ -88,4 +87,17 @@ export class OutputCollector {
     this.#bytes += kept;
     this.#parts.push(encoded.subarray(0, kept));
   }
+}
+
+/** Length of the longest prefix of `bytes`, at most `limit`, that does not cut a UTF-8 character. */
+export function wholeCharacters(bytes: Uint8Array, limit: number): number {
+  if (limit >= bytes.length) return bytes.length;
+  let end = Math.max(0, limit);
+  // A character has at most three continuation bytes. A longer run is not UTF-8 and may be cut anywhere.
+  for (let back = 0; back < 4 && end > 0 && isContinuation(bytes[end]); back += 1) end -= 1;
+  return isContinuation(bytes[end]) ? Math.max(0, limit) : end;
+}
+
+function isContinuation(byte: number | undefined): boolean {
+  return byte !== undefined && (byte & 0xc0) === 0x80;
 }

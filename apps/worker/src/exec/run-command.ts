@@ -5,23 +5,23 @@ import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
 export interface RunOptions {
-  /** Both outputs come as stdout, in the order they were written; apart, their order is lost. */
+  /** Delivers both outputs as stdout, in the order written. Separate outputs lose their relative order. */
   readonly mergeOutput?: boolean;
 }
 
-/** Receives output in order; a returned promise holds back the command. */
+/** Receives output in order. While a returned promise is pending, the command is held back. */
 export type OutputSink = (stream: OutputStream, chunk: Buffer) => void | Promise<void>;
 
 /** How a command ended. The caller adds whether its output was truncated. */
 export type ExecOutcome = Omit<ExecExitEvent, 'truncated'>;
 
-/** After a kill, the guest has this long to confirm it before the answer goes out anyway. */
+/** Time for the guest to confirm a kill, after which the response is sent anyway. */
 const KILL_CONFIRM_MS = 5_000;
 
 /**
- * Runs a command in a sandbox, which is resumed first if it is paused. The command's whole process group is
- * killed when the caller leaves, when its time is up (exit code 124, `timed_out`) or when the sandbox ends.
- * @throws ServiceError `sandbox_not_running`, `guest_unresponsive`; the caller's reason when it left
+ * Runs a command in a sandbox, and resumes the sandbox first if it is paused. The command's process group is killed when
+ * the caller disconnects, when the time is up (exit code 124, `timed_out`), or when the sandbox ends.
+ * @throws ServiceError `sandbox_not_running`, `guest_unresponsive`; the reason of `caller` when it aborts
  */
 export async function runCommand(
   sandbox: Sandbox,
@@ -53,7 +53,7 @@ export async function runCommand(
   }
 }
 
-/** The exit code, or undefined when `stop` ended the command; then the kill has been confirmed or waited for. */
+/** The exit code; undefined when `stop` ended the command, after the kill was confirmed or the wait for that timed out. */
 async function settle(
   finished: Promise<{ exitCode: number }>,
   stop: AbortSignal,
@@ -66,7 +66,7 @@ async function settle(
   try {
     const first = await Promise.race([finished, stopped.promise]);
     if (first !== undefined) return first.exitCode;
-    // With its machine gone, nothing is left of the command that could be confirmed.
+    // Once the sandbox has ended, no guest is left to confirm the kill.
     if (!ended.aborted) await settledWithin(finished, KILL_CONFIRM_MS);
     return undefined;
   } catch (error) {
@@ -77,7 +77,7 @@ async function settle(
   }
 }
 
-/** Without a timeout the sandbox's lifetime is the bound. */
+/** Without a timeout the command is bounded by the sandbox's lifetime. */
 function deadlineOf(request: ExecRequest, gone: AbortSignal): Deadline | undefined {
   const { timeout_seconds: seconds } = request;
   return seconds === undefined ? undefined : openDeadline(gone, Math.ceil(seconds * 1000));

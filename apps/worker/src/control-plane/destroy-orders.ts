@@ -1,0 +1,41 @@
+import type { DestroyOrder, EndReason } from '@svc/contract';
+import { Slots } from '@svc/service-kit/concurrency';
+
+const CONCURRENCY = 8;
+
+/** A sandbox that can be destroyed. */
+interface DestroyableSandbox {
+  readonly isLive: boolean;
+  readonly isEnding: boolean;
+  readonly assignment: { readonly generation: number };
+  end(reason: EndReason): Promise<unknown>;
+}
+
+interface SandboxLookup {
+  find(vmId: string): DestroyableSandbox | undefined;
+}
+
+/** Carries out the control plane's orders to destroy sandboxes, in the background. */
+export class DestroyOrders {
+  readonly #sandboxes: SandboxLookup;
+  readonly #onFault: (error: unknown, what: string) => void;
+  readonly #limit = new Slots(CONCURRENCY);
+
+  constructor(sandboxes: SandboxLookup, onFault: (error: unknown, what: string) => void) {
+    this.#sandboxes = sandboxes;
+    this.#onFault = onFault;
+  }
+
+  /** Ignores orders for an older generation: they are not about the sandbox on this worker. */
+  carryOut(orders: readonly DestroyOrder[]): void {
+    for (const { vm_id, generation, reason } of orders) {
+      const sandbox = this.#sandboxes.find(vm_id);
+      // The control plane repeats orders with every heartbeat until they are carried out.
+      if (sandbox === undefined || !sandbox.isLive || sandbox.isEnding) continue;
+      if (sandbox.assignment.generation > generation) continue;
+      this.#limit
+        .run(() => sandbox.end(reason))
+        .catch((error) => this.#onFault(error, `destroy ${vm_id} as ordered`));
+    }
+  }
+}

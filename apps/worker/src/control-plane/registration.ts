@@ -1,0 +1,159 @@
+import { type DestroyOrder, WORKER_TIMES, type WorkerSandbox } from '@svc/contract';
+import { backoffMs, sleep, Wakeable } from '@svc/service-kit/concurrency';
+import type { Clock } from '../clock.ts';
+import type { WorkerLogger } from '../logger.ts';
+import { type ControlPlaneClient, isNotRegistered } from './control-plane-client.ts';
+import { EventSender } from './event-sender.ts';
+import type { WorkerReporter } from './worker-report.ts';
+
+/** The worker's properties that are fixed for its lifetime. */
+export interface WorkerIdentity {
+  readonly worker_id: string;
+  readonly url: string;
+  readonly certificate: string;
+  readonly version: string;
+}
+
+export interface RegistrationOptions {
+  readonly client: ControlPlaneClient;
+  readonly reporter: WorkerReporter;
+  /** Called for each registration, since the URL is known only once the server listens. */
+  readonly identity: () => WorkerIdentity;
+  readonly clock: Clock;
+  readonly logger: WorkerLogger;
+  /** Carries out orders to destroy sandboxes. Must neither throw nor block. */
+  readonly onOrders: (orders: readonly DestroyOrder[]) => void;
+  /** Longest pause between attempts to register, in ms. */
+  readonly maxBackoffMs?: number;
+}
+
+const EVENT_RETRY_MS = 1_000;
+const MAX_BACKOFF_MS = 10_000;
+
+/**
+ * Keeps this worker registered with the control plane: registers, sends heartbeats, and reports changes at once. Makes
+ * one call at a time, so that reports arrive in the order in which they were made. While the control plane is away it
+ * retries for ever, and the VMs keep running.
+ */
+export class WorkerRegistration {
+  readonly #options: RegistrationOptions;
+  readonly #events: EventSender;
+  readonly #wakeable = new Wakeable();
+  readonly #registered = Promise.withResolvers<void>();
+  #heartbeatMs: number = WORKER_TIMES.heartbeatIntervalMs;
+  #isUnreachable = false;
+  /** Set when the control plane has forgotten this worker. */
+  #mustRegister = false;
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options;
+    this.#events = new EventSender(options.client, options.logger);
+    this.#registered.promise.catch(() => undefined);
+  }
+
+  /** Settles with the first registration; rejects if the worker ends before it. */
+  get registered(): Promise<void> {
+    return this.#registered.promise;
+  }
+
+  /** Queues the record of a changed sandbox. */
+  push(record: WorkerSandbox): void {
+    this.#events.push(record);
+    this.#wakeable.wake();
+  }
+
+  /** Runs until `signal` aborts. Never rejects. */
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.#register(signal);
+      await this.#sendReports(signal);
+    }
+    this.#registered.reject(new Error('the worker ended before it was registered'));
+  }
+
+  /** Sends the queued events without retries, within `ms` milliseconds; for the end of the worker. */
+  async flush(ms: number): Promise<void> {
+    const deadline = AbortSignal.timeout(ms);
+    while (this.#events.isPending && !deadline.aborted && !this.#mustRegister) {
+      if (!(await this.#sendEvents(deadline))) return;
+    }
+  }
+
+  async #register(signal: AbortSignal): Promise<void> {
+    const { client, reporter, identity, onOrders, logger, maxBackoffMs } = this.#options;
+    for (let attempt = 1; !signal.aborted; attempt += 1) {
+      try {
+        const report = await reporter.make(true);
+        const { free: _free, ...body } = report.body;
+        const answer = await client.register({ ...identity(), ...body }, signal);
+        report.acknowledge();
+        this.#heartbeatMs = answer.heartbeat_interval_ms;
+        this.#reached('registered with the control plane');
+        this.#mustRegister = false;
+        this.#registered.resolve();
+        onOrders(answer.destroy);
+        return;
+      } catch (error) {
+        if (signal.aborted) return;
+        this.#unreachable(error, 'cannot register with the control plane; retrying');
+        logger.debug({ err: error, attempt }, 'registration failed');
+        await sleep(
+          backoffMs(attempt, { baseMs: 250, maxMs: maxBackoffMs ?? MAX_BACKOFF_MS }),
+          signal,
+        );
+      }
+    }
+  }
+
+  /** Sends heartbeats and events until the worker has to register again. */
+  async #sendReports(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
+    let next = clock.monotonic() + this.#heartbeatMs;
+    while (!signal.aborted) {
+      await this.#wakeable.wait(Math.max(0, next - clock.monotonic()), signal);
+      if (signal.aborted) return;
+      if (this.#events.isPending && !(await this.#sendEvents(signal))) {
+        await sleep(EVENT_RETRY_MS, signal);
+      }
+      if (clock.monotonic() >= next) {
+        await this.#heartbeat(signal);
+        next = clock.monotonic() + this.#heartbeatMs;
+      }
+      if (this.#mustRegister) return;
+    }
+  }
+
+  async #heartbeat(signal: AbortSignal): Promise<void> {
+    const { client, reporter, onOrders } = this.#options;
+    try {
+      const report = await reporter.make(false);
+      const answer = await client.heartbeat(report.body, signal);
+      report.acknowledge();
+      this.#reached('the control plane answers again');
+      onOrders(answer.destroy);
+    } catch (error) {
+      if (signal.aborted) return;
+      if (isNotRegistered(error)) this.#mustRegister = true;
+      else this.#unreachable(error, 'the control plane does not answer; sandboxes keep running');
+    }
+  }
+
+  /** Sends one batch; false when that failed. Wakes the loop for the events that are still queued. */
+  async #sendEvents(signal: AbortSignal): Promise<boolean> {
+    const result = await this.#events.send(signal);
+    if (result === 'not_registered') this.#mustRegister = true;
+    if (this.#events.isPending) this.#wakeable.wake();
+    return result === 'sent';
+  }
+
+  /** Logs the loss of the control plane once, not for every attempt. */
+  #unreachable(error: unknown, message: string): void {
+    if (!this.#isUnreachable) this.#options.logger.warn({ err: error }, message);
+    this.#isUnreachable = true;
+  }
+
+  #reached(message: string): void {
+    if (this.#isUnreachable) this.#options.logger.info(message);
+    this.#isUnreachable = false;
+  }
+}

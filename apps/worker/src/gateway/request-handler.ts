@@ -1,0 +1,120 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type LlmVendor, VENDOR_BASE_URLS } from '@svc/contract';
+import type { Egress } from '@svc/egress';
+import type { WorkerLogger } from '../logger.ts';
+import type { LlmAccount } from './account.ts';
+import { GatewayFailure, sendFailure } from './answer/failure.ts';
+import { upstreamFailure } from './answer/upstream-failure.ts';
+import { forward } from './forward.ts';
+import type { GatewayMetrics } from './gateway-metrics.ts';
+import type { GatewayLimits } from './limits.ts';
+import type { Registration } from './registrations.ts';
+import { dialectOfPath, isConnectivityCheck, type Target, targetOf } from './request/endpoints.ts';
+
+export interface RequestHandlerOptions {
+  readonly egress: Egress;
+  readonly logger: Pick<WorkerLogger, 'warn' | 'error'>;
+  readonly limits: GatewayLimits;
+  readonly metrics: GatewayMetrics;
+  /** Default: the vendors' own. */
+  readonly vendorBaseUrls?: Readonly<Record<LlmVendor, string>> | undefined;
+}
+
+/** Handles the requests of registered sandboxes: checks, forwards and counts them. */
+export class RequestHandler {
+  readonly #options: RequestHandlerOptions;
+
+  constructor(options: RequestHandlerOptions) {
+    this.#options = options;
+  }
+
+  /** Answers one request. Never rejects. */
+  async handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    registration: Registration,
+  ): Promise<void> {
+    if (isConnectivityCheck(request.method, request.url ?? '/')) {
+      response.writeHead(200).end();
+      return;
+    }
+    const { metrics } = this.#options;
+    const { account } = registration;
+    metrics.started();
+    const isAdmitted = registration.startRequest();
+    try {
+      if (!isAdmitted) throw new GatewayFailure(429, 'Too many requests are under way; try again.');
+      await this.#forward(request, response, registration, targetFor(account, request));
+    } catch (error) {
+      this.#answerFailure(response, account, error, request);
+    } finally {
+      if (isAdmitted) registration.endRequest();
+      metrics.ended(account.vendor, response.headersSent ? response.statusCode : 0);
+      // Drains the rest of the body; otherwise the connection could not carry another request.
+      request.resume();
+    }
+  }
+
+  async #forward(
+    request: IncomingMessage,
+    response: ServerResponse,
+    registration: Registration,
+    target: Target,
+  ): Promise<void> {
+    const gone = new AbortController();
+    response.once('close', () => gone.abort(new Error('the sandbox closed the connection')));
+    const { egress, limits, vendorBaseUrls = VENDOR_BASE_URLS } = this.#options;
+    const account = this.#counting(registration.account);
+    await forward(
+      { egress, vendorBaseUrls, limits, held: registration },
+      {
+        account,
+        target,
+        request,
+        response,
+        signal: AbortSignal.any([gone.signal, registration.ended]),
+      },
+    );
+  }
+
+  /** The account, with its usage counted in the metrics too. A failing listener does not break the response. */
+  #counting(account: LlmAccount): LlmAccount {
+    return {
+      ...account,
+      onUsage: (usage) => {
+        this.#options.metrics.used(account.vendor, usage);
+        try {
+          account.onUsage(usage);
+        } catch (err) {
+          this.#options.logger.error({ err, vm_id: account.vmId }, 'could not record LLM usage');
+        }
+      },
+    };
+  }
+
+  #answerFailure(
+    response: ServerResponse,
+    { vmId, vendor }: LlmAccount,
+    error: unknown,
+    { url = '' }: IncomingMessage,
+  ): void {
+    const failure = upstreamFailure(error);
+    if (failure.status >= 500 && !response.destroyed) {
+      const { logger } = this.#options;
+      logger.warn({ err: failure.cause, vm_id: vmId, vendor }, failure.message);
+    }
+    sendFailure(response, dialectOfPath(url), failure);
+  }
+}
+
+/** The target of a request. @throws GatewayFailure for a request that is not allowed */
+function targetFor(account: LlmAccount, { method, url = '/' }: IncomingMessage): Target {
+  const dialect = dialectOfPath(url);
+  if (dialect !== account.dialect) {
+    throw new GatewayFailure(403, `This sandbox has a model that speaks ${account.dialect} alone.`);
+  }
+  const target = targetOf(method, url);
+  if (target === undefined)
+    throw new GatewayFailure(404, 'The gateway does not pass this request on.');
+  return target;
+}
