@@ -27,7 +27,7 @@ describe('valid arguments', () => {
     expect(parseMemory(text)).toBe(mib);
   });
 
-  test('other kinds are parsed and normalised', () => {
+  test('other values are parsed and normalised', () => {
     expect(parseVcpu('8')).toBe(8);
     expect(parseDisk('8G')).toBe(8192);
     expect(parseEmail(' Ada@Example.COM ')).toBe('ada@example.com');
@@ -37,7 +37,7 @@ describe('valid arguments', () => {
     expect(collectPair('B=c=d', { A: '1' })).toEqual({ A: '1', B: 'c=d' });
   });
 
-  test('locations are told apart', () => {
+  test('locations are in a sandbox, local, or -', () => {
     expect(parseLocation('-')).toEqual({ kind: 'standard' });
     expect(parseLocation('./a:b')).toEqual({ kind: 'local', path: './a:b' });
     expect(parseLocation(`${ID}:/tmp/a:b`)).toEqual({ kind: 'sandbox', id: ID, path: '/tmp/a:b' });

@@ -54,8 +54,8 @@ describe('stored credentials', () => {
   );
 });
 
-describe('the service of client commands', () => {
-  test('is that of the last login rather than that of the default data directory', async () => {
+describe('client commands', () => {
+  test('prefer the last login to the default data directory', async () => {
     await writeCredentials(localCredentialsFile(defaultDataDir()), credentials('local'));
     expect(await resolveConnection({ HOME: home })).toMatchObject({
       baseUrl: 'https://local.test',
@@ -69,7 +69,7 @@ describe('the service of client commands', () => {
     });
   });
 
-  test('is that of SVC_DATA_DIR rather than that of the last login', async () => {
+  test('prefer SVC_DATA_DIR to the last login', async () => {
     const dataDir = join(home, 'data');
     await writeCredentials(loginFile({ HOME: home }), credentials('login'));
     await writeCredentials(localCredentialsFile(dataDir), credentials('named'));
@@ -78,7 +78,7 @@ describe('the service of client commands', () => {
     });
   });
 
-  test('is first of all that of the environment, which never gets the key of another service', async () => {
+  test('prefer the environment, and never send a stored key to another service', async () => {
     await writeCredentials(loginFile({ HOME: home }), credentials('login'));
     expect(await resolveConnection({ HOME: home, SVC_BASE_URL: 'https://other.test' })).toEqual({
       baseUrl: 'https://other.test',
@@ -90,7 +90,7 @@ describe('the service of client commands', () => {
     ).toEqual({ baseUrl: 'https://login.test', apiKey: 'mine', caFile: '/x.pem' });
   });
 
-  test('is missing with an error that names the next step', async () => {
+  test('fail with the next step if no service or no API key is known', async () => {
     await expect(resolveConnection({ HOME: home })).rejects.toMatchObject({
       code: 'no_service_known',
     });
