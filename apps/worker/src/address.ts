@@ -13,7 +13,7 @@ export function reachableUrl(
   return `https://${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** The names that the worker's certificate is for: every one that callers may use. */
+/** The names in the worker's certificate: all that callers may use. */
 export function certificateNames({
   config,
   listen,

@@ -52,7 +52,7 @@ export interface AssemblyInput {
   readonly limits: CapacityLimits;
   readonly tls: CertificatePair;
   readonly version: string;
-  /** Where this worker is reached; known once it listens. */
+  /** The URL of this worker; known once it listens. */
   readonly url: () => string;
   /** Aborts when the worker ends. */
   readonly ending: AbortSignal;
@@ -60,12 +60,12 @@ export interface AssemblyInput {
 
 export type WorkerParts = ReturnType<typeof assemble>;
 
-/** Builds the parts of a worker and connects them; nothing runs yet. */
+/** Creates the parts of a worker and connects them; starts none of them. */
 export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const { config, logger, microvms, workerId, clusterSecret } = options;
   const { tls, version, ending } = input;
   const clock = options.clock ?? systemClock;
-  const onFault = (err: unknown, what: string) => logger.error({ err }, `could not ${what}`);
+  const onFault = (err: unknown, action: string) => logger.error({ err }, `could not ${action}`);
   const onChange = (record: WorkerSandbox) => registration.push(record);
 
   const registry = new SandboxRegistry(clock);
@@ -83,7 +83,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     capacity,
     foreground,
     images,
-    rehearse: warmUpRuntime,
+    warmUp: warmUpRuntime,
     logger,
   });
   const shapes = new ShapePreparer({

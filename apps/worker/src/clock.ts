@@ -1,8 +1,8 @@
-/** The two clocks the worker reads, injected so that tests own time. Both in milliseconds. */
+/** The two clocks of the worker, in milliseconds. Injected so that tests control the time. */
 export interface Clock {
-  /** Wall time since the epoch: for records and for what must survive a restart. */
+  /** Wall time since the epoch: for records and for times that must survive a restart. */
   wall(): number;
-  /** Time that never steps: for every deadline inside this process. */
+  /** Time without steps: for every deadline inside this process. */
   monotonic(): number;
 }
 
@@ -12,7 +12,7 @@ export const systemClock: Clock = {
   monotonic: () => performance.now(),
 };
 
-/** A wall time as records carry it. */
+/** A wall time in the format of records. */
 export function timestamp(wallMs: number): string {
   return new Date(wallMs).toISOString();
 }

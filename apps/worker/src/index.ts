@@ -2,16 +2,19 @@
  * The worker: owns the micro-VMs of one machine.
  *
  * - `http/`           the internal API that the control plane and the runtime host call
- * - `control-plane/`  everything said to the control plane: registration, heartbeats, session state
- * - `sandbox/`        a sandbox: its record, states, power and end
- * - `creating/`       how a sandbox is created
+ * - `control-plane/`  the client of the control plane: registration, heartbeats, session state
+ * - `sandbox/`        a sandbox: lifecycle, pause and resume, teardown, labels, record
+ * - `creating/`       creates sandboxes, with roll-back
  * - `vms/`            the machine's VMs: pool, capacity, images, sizes
- * - `agents/`         the agent in a sandbox: its setup, line, logs and one-shot tasks
+ * - `agents/`         the agent in a sandbox: its setup, link, logs and one-shot tasks
  * - `sessions/`       conversations with an agent: journal, clients, turns
- * - `adoption/`       taking over the VMs of an earlier worker process
- * - `reaper/`         ends sandboxes that are due
+ * - `adoption/`       takes over the VMs of an earlier worker process
+ * - `reaper/`         ends sandboxes that are idle or past their lifetime
  * - `exec/`, `files/` commands and file transfers
  * - `gateway/`        the LLM gateway of the agents
+ *
+ * Imports run one way, from top to bottom: `start.ts`, `assemble.ts`, `shutdown.ts`; `http/`, `control-plane/`,
+ * `adoption/`, `reaper/`; `creating/`; `agents/`, `sessions/`; `vms/`; `sandbox/`.
  */
 
 export { LlmGateway } from './gateway/index.ts';

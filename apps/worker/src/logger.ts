@@ -1,4 +1,4 @@
 import type { FastifyBaseLogger } from 'fastify';
 
-/** The logger of the worker: pino's interface, as Fastify knows it. */
+/** The logger of the worker: pino's interface, as Fastify declares it. */
 export type WorkerLogger = FastifyBaseLogger;

@@ -10,7 +10,7 @@ export interface ExecMetrics {
 
 export interface WorkerMetrics {
   readonly exec: ExecMetrics;
-  /** Takes the seconds a create took. */
+  /** Records the duration of a create, in seconds. */
   onCreated(seconds: number, outcome: 'created' | 'failed'): void;
 }
 

@@ -11,35 +11,35 @@ export interface WorkerOptions {
     Config,
     'pool' | 'workerUrl' | 'dataDir' | 'limits' | 'egressAllowHosts' | 'egressCaFile'
   >;
-  /** Shared with the control plane; the keys of the internal tokens come from it. */
+  /** Shared with the control plane; the keys of the internal tokens are derived from it. */
   readonly clusterSecret: Secret;
   readonly logger: WorkerLogger;
-  /** Stays the caller's: the worker does not close it. */
+  /** Owned by the caller: the worker does not close it. */
   readonly microvms: MicrovmHost;
-  /** `ca`: PEM of the only CA trusted for it; undefined for those the system trusts. */
+  /** `ca`: PEM of the only CA to trust; default: the CAs that the system trusts. */
   readonly controlPlane: { readonly url: string; readonly ca?: string | undefined };
   readonly workerId: string;
-  /** Port 0 takes any free one. */
+  /** Port 0 selects a free port. */
   readonly listen: { readonly host: string; readonly port: number };
-  /** Gives up the start; a worker that has started is ended with `close`. */
+  /** Aborts the start; use `close` to end a worker that has started. */
   readonly signal: AbortSignal;
-  /** What to hand out of this machine; default: all of it, overcommitted. */
+  /** The capacity to hand out; default: the whole machine, overcommitted. */
   readonly capacity?: CapacityLimits;
   readonly clock?: Clock;
-  /** Where the LLM gateway listens on the host's service address; default: where guests look for it. */
+  /** Port of the LLM gateway on the host's service address; default: the port that guests use. */
   readonly gatewayPort?: number;
   /** Default: {@link AGENT_TIMEOUTS}. */
   readonly agentTimeouts?: Partial<AgentTimeouts>;
 }
 
 export interface RunningWorker {
-  /** Where it serves the internal API. */
+  /** URL of the internal API. */
   readonly url: string;
-  /** Settles when the worker has registered for the first time; rejects if it is closed before. */
+  /** Resolves when the worker has registered for the first time; rejects if it is closed before. */
   readonly ready: Promise<void>;
   /**
-   * Ends the worker in order, once however often it is called. `keepSandboxes` leaves the VMs of running and
-   * paused sandboxes for the next worker.
+   * Shuts the worker down; repeated calls share one shutdown. `keepSandboxes` leaves the VMs of running and
+   * paused sandboxes for the next worker process.
    */
   close(options: { readonly keepSandboxes: boolean }): Promise<void>;
 }

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 
-it('keeps test code out of what runs', async () => {
+it('imports no test code into production code', async () => {
   const root = import.meta.dirname;
   const files = (await readdir(root, { recursive: true })).filter(
     (name) => name.endsWith('.ts') && !name.endsWith('.test.ts'),

@@ -20,16 +20,16 @@ export interface ShutdownParts {
   readonly transport: ControlPlaneTransport;
   readonly gateway: LlmGateway;
   readonly egress: Egress;
-  /** The background loops; they end when told to. */
+  /** The background loops; `stop` ends them. */
   readonly loops: readonly Promise<void>[];
-  /** Ends the loops and gives up everything that callers wait for. */
+  /** Ends the loops and aborts all requests of callers. */
   readonly stop: () => void;
-  readonly onFault: (error: unknown, what: string) => void;
+  readonly onFault: (error: unknown, action: string) => void;
 }
 
 /**
- * Ends a worker in order: no new work, clients told, what callers wait for given up, idle VMs ended, sandboxes
- * ended or, with `keepSandboxes`, left running for the next worker; then the control plane is told.
+ * Shuts a worker down: refuses new work, disconnects clients, aborts requests, destroys idle VMs, and ends the sandboxes
+ * or, with `keepSandboxes`, leaves them running for the next worker process. Then reports to the control plane.
  */
 export async function shutDown(
   parts: ShutdownParts,
@@ -44,15 +44,17 @@ export async function shutDown(
   const end = async (sandbox: Sandbox) => {
     await sandbox.end('drained').catch((error) => onFault(error, `end ${sandbox.id}`));
   };
-  const letGo = async (sandbox: Sandbox) => {
-    await sandbox.agent?.release().catch((error) => onFault(error, `let go of ${sandbox.id}`));
+  const release = async (sandbox: Sandbox) => {
+    await sandbox.agent
+      ?.release()
+      .catch((error) => onFault(error, `release the agent of ${sandbox.id}`));
   };
-  const leaving = live.filter((sandbox) => !(keepSandboxes && isWhole(sandbox)));
+  const leaving = live.filter((sandbox) => !(keepSandboxes && isAdoptable(sandbox)));
   const staying = live.filter((sandbox) => !leaving.includes(sandbox));
   const idle = pool.close();
   await Promise.all([
     ...leaving.map((sandbox) => limit.run(() => end(sandbox))),
-    ...staying.map((sandbox) => limit.run(() => letGo(sandbox))),
+    ...staying.map((sandbox) => limit.run(() => release(sandbox))),
     ...idle.map((pooled) =>
       limit.run(() => discard(pooled)).catch((error) => onFault(error, 'end an idle VM')),
     ),
@@ -66,8 +68,8 @@ export async function shutDown(
   await closeGracefully(app, CLOSE_MS);
 }
 
-/** Whether a later worker can take the sandbox up as it is. */
-function isWhole(sandbox: Sandbox): boolean {
+/** Whether a later worker process can adopt the sandbox as it is. */
+function isAdoptable(sandbox: Sandbox): boolean {
   const settled = sandbox.state === 'running' || sandbox.state === 'paused';
   return settled && sandbox.endReason === undefined;
 }

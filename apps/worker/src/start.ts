@@ -13,8 +13,8 @@ const ADOPT_MS = 60_000;
 const CERTIFICATE_DAYS = 3650;
 
 /**
- * Starts a worker: takes up the VMs of an earlier run, serves the internal API, then registers with the
- * control plane, trying for ever. A start that fails leaves nothing running that was not running before.
+ * Starts a worker: adopts the VMs of an earlier run, serves the internal API, then registers with the control plane,
+ * with endless retries. A start that fails leaves only those VMs running that ran before.
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { microvms, signal, workerId } = options;
@@ -33,7 +33,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   });
   const stop = () => ending.abort(new ServiceError('shutting_down'));
   try {
-    // First: what the agents of adopted sandboxes ask is answered from then on.
+    // Before the adoption, because the agents of adopted sandboxes send requests to the gateway at once.
     await parts.gateway.listen({
       host: microvms.serviceAddress,
       port: options.gatewayPort ?? GUEST_LINK.llmGatewayPort,

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 
-/** The version of this program, as its package says. */
+/** The version of this program, from its package.json. */
 export function readVersion(): string {
   const text = readFileSync(new URL('../package.json', import.meta.url), 'utf8');
   const manifest: unknown = JSON.parse(text);

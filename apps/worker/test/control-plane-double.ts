@@ -18,12 +18,12 @@ import { freePort } from '@svc/service-kit/testing';
 import { pino } from 'pino';
 import { SessionStoreDouble } from './session-store-double.ts';
 
-/** What a worker talks to in tests: a real HTTPS server with real tokens that notes what it hears. */
+/** A control plane for tests: an HTTPS server that checks tokens and records all calls. */
 export class ControlPlaneDouble {
   readonly registrations: RegisterWorkerRequest[] = [];
   readonly heartbeats: HeartbeatRequest[] = [];
   readonly events: WorkerSandbox[] = [];
-  /** Given with the next answer, once. */
+  /** Sent with the next answer, once. */
   orders: DestroyOrder[] = [];
   /** While false, heartbeats and events are answered with 404. */
   knows = true;

@@ -24,16 +24,16 @@ export interface CoreHarnessOptions {
   readonly limits?: CapacityLimits;
   readonly onChange?: (record: WorkerSandbox) => void;
   readonly agents?: AgentStarter;
-  readonly rehearse?: (vm: Microvm) => Promise<void>;
+  readonly warmUp?: (vm: Microvm) => Promise<void>;
 }
 
 const NO_AGENTS: AgentStarter = {
   prepare() {
-    throw new Error('there are no agents here');
+    throw new Error('this harness starts no agents');
   },
 };
 
-/** The core of a worker without its doors: no HTTP, no control plane. */
+/** The parts of a worker that create, keep and end sandboxes, without HTTP and without a control plane. */
 export class CoreHarness {
   readonly clock: Clock;
   readonly registry: SandboxRegistry;
@@ -62,7 +62,7 @@ export class CoreHarness {
       capacity: this.capacity,
       foreground: this.foreground,
       images,
-      rehearse: options.rehearse ?? (async () => undefined),
+      warmUp: options.warmUp ?? (async () => undefined),
       logger: silentLogger,
       pollMs: 10,
       firstBackoffMs: 5,
@@ -83,7 +83,7 @@ export class CoreHarness {
     this.reaper = new Reaper({ registry: this.registry, clock, logs, onFault });
   }
 
-  /** Runs the keeper until the pool is full. */
+  /** Runs the pool keeper until the pool is full. */
   async fillPool(): Promise<void> {
     const stop = new AbortController();
     const run = this.keeper.run(stop.signal);

@@ -23,7 +23,7 @@ export interface HarnessOptions {
   readonly uploadBytes?: number;
   /** The agent runtime of every VM. */
   readonly guest?: ScriptedGuest;
-  /** Of an earlier worker, for one that comes after it. */
+  /** The data directory of an earlier worker, to start its successor. */
   readonly dataDir?: string;
   readonly controlPlane?: ControlPlaneDouble;
   readonly gatewayPort?: number;
@@ -34,7 +34,7 @@ export interface HarnessOptions {
   readonly withoutControlPlane?: boolean;
 }
 
-/** A real worker server over VMs in memory, with a control plane to talk to and a client to call it. */
+/** A whole worker behind its HTTP server, over VMs in memory, with a control plane double and a client. */
 export class Harness implements AsyncDisposable {
   readonly host: MemoryHost;
   readonly worker: RunningWorker;
@@ -123,7 +123,7 @@ export class Harness implements AsyncDisposable {
     });
   }
 
-  /** Calls and reads a JSON answer. */
+  /** Calls the internal API and reads a JSON answer. */
   async json<T = Record<string, unknown>>(
     method: Dispatcher.HttpMethod,
     path: string,
@@ -133,13 +133,13 @@ export class Harness implements AsyncDisposable {
     return { status: response.statusCode, body: (await response.body.json()) as T };
   }
 
-  /** What Prometheus would read. */
+  /** The metrics as Prometheus scrapes them. */
   async metrics(): Promise<string> {
     const { body } = await this.call('GET', '/../../metrics');
     return body.text();
   }
 
-  /** Creates a sandbox and gives its id. */
+  /** Creates a sandbox and returns its id. */
   async create(changes: PlacementChanges = {}): Promise<string> {
     const request = placement(changes);
     const { status } = await this.json('POST', '/sandboxes', request);
@@ -147,7 +147,7 @@ export class Harness implements AsyncDisposable {
     return request.vm_id;
   }
 
-  /** Starts a session and gives its ids. */
+  /** Starts a session and returns its ids. */
   async startSession(
     changes: Partial<NonNullable<PlacedAgent['session']>> = {},
     placed: PlacementChanges = {},
@@ -168,7 +168,7 @@ export class Harness implements AsyncDisposable {
     await rm(this.dataDir, { recursive: true, force: true });
   }
 
-  /** Trusts exactly the certificate that the worker registered, or none is checked before it did. */
+  /** Trusts exactly the certificate that the worker registered; before the registration it checks none. */
   #dispatcher(): Agent {
     const registered = this.controlPlane.registrations.findLast(
       ({ url }) => url === this.worker.url,

@@ -1,6 +1,6 @@
 import type { Clock } from '../src/clock.ts';
 
-/** A clock that moves only when told to. Milliseconds. */
+/** A clock that only tests advance. Milliseconds. */
 export class ManualClock implements Clock {
   #now = 0;
   #base: number;
@@ -21,7 +21,7 @@ export class ManualClock implements Clock {
     this.#now += ms;
   }
 
-  /** Sets the wall clock only, as a time server would. */
+  /** Steps the wall clock only, as a time server does. */
   stepWall(ms: number): void {
     this.#base += ms;
   }

@@ -31,7 +31,7 @@ export const LIMITS: CapacityLimits = {
   memoryPerPendingMib: 0,
 };
 
-/** A host of VMs without a machine, for tests. The VMs outlive it: hand `vms` to another one to play a restart. */
+/** A host of VMs that exist in memory only. They outlive it: pass `vms` to another host to simulate a restart. */
 export class MemoryHost implements MicrovmHost {
   readonly accelerator = 'tcg';
   readonly serviceAddress = '127.0.0.1';
@@ -40,15 +40,15 @@ export class MemoryHost implements MicrovmHost {
   currentImages: ImageInfo[] = [STANDARD];
   memoryMib = 16_384;
   diskMib = 100_000;
-  /** Each restore waits for this. */
+  /** Every restore waits for this. */
   gate: Promise<void> = Promise.resolve();
-  /** Answers the failure of the next restore, if it is to fail. */
+  /** Returns the failure of the next restore, if it is to fail. */
   failure: () => Error | undefined = () => undefined;
-  /** Called with each new VM before anybody else sees it. */
+  /** Called with each new VM before it is returned. */
   onRestored: (vm: MemoryMicrovm) => void = () => undefined;
-  /** The shapes that were asked for in advance. */
+  /** The shapes that were prepared. */
   readonly prepared: { template: string; vcpu: number; memoryMib: number }[] = [];
-  /** Answers the failure of the next preparation, if it is to fail. */
+  /** Returns the failure of the next preparation, if it is to fail. */
   prepareFailure: () => Error | undefined = () => undefined;
   restoring = 0;
   mostRestoring = 0;
@@ -61,14 +61,14 @@ export class MemoryHost implements MicrovmHost {
     return [...this.vms].filter((vm) => !vm.isGone);
   }
 
-  /** The live VM that belongs to this sandbox. */
+  /** The live VM of this sandbox. */
   vmOf(vmId: string): MemoryMicrovm {
     const found = this.live.find((vm) => vm.labels.vm_id === vmId);
     if (found === undefined) throw new Error(`no VM of ${vmId}`);
     return found;
   }
 
-  /** The agent runtime of every VM that is restored from now on. */
+  /** Sets the agent runtime of every VM that is restored from now on. */
   runGuest({ port }: { readonly port: number }): void {
     this.onRestored = (vm) => {
       vm.agentPort = port;

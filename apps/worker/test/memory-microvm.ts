@@ -12,19 +12,19 @@ import {
   type PersonalizeOptions,
 } from '@svc/microvm';
 
-/** What goes wrong in a VM, switched on by a test. */
+/** Failures of a VM that a test can switch on. */
 export interface Faults {
   personalize?: Error | undefined;
   label?: Error | undefined;
   pause?: Error | undefined;
   resume?: Error | undefined;
-  /** Failures of destroy still to come. */
+  /** How many calls of destroy will fail. */
   destroys: number;
 }
 
 /**
- * A VM without a machine, for tests: labels and files in memory, commands as real processes of this machine
- * in a process group of their own.
+ * A VM that exists in memory only. It keeps labels and files in memory and runs commands as processes of this machine,
+ * each in a process group of its own.
  */
 export class MemoryMicrovm implements Microvm {
   readonly id: string;
@@ -39,11 +39,11 @@ export class MemoryMicrovm implements Microvm {
   readonly faults: Faults = { destroys: 0 };
   readonly files = new Map<string, Buffer>();
   readonly given: PersonalizeOptions[] = [];
-  /** Every label ever written, in order. */
+  /** All labels that were written, in order. */
   readonly history: Record<string, unknown>[] = [];
-  /** Process groups of commands that run now. */
+  /** Process groups of the running commands. */
   readonly groups = new Set<number>();
-  /** Where on this machine the agent runtime listens; undefined: there is none. */
+  /** Port of the agent runtime on this machine; undefined if there is none. */
   agentPort: number | undefined;
   paused = false;
   pauses = 0;
@@ -186,7 +186,7 @@ export class MemoryMicrovm implements Microvm {
     this.die('destroyed');
   }
 
-  /** The VM process ends, as if killed. */
+  /** Ends the VM process, as if killed. */
   die(reason = 'killed'): void {
     if (this.#gone) return;
     this.#gone = true;

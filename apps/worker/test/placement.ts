@@ -43,7 +43,7 @@ export function sessionAgent(
 
 let count = 0;
 
-/** What a test may say of a sandbox; each has a default. */
+/** The parts of a placement that a test may set; each has a default. */
 export type PlacementChanges = Partial<Omit<PlaceSandboxRequest, 'placement' | 'agent_input'>> &
   Partial<Omit<SandboxPlacement, 'size' | 'agent'>> &
   SandboxSize & { readonly agent?: PlacedAgent & AgentInput };

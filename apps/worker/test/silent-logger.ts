@@ -1,4 +1,4 @@
 import { pino } from 'pino';
 
-/** A logger that says nothing. */
+/** A logger that discards everything. */
 export const silentLogger = pino({ level: 'silent' });

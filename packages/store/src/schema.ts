@@ -112,7 +112,7 @@ interface SandboxesTable {
   metadata: JSONColumnType<Record<string, unknown>, string, string>;
   persistence_url: string | null;
   agent: Agent | null;
-  /** What its worker is asked to run; null in rows that are older than the column. */
+  /** The placement that its worker is asked to run; null in rows that are older than the column. */
   placement: JSONColumnType<SandboxPlacement | null, string | null, string>;
   /** The session that it belongs to, and which start of it. */
   session_id: string | null;

@@ -11,7 +11,7 @@ import type { Pool } from '../vms/pool/pool.ts';
 import type { Size } from '../vms/sizes.ts';
 import { classify, type Verdict } from './classify.ts';
 
-/** More than a sandbox can have changed since its labels were written last. */
+/** More changes than a sandbox can have had since its labels were last written. */
 const UNSEEN_REVISIONS = 100;
 
 export interface AdoptDeps {
@@ -23,15 +23,15 @@ export interface AdoptDeps {
   readonly clock: Clock;
   readonly logger: WorkerLogger;
   readonly onChange: (record: WorkerSandbox) => void;
-  readonly onFault: (error: unknown, what: string) => void;
-  /** Goes on with the agent of a sandbox that is taken up, if it has one. */
+  readonly onFault: (error: unknown, action: string) => void;
+  /** Takes over the agent of an adopted sandbox, if it has one. */
   readonly adoptAgent: (sandbox: Sandbox, vm: Microvm) => Promise<SandboxAgent | undefined>;
 }
 
 /**
- * Takes up the VMs that an earlier worker process left: sandboxes go on with the deadlines they had, idle VMs
- * return to the pool, what was half made or half ended is ended. A sandbox whose VM died meanwhile is not
- * known any more; the control plane sees that it is missing. Endings go on in the background.
+ * Adopts the VMs that an earlier worker process left. Sandboxes continue with their deadlines, idle VMs return to the
+ * pool, and sandboxes that were half made or half ended are ended, in the background. A sandbox whose VM has died
+ * is no longer known; the control plane notices that it is missing.
  */
 export async function adoptVms(deps: AdoptDeps, signal: AbortSignal): Promise<void> {
   const vms = await deps.microvms.adopt(signal);
@@ -41,7 +41,7 @@ export async function adoptVms(deps: AdoptDeps, signal: AbortSignal): Promise<vo
   for (const vm of oldestGenerationFirst(vms)) {
     counts[await adoptVm(vm, current, deps)] += 1;
   }
-  deps.logger.info(counts, 'took up the VMs of an earlier run');
+  deps.logger.info(counts, 'adopted the VMs of an earlier run');
 }
 
 async function adoptVm(
@@ -93,8 +93,8 @@ function rebuild(
 }
 
 /**
- * Takes over the agent, also that of a sandbox that is ended at once: what the agent left has yet to be saved.
- * The agent of a sandbox that was never running is none to take over.
+ * Takes over the agent, even of a sandbox that is ended at once: its work has yet to be saved. A sandbox that was never
+ * running has no agent to take over.
  */
 async function adoptAgent(
   sandbox: Sandbox,
@@ -110,7 +110,7 @@ async function adoptAgent(
   }
 }
 
-/** Two VMs of one sandbox are two generations of it; only the newest is the sandbox. */
+/** Two VMs of one sandbox are two generations of it; only the newest one counts. */
 function endSuperseded(sandbox: Sandbox, { registry, onFault }: AdoptDeps): void {
   const earlier = registry.find(sandbox.id);
   earlier?.end('worker_lost').catch((error) => onFault(error, 'end a superseded sandbox'));

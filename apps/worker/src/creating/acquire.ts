@@ -19,13 +19,13 @@ export interface AcquireRequest {
   readonly size: SandboxSize;
   readonly env: Readonly<Record<string, string>>;
   readonly hostname: string;
-  /** Say whose the VM is. */
+  /** Written before anything else, to mark the VM as the sandbox's. */
   readonly labels: VmLabels;
 }
 
 /**
- * Makes a VM of one sandbox, with its labels, name and environment: takes one from the pool when the size is the
- * image's own, else restores one. The caller owns it; a failure leaves nothing behind.
+ * Provides the VM of a sandbox, with its labels, name and environment: takes one from the pool when the size is the
+ * image's own, otherwise restores one. The caller owns it; a failure leaves nothing behind.
  */
 export async function acquire(
   request: AcquireRequest,
@@ -37,13 +37,13 @@ export async function acquire(
   if (pooled !== undefined) {
     const soon = withDeadline(signal, POOLED_HAND_OVER_MS);
     const failure = await handOver(pooled, request, soon).catch((error) => {
-      // A VM that went stale in the pool is no reason to fail: a fresh one is made.
+      // A VM that went stale in the pool is no reason to fail: a new one is restored.
       signal.throwIfAborted();
       return error;
     });
     if (failure === undefined) return pooled;
   }
-  const made = await deps.maker.makeAtAllCost({ image, size, hostname }, signal);
+  const made = await deps.maker.makeWithEviction({ image, size, hostname }, signal);
   await handOver(made, request, signal);
   return made;
 }
@@ -54,7 +54,7 @@ async function handOver(
   signal: AbortSignal,
 ): Promise<undefined> {
   try {
-    // Before any data of the tenant goes in: after a crash this VM must never be taken for an idle one.
+    // Before any data of the tenant goes in: after a crash, the VM must not be mistaken for an idle one.
     await made.vm.label(labels);
     await made.vm.personalize({ hostname, env: { ...env } }, signal);
     signal.throwIfAborted();
@@ -64,7 +64,7 @@ async function handOver(
   }
 }
 
-/** A host name made of a sandbox id: no underscore, at most 63 characters. */
+/** Turns a sandbox id into a host name: no underscores, at most 63 characters. */
 export function hostnameOf(vmId: string): string {
   return vmId
     .toLowerCase()

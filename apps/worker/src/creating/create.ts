@@ -24,12 +24,12 @@ export interface CreateDeps extends AcquireDeps {
   readonly agents: AgentStarter;
   readonly clock: Clock;
   readonly onChange: (record: WorkerSandbox) => void;
-  readonly onFault: (error: unknown, what: string) => void;
-  /** Called with the seconds a create took. */
+  readonly onFault: (error: unknown, action: string) => void;
+  /** Called with the duration of each create, in seconds. */
   readonly onCreated: (seconds: number, outcome: 'created' | 'failed') => void;
 }
 
-/** A create under way, with how many callers wait for it. */
+/** A create under way, with the number of callers that wait for it. */
 interface Flight {
   readonly generation: number;
   readonly result: Promise<Sandbox>;
@@ -37,12 +37,12 @@ interface Flight {
   callers: number;
 }
 
-/** Less than control planes wait, so that they learn why a create failed. */
+/** Less than the deadline of control planes, so that they learn why a create failed. */
 const CREATE_MS = 110_000;
 
 /**
- * Creates sandboxes, once per id and generation however often it is asked. A create whose callers have all
- * left, that fails, or whose sandbox is ended meanwhile is rolled back completely.
+ * Creates sandboxes. Idempotent by id and generation: concurrent and repeated requests share one create. A create is
+ * rolled back completely when it fails, when all its callers have left, or when its sandbox is ended meanwhile.
  */
 export class SandboxCreator {
   readonly #deps: CreateDeps;
@@ -77,7 +77,7 @@ export class SandboxCreator {
     const known = await this.#settleEarlier(request);
     if (known !== undefined) return known;
     const images = await this.#deps.images();
-    // Another caller may have been first while this one waited.
+    // Another caller may have started the create while this one waited.
     const joined = this.#join(request) ?? this.#deps.registry.find(request.vm_id);
     if (joined !== undefined && !(joined instanceof Sandbox && !joined.isLive)) {
       if (joined instanceof Sandbox && joined.assignment.generation !== request.generation) {
@@ -92,7 +92,7 @@ export class SandboxCreator {
     return this.#launch(request, image);
   }
 
-  /** The sandbox that this very request made before; an older generation is ended first. */
+  /** The sandbox that the same request created earlier. Ends an older generation first. */
   async #settleEarlier(request: PlaceSandboxRequest): Promise<Sandbox | undefined> {
     const earlier = this.#deps.registry.find(request.vm_id);
     if (earlier === undefined) return undefined;
@@ -100,7 +100,7 @@ export class SandboxCreator {
     if (generation > request.generation) throw new ServiceError('stale_generation');
     if (generation === request.generation) {
       if (earlier.isLive) return earlier;
-      // A rolled-back create left nothing, so it may be asked for again; an ended sandbox stays ended.
+      // A create that was rolled back left nothing, so it may be retried; an ended sandbox stays ended.
       if (earlier.endReason === 'boot_failed') return undefined;
       throw new ServiceError('sandbox_not_running');
     }
@@ -173,10 +173,10 @@ export class SandboxCreator {
     const signal = withDeadline(sandbox.signal, CREATE_MS);
     const agent =
       placement.agent === undefined ? undefined : agents.prepare(sandbox, request, signal);
-    const wish = { image, size: placement.size, env, hostname: hostnameOf(sandbox.id) };
+    const wanted = { image, size: placement.size, env, hostname: hostnameOf(sandbox.id) };
     try {
       await sandbox.bringUp({
-        acquire: (labels) => acquire({ ...wish, labels }, this.#deps, signal),
+        acquire: (labels) => acquire({ ...wanted, labels }, this.#deps, signal),
         ...(agent === undefined ? {} : { startAgent: (vm) => agent.start(vm, signal) }),
       });
     } catch (error) {
@@ -191,7 +191,7 @@ export class SandboxCreator {
   }
 }
 
-/** What a caller learns whose sandbox was ended while it was being made. */
+/** The error for the callers of a create whose sandbox was ended meanwhile. */
 function endedWhile(sandbox: Sandbox): ServiceError {
   const failed: EndReason[] = ['boot_failed', 'worker_lost'];
   const { endReason } = sandbox;

@@ -10,10 +10,10 @@ export interface ReaperOptions {
   readonly registry: SandboxRegistry;
   readonly clock: Clock;
   readonly logs: AgentLogs;
-  readonly onFault: (error: unknown, what: string) => void;
+  readonly onFault: (error: unknown, action: string) => void;
 }
 
-/** Ends sandboxes whose time is up, warns the clients of those that are about to end, and forgets old records. */
+/** Ends sandboxes that are idle or past their lifetime, warns clients before that, and forgets old records. */
 export class Reaper {
   readonly #options: ReaperOptions;
   /** Sandboxes whose clients have been told that the lifetime is about to end. */
@@ -23,7 +23,7 @@ export class Reaper {
     this.#options = options;
   }
 
-  /** A pass every ten seconds until `signal` aborts. Passes keep their beat however long one takes. */
+  /** Makes a pass every ten seconds until `signal` aborts, however long the previous one took. */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     let next = clock.monotonic();
@@ -34,7 +34,7 @@ export class Reaper {
     }
   }
 
-  /** Looks at every sandbox once. Teardowns go on by themselves, so that a slow one delays no other. */
+  /** Checks every sandbox once. Does not wait for teardowns, so that a slow one delays no other. */
   pass(): void {
     const { registry, clock, logs, onFault } = this.#options;
     const now = clock.monotonic();
@@ -49,13 +49,13 @@ export class Reaper {
 
   async #judge(sandbox: Sandbox, now: number): Promise<void> {
     if (sandbox.isEnding) return;
-    // A teardown that failed is taken up again, with the reason it had.
+    // Repeats a teardown that failed, with its first reason.
     if (sandbox.endReason !== undefined) return sandbox.end(sandbox.endReason);
     const { warn, end } = decide(this.#viewOf(sandbox), now);
     if (warn) {
       this.#warned.add(sandbox);
       const warned = sandbox.cancel('timeout');
-      // The end of the lifetime waits for no warning.
+      // The end of the lifetime does not wait for the warning.
       warned.catch((error) => this.#options.onFault(error, `warn the clients of ${sandbox.id}`));
     }
     if (end !== undefined) await sandbox.end(end);

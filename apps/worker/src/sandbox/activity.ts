@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 
-/** Counts what keeps one sandbox from being idle: connections, running commands, transfers. */
+/** Counts the activities that keep a sandbox from being idle: connections, running commands, transfers. */
 export class Activity {
   readonly #clock: Clock;
   #active = 0;
@@ -11,7 +11,7 @@ export class Activity {
     this.#idleSince = clock.monotonic();
   }
 
-  /** Marks the start of something active; the returned function marks its end and may be called twice. */
+  /** Marks the start of an activity; the returned function marks its end and may be called twice. */
   begin(): () => void {
     this.#active += 1;
     let ended = false;
@@ -23,7 +23,7 @@ export class Activity {
     };
   }
 
-  /** Starts the idle timer over. */
+  /** Restarts the idle timeout. */
   touch(): void {
     this.#idleSince = this.#clock.monotonic();
   }

@@ -8,14 +8,15 @@ export interface SandboxAgent {
   updateConfig(keys: readonly string[], signal: AbortSignal): Promise<void>;
   /** Copies the agent's log out of the running VM. Never rejects; bounded in time. */
   keepLog(): Promise<void>;
-  /** Does what requires a running VM, before a pause. Never rejects; bounded in time. */
+  /** Does the work that needs the running VM, before a pause. Never rejects; bounded in time. */
   beforePause(): Promise<void>;
   /**
-   * Saves what has to outlive the VM, before a VM that has run is destroyed. Never rejects; bounded in time.
+   * Saves the state that has to outlive the VM, before the VM is destroyed. Only for a sandbox that has been running.
+   * Never rejects; bounded in time.
    * May be called again.
    */
   finish(): Promise<void>;
-  /** Frees what the agent holds, when its sandbox is destroyed or was never running. */
+  /** Frees all resources of the agent, once its sandbox is destroyed or its start was abandoned. */
   dispose(): Promise<void>;
   /** Detaches from the agent and leaves everything in place for the next worker process. */
   release(): Promise<void>;

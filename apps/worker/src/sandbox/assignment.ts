@@ -3,24 +3,24 @@ import { PlaceSandboxRequest, type Static } from '@svc/contract';
 import { Type } from 'typebox';
 import type { Clock } from '../clock.ts';
 
-/** A sandbox as this worker was asked to run it; fixed from then on, and kept in the VM's labels. */
+/** The sandbox that this worker was asked to run. Never changes; kept in the VM's labels. */
 export const Assignment = Type.Object({
   ...Type.Omit(PlaceSandboxRequest, ['env_vars', 'agent_input']).properties,
   /** Wall milliseconds at which the maximum lifetime ends. */
   lifetime_ends_at: Type.Number(),
-  /** Names this worker to the agent runtime in the guest, which knows it too. */
+  /** Authenticates this worker to the agent runtime in the guest. */
   agent_token: Type.Optional(Type.String({ minLength: 32 })),
 });
 export type Assignment = Static<typeof Assignment>;
 
 const AGENT_TOKEN_BYTES = 32;
 
-/** A create takes at most this long; a creation time that is further back shows clock skew. */
+/** The longest time that a create takes. An earlier creation time is due to clock skew. */
 const MAX_CREATE_AGE_MS = 120_000;
 
 /**
- * The assignment that a request makes. The lifetime counts from `created_at`, held to this worker's
- * clock, so that skewed clocks of two machines never end a sandbox early or keep it for ever.
+ * The assignment that a request makes. The lifetime counts from `created_at`, limited by this worker's clock, so that
+ * clock skew between two machines never ends a sandbox early or keeps it for ever.
  */
 export function assignmentOf(
   { env_vars: _env, agent_input: _input, ...request }: PlaceSandboxRequest,

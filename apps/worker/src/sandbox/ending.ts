@@ -8,7 +8,7 @@ const POWER_WAIT_MS = 5_000;
 const LABEL_WAIT_MS = 5_000;
 const DESTROY_ATTEMPTS = 3;
 
-/** What a teardown needs to know of its sandbox. */
+/** The sandbox as its teardown sees it. */
 export interface EndingOptions {
   readonly lifecycle: Pick<Lifecycle, 'hasRun' | 'vm' | 'stop' | 'refreshCpuSeconds' | 'finish'>;
   readonly agent: () => SandboxAgent | undefined;
@@ -17,7 +17,7 @@ export interface EndingOptions {
   /** Settles when no pause or resume is under way. */
   readonly powerIdle: () => Promise<void>;
   /** Called with failures that no caller waits for. */
-  readonly onFault: (error: unknown, what: string) => void;
+  readonly onFault: (error: unknown, action: string) => void;
 }
 
 /** The teardown of one sandbox: one at a time, shared by all callers, repeatable after a failure. */

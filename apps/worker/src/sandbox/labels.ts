@@ -3,12 +3,12 @@ import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Assignment } from './assignment.ts';
 
-/** How far a sandbox has come, as far as a restarted worker needs to know it. */
+/** The progress of a sandbox, as far as a restarted worker needs it. */
 const PROGRESS = {
   state: Type.Enum([...SANDBOX_STATES]),
   revision: Type.Integer({ minimum: 0 }),
   running_at: Type.Optional(Type.String()),
-  /** Set once the sandbox has begun to end: from then on it can only be ended, whatever its state. */
+  /** Set once the sandbox has begun to end: from then on a restarted worker only ends it. */
   end_reason: Type.Optional(Type.Enum([...END_REASONS])),
   /** Set once a one-shot agent has ended. */
   agent_exit_code: Type.Optional(Type.Integer()),
@@ -27,8 +27,8 @@ const SandboxLabels = Type.Object({
 });
 
 /**
- * The labels that the worker writes on each VM. A worker that starts after a crash finds in them what the VM was made
- * for and how far that had come. They hold no secrets of customers.
+ * The labels that the worker writes on each VM. From them, a worker that starts after a crash learns the purpose and the
+ * progress of each VM. They hold no secrets of customers.
  */
 export type VmLabels = Static<typeof PoolLabels> | Static<typeof SandboxLabels>;
 
@@ -39,7 +39,7 @@ export function sandboxLabels(assignment: Assignment, progress: Progress): VmLab
   return { version: 1, role: 'sandbox', ...assignment, ...progress };
 }
 
-/** What the labels of a VM say. */
+/** The content of the labels of a VM. */
 export type VmOwner =
   | { readonly role: 'pool' }
   | { readonly role: 'sandbox'; readonly assignment: Assignment; readonly progress: Progress };

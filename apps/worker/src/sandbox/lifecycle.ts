@@ -23,7 +23,7 @@ export interface ReservedVm {
 
 export interface LifecycleOptions {
   readonly assignment: Assignment;
-  /** What is reported while there is no VM yet. */
+  /** Reported as long as there is no VM. */
   readonly facts: VmFacts;
   readonly activity: Activity;
   readonly connections: Connections;
@@ -31,7 +31,7 @@ export interface LifecycleOptions {
   /** Called after every change, with the record as it is then. */
   readonly onChange: (record: WorkerSandbox) => void;
   /** Called with failures that no caller waits for. */
-  readonly onFault: (error: unknown, what: string) => void;
+  readonly onFault: (error: unknown, action: string) => void;
   /** Progress so far. */
   readonly from: Progress;
 }
@@ -198,7 +198,7 @@ export class Lifecycle {
     return { ...this.#progress, state };
   }
 
-  /** Writes what a restart has to find, before the state is shown. */
+  /** Writes the labels for a restart, before the state is shown. */
   async #persist(to: SandboxState): Promise<void> {
     // A restart treats configuring and booting alike, so one label serves both.
     if (to === 'booting') return;

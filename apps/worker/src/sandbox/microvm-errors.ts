@@ -1,7 +1,7 @@
 import { type ErrorCode, ServiceError } from '@svc/contract';
 import { MicrovmError, type MicrovmErrorCode } from '@svc/microvm';
 
-/** What a failure of a running VM means to who asked for something in it. */
+/** The public error code for each failure of a running VM. */
 const IN_SANDBOX: Record<MicrovmErrorCode, ErrorCode> = {
   unknown_template: 'unknown_template',
   no_capacity: 'no_capacity',
@@ -22,7 +22,7 @@ const IN_SANDBOX: Record<MicrovmErrorCode, ErrorCode> = {
   internal: 'internal_error',
 };
 
-/** Details for codes whose standard sentence does not fit the case. */
+/** Details where the code's standard sentence does not fit. */
 const DETAILS: Partial<Record<MicrovmErrorCode, string>> = {
   host_disk_full: 'The worker of this sandbox is short of disk; try again later.',
   permission_denied: 'This path cannot be written or read in the sandbox; choose another.',
@@ -30,7 +30,7 @@ const DETAILS: Partial<Record<MicrovmErrorCode, string>> = {
   resume_failed: 'The sandbox could not be resumed and is still paused; try again.',
 };
 
-/** The catalogue's error for a failure inside a sandbox; other errors pass unchanged. */
+/** Translates a failure inside a sandbox to an error of the catalogue; returns other errors unchanged. */
 export function toSandboxError(error: unknown): unknown {
   if (error instanceof MicrovmError) {
     return new ServiceError(IN_SANDBOX[error.code], DETAILS[error.code], { cause: error });
@@ -40,7 +40,7 @@ export function toSandboxError(error: unknown): unknown {
     : error;
 }
 
-/** The catalogue's error for a VM that could not be made. */
+/** Translates a failure to make a VM to an error of the catalogue. */
 export function toCreateError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const code = codeOf(error);
@@ -49,7 +49,7 @@ export function toCreateError(error: unknown): ServiceError {
   return new ServiceError(isFull ? 'no_capacity' : 'boot_failed', undefined, { cause: error });
 }
 
-/** Failures that mean that the worker itself has no room: codes of micro-VMs and of the system. */
+/** Codes, of micro-VMs and of the system, that mean that the worker is out of memory or disk. */
 const FULL = ['no_capacity', 'disk_full', 'host_disk_full', 'ENOSPC', 'EDQUOT', 'ENOMEM'];
 
 function codeOf(error: unknown): string | undefined {
@@ -57,7 +57,7 @@ function codeOf(error: unknown): string | undefined {
   return typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Whether the error is that of an `AbortSignal.timeout`. */
+/** Whether the error comes from an `AbortSignal.timeout`. */
 function isTimeout(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError';
 }

@@ -15,7 +15,7 @@ export class Power {
   readonly #turns = new Mutex();
   readonly #resuming = new SingleFlight<void>();
 
-  /** `beforePause` does what requires a running VM; it never rejects. */
+  /** `beforePause` does the work that needs the running VM; it never rejects. */
   constructor(
     lifecycle: Pick<Lifecycle, 'isIn' | 'vmIn' | 'transition' | 'signal'>,
     beforePause: () => Promise<void>,

@@ -3,13 +3,13 @@ import type { Microvm } from '@svc/microvm';
 import type { Assignment } from './assignment.ts';
 import type { Progress } from './labels.ts';
 
-/** What a sandbox reports of its VM; outlives the VM. */
+/** Properties of the VM that a sandbox reports, also after the VM is gone. */
 export type VmFacts = Pick<
   WorkerSandbox,
   'vcpu' | 'cpu_fraction' | 'memory_mib' | 'disk_mib' | 'rootfs' | 'host_port' | 'endpoint'
 >;
 
-/** What a sandbox reports that no restart has to find again. */
+/** The part of a record that is not kept in the labels. */
 export type Observed = VmFacts &
   Pick<WorkerSandbox, 'ended_at' | 'active_connections' | 'cpu_seconds'>;
 
@@ -41,7 +41,7 @@ function agentStatus(exitCode: number | undefined): {
   return { agent_status: exitCode === 0 ? 'completed' : 'failed', agent_exit_code: exitCode };
 }
 
-/** What is reported of a live VM. */
+/** The reported properties of a live VM. */
 export function factsOf(vm: Microvm): VmFacts {
   return {
     vcpu: vm.vcpu,

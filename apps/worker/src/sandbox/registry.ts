@@ -4,7 +4,7 @@ import type { Sandbox } from './sandbox.ts';
 
 const MAX_DESTROYED = 10_000;
 
-/** Every sandbox of this worker by its id; destroyed ones stay for a while, so that they can be reported. */
+/** The sandboxes of this worker by id. Destroyed ones are kept for a while, so that they can be reported. */
 export class SandboxRegistry {
   readonly #clock: Clock;
   readonly #sandboxes = new Map<string, Sandbox>();
@@ -13,14 +13,14 @@ export class SandboxRegistry {
     this.#clock = clock;
   }
 
-  /** Adds a sandbox in place of an earlier generation, which must be destroyed by then. */
+  /** Adds a sandbox. Replaces an earlier generation, which must have been destroyed. */
   add(sandbox: Sandbox): void {
-    // Taken out first, so that the map stays in the order of adding.
+    // Deleted first, so that the map stays in insertion order.
     this.#sandboxes.delete(sandbox.id);
     this.#sandboxes.set(sandbox.id, sandbox);
   }
 
-  /** Forgets a sandbox that never came to be. */
+  /** Forgets a sandbox whose create failed. */
   remove(sandbox: Sandbox): void {
     if (this.#sandboxes.get(sandbox.id) === sandbox) this.#sandboxes.delete(sandbox.id);
   }
@@ -53,7 +53,7 @@ export class SandboxRegistry {
     return counts;
   }
 
-  /** Forgets sandboxes that were destroyed longer ago than records are kept, and the oldest beyond the bound. */
+  /** Forgets destroyed sandboxes after the retention time, and the oldest ones beyond the bound. */
   sweep(): void {
     const horizon = this.#clock.wall() - LIMITS.destroyedRecordSeconds * 1000;
     const destroyed = this.all()

@@ -19,13 +19,13 @@ import type { VmFacts } from './record.ts';
 
 export interface SandboxOptions {
   readonly assignment: Assignment;
-  /** What is reported while there is no VM yet. */
+  /** Reported as long as there is no VM. */
   readonly facts: VmFacts;
   readonly clock: Clock;
   /** Called after every change of state, with the record as it is then. */
   readonly onChange: (record: WorkerSandbox) => void;
   /** Called with failures that no caller waits for. */
-  readonly onFault: (error: unknown, what: string) => void;
+  readonly onFault: (error: unknown, action: string) => void;
   /** Progress so far, in an earlier attempt or an earlier worker process. */
   readonly from: Progress;
 }
@@ -38,7 +38,7 @@ export interface BringUpSteps {
   readonly startAgent?: (vm: Microvm) => Promise<SandboxAgent>;
 }
 
-/** One sandbox: its lifecycle, its agent, and the use that is made of it. */
+/** One sandbox: its lifecycle, its agent, its clients and its activity. */
 export class Sandbox {
   readonly activity: Activity;
   readonly connections: Connections;
@@ -85,7 +85,7 @@ export class Sandbox {
     return this.#lifecycle.isLive;
   }
 
-  /** Whether it has ever been running, and so holds something that is worth saving. */
+  /** Whether it has ever been running, and so may hold state to save. */
   get hasRun(): boolean {
     return this.#lifecycle.hasRun;
   }
@@ -122,7 +122,7 @@ export class Sandbox {
 
   /**
    * Takes a new sandbox from `creating` to `running`.
-   * @throws what the steps throw; ServiceError `sandbox_not_running` when the sandbox began to end meanwhile
+   * @throws the errors of the steps; ServiceError `sandbox_not_running` when the sandbox began to end meanwhile
    */
   async bringUp({ acquire, startAgent }: BringUpSteps): Promise<void> {
     await this.#lifecycle.transition('configuring');
@@ -132,7 +132,7 @@ export class Sandbox {
         this.#attach(held);
         return;
       }
-      // The teardown has stopped waiting for this VM, so that it is not the teardown's to destroy.
+      // The teardown timed out waiting for this VM and finished without it.
       await held.vm.destroy();
       held.reservation.release();
       throw new ServiceError('sandbox_not_running');

@@ -1,6 +1,6 @@
 import { canMove, type SandboxState } from '@svc/contract';
 
-/** An attempt at a move that the life of a sandbox does not have; always a defect of the worker. */
+/** An attempt to make an illegal change of state; always a defect of the worker. */
 export class IllegalMoveError extends Error {
   override readonly name = 'IllegalMoveError';
 
@@ -9,7 +9,7 @@ export class IllegalMoveError extends Error {
   }
 }
 
-/** Holds the state of one sandbox. The only way to change it is a legal move. */
+/** The state of one sandbox. Only legal moves can change it. */
 export class StateMachine {
   #state: SandboxState;
 
@@ -21,11 +21,12 @@ export class StateMachine {
     return this.#state;
   }
 
-  /** Throws {@link IllegalMoveError} and changes nothing when the move is not a legal one. */
+  /** @throws IllegalMoveError */
   assertCanMove(to: SandboxState): void {
     if (!canMove(this.#state, to)) throw new IllegalMoveError(this.#state, to);
   }
 
+  /** @throws IllegalMoveError, the state unchanged */
   move(to: SandboxState): void {
     this.assertCanMove(to);
     this.#state = to;

@@ -2,7 +2,7 @@ import type { ImageInfo, MicrovmHost } from '@svc/microvm';
 
 const FRESH_MS = 1_000;
 
-/** Reads the images of the host, at most once a second: creates ask for them often, and they seldom change. */
+/** Reads the images of the host at most once a second: every create needs them, and they rarely change. */
 export function cachedImages(
   host: Pick<MicrovmHost, 'images'>,
   now: () => number,

@@ -1,7 +1,7 @@
 import type { SandboxSize } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
 
-/** What a VM takes of its machine. */
+/** The share of a machine that a VM takes. */
 export interface Size {
   readonly vcpu: number;
   readonly memoryMib: number;
@@ -25,7 +25,7 @@ export function isImageSize(placed: SandboxSize, image: ImageInfo): boolean {
     size.vcpu === image.vcpu &&
     size.memoryMib === image.memoryMib &&
     size.diskMib === image.diskMib &&
-    // Images have no other sizes, so that no idle VM has what is asked for by one.
+    // No image sets any other size, so no idle VM can have it.
     Object.keys(others).length === 0
   );
 }

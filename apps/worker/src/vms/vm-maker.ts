@@ -8,24 +8,24 @@ import { isImageSize, sizeOf } from './sizes.ts';
 
 const CUSTOM_SIZES_AT_ONCE = 2;
 
-/** The VM to make. */
-export interface VmWish {
+/** A VM to make. */
+export interface VmRequest {
   readonly image: ImageInfo;
   readonly size: SandboxSize;
-  /** Its name from the start, where the owner is known. */
+  /** Host name from the start, if the owner is known. */
   readonly hostname?: string;
 }
 
-/** Makes VMs that nobody owns yet: room first, then the restore. */
+/** Makes VMs: reserves capacity, then restores. The caller owns the result. */
 export class VmMaker {
   readonly #host: MicrovmHost;
   readonly #capacity: Capacity;
   readonly #pool: Pool;
   readonly #slots: Slots;
-  /** Of their own: a size asked for the first time takes much longer, and must not hold up the usual ones. */
+  /** Separate, because the first restore of a size takes much longer and must not delay the others. */
   readonly #customSlots = new Slots(CUSTOM_SIZES_AT_ONCE);
 
-  /** `concurrency`: restores at once; more than the machine's cores only make all of them late. */
+  /** `concurrency`: the number of restores at a time; more than the machine's cores would only slow each of them. */
   constructor(host: MicrovmHost, capacity: Capacity, pool: Pool, concurrency: number) {
     this.#host = host;
     this.#capacity = capacity;
@@ -35,10 +35,10 @@ export class VmMaker {
 
   /**
    * Restores a VM.
-   * @throws ServiceError `no_capacity`; MicrovmError. Nothing is left behind on failure.
+   * @throws ServiceError `no_capacity`; MicrovmError. A failure leaves nothing behind.
    */
-  async make(wish: VmWish, signal: AbortSignal): Promise<PooledVm> {
-    const { image, size, ...named } = wish;
+  async make(wanted: VmRequest, signal: AbortSignal): Promise<PooledVm> {
+    const { image, size, ...named } = wanted;
     const { vcpu, memoryMib, diskMib } = sizeOf(size, image);
     const reservation = await this.#capacity.reserve({ vcpu, memoryMib, diskMib });
     try {
@@ -59,15 +59,15 @@ export class VmMaker {
     }
   }
 
-  /** Holds room for a caller who waits: idle VMs are given back to make it. @throws ServiceError `no_capacity` */
-  async makeAtAllCost(wish: VmWish, signal: AbortSignal): Promise<PooledVm> {
+  /** Restores a VM that a caller waits for; destroys idle VMs as long as capacity is short. @throws as {@link make} */
+  async makeWithEviction(wanted: VmRequest, signal: AbortSignal): Promise<PooledVm> {
     for (;;) {
       try {
-        return await this.make(wish, signal);
+        return await this.make(wanted, signal);
       } catch (error) {
-        const given = isServiceError(error, 'no_capacity') ? this.#pool.giveBack() : undefined;
-        if (given === undefined) throw error;
-        await discard(given);
+        const evicted = isServiceError(error, 'no_capacity') ? this.#pool.evict() : undefined;
+        if (evicted === undefined) throw error;
+        await discard(evicted);
       }
     }
   }

@@ -1,7 +1,8 @@
 /**
- * What a worker is asked to run. The control plane makes it from a create request, the ledger keeps it, the worker's
- * API takes it, and the VM's labels carry it to the next worker process: a new field is declared here, or in
- * {@link sizeFields}, and read where it takes effect.
+ * The placement of a sandbox: everything that defines its VM and its life. The control plane derives it from a create
+ * request, the ledger stores it, the worker's API takes it, and the VM's labels keep it for the next worker process.
+ * All of them pass it on as one value, so that a new field is declared here, or in `sizeFields`, and read where it
+ * takes effect.
  */
 
 import { type Static, Type } from 'typebox';
@@ -37,7 +38,7 @@ export const PlacedAgent = Type.Object({
 });
 export type PlacedAgent = Static<typeof PlacedAgent>;
 
-/** What an agent is started with. Customers' content, so neither the ledger nor the VM's labels keep it. */
+/** The input of an agent. Content of customers, so neither the ledger nor the VM's labels store it. */
 export const AgentInput = Type.Object({
   app: Type.Optional(AppJson),
   /** Of a one-shot agent. */

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** What a worker is asked to run, as one value. The columns beside it are what records show and capacity counts. */
+/** The placement of a sandbox as one value, beside the columns that records show and that count capacity. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   // json, not jsonb, which refuses strings that JSON allows.
   await sql`alter table sandboxes add column placement json`.execute(db);

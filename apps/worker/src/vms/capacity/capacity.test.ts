@@ -13,12 +13,12 @@ const LIMITS = {
 const SIZE = { vcpu: 1, memoryMib: 512, diskMib: 1024 };
 
 function machine(memory = 10_000, disk = 10_000) {
-  const room = { memory, disk };
+  const free = { memory, disk };
   const capacity = new Capacity(LIMITS, {
-    memoryAvailableMib: () => room.memory,
-    diskAvailableMib: async () => room.disk,
+    memoryAvailableMib: () => free.memory,
+    diskAvailableMib: async () => free.disk,
   });
-  return { room, capacity };
+  return { free, capacity };
 }
 
 describe('Capacity', () => {
@@ -55,21 +55,21 @@ describe('Capacity', () => {
   });
 
   it('refuses when the machine lacks memory, counting VMs that are being made', async () => {
-    const { room, capacity } = machine(750);
+    const { free, capacity } = machine(750);
     const first = await capacity.reserve(SIZE);
     const second = await capacity.reserve(SIZE);
     await expect(capacity.reserve(SIZE)).rejects.toMatchObject({ code: 'no_capacity' });
     first.settle();
     second.settle();
     await capacity.reserve(SIZE);
-    room.memory = 511;
+    free.memory = 511;
     await expect(capacity.reserve(SIZE)).rejects.toMatchObject({ code: 'no_capacity' });
     expect(capacity.free.vcpu).toBe(5);
   });
 
   it('refuses when the disk is full, and reserves nothing', async () => {
-    const { room, capacity } = machine();
-    room.disk = 1023;
+    const { free, capacity } = machine();
+    free.disk = 1023;
     await expect(capacity.reserve(SIZE)).rejects.toMatchObject({ code: 'no_capacity' });
     expect(capacity.free.diskMib).toBe(8192);
   });

@@ -1,53 +1,53 @@
 import { ServiceError } from '@svc/contract';
 import type { Size } from '../sizes.ts';
 
-/** What this worker may hand out, and how much of the real machine must stay free. All sizes in MiB. */
+/** The capacity that this worker may hand out, and the part of the real machine that must stay free. Sizes in MiB. */
 export interface CapacityLimits {
-  /** Nominal totals: the machine's, times the overcommit. */
+  /** Nominal totals: the machine's resources times the overcommit. */
   readonly vcpu: number;
   readonly memoryMib: number;
   readonly diskMib: number;
-  /** No VM is added when the machine really has less than this. */
+  /** No VM is added while the machine has less free memory than this. */
   readonly minFreeMemoryMib: number;
   readonly minFreeDiskMib: number;
-  /** Real memory counted for each VM that is being made and does not show in the machine's figures yet. */
+  /** Memory assumed for each VM that is being made and is not part of the machine's figures yet. */
   readonly memoryPerPendingMib: number;
 }
 
-/** What the machine really has left. */
-export interface MachineRoom {
+/** The free resources of the real machine. */
+export interface MachineResources {
   memoryAvailableMib(): number;
   diskAvailableMib(): Promise<number>;
 }
 
-/** Room held for one VM. Passed on with the VM, given back exactly once. */
+/** Capacity reserved for one VM. Belongs to the owner of the VM, who releases it exactly once. */
 export interface Reservation {
   readonly size: Size;
-  /** Says that the VM has come up, so that the machine's own figures include it. */
+  /** Marks the VM as running, so that the machine's own figures include it. */
   settle(): void;
   release(): void;
 }
 
-/** Accounts for vCPUs, memory and disk of every VM of this worker. */
+/** Accounts for the vCPUs, memory and disk of every VM of this worker. */
 export class Capacity {
   readonly limits: CapacityLimits;
-  readonly #room: MachineRoom;
+  readonly #machine: MachineResources;
   #vcpu = 0;
   #memoryMib = 0;
   #diskMib = 0;
   #pending = 0;
 
-  constructor(limits: CapacityLimits, room: MachineRoom) {
+  constructor(limits: CapacityLimits, machine: MachineResources) {
     this.limits = limits;
-    this.#room = room;
+    this.#machine = machine;
   }
 
   /**
-   * Holds room for a VM.
-   * @throws ServiceError `no_capacity` when the accounts or the machine itself have too little
+   * Reserves capacity for a VM.
+   * @throws ServiceError `no_capacity` when the nominal capacity or the real machine has too little left
    */
   async reserve(size: Size): Promise<Reservation> {
-    // Counted before the machine is asked, so that two requests cannot both take the last room.
+    // Reserved before the machine is checked, so that two requests cannot both get the last capacity.
     if (!this.#fits(size)) throw new ServiceError('no_capacity');
     const reservation = this.#hold(size);
     this.#pending += 1;
@@ -59,7 +59,7 @@ export class Capacity {
       reservation.release();
     };
     try {
-      await this.assertMachineHasRoom();
+      await this.#assertMachineHasResources();
     } catch (error) {
       release();
       throw error;
@@ -67,17 +67,17 @@ export class Capacity {
     return { size, settle, release };
   }
 
-  /** Accounts for a VM that already runs, whatever the limits say. */
+  /** Accounts for a VM that already runs, regardless of the limits. */
   adopt(size: Size): Reservation {
     return this.#hold(size);
   }
 
-  /** @throws ServiceError `no_capacity` when the machine is really short of memory or disk. */
-  async assertMachineHasRoom(): Promise<void> {
+  /** @throws ServiceError `no_capacity` when the machine itself is short of memory or disk. */
+  async #assertMachineHasResources(): Promise<void> {
     if (this.memoryIsShort) {
       throw new ServiceError('no_capacity', 'This worker is short of memory; try again later.');
     }
-    if ((await this.#room.diskAvailableMib()) < this.limits.minFreeDiskMib) {
+    if (await this.diskIsShort()) {
       throw new ServiceError('no_capacity', 'This worker is short of disk; try again later.');
     }
   }
@@ -85,15 +85,15 @@ export class Capacity {
   /** Whether one more VM could bring the machine below its memory reserve. */
   get memoryIsShort(): boolean {
     const expected = this.#pending * this.limits.memoryPerPendingMib;
-    return this.#room.memoryAvailableMib() - expected < this.limits.minFreeMemoryMib;
+    return this.#machine.memoryAvailableMib() - expected < this.limits.minFreeMemoryMib;
   }
 
-  /** Whether the machine's real disk is below the reserve. */
+  /** Whether the machine has less free disk than its reserve. */
   async diskIsShort(): Promise<boolean> {
-    return (await this.#room.diskAvailableMib()) < this.limits.minFreeDiskMib;
+    return (await this.#machine.diskAvailableMib()) < this.limits.minFreeDiskMib;
   }
 
-  /** Nominal room that nobody holds. */
+  /** Nominal capacity that is not reserved. */
   get free(): Size {
     return {
       vcpu: Math.max(0, this.limits.vcpu - this.#vcpu),

@@ -1,30 +1,30 @@
 import { availableParallelism, totalmem } from 'node:os';
-import type { CapacityLimits, MachineRoom } from './capacity.ts';
+import type { CapacityLimits, MachineResources } from './capacity.ts';
 
 const MIB = 1024 * 1024;
 
 /**
- * Idle sandboxes use little of what they are promised, so more is promised than there is.
- * What the machine really has left is checked before each new VM, whatever the promises say.
+ * Idle sandboxes use little of their nominal size, so the nominal totals exceed the machine's resources. The free
+ * resources of the real machine are checked before each new VM in any case.
  */
 const OVERCOMMIT = { vcpu: 64, memory: 4, disk: 8 } as const;
 const MIN_FREE_MEMORY_MIB = 512;
 const MIN_FREE_DISK_MIB = 1024;
 const MEMORY_PER_PENDING_MIB = 128;
 
-/** What this machine may hand out. */
-export async function machineLimits(room: MachineRoom): Promise<CapacityLimits> {
+/** The capacity of this machine. */
+export async function machineLimits(machine: MachineResources): Promise<CapacityLimits> {
   return {
     vcpu: availableParallelism() * OVERCOMMIT.vcpu,
     memoryMib: Math.floor((totalmem() / MIB) * OVERCOMMIT.memory),
-    diskMib: Math.floor((await room.diskAvailableMib()) * OVERCOMMIT.disk),
+    diskMib: Math.floor((await machine.diskAvailableMib()) * OVERCOMMIT.disk),
     minFreeMemoryMib: MIN_FREE_MEMORY_MIB,
     minFreeDiskMib: MIN_FREE_DISK_MIB,
     memoryPerPendingMib: MEMORY_PER_PENDING_MIB,
   };
 }
 
-/** Restores at once: all of it is work for the CPU, so more than the cores only makes every one late. */
+/** The number of restores at a time. They are bound by the CPU: more than the cores would only slow each of them. */
 export function restoreConcurrency(): number {
   return availableParallelism() + 1;
 }

@@ -1,7 +1,7 @@
 import { AGENT_SIZES } from '@svc/contract';
 import type { VmShape } from '@svc/microvm';
 
-/** The shapes that agents have where a request names no size, each once, but for the image's own. */
+/** The default shapes of agents, without duplicates and without the image's own shape. */
 export function agentShapes(image: VmShape): VmShape[] {
   const shapes = new Map<string, VmShape>();
   for (const size of Object.values(AGENT_SIZES)) {

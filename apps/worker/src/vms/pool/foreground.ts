@@ -1,4 +1,4 @@
-/** Counts the work that callers wait for, so that background work can keep out of its way. */
+/** Counts the work that callers wait for, so that background work can yield to it. */
 export class Foreground {
   #running = 0;
   #waiters: (() => void)[] = [];
@@ -14,7 +14,7 @@ export class Foreground {
     }
   }
 
-  /** Settles when no caller waits for anything, or when `signal` aborts. */
+  /** Resolves when no caller waits, or when `signal` aborts. */
   async idle(signal: AbortSignal): Promise<void> {
     while (this.#running > 0 && !signal.aborted) {
       const quiet = Promise.withResolvers<void>();

@@ -14,8 +14,8 @@ export interface PoolKeeperOptions {
   readonly capacity: Capacity;
   readonly foreground: Foreground;
   readonly images: () => Promise<ImageInfo[]>;
-  /** Gets an idle VM's agent runtime ready for its first owner. */
-  readonly rehearse: (vm: Microvm, signal: AbortSignal) => Promise<void>;
+  /** Warms up the agent runtime of an idle VM. */
+  readonly warmUp: (vm: Microvm, signal: AbortSignal) => Promise<void>;
   readonly logger: WorkerLogger;
   readonly pollMs?: number;
   readonly firstBackoffMs?: number;
@@ -26,12 +26,12 @@ const PAUSE_MS = 100;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 const RESTORE_MS = 120_000;
-const REHEARSAL_MS = 10_000;
+const WARM_UP_MS = 10_000;
 const IDLE_HOSTNAME = 'idle';
 
 /**
- * Keeps the pool at its size in the background: one VM at a time, never while a caller waits for a create,
- * slower after failures; gives VMs back when memory is short. Ends when its signal aborts.
+ * Keeps the pool at its size, in the background: makes one VM at a time, never while a caller waits for a create, with a
+ * backoff after failures. Destroys idle VMs when memory is short.
  */
 export class PoolKeeper {
   readonly #options: PoolKeeperOptions;
@@ -42,12 +42,12 @@ export class PoolKeeper {
     this.#options = options;
   }
 
-  /** Looks at the pool now rather than at the next poll. */
+  /** Checks the pool now rather than at the next poll. */
   wake(): void {
     this.#wakeable.wake();
   }
 
-  /** Runs until `signal` aborts; never rejects. The VMs in the pool stay there. */
+  /** Runs until `signal` aborts; never rejects. Leaves the VMs in the pool. */
   async run(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.#round(signal);
@@ -61,13 +61,13 @@ export class PoolKeeper {
       const known = await images();
       for (const stale of pool.removeStale(known)) await discard(stale);
       if (capacity.memoryIsShort) {
-        await this.#giveBack();
+        await this.#evict();
         return;
       }
       for (const image of known) {
         while (image.ready && pool.missing(image.template) > 0 && !signal.aborted) {
           await foreground.idle(signal);
-          // What a caller waits for is not over with our part of it, and another may follow.
+          // A create has work left when the VM is ready, and another create may follow.
           await sleep(PAUSE_MS, signal);
           await foreground.idle(signal);
           await this.#fill(image, signal);
@@ -76,9 +76,9 @@ export class PoolKeeper {
       this.#failures = 0;
     } catch (error) {
       if (signal.aborted) return;
-      // A full machine is no fault: the next poll sees whether there is room.
+      // A full machine is not an error: the next poll checks again.
       if (isServiceError(error, 'no_capacity')) return;
-      logger.warn({ err: error }, 'the pool could not be filled; trying again later');
+      logger.warn({ err: error }, 'cannot fill the pool; retrying later');
       this.#failures += 1;
       const baseMs = firstBackoffMs ?? FIRST_BACKOFF_MS;
       await sleep(backoffMs(this.#failures, { baseMs, maxMs: MAX_BACKOFF_MS }), signal);
@@ -92,8 +92,8 @@ export class PoolKeeper {
     deadline.throwIfAborted();
     const made = await maker.make({ image, size: {} }, deadline);
     try {
-      // What a restored guest does first is slow: done here, it is not slow when somebody waits for it.
-      await this.#rehearse(made.vm, deadline);
+      // Everything is slow the first time in a restored guest: done here, no caller waits for it.
+      await this.#warmUp(made.vm, deadline);
       await made.vm.personalize({ hostname: IDLE_HOSTNAME, env: {} }, deadline);
       await made.vm.exec({ command: 'true', onOutput: () => undefined }, deadline);
       await made.vm.label(POOL_LABELS);
@@ -104,20 +104,23 @@ export class PoolKeeper {
     if (!pool.put(made)) await discard(made);
   }
 
-  /** A VM whose runtime does not answer is a sandbox all the same: whoever wants an agent in it learns of it. */
-  async #rehearse(vm: Microvm, signal: AbortSignal): Promise<void> {
-    const { rehearse, logger } = this.#options;
-    await rehearse(vm, withDeadline(signal, REHEARSAL_MS)).catch((error) => {
+  /** A VM whose runtime does not answer still works as a sandbox; the start of an agent in it reports the failure. */
+  async #warmUp(vm: Microvm, signal: AbortSignal): Promise<void> {
+    const { warmUp, logger } = this.#options;
+    await warmUp(vm, withDeadline(signal, WARM_UP_MS)).catch((error) => {
       signal.throwIfAborted();
-      logger.warn({ err: error, template: vm.template }, 'an agent runtime does not answer');
+      logger.warn(
+        { err: error, template: vm.template },
+        'the agent runtime of an idle VM does not answer',
+      );
     });
   }
 
-  async #giveBack(): Promise<void> {
+  async #evict(): Promise<void> {
     const { pool, logger } = this.#options;
-    const given = pool.giveBack();
-    if (given === undefined) return;
-    logger.warn({ template: given.vm.template }, 'memory is short: an idle VM is given back');
-    await discard(given);
+    const evicted = pool.evict();
+    if (evicted === undefined) return;
+    logger.warn({ template: evicted.vm.template }, 'memory is short: destroying an idle VM');
+    await discard(evicted);
   }
 }

@@ -38,17 +38,17 @@ describe('the pool', () => {
   });
 
   it('takes a VM after its agent runtime has warmed up, or has failed to answer', async () => {
-    const rehearsed: string[] = [];
+    const warmedUp: string[] = [];
     const core: CoreHarness = new CoreHarness(host, {
       pool: { standard: 2 },
-      rehearse: async ({ id }) => {
-        expect(core.pool.size('standard')).toBe(rehearsed.length);
-        rehearsed.push(id);
-        if (rehearsed.length === 2) throw new MicrovmError('guest_unreachable', 'nobody listens');
+      warmUp: async ({ id }) => {
+        expect(core.pool.size('standard')).toBe(warmedUp.length);
+        warmedUp.push(id);
+        if (warmedUp.length === 2) throw new MicrovmError('guest_unreachable', 'nobody listens');
       },
     });
     await core.fillPool();
-    expect(rehearsed).toEqual(host.live.map(({ id }) => id));
+    expect(warmedUp).toEqual(host.live.map(({ id }) => id));
   });
 
   it('is refilled after a hand-over and after a VM has died', async () => {

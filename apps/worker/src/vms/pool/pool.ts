@@ -1,7 +1,7 @@
 import type { ImageInfo, Microvm } from '@svc/microvm';
 import type { Reservation } from '../capacity/capacity.ts';
 
-/** A VM that waits for an owner, with the room it holds. Whoever takes it owns both. */
+/** An idle VM with its reserved capacity. Taking it from the pool transfers the ownership of both. */
 export interface PooledVm {
   readonly vm: Microvm;
   readonly reservation: Reservation;
@@ -11,10 +11,10 @@ export interface PoolOptions {
   /** Called whenever a template may have fallen below its target. */
   readonly onTaken: () => void;
   /** Called with failures that no caller waits for. */
-  readonly onFault: (error: unknown, what: string) => void;
+  readonly onFault: (error: unknown, action: string) => void;
 }
 
-/** The idle VMs per template. Only keeps them: who fills and empties it decides when. */
+/** The idle VMs by template. Only stores them; the pool keeper fills it. */
 export class Pool {
   readonly #targets: ReadonlyMap<string, number>;
   readonly #idle = new Map<string, PooledVm[]>();
@@ -26,7 +26,7 @@ export class Pool {
     this.#options = options;
   }
 
-  /** Hands over the longest-waiting VM of this image, if there is one. */
+  /** Removes and returns the oldest VM of this image, if any. */
   take(image: ImageInfo): PooledVm | undefined {
     const idle = this.#idle.get(image.template) ?? [];
     const index = idle.findIndex(({ vm }) => vm.image === image.rootfs);
@@ -36,7 +36,7 @@ export class Pool {
     return taken;
   }
 
-  /** Takes in an idle VM; false when the pool is closed or has enough of them, and the VM stays the caller's. */
+  /** Adds an idle VM. Returns false when the pool is closed or full; the caller then still owns the VM. */
   put(pooled: PooledVm): boolean {
     const { template } = pooled.vm;
     if (this.#closed || this.missing(template) <= 0) return false;
@@ -45,14 +45,14 @@ export class Pool {
     return true;
   }
 
-  /** Removes the VM that is worth least: the newest of the template that has most. */
-  giveBack(): PooledVm | undefined {
+  /** Removes and returns the least valuable VM: the newest one of the template with the most. */
+  evict(): PooledVm | undefined {
     const fullest = [...this.#idle.values()].sort((a, b) => b.length - a.length)[0];
-    // The keeper is not woken: what is given back for want of room is not to be refilled at once.
+    // Does not wake the keeper: a VM that was evicted for lack of capacity must not be replaced at once.
     return fullest?.pop();
   }
 
-  /** Removes VMs of images that are no longer current. */
+  /** Removes and returns the VMs of images that are no longer current. */
   removeStale(images: readonly ImageInfo[]): PooledVm[] {
     const current = new Set(images.map((image) => image.rootfs));
     const stale: PooledVm[] = [];
@@ -66,7 +66,7 @@ export class Pool {
     return stale;
   }
 
-  /** Empties the pool for good. */
+  /** Empties the pool and refuses more VMs. Returns those it had. */
   close(): PooledVm[] {
     this.#closed = true;
     const all = [...this.#idle.values()].flat();
@@ -74,12 +74,12 @@ export class Pool {
     return all;
   }
 
-  /** Whether VMs of this template are kept at all. */
+  /** Whether the pool has a target for this template. */
   keeps(template: string): boolean {
     return (this.#targets.get(template) ?? 0) > 0;
   }
 
-  /** How many VMs of this template are short of the target. */
+  /** How many VMs of this template the pool lacks. */
   missing(template: string): number {
     return (this.#targets.get(template) ?? 0) - this.size(template);
   }
@@ -88,7 +88,7 @@ export class Pool {
     return this.#idle.get(template)?.length ?? 0;
   }
 
-  /** Nominal room that the idle VMs hold together. */
+  /** Nominal capacity that the idle VMs hold together. */
   get reserved(): { readonly memoryMib: number; readonly diskMib: number } {
     const sizes = [...this.#idle.values()].flat().map(({ reservation }) => reservation.size);
     return {
@@ -97,7 +97,7 @@ export class Pool {
     };
   }
 
-  /** Templates that are to be kept ready. */
+  /** The templates that the pool has targets for. */
   get templates(): string[] {
     return [...this.#targets.keys()];
   }
@@ -113,13 +113,13 @@ export class Pool {
     const index = idle?.indexOf(pooled) ?? -1;
     if (idle === undefined || index === -1) return;
     idle.splice(index, 1);
-    // Its process is gone; what else it held goes with this.
+    // Its process is gone; this releases the rest.
     discard(pooled).catch((error) => this.#options.onFault(error, 'clean up after an idle VM'));
     this.#options.onTaken();
   }
 }
 
-/** Ends an idle VM and frees its room. */
+/** Destroys a VM and releases its capacity. */
 export async function discard({ vm, reservation }: PooledVm): Promise<void> {
   await vm.destroy();
   reservation.release();

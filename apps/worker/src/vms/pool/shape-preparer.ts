@@ -7,7 +7,7 @@ import type { Pool } from './pool.ts';
 
 export interface ShapePreparerOptions {
   readonly host: Pick<MicrovmHost, 'prepareShape'>;
-  /** What sandboxes of an image are often asked for beside its own shape. */
+  /** The shapes, other than its own, that requests for an image often need. */
   readonly shapes: (image: ImageInfo) => readonly VmShape[];
   readonly images: () => Promise<ImageInfo[]>;
   readonly pool: Pool;
@@ -25,7 +25,7 @@ const MAX_BACKOFF_MS = 10 * 60_000;
 const PREPARE_MS = 15 * 60_000;
 
 /**
- * Freezes the images in other shapes that are often asked for, so that the first who asks need not wait for it. In the
+ * Prepares the snapshots of shapes that are often needed, so that the first request for each does not have to wait. In the
  * background: when the pools are full, memory is not short, and no caller waits.
  */
 export class ShapePreparer {
@@ -35,7 +35,7 @@ export class ShapePreparer {
     this.#options = options;
   }
 
-  /** Runs until every image is there in every shape, or has failed a few times, or `signal` aborts; never rejects. */
+  /** Runs until each shape of each image is ready or has failed a few times, or `signal` aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
     const { shapes, pool, logger } = this.#options;
     try {
@@ -44,7 +44,7 @@ export class ShapePreparer {
         for (const shape of shapes(image)) await this.#prepare(image.template, shape, signal);
       }
     } catch (error) {
-      if (!signal.aborted) logger.error({ err: error }, 'cannot tell which shapes to prepare');
+      if (!signal.aborted) logger.error({ err: error }, 'cannot determine which shapes to prepare');
     }
   }
 
@@ -57,14 +57,14 @@ export class ShapePreparer {
         return;
       } catch (error) {
         if (signal.aborted) return;
-        const what = { err: error, template, ...shape, attempt };
-        logger.warn(what, 'the image could not be frozen in another shape');
+        const details = { err: error, template, ...shape, attempt };
+        logger.warn(details, 'cannot prepare a snapshot of this shape');
         await sleep(backoffMs(attempt, { baseMs, maxMs: MAX_BACKOFF_MS }), signal);
       }
     }
   }
 
-  /** The images, once nobody waits for anything and nothing is missing. */
+  /** The images, once no caller waits and no idle VM is missing. */
   async #quietImages(signal: AbortSignal): Promise<ImageInfo[]> {
     const { images, pool, capacity, foreground, pollMs = POLL_MS } = this.#options;
     for (;;) {
