@@ -1,7 +1,7 @@
 import { createMetrics } from '@svc/service-kit';
 import { Counter, Gauge } from 'prom-client';
 
-/** What a runtime host counts. */
+/** The metrics of a runtime host. */
 export class RuntimeMetrics {
   readonly registry = createMetrics();
   readonly connections = new Gauge({

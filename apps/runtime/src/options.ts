@@ -3,28 +3,28 @@ import { LIMITS } from '@svc/contract';
 import type { Secret } from '@svc/service-kit';
 import type { FastifyBaseLogger } from 'fastify';
 
-/** Where a runtime host asks whose a session is and where it runs. */
+/** The control plane at which a runtime host looks up sessions. */
 export interface ControlPlaneAddress {
   readonly url: string;
-  /** PEM of the only CA that is trusted; undefined: those the system trusts. */
+  /** PEM of the only trusted CA; undefined: the system's CAs. */
   readonly ca: string | undefined;
 }
 
-/** Bounds and times of a runtime host. Times are in milliseconds. */
+/** Limits of a runtime host. Times are in milliseconds. */
 export interface RuntimeBounds {
-  /** Between two pings of a connection; two that are not answered end it. */
+  /** Interval between pings. Two unanswered pings close a connection. */
   readonly keepaliveIntervalMs: number;
-  /** How long a connection whose buffer is full may take nothing of it. */
+  /** Time without progress after which a connection with a full buffer is closed. */
   readonly stalledMs: number;
-  /** From the first byte of a connection to the end of its handshake. */
+  /** Time limit of a handshake, from the first byte of the connection. */
   readonly handshakeMs: number;
-  /** How long the other side may take to answer a close. */
+  /** Time limit for the other side to answer a close. */
   readonly closeGraceMs: number;
-  /** Connections in all. */
+  /** Total number of connections. */
   readonly connections: number;
-  /** Connections from one address. */
+  /** Connections per client address. */
   readonly connectionsPerAddress: number;
-  /** Handshakes under way from one address. */
+  /** Concurrent handshakes per client address. */
   readonly handshakesPerAddress: number;
 }
 
@@ -43,18 +43,18 @@ export interface RuntimeHostOptions {
   readonly logger: FastifyBaseLogger;
   /** Shared with control planes and workers. */
   readonly clusterSecret: Secret;
-  /** PEM certificate chain and key; without them it speaks plain HTTP, behind a proxy. */
+  /** PEM certificate chain and key. Without them the host serves plain HTTP, for use behind a proxy. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
-  /** A promise where the control plane starts beside it: until it settles, no upgrade is answered. */
+  /** A promise if the control plane is still starting: no upgrade is answered until it settles. */
   readonly controlPlane: ControlPlaneAddress | Promise<ControlPlaneAddress>;
-  /** Differences to {@link DEFAULT_BOUNDS}. */
+  /** Overrides of {@link DEFAULT_BOUNDS}. */
   readonly bounds?: Partial<RuntimeBounds>;
 }
 
-/** A runtime host that serves. */
+/** A running runtime host. */
 export interface RuntimeHost {
-  /** The `wss:` URL that it is reached by on this machine, with the port really bound. */
+  /** Its `wss:` URL on this machine, with the actual port. */
   readonly url: string;
-  /** Refuses what is new, closes every connection with 1001 `server shutting down`, then the server. Bounded in time. */
+  /** Refuses new connections, closes the open ones with 1001 `server shutting down`, then the server. Bounded in time. */
   close(): Promise<void>;
 }

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { expect, test } from 'vitest';
 import { Harness } from '../test/harness.ts';
 
-test('an idle client that answers pings stays, one that does not is closed', async () => {
+test('keeps an idle client that answers pings, and closes one that does not', async () => {
   await using harness = await Harness.start({ keepaliveIntervalMs: 200, closeGraceMs: 200 });
   const session = harness.addSession();
   const alive = await harness.attach(session);
@@ -16,7 +16,7 @@ test('an idle client that answers pings stays, one that does not is closed', asy
   await pings;
 });
 
-test('a worker that falls silent counts as gone', async () => {
+test('treats a silent worker as gone', async () => {
   await using harness = await Harness.start({ keepaliveIntervalMs: 200 });
   const client = await harness.attach();
   await expect.poll(() => client.frames.length).toBe(1);
@@ -24,7 +24,7 @@ test('a worker that falls silent counts as gone', async () => {
   expect(await client.ended).toEqual({ code: 1011, reason: 'upstream unavailable' });
 });
 
-test('100 idle clients are kept and none misses a ping', async () => {
+test('keeps 100 idle clients, and pings all of them', async () => {
   await using harness = await Harness.start({ keepaliveIntervalMs: 1_000 });
   const session = harness.addSession();
   const clients = await Promise.all(Array.from({ length: 100 }, () => harness.attach(session)));
@@ -37,7 +37,7 @@ test('100 idle clients are kept and none misses a ping', async () => {
   expect((await harness.get('/metrics')).text).toContain('svc_runtime_connections 100');
 });
 
-test('the end closes every client with 1001, cuts those that are gone, and takes nothing new', async () => {
+test('closes every client with 1001 on shutdown, terminates unresponsive ones, and accepts no more', async () => {
   await using harness = await Harness.start();
   const session = harness.addSession();
   const [polite, gone] = [await harness.attach(session), await harness.attach(session)];
@@ -54,7 +54,7 @@ test('the end closes every client with 1001, cuts those that are gone, and takes
     .toBe(true);
 });
 
-test('connections that never finish a handshake are cut, and do not hold up the end', async () => {
+test('cuts connections that never finish a handshake, which do not delay the shutdown', async () => {
   await using harness = await Harness.start({ handshakeMs: 500 });
   const port = Number(new URL(harness.host.url.replace('wss', 'https')).port);
   for (const bytes of ['', 'GET / HTTP/1.1\r\n\r\n', '\x16\x03\x01']) {
@@ -71,7 +71,7 @@ test('connections that never finish a handshake are cut, and do not hold up the 
   another.destroy();
 });
 
-test('too many connections of one address are refused with 429', async () => {
+test('refuses too many connections from one address with 429', async () => {
   await using harness = await Harness.start({ connectionsPerAddress: 2 });
   const session = harness.addSession();
   const first = await harness.attach(session);

@@ -7,28 +7,28 @@ import {
   registerHttpMetrics,
   SessionTokens,
 } from '@svc/service-kit';
-import { OpenBridges } from './bridge/open-bridges.ts';
 import { SessionDirectory } from './control-plane/session-directory.ts';
 import { RuntimeMetrics } from './metrics.ts';
 import { DEFAULT_BOUNDS, type RuntimeHost, type RuntimeHostOptions } from './options.ts';
+import { OpenConnections } from './proxy/open-connections.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { sessionSocketRoute } from './routes/session-socket.ts';
-import { Slots } from './upgrade/slots.ts';
+import { ConnectionSlots } from './upgrade/connection-slots.ts';
 import { routeUpgrades } from './upgrade/upgrades.ts';
 
-/** Clients get this long to answer the close at the end, and requests to be finished. */
+/** Time limits at shutdown: for clients to answer the close, and for requests to finish. */
 const END_MS = 5_000;
-/** Beyond the connections that sessions may hold: health checks, scrapes, handshakes that are refused. */
+/** Connections beyond those of sessions: health checks, scrapes, refused handshakes. */
 const SPARE_CONNECTIONS = 1_024;
 
-/** Serves the WebSockets of sessions. Holds nothing that a reconnect needs, so any number can run side by side. */
+/** Serves the WebSockets of sessions. Keeps no state that a reconnect needs, so that any number can run in parallel. */
 export async function startRuntimeHost(options: RuntimeHostOptions): Promise<RuntimeHost> {
   const { config, logger, clusterSecret } = options;
   const bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
   const metrics = new RuntimeMetrics();
   const mint = createTokenMinter(clusterSecret, RUNTIME_NAME);
   const sessions = new SessionDirectory(options.controlPlane, mint, logger);
-  const bridges = new OpenBridges(bounds, metrics);
+  const connections = new OpenConnections(bounds, metrics);
   let isClosing = false;
   const app = createHttpServer({
     logger,
@@ -44,8 +44,8 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
     tokens: new SessionTokens(clusterSecret, 'runtime'),
     hopTokens: new SessionTokens(clusterSecret, 'worker'),
     sessions,
-    slots: new Slots(bounds),
-    bridges,
+    slots: new ConnectionSlots(bounds),
+    connections,
     metrics,
     bounds,
     isClosing: () => isClosing,
@@ -63,7 +63,7 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
     url: publicUrl(undefined, 'wss', config, port),
     close: () => {
       isClosing = true;
-      closing ??= bridges
+      closing ??= connections
         .closeAll(END_MS)
         .then(() => closeGracefully(app, END_MS))
         .finally(() => sessions.close());

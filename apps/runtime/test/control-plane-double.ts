@@ -9,11 +9,11 @@ import {
 } from '@svc/service-kit';
 import { pino } from 'pino';
 
-/** A control plane that knows the sessions it is given, and says so to runtime hosts alone. */
+/** A control plane that answers lookups of the given sessions, for runtime hosts only. */
 export class ControlPlaneDouble {
   readonly sessions = new Map<string, SessionRoute>();
   readonly asked: string[] = [];
-  /** Answers nothing but 500 while set. */
+  /** Answers every request with 500 while set. */
   isBroken = false;
   readonly #app: HttpServer;
 

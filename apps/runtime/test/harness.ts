@@ -19,7 +19,7 @@ import { ControlPlaneDouble } from './control-plane-double.ts';
 export const CLUSTER_SECRET = new Secret('a-secret-of-at-least-32-characters-for-tests');
 const TENANT = 'usr_owner';
 
-/** An upgrade that was refused. */
+/** A refused upgrade. */
 export interface Refusal {
   readonly status: number;
   readonly headers: Record<string, string | string[] | undefined>;
@@ -32,14 +32,14 @@ export interface End {
   readonly reason: string;
 }
 
-/** A connected client that remembers what it got. */
+/** A connected client that records its frames. */
 export interface Client {
   readonly socket: WebSocket;
   readonly frames: string[];
   readonly ended: Promise<End>;
 }
 
-/** A runtime host between a control plane and a worker, both doubles that speak TLS. */
+/** A runtime host between test doubles of a control plane and a worker, all with TLS. */
 export class Harness implements AsyncDisposable {
   readonly tokens = new SessionTokens(CLUSTER_SECRET, 'runtime');
   readonly logLines: string[] = [];
@@ -93,7 +93,7 @@ export class Harness implements AsyncDisposable {
     await this.controlPlane.stop();
   }
 
-  /** A session that the control plane knows; one that is over has no worker. */
+  /** Adds a session to the control plane. One that is over has no worker. */
   addSession({ isOver = false, ...change }: Partial<SessionRoute> & { isOver?: boolean } = {}) {
     const { worker, ...route }: SessionRoute = {
       chat_session_id: randomUUID(),
@@ -130,7 +130,7 @@ export class Harness implements AsyncDisposable {
     return this.tokens.mint(identity, expiresAt ?? new Date(Date.now() + 60_000));
   }
 
-  /** Opens a WebSocket at `path`; rejects with a {@link Refusal} when it is refused. */
+  /** Opens a WebSocket at `path`. Rejects with a {@link Refusal} if it is refused. */
   async open(path: string, options: ClientOptions = {}, protocols: string[] = []): Promise<Client> {
     const url = `${this.host.url.replace('localhost', '127.0.0.1')}${path}`;
     const socket = new WebSocket(url, protocols, { ca: this.#tls.cert, ...options });
@@ -161,7 +161,7 @@ export class Harness implements AsyncDisposable {
     return this.open(`/v1/sessions/${id}/ws${query}`, { headers });
   }
 
-  /** Why an upgrade was refused. */
+  /** The refusal of an upgrade. */
   async refused(path: string, options: ClientOptions = {}): Promise<Refusal> {
     return this.open(path, options).then(
       () => Promise.reject(new Error('it was accepted')),

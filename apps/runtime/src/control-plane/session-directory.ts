@@ -9,7 +9,7 @@ import type { ControlPlaneAddress } from '../options.ts';
 const DEADLINE_MS = 5_000;
 const CONNECT_MS = 2_000;
 const CONNECTIONS = 32;
-/** A lookup that is lost with a connection that has just been closed is tried once more. */
+/** A lookup can be lost with a keep-alive connection that has just been closed, so it is retried once. */
 const TRIES = 2;
 
 const route = Compile(SessionRoute);
@@ -19,7 +19,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** What the control plane knows of sessions. Nothing is kept: a session can end, and move, at any time. */
+/** Looks up sessions at the control plane. Nothing is cached, since a session can end or move at any time. */
 export class SessionDirectory {
   readonly #mint: TokenMinter;
   readonly #logger: FastifyBaseLogger;
@@ -39,12 +39,12 @@ export class SessionDirectory {
       this.#agent = agent;
       return { url, agent };
     });
-    // Whoever asks meets the failure; until then nobody listens to it.
+    // Each lookup reports a failure; until then it must not count as unhandled.
     this.#open.catch(() => undefined);
   }
 
   /**
-   * Whose a session is and where it runs; undefined when there is none.
+   * The owner and the worker of a session; undefined when it does not exist.
    * @throws ServiceError `control_plane_unreachable`
    */
   async find(id: string, signal: AbortSignal): Promise<SessionRoute | undefined> {
@@ -61,7 +61,7 @@ export class SessionDirectory {
     throw unreachable(new Error(`the control plane answered ${status}`));
   }
 
-  /** @throws ServiceError `control_plane_unreachable` while the control plane cannot serve */
+  /** Checks that lookups work. @throws ServiceError `control_plane_unreachable` */
   async check(signal: AbortSignal): Promise<void> {
     const { status } = await this.#get('/readyz', signal);
     if (status !== 200) throw unreachable(new Error(`the control plane answered ${status}`));

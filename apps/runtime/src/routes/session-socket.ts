@@ -8,28 +8,28 @@ import {
 import type { HttpServer, SessionTokens } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { LONGEST_MESSAGE_BYTES } from '../bridge/client-frame.ts';
-import { UPSTREAM_UNAVAILABLE } from '../bridge/close-codes.ts';
-import type { OpenBridges } from '../bridge/open-bridges.ts';
-import { partFrom } from '../bridge/part-from.ts';
 import type { SessionDirectory } from '../control-plane/session-directory.ts';
 import type { RuntimeMetrics } from '../metrics.ts';
 import type { RuntimeBounds } from '../options.ts';
+import { MAX_MESSAGE_BYTES } from '../proxy/client-frame.ts';
+import { UPSTREAM_UNAVAILABLE } from '../proxy/close-codes.ts';
+import { closeSocket } from '../proxy/close-socket.ts';
+import type { OpenConnections } from '../proxy/open-connections.ts';
 import { authorize } from '../upgrade/authorize.ts';
-import { tokenOf } from '../upgrade/credential.ts';
+import type { ConnectionSlots } from '../upgrade/connection-slots.ts';
 import { checkHandshake } from '../upgrade/handshake.ts';
-import type { Slots } from '../upgrade/slots.ts';
+import { tokenOf } from '../upgrade/session-token.ts';
 import { upgradeOf } from '../upgrade/upgrades.ts';
-import { connectWorker, type WorkerUpgrade } from '../worker/connect.ts';
+import { connectWorker, type WorkerUpgrade } from '../worker/connect-worker.ts';
 
 export interface SocketContext {
-  /** Of customers. */
+  /** Verifies customers' session tokens. */
   readonly tokens: SessionTokens;
-  /** Of the hop to a worker. */
+  /** Mints the tokens for connections to workers. */
   readonly hopTokens: SessionTokens;
   readonly sessions: SessionDirectory;
-  readonly slots: Slots;
-  readonly bridges: OpenBridges;
+  readonly slots: ConnectionSlots;
+  readonly connections: OpenConnections;
   readonly metrics: RuntimeMetrics;
   readonly bounds: RuntimeBounds;
   readonly isClosing: () => boolean;
@@ -37,12 +37,12 @@ export interface SocketContext {
 
 /** `GET /v1/sessions/{id}/ws?after_seq=N&token=…`: the WebSocket of a session. */
 export function sessionSocketRoute(app: HttpServer, context: SocketContext): void {
-  const { slots, bounds, bridges, metrics, isClosing } = context;
+  const { slots, bounds, connections, metrics, isClosing } = context;
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
-    maxPayload: LONGEST_MESSAGE_BYTES,
+    maxPayload: MAX_MESSAGE_BYTES,
     handleProtocols: (offered) => (offered.has(SESSION_PROTOCOL) ? SESSION_PROTOCOL : false),
   });
   app.get('/v1/sessions/:id/ws', { schema: { params: SessionParams } }, async (request, reply) => {
@@ -65,7 +65,10 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
         requestId: request.id,
       };
       const worker = await reach(route, hop, signal).catch((err: unknown) => {
-        request.log.warn({ err, session: id, worker: route.worker?.worker_id }, 'no upstream');
+        request.log.warn(
+          { err, session: id, worker: route.worker?.worker_id },
+          'cannot reach the worker of a session',
+        );
         return undefined;
       });
       if (upgrade.gone.aborted || isClosing()) {
@@ -81,11 +84,11 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
         client.once('close', slot.release);
         metrics.accepted.inc({ upstream: worker === undefined ? 'unavailable' : 'reached' });
         if (worker === undefined) {
-          partFrom(client, UPSTREAM_UNAVAILABLE, bounds.closeGraceMs);
+          closeSocket(client, UPSTREAM_UNAVAILABLE, bounds.closeGraceMs);
           return;
         }
         request.log.debug({ session: id }, 'attached');
-        bridges.open(client, worker, (end) => {
+        connections.open(client, worker, (end) => {
           request.log.debug({ session: id, ...end }, 'detached');
         });
       });
@@ -101,13 +104,13 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
   });
 }
 
-/** @throws when the session runs nowhere, or its worker does not take the upgrade */
+/** @throws when the session has no running sandbox, or its worker does not accept the upgrade */
 async function reach(
   { worker }: SessionRoute,
   hop: WorkerUpgrade,
   signal: AbortSignal,
 ): Promise<WebSocket> {
-  if (worker === undefined) throw new Error('the session has no sandbox that lives');
+  if (worker === undefined) throw new Error('the session has no running sandbox');
   return connectWorker(worker, hop, signal);
 }
 

@@ -8,9 +8,8 @@ interface Authorities {
 }
 
 /**
- * Whether the holder of `token` may attach to the session in the path, and where that session runs.
- * @throws ServiceError `unauthorized` for a token that is missing, invalid or expired, and for an unknown session
- *   alike; `session_token_mismatch` and `session_of_another_tenant` for a token of another session or account
+ * Checks that the holder of `token` may attach to the session, and looks up its worker.
+ * @throws ServiceError `unauthorized` for a missing, invalid or expired token, and likewise for an unknown session; `session_token_mismatch` and `session_of_another_tenant` for a token of another session or account
  */
 export async function authorize(
   sessionId: string,

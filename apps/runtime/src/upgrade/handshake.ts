@@ -2,11 +2,11 @@ import type { IncomingMessage } from 'node:http';
 import { ServiceError } from '@svc/contract';
 
 const KEY = /^[+/0-9A-Za-z]{22}==$/;
-/** Of RFC 6455; nothing older is spoken. */
+/** The version of RFC 6455, the only one supported. */
 const VERSION = '13';
 
 /**
- * Checks that a request is a WebSocket handshake, before anything is looked up for it.
+ * Checks that a request is a valid WebSocket handshake, before any lookup.
  * @throws ServiceError `route_not_found` for another protocol, `bad_request` for a malformed handshake
  */
 export function checkHandshake({ headers, method }: IncomingMessage): void {

@@ -17,7 +17,7 @@ const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}`
 const pathOf = (id: string) => `/v1/sessions/${id}/ws`;
 
 describe('an upgrade is accepted', () => {
-  test('with the token in the header, and the worker gets a hop token of its own', async () => {
+  test('with the token in the header, and the worker gets a separate token', async () => {
     const session = harness.addSession({ app_id: 'shop', cua_enabled: true });
     const id = session.chat_session_id;
     const token = await harness.token(id);
@@ -37,7 +37,7 @@ describe('an upgrade is accepted', () => {
     expect(claims.exp).toBeLessThanOrEqual(Math.ceil(Date.now() / 1000) + 60);
   });
 
-  test('with the token in the query, which no log shows', async () => {
+  test('with the token in the query, which is not logged', async () => {
     const { chat_session_id: id } = harness.addSession();
     const token = await harness.token(id);
     const client = await harness.open(`${pathOf(id)}?token=${token}`);
@@ -82,7 +82,7 @@ describe('an upgrade is refused with 401', () => {
           cua_enabled: false,
         }),
     ],
-  ])('for %s, and the control plane is not asked', async (_what, tokenFor) => {
+  ])('for %s, without a lookup at the control plane', async (_what, tokenFor) => {
     const { chat_session_id: id } = harness.addSession();
     const token = await tokenFor(id);
     const asked = harness.controlPlane.asked.length;
@@ -94,7 +94,7 @@ describe('an upgrade is refused with 401', () => {
     expect(harness.controlPlane.asked.length).toBe(asked);
   });
 
-  test('for an unknown session exactly as for an invalid token', async () => {
+  test('for an unknown session, indistinguishable from an invalid token', async () => {
     const id = randomUUID();
     const unknown = await harness.refused(pathOf(id), bearer(await harness.token(id)));
     const invalid = await harness.refused(pathOf(id), bearer('x.y.z'));
@@ -102,13 +102,13 @@ describe('an upgrade is refused with 401', () => {
     expect({ ...unknown.body, request_id: '' }).toEqual({ ...invalid.body, request_id: '' });
   });
 
-  test('for an unknown session before anything is compared with the token', async () => {
+  test('for an unknown session with the token of another session', async () => {
     const { chat_session_id: id } = harness.addSession();
     const refusal = await harness.refused(pathOf(randomUUID()), bearer(await harness.token(id)));
     expect(refusal.status).toBe(401);
   });
 
-  test('for two tokens in the query, and for a bad header beside a good query', async () => {
+  test('for two tokens in the query, and for an invalid header with a valid query', async () => {
     const { chat_session_id: id } = harness.addSession();
     const token = await harness.token(id);
     expect(await harness.refused(`${pathOf(id)}?token=${token}&token=${token}`)).toMatchObject({
@@ -134,7 +134,7 @@ describe('an upgrade is refused', () => {
   });
 
   test.each(['-1', 'x', '', '1.5', '99999999999999999', '1&after_seq=2'])(
-    'with 400 for after_seq=%s, after the credential',
+    'with 400 for after_seq=%s, once the token is verified',
     async (value) => {
       const { chat_session_id: id } = harness.addSession();
       const path = `${pathOf(id)}?after_seq=${value}`;
@@ -146,7 +146,7 @@ describe('an upgrade is refused', () => {
     },
   );
 
-  test('with 503 while the control plane fails, and readiness says so', async () => {
+  test('with 503 while the control plane fails, and readiness reports it', async () => {
     const { chat_session_id: id } = harness.addSession();
     const token = await harness.token(id);
     harness.controlPlane.isBroken = true;
@@ -177,7 +177,7 @@ describe('an upgrade is refused', () => {
     expect(await harness.get(path)).toMatchObject({ status: 404 });
   });
 
-  test('with 404 for what is no WebSocket', async () => {
+  test('with 404 for a request that is not a WebSocket handshake', async () => {
     const { chat_session_id: id } = harness.addSession();
     expect(await harness.get(`${pathOf(id)}?token=${await harness.token(id)}`)).toMatchObject({
       status: 404,
@@ -196,7 +196,7 @@ describe('an upgrade is refused', () => {
     expect(await raw(`${head}${key}sec-websocket-version: 8\r\n\r\n`)).toMatch(/^HTTP\/1.1 400 /);
   });
 
-  test('with 431 for headers beyond any token', async () => {
+  test('with 431 for overlong headers', async () => {
     const refusal = raw(
       `GET ${pathOf('x')} HTTP/1.1\r\nhost: x\r\na: ${'a'.repeat(65_536)}\r\n\r\n`,
     );
@@ -204,13 +204,13 @@ describe('an upgrade is refused', () => {
   });
 });
 
-describe('a session without a worker that answers', () => {
-  test('that has ended, is accepted and closed with 1011', async () => {
+describe('a session without a reachable worker', () => {
+  test('because it has ended is accepted and closed with 1011', async () => {
     const client = await harness.attach(harness.addSession({ isOver: true }));
     expect(await client.ended).toEqual({ code: 1011, reason: 'upstream unavailable' });
   });
 
-  test('whose worker is gone, refuses, or is another one', async () => {
+  test('because the worker is gone, refuses or has another certificate is closed with 1011', async () => {
     const { worker }: SessionRoute = harness.addSession();
     if (worker === undefined) throw new Error('no worker');
     const gone = { ...worker, url: 'https://127.0.0.1:9' };
@@ -237,7 +237,7 @@ test('metrics count connections', async () => {
   expect(text).toMatch(/svc_runtime_connections \d/);
 });
 
-/** What is answered to bytes. */
+/** The response to these bytes. */
 async function raw(bytes: string): Promise<string> {
   const port = Number(new URL(harness.host.url.replace('wss', 'https')).port);
   const socket = connect({ host: '127.0.0.1', port, rejectUnauthorized: false });

@@ -3,26 +3,26 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { HttpServer } from '@svc/service-kit';
 
-/** A connection that asks to become a WebSocket. */
+/** A request to upgrade a connection to a WebSocket. */
 export interface Upgrade {
   readonly socket: Duplex;
-  /** What came behind the request's head. */
+  /** Bytes received after the request's head. */
   readonly head: Buffer;
-  /** Aborts when the client leaves. */
+  /** Aborts when the client disconnects. */
   readonly gone: AbortSignal;
-  /** Takes the connection away from HTTP: from now on nothing is answered on it. */
+  /** Detaches the connection from HTTP: no response is sent on it afterwards. */
   take(): void;
 }
 
 const upgrades = new WeakMap<IncomingMessage, Upgrade>();
 
 /**
- * Sends upgrade requests the way of all requests, so that what refuses one answers as everywhere; a route takes the
- * connection over with {@link upgradeOf}. A connection that is not taken over within `handshakeMs` is cut.
+ * Routes upgrade requests like all other requests, so that refusals are ordinary responses. A route takes the connection
+ * over with {@link upgradeOf}. A connection that is not taken over within `handshakeMs` is cut.
  */
 export function routeUpgrades(app: HttpServer, handshakeMs: number): void {
   app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    // Node has taken its own listener off, and an error that nobody hears ends the process.
+    // Node removes its own listener, and an unhandled error event would end the process.
     socket.on('error', () => socket.destroy());
     const response = new ServerResponse(request);
     response.shouldKeepAlive = false;

@@ -1,16 +1,16 @@
 import type { WebSocket } from 'ws';
 
-/** Pings without an answer that end a connection. */
-const MOST_MISSED = 2;
+/** Unanswered pings in a row after which a connection counts as dead. */
+const MAX_MISSED = 2;
 
 export interface KeepaliveOptions {
   readonly intervalMs: number;
-  /** Whether the socket is not read at the moment, so that no answer can be seen. */
+  /** Whether the socket is not being read, so that answers go unnoticed. */
   readonly isPaused: () => boolean;
   readonly onTimeout: () => void;
 }
 
-/** Pings a connection at an interval, and tells when two pings in a row were not answered. Gives what ends it. */
+/** Pings a connection at an interval and reports two unanswered pings in a row. Returns a function that stops the pings. */
 export function keepAlive(socket: WebSocket, options: KeepaliveOptions): () => void {
   let missed = 0;
   const answered = () => {
@@ -20,7 +20,7 @@ export function keepAlive(socket: WebSocket, options: KeepaliveOptions): () => v
   const timer = setInterval(() => {
     if (socket.readyState !== socket.OPEN) return;
     if (options.isPaused()) missed = 0;
-    if (missed >= MOST_MISSED) {
+    if (missed >= MAX_MISSED) {
       clearInterval(timer);
       options.onTimeout();
       return;

@@ -9,40 +9,40 @@ import {
   SLOW_CONSUMER,
   UPSTREAM_UNAVAILABLE,
 } from './close-codes.ts';
+import { closeSocket } from './close-socket.ts';
 import { keepAlive } from './keepalive.ts';
-import { Outlet } from './outlet.ts';
-import { partFrom } from './part-from.ts';
+import { SendBuffer } from './send-buffer.ts';
 
-export interface BridgeOptions {
+export interface WebSocketProxyOptions {
   readonly client: WebSocket;
-  /** Connected and paused. */
+  /** Open and paused. */
   readonly worker: WebSocket;
   readonly bounds: Pick<RuntimeBounds, 'keepaliveIntervalMs' | 'stalledMs' | 'closeGraceMs'>;
   readonly metrics: RuntimeMetrics;
 }
 
 /**
- * Carries frames between one client and its session's worker until either side ends. Each side is read only as fast
- * as the other takes, so that neither can fill this process's memory.
+ * Forwards frames between a client and its session's worker until either side closes. Each side is read only as fast as
+ * the other accepts, so that neither can exhaust this process's memory.
  */
-export class Bridge {
-  readonly #options: BridgeOptions;
-  readonly #toClient: Outlet;
-  readonly #toWorker: Outlet;
+export class WebSocketProxy {
+  readonly #options: WebSocketProxyOptions;
+  readonly #toClient: SendBuffer;
+  readonly #toWorker: SendBuffer;
   readonly #stopPings: readonly (() => void)[];
   #isClosing = false;
-  #parting: CloseReason | undefined;
+  #sentClose: CloseReason | undefined;
 
-  constructor(options: BridgeOptions) {
+  constructor(options: WebSocketProxyOptions) {
     this.#options = options;
     const { client, worker, bounds } = options;
     const { keepaliveIntervalMs: intervalMs, stalledMs } = bounds;
-    const events = { onFull: () => this.#balance(), onRoom: () => this.#balance() };
-    this.#toClient = new Outlet(client, stalledMs, {
+    const events = { onFull: () => this.#balance(), onDrained: () => this.#balance() };
+    this.#toClient = new SendBuffer(client, stalledMs, {
       ...events,
       onStalled: () => this.close(SLOW_CONSUMER),
     });
-    this.#toWorker = new Outlet(worker, stalledMs, {
+    this.#toWorker = new SendBuffer(worker, stalledMs, {
       ...events,
       onStalled: () => worker.terminate(),
     });
@@ -65,27 +65,27 @@ export class Bridge {
       }),
     ];
     worker.resume();
-    // Either side may have ended before anybody listened.
+    // Either side may have closed before its listeners were added.
     if (worker.readyState === worker.CLOSED) this.close(UPSTREAM_UNAVAILABLE);
     if (client.readyState === client.CLOSED) this.#clientClosed();
   }
 
-  /** What the client was parted from with, whether it has heard it or not; undefined when it left by itself. */
-  get parting(): CloseReason | undefined {
-    return this.#parting;
+  /** The close sent to the client, even if it was not answered; undefined if the client closed first. */
+  get sentClose(): CloseReason | undefined {
+    return this.#sentClose;
   }
 
-  /** Tells the client why and parts from it; cut when it does not answer in time. */
+  /** Closes both sides, with this code and reason for the client. Terminates a side that does not answer in time. */
   close({ code, reason }: CloseReason): void {
     if (this.#isClosing) return;
     this.#isClosing = true;
     const { client, worker, bounds } = this.#options;
-    if (client.readyState === client.OPEN) this.#parting = { code, reason };
+    if (client.readyState === client.OPEN) this.#sentClose = { code, reason };
     for (const stop of this.#stopPings) stop();
     this.#toClient.end();
     this.#toWorker.end();
-    partFrom(client, { code, reason }, bounds.closeGraceMs);
-    partFrom(worker, { code: 1000, reason: '' }, bounds.closeGraceMs);
+    closeSocket(client, { code, reason }, bounds.closeGraceMs);
+    closeSocket(worker, { code: 1000, reason: '' }, bounds.closeGraceMs);
   }
 
   #fromClient(data: RawData, isBinary: boolean): void {
@@ -112,16 +112,16 @@ export class Bridge {
 
   #workerClosed(code: number, reason: string): void {
     const end = closeOfWorker(code, reason);
-    // A worker gives up on whoever does not take what it sends; that is the client's doing, not its failure.
+    // A worker drops a reader that is too slow. Here the client is the cause, not a failure of the worker.
     const isSlow = end === UPSTREAM_UNAVAILABLE && this.#toClient.isFull;
     this.close(isSlow ? SLOW_CONSUMER : end);
   }
 
-  /** Reads from each side exactly when what it says has room. */
+  /** Pauses each side whose frames cannot be forwarded at the moment, and resumes the others. */
   #balance(): void {
     if (this.#isClosing) return;
     const { client, worker } = this.#options;
-    // What a client is told about its own frames goes to itself, so a client that does not read is not read either.
+    // Errors about a client's frames go back to the client, so one that does not read is not read either.
     setPaused(client, this.#toClient.isFull || this.#toWorker.isFull);
     setPaused(worker, this.#toClient.isFull);
   }

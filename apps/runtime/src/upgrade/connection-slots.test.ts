@@ -1,10 +1,14 @@
 import { expect, test } from 'vitest';
-import { Slots } from './slots.ts';
+import { ConnectionSlots } from './connection-slots.ts';
 
 const full = expect.objectContaining({ code: 'rate_limited' });
 
-test('handshakes and connections of one address are bounded, others go on', () => {
-  const slots = new Slots({ connections: 5, connectionsPerAddress: 3, handshakesPerAddress: 2 });
+test('bounds handshakes and connections per address and in total', () => {
+  const slots = new ConnectionSlots({
+    connections: 5,
+    connectionsPerAddress: 3,
+    handshakesPerAddress: 2,
+  });
   const first = slots.take('a');
   const second = slots.take('a');
   expect(() => slots.take('a')).toThrow(full);

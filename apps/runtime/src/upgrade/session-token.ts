@@ -1,15 +1,15 @@
-const LONGEST = 4096;
+const MAX_CHARS = 4096;
 
 /**
- * The session token of an upgrade: of the Authorization header, else of the query, for browsers. Undefined when there
- * is none, or more than one in the query.
+ * The session token of an upgrade, from the Authorization header or, for browsers, from the query. Undefined when there
+ * is none, or when the query has several.
  */
 export function tokenOf(
   authorization: string | undefined,
   query: URLSearchParams,
 ): string | undefined {
   const token = authorization === undefined ? fromQuery(query) : fromHeader(authorization);
-  return token === undefined || token.length > LONGEST ? undefined : token;
+  return token === undefined || token.length > MAX_CHARS ? undefined : token;
 }
 
 function fromHeader(authorization: string): string | undefined {

@@ -1,26 +1,26 @@
 import type { WebSocket } from 'ws';
 
-/** Buffered bytes at which readers are made to wait, and at which they may go on. */
+/** Buffered bytes at which the sender must pause, and at which it may resume. */
 const HIGH_BYTES = 512 * 1024;
 const LOW_BYTES = 128 * 1024;
 
-export interface OutletEvents {
-  /** The buffer is full: read nothing more that would go into it. */
+export interface SendBufferEvents {
+  /** The buffer is full: the sender must pause. */
   onFull(): void;
-  /** There is room again. */
-  onRoom(): void;
-  /** The buffer was full and nothing of it was taken for `stalledMs`. */
+  /** The sender may resume. */
+  onDrained(): void;
+  /** The buffer was full, and nothing was sent for `stalledMs`. */
   onStalled(): void;
 }
 
-/** What is written to one side of a bridge. Its buffer is bounded by readers that stop reading. */
-export class Outlet {
+/** The buffer of frames to one side of a proxy. It is bounded as long as the sender heeds the events. */
+export class SendBuffer {
   readonly #socket: WebSocket;
   readonly #stalledMs: number;
-  readonly #events: OutletEvents;
+  readonly #events: SendBufferEvents;
   #stalled: NodeJS.Timeout | undefined;
 
-  constructor(socket: WebSocket, stalledMs: number, events: OutletEvents) {
+  constructor(socket: WebSocket, stalledMs: number, events: SendBufferEvents) {
     this.#socket = socket;
     this.#stalledMs = stalledMs;
     this.#events = events;
@@ -31,26 +31,26 @@ export class Outlet {
   }
 
   send(data: Buffer | string, binary = false): void {
-    this.#socket.send(data, { binary }, this.#taken);
+    this.#socket.send(data, { binary }, this.#sent);
     if (this.#stalled === undefined && this.#socket.bufferedAmount >= HIGH_BYTES) {
       this.#stalled = setTimeout(() => this.#events.onStalled(), this.#stalledMs);
       this.#events.onFull();
     }
   }
 
-  /** Ends the watch over the buffer. */
+  /** Stops watching the buffer. */
   end(): void {
     clearTimeout(this.#stalled);
     this.#stalled = undefined;
   }
 
-  readonly #taken = (): void => {
+  readonly #sent = (): void => {
     if (this.#stalled === undefined) return;
     if (this.#socket.bufferedAmount > LOW_BYTES) {
       this.#stalled.refresh();
       return;
     }
     this.end();
-    this.#events.onRoom();
+    this.#events.onDrained();
   };
 }

@@ -13,16 +13,16 @@ interface Counts {
 
 const RETRY_AFTER_SECONDS = '5';
 
-/** A place of one connection, taken before anything is done for it. Both calls may be repeated. */
+/** The slot of one connection. Both methods are idempotent. */
 export interface Slot {
-  /** The handshake is over and the connection stands. */
+  /** The handshake is complete and the connection open. */
   settle(): void;
-  /** The connection is gone. */
+  /** The connection is closed. */
   release(): void;
 }
 
-/** How many connections and handshakes there are, in all and by address. */
-export class Slots {
+/** Counts connections and handshakes, in total and per address. */
+export class ConnectionSlots {
   readonly #bounds: SlotBounds;
   readonly #byAddress = new Map<string, Counts>();
   #total = 0;
@@ -31,7 +31,7 @@ export class Slots {
     this.#bounds = bounds;
   }
 
-  /** @throws ServiceError `rate_limited` when there is no room */
+  /** Takes a slot, before any work for the connection. @throws ServiceError `rate_limited` when a bound is reached */
   take(address: string): Slot {
     const counts = this.#byAddress.get(address) ?? { handshakes: 0, connections: 0 };
     const { connections, connectionsPerAddress, handshakesPerAddress } = this.#bounds;

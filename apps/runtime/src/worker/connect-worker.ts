@@ -4,23 +4,23 @@ import { pinCertificate } from '@svc/service-kit/tls';
 import { WebSocket } from 'ws';
 
 const CONNECT_MS = 5_000;
-/** Beyond what a worker sends in one frame. */
-const LONGEST_FRAME_BYTES = 16 * 1024 * 1024;
+/** More than a worker sends in one frame. */
+const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 
 type WorkerOfSession = NonNullable<SessionRoute['worker']>;
 
-/** One upgrade at a worker. */
+/** The parameters of an upgrade at a worker. */
 export interface WorkerUpgrade {
   readonly sessionId: string;
   readonly afterSeq: number | undefined;
-  /** Hop token, minted for this upgrade. */
+  /** Minted for this upgrade alone. */
   readonly token: string;
   readonly requestId: string;
 }
 
 /**
- * The session's WebSocket at its worker, pinned to the certificate that the worker registered. It comes paused, so
- * that nothing is lost before somebody listens. Rejects when the worker does not take the upgrade in time.
+ * Opens the session's WebSocket at its worker, pinned to the certificate that the worker registered. The socket is
+ * paused, so that no frame is lost before listeners are added. Rejects when the worker does not accept in time.
  */
 export async function connectWorker(
   worker: WorkerOfSession,
@@ -37,7 +37,7 @@ export async function connectWorker(
   const socket = new WebSocket(url, {
     agent: agentFor(worker.certificate),
     handshakeTimeout: CONNECT_MS,
-    maxPayload: LONGEST_FRAME_BYTES,
+    maxPayload: MAX_FRAME_BYTES,
     perMessageDeflate: false,
     headers: { authorization: `Bearer ${token}`, 'x-request-id': requestId },
   });
@@ -56,16 +56,16 @@ export async function connectWorker(
   }
 }
 
-/** Most workers whose TLS sessions are remembered. */
-const REMEMBERED = 256;
+/** Bound of the agents kept for TLS session resumption. */
+const MAX_AGENTS = 256;
 const agents = new Map<string, Agent>();
 
-/** The agent for the worker with this certificate, which resumes the TLS session that it had before. */
+/** The agent for the worker with this certificate; it resumes earlier TLS sessions. */
 function agentFor(certificate: string): Agent {
   const known = agents.get(certificate);
   if (known !== undefined) return known;
   const [oldest] = agents.keys();
-  if (oldest !== undefined && agents.size >= REMEMBERED) agents.delete(oldest);
+  if (oldest !== undefined && agents.size >= MAX_AGENTS) agents.delete(oldest);
   const agent = new Agent(pinCertificate(certificate));
   agents.set(certificate, agent);
   return agent;

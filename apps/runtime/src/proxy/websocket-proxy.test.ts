@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';
 
 let harness: Harness;
-/** Soon gives up whoever takes nothing, so not for tests that a pause of the machine must not end. */
+/** Closes stalled connections soon. Not for tests that must survive a pause of the machine. */
 let impatient: Harness;
 
 beforeAll(async () => {
@@ -22,7 +22,7 @@ async function attach(to = harness) {
 }
 
 describe('frames', () => {
-  test('go both ways unchanged and in order', async () => {
+  test('are forwarded both ways unchanged and in order', async () => {
     const { client, worker } = await attach();
     const sent = Array.from({ length: 500 }, (_, i) => `{"seq":${i},"data":"grüß ${i}"}`);
     for (const text of sent) worker.socket.send(text);
@@ -31,7 +31,7 @@ describe('frames', () => {
     await expect.poll(() => worker.received).toEqual(sent);
   });
 
-  test('of 1 MiB reach the worker; one byte more and binary ones are answered here', async () => {
+  test('up to 1 MiB reach the worker; larger and binary ones are answered with an error', async () => {
     const { client, worker } = await attach();
     const largest = 'x'.repeat(LIMITS.clientFrameBytes);
     client.socket.send(largest);
@@ -47,7 +47,7 @@ describe('frames', () => {
     expect(client.socket.readyState).toBe(client.socket.OPEN);
   });
 
-  test('beyond what is received at all end the connection, and only that', async () => {
+  test('beyond the receive limit close only their connection', async () => {
     const { client } = await attach();
     const { client: other } = await attach();
     client.socket.send('x'.repeat(8 * 2 ** 20 + 1));
@@ -55,13 +55,13 @@ describe('frames', () => {
     expect(other.socket.readyState).toBe(other.socket.OPEN);
   });
 
-  test('that are not UTF-8 end the connection with 1007', async () => {
+  test('that are not UTF-8 close the connection with 1007', async () => {
     const { client } = await attach();
     client.socket.send(Buffer.from([0xc3, 0x28]), { binary: false });
     expect((await client.ended).code).toBe(1007);
   });
 
-  test('of a desktop, in binary, reach the client', async () => {
+  test('in binary from the worker reach the client', async () => {
     const { client, worker } = await attach();
     const arrived = once(client.socket, 'message');
     worker.socket.send(Buffer.from([1, 2, 3]));
@@ -69,14 +69,14 @@ describe('frames', () => {
   });
 });
 
-describe('the end of the worker', () => {
+describe('a close by the worker', () => {
   test.each([
     [1001, 'sandbox destroyed'],
     [1000, 'done'],
     [1013, 'slow consumer'],
     [1011, 'something'],
     [4100, 'own'],
-  ])('%i %s is passed on, behind all it said', async (code, reason) => {
+  ])('with %i %s is forwarded after all its frames', async (code, reason) => {
     const { client, worker } = await attach();
     worker.socket.send('last');
     worker.socket.close(code, reason);
@@ -84,7 +84,7 @@ describe('the end of the worker', () => {
     expect(client.frames.at(-1)).toBe('last');
   });
 
-  test('without a word, or without a code, is 1011', async () => {
+  test('without a close frame, or without a code, becomes 1011', async () => {
     for (const end of ['terminate', 'close'] as const) {
       const { client, worker } = await attach();
       worker.socket[end]();
@@ -93,14 +93,14 @@ describe('the end of the worker', () => {
   });
 });
 
-describe('the end of the client', () => {
+describe('a close by the client', () => {
   test.each(['close', 'terminate'] as const)('by %s reaches the worker', async (how) => {
     const { client, worker } = await attach();
     client.socket[how]();
     await once(worker.socket, 'close');
   });
 
-  test('between the handshake and the worker reaches the worker', async () => {
+  test('during the connection to the worker reaches the worker', async () => {
     const session = harness.addSession();
     const before = harness.worker.attached.length;
     const attaching = harness.attach(session);
@@ -111,7 +111,7 @@ describe('the end of the client', () => {
 });
 
 describe('a client that does not read', () => {
-  test('is closed with 1013, and the worker is not drained for it', async () => {
+  test('is closed with 1013, and holds the worker back until then', async () => {
     const { client, worker } = await attach(impatient);
     client.socket.pause();
     const piece = 'x'.repeat(64 * 1024);
@@ -120,7 +120,7 @@ describe('a client that does not read', () => {
       isOpen = false;
     });
     let most = 0;
-    // More than the kernels of both sides hold.
+    // More than the kernel buffers of both sides hold.
     for (let sent = 0; isOpen && sent < 2_000; sent += 1) {
       if (worker.socket.bufferedAmount < 4 * 2 ** 20) worker.socket.send(piece);
       most = Math.max(most, worker.socket.bufferedAmount);
@@ -132,7 +132,7 @@ describe('a client that does not read', () => {
     expect(await client.ended).toEqual({ code: 1013, reason: 'slow consumer' });
   });
 
-  test('what it is told about its own frames is closed with 1013 too', async () => {
+  test('its error frames is closed with 1013 too', async () => {
     const { client, worker } = await attach(impatient);
     client.socket.pause();
     let isOpen = true;
@@ -150,7 +150,7 @@ describe('a client that does not read', () => {
     expect(await client.ended).toEqual({ code: 1013, reason: 'slow consumer' });
   });
 
-  test('but goes on, however slowly, gets everything', async () => {
+  test('continuously but slowly gets everything', async () => {
     const { client, worker } = await attach();
     const pieces = Array.from({ length: 300 }, (_, i) => `${i}:${'x'.repeat(64 * 1024)}`);
     for (const piece of pieces) worker.socket.send(piece);
@@ -164,7 +164,7 @@ describe('a client that does not read', () => {
   });
 });
 
-test('a worker that does not read makes the client wait, then counts as gone', async () => {
+test('a worker that does not read holds the client back, then counts as gone', async () => {
   const { client, worker } = await attach(impatient);
   worker.socket.pause();
   const piece = 'x'.repeat(512 * 1024);

@@ -1,4 +1,4 @@
-/** How a connection of a client ends. */
+/** The code and reason with which a client's connection is closed. */
 export interface CloseReason {
   readonly code: number;
   readonly reason: string;
@@ -9,11 +9,11 @@ export const SHUTTING_DOWN: CloseReason = { code: 1001, reason: 'server shutting
 export const KEEPALIVE_TIMEOUT: CloseReason = { code: 1001, reason: 'keepalive timeout' };
 export const SLOW_CONSUMER: CloseReason = { code: 1013, reason: 'slow consumer' };
 
-/** Codes that a worker closes with on purpose; any other end of its connection is a failure. */
-const PASSED_ON: ReadonlySet<number> = new Set([1000, 1001, 1003, 1008, 1009, 1011, 1012, 1013]);
+/** Codes that a worker uses deliberately. Any other end of its connection is a failure. */
+const FORWARDED: ReadonlySet<number> = new Set([1000, 1001, 1003, 1008, 1009, 1011, 1012, 1013]);
 
-/** What a client is told when its worker's connection has ended like this. */
+/** The close for a client whose worker's connection ended like this. */
 export function closeOfWorker(code: number, reason: string): CloseReason {
   const isOwn = code >= 4000 && code <= 4999;
-  return isOwn || PASSED_ON.has(code) ? { code, reason } : UPSTREAM_UNAVAILABLE;
+  return isOwn || FORWARDED.has(code) ? { code, reason } : UPSTREAM_UNAVAILABLE;
 }
