@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 
 type Json = Record<string, unknown>;
 
-/** Text that programs stumble over. */
+/** Text that often breaks programs. */
 const TEXT = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 80 }),
   fc.constantFrom('', '\0', '\ud800', '/', '..', '__proto__', 'constructor', '9'.repeat(40)),
@@ -10,7 +10,7 @@ const TEXT = fc.oneof(
   fc.constantFrom('llm', 'default', 'deictic'),
 );
 
-/** Values of any kind, as JSON has them. */
+/** Any JSON value. */
 const ANYTHING: fc.Arbitrary<unknown> = fc.oneof(
   fc.jsonValue({ maxDepth: 3 }),
   TEXT,
@@ -18,8 +18,8 @@ const ANYTHING: fc.Arbitrary<unknown> = fc.oneof(
 );
 
 /**
- * Values that mostly have the shape of a schema of the document, and everywhere sometimes another, so
- * that they get past the first check and fail at any later one.
+ * Values that mostly match a schema of the document and sometimes deviate from it anywhere, so that they fail at
+ * any check, not only at the first one.
  */
 export function valuesNear(schema: unknown, document: Json, depth = 0): fc.Arbitrary<unknown> {
   if (depth > 6) return ANYTHING;
@@ -27,7 +27,7 @@ export function valuesNear(schema: unknown, document: Json, depth = 0): fc.Arbit
   return fc.oneof({ arbitrary: near, weight: 9 }, { arbitrary: ANYTHING, weight: 1 });
 }
 
-/** One part of a path or a query; what a URL cannot hold is left out. */
+/** A segment of a path or a value of a query, percent-encoded. */
 export const URL_TEXT = TEXT.map((text) => encodeURIComponent(text.toWellFormed()));
 
 function shaped(schema: Json, document: Json, depth: number): fc.Arbitrary<unknown> {

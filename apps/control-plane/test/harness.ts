@@ -15,12 +15,12 @@ export const CLUSTER_SECRET = new Secret('a-secret-of-at-least-32-characters-for
 
 const DEADLOCK = '40P01';
 
-/** An answer, its body read. */
+/** An answer with its body. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** The JSON of the body; an empty object when it holds none. */
+  /** The parsed JSON of the body; an empty object for another media type. */
   readonly body: Record<string, unknown>;
 }
 
@@ -30,17 +30,17 @@ export interface Call {
   readonly raw?: NonNullable<RequestInit['body']>;
   readonly headers?: Record<string, string>;
   readonly signal?: AbortSignal;
-  /** Which control plane to call; by default the harness's own. */
+  /** The control plane to call; default: that of the harness. */
   readonly plane?: ControlPlane;
 }
 
-/** A control plane on a database of its own, for the tests of one file. Every answer is checked against its document. */
+/** A control plane with its own database, for the tests of one file. Checks every answer against the OpenAPI document. */
 export class Harness implements AsyncDisposable {
   readonly postgres: TestPostgres;
   readonly dataDir: string;
   readonly sql: pg.Client;
   plane: ControlPlane;
-  /** Every line of the log, as JSON. */
+  /** The lines of the log, each a JSON text. */
   readonly logLines: string[];
   readonly workers: WorkerDouble[] = [];
   readonly #environment: Record<string, string>;
@@ -80,7 +80,7 @@ export class Harness implements AsyncDisposable {
     this.plane = await this.startAnother();
   }
 
-  /** One more control plane on the same database; the caller closes it. */
+  /** Starts another control plane on the same database. The caller closes it. */
   async startAnother(environment: Record<string, string> = {}): Promise<ControlPlane> {
     const all = { ...this.#environment, ...environment };
     return startPlane(this.postgres, this.dataDir, all, this.logLines);
@@ -94,7 +94,7 @@ export class Harness implements AsyncDisposable {
     await rm(this.dataDir, { recursive: true, force: true });
   }
 
-  /** A worker that serves and is registered. */
+  /** Starts and registers a worker. */
   async addWorker(id: string, change: (worker: WorkerDouble) => void = () => undefined) {
     const worker = new WorkerDouble(id, CLUSTER_SECRET);
     change(worker);
@@ -105,10 +105,10 @@ export class Harness implements AsyncDisposable {
     return worker;
   }
 
-  /** Forgets every worker, sandbox and session. */
+  /** Removes every worker, sandbox and session. */
   async reset(): Promise<void> {
     await Promise.all(this.workers.splice(0).map((worker) => worker.stop()));
-    // In the way of the control plane's own statements, which take one table after the other.
+    // May deadlock with statements of the control plane, which lock one table after the other.
     await retry(() => this.sql.query('truncate sessions, sandboxes, workers cascade'), {
       isTransient: (error) => (error as { code?: unknown }).code === DEADLOCK,
     });
@@ -173,7 +173,7 @@ export class Harness implements AsyncDisposable {
     throw new Error(`no mail to ${email}`);
   }
 
-  /** Every value of every text and binary column of the database, as one string. */
+  /** The contents of the whole database as one string. */
   async dump(): Promise<string> {
     const tables = await this.sql.query<{ name: string }>(
       "select quote_ident(table_name) as name from information_schema.tables where table_schema = 'public'",
@@ -188,7 +188,7 @@ export class Harness implements AsyncDisposable {
     return parts.join('\n');
   }
 
-  /** A secret bundle of the tenant of this key. */
+  /** Adds a secret bundle to the tenant of this key. */
   async addBundle(key: string, name: string, values: Record<string, string>): Promise<void> {
     const answer = await this.call('POST', '/v1/tenants/me/secrets', {
       key,
@@ -197,7 +197,7 @@ export class Harness implements AsyncDisposable {
     expect(answer.status, answer.text).toBe(201);
   }
 
-  /** Starts a session and answers it as it is read back. */
+  /** Starts a session. */
   async startSession(key: string, json: object = {}): Promise<StartedSession> {
     const answer = await this.call('POST', '/v1/sessions', { key, json: sessionRequest(json) });
     expect(answer.status, answer.text).toBe(201);
@@ -220,14 +220,14 @@ export class Harness implements AsyncDisposable {
   }
 }
 
-/** A session, and its sandbox. */
+/** A session with the id of its sandbox. */
 export interface StartedSession {
   readonly id: string;
   readonly vmId: string;
   readonly access: Record<string, unknown>;
 }
 
-/** The body of a request for a session that is fine when the tenant has a bundle `llm`. */
+/** A valid request for a session of a tenant with a bundle `llm`. */
 export function sessionRequest(changes: object = {}): Record<string, unknown> {
   return {
     agent: { kind: 'deictic' },

@@ -3,7 +3,7 @@ import addFormats from 'ajv-formats';
 
 type Json = Record<string, unknown>;
 
-/** Checks answers against the document that the service publishes of itself. */
+/** Checks answers against the published OpenAPI document. */
 export class OpenapiCheck {
   readonly document: Json;
   readonly #ajv: Ajv2020;
@@ -22,7 +22,7 @@ export class OpenapiCheck {
     );
   }
 
-  /** What is wrong with an answer, or undefined when it is as documented. */
+  /** Describes how an answer deviates from the document; undefined when it does not. */
   problemOf(
     method: string,
     path: string,
@@ -30,7 +30,7 @@ export class OpenapiCheck {
     type: string,
     body: string,
   ): string | undefined {
-    // A URL that cannot be decoded belongs to no route.
+    // A URL that cannot be decoded matches no route.
     if (status === 400 && body.includes('"code":"invalid_url"')) return undefined;
     const template = this.#templateOf(path);
     if (template === undefined) return status === 404 ? undefined : `${path} is not documented`;

@@ -3,10 +3,10 @@ import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, expect } from 'vitest';
 import { type Answer, type Call, Harness, sessionRequest } from './harness.ts';
 
-/** What a request is refused for, how it differs from a good one, and the answer. */
+/** The reason of a refusal, the changes to a valid request, and the expected answer. */
 export type Refusal = [what: string, changes: object, status: number, code: string];
 
-/** What the tenant has: each bundle by its name. */
+/** The bundles of the tenant, by name. */
 const BUNDLES = {
   llm: { LLM_API_KEY: 'key-1', TOKEN: 'value-1' },
   'other-llm': { LLM_API_KEY: 'key-2' },
@@ -16,7 +16,7 @@ const BUNDLES = {
   base: { LLM_BASE_URL: 'https://llm.internal:8443/v1' },
 };
 
-/** A tenant with bundles that creates sessions, and the worker that is given them. */
+/** A tenant with secret bundles that creates sessions, and the worker that gets them. */
 class SessionWorld implements AsyncDisposable {
   readonly harness: Harness;
   readonly account: Awaited<ReturnType<Harness['signUp']>>;
@@ -45,14 +45,14 @@ class SessionWorld implements AsyncDisposable {
     return this.#worker;
   }
 
-  /** What the worker was given last. */
+  /** The last creation that the worker received. */
   get placed(): PlaceSandboxRequest {
     const last = this.worker.placed.at(-1);
     if (last === undefined) throw new Error('nothing was placed');
     return last;
   }
 
-  /** Forgets every session; the worker is a new one. */
+  /** Removes every session and replaces the worker. */
   async reset(): Promise<void> {
     await this.harness.reset();
     this.#worker = await this.harness.addWorker('w1');
@@ -63,14 +63,14 @@ class SessionWorld implements AsyncDisposable {
     return this.harness.call('POST', '/v1/sessions', { key: this.account.key, json, ...call });
   }
 
-  /** What the worker gets for the agent of a sandbox. */
+  /** The secrets that the worker gets for the agent of a sandbox. */
   async secretsOf(vmId: string): Promise<AgentSecrets> {
     const path = `/sandboxes/${vmId}/agent-secrets`;
     const answer = await this.worker.ask(this.harness.plane.url, 'GET', path);
     return (await answer.json()) as AgentSecrets;
   }
 
-  /** Creates in vain; nothing may be left of it. */
+  /** Expects a refused creation that leaves nothing behind. */
   async expectRefused(changes: object, status: number, code: string): Promise<void> {
     const answer = await this.create(changes);
     expect(answer.body).toMatchObject({ status, code });
@@ -79,7 +79,7 @@ class SessionWorld implements AsyncDisposable {
     expect(await this.count('sessions')).toBe(0);
   }
 
-  /** How many rows a table has. */
+  /** The number of rows of a table. */
   async count(table: 'sessions' | 'sandboxes' | 'agent_secrets'): Promise<number | null> {
     return (await this.harness.sql.query(`select 1 from ${table}`)).rowCount;
   }
@@ -89,7 +89,7 @@ class SessionWorld implements AsyncDisposable {
   }
 }
 
-/** A world for the tests of one file; each finds no session, and a new worker. */
+/** A world for the tests of one file. Each test starts without sessions and with a new worker. */
 export function useSessionWorld(): () => SessionWorld {
   let world: SessionWorld | undefined;
   const get = () => {

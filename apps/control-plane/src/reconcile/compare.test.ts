@@ -50,11 +50,11 @@ const differences = (ledger: LedgerEntry[], reports: WorkerSandbox[]) =>
   });
 const order = { vm_id: 'vm_1', generation: 1, reason: 'deleted' };
 
-test('nothing differs when both agree', () => {
+test('returns nothing when both agree', () => {
   expect(differences([entry()], [report()])).toEqual({ destroy: [], ended: [] });
 });
 
-test('what a worker holds and should not is destroyed', () => {
+test('destroys the sandboxes that a worker should not hold', () => {
   expect(differences([], [report()]).destroy).toEqual([order]);
   expect(differences([entry({ state: 'destroyed' })], [report()]).destroy).toEqual([order]);
   expect(differences([entry({ worker_id: 'w2' })], [report()]).destroy).toEqual([order]);
@@ -63,16 +63,16 @@ test('what a worker holds and should not is destroyed', () => {
   expect(differences([wish], [report()]).destroy).toEqual([order]);
 });
 
-test('what a worker has ended is not ordered to end', () => {
+test('does not order the end of a sandbox that has ended', () => {
   expect(differences([], [report({ state: 'destroyed' })]).destroy).toEqual([]);
 });
 
-test('what a worker has ended ends in the ledger, for its reason', () => {
+test('ends a sandbox in the ledger for the reason that the worker reports', () => {
   const ended = report({ state: 'destroyed', end_reason: 'idle_timeout' });
   expect(differences([entry()], [ended]).ended).toMatchObject([{ reason: 'idle_timeout' }]);
 });
 
-test('what a worker does not hold any more is lost', () => {
+test('counts a sandbox that is missing on its worker as lost', () => {
   expect(differences([entry()], []).ended).toMatchObject([{ reason: 'worker_lost' }]);
   expect(differences([entry({ state: 'booting' })], []).ended).toMatchObject([
     { reason: 'boot_failed' },
@@ -81,11 +81,11 @@ test('what a worker does not hold any more is lost', () => {
   expect(differences([wish], []).ended).toMatchObject([{ reason: 'deleted' }]);
 });
 
-test('what was placed a moment ago may not be reported yet', () => {
+test('tolerates that a report lacks a sandbox placed just now', () => {
   expect(differences([entry({ age_ms: GRACE_MS - 1 })], []).ended).toEqual([]);
 });
 
-test('what was under way when the worker started again has ended with its earlier process', () => {
+test('ends a creation that a restart of the worker interrupted', () => {
   const before = { state: 'creating', placed_before_registration: true } as const;
   const lost = entry({ ...before, age_ms: RESTART_GRACE_MS + 1 });
   expect(differences([lost], []).ended).toMatchObject([{ reason: 'boot_failed' }]);
@@ -93,11 +93,11 @@ test('what was under way when the worker started again has ended with its earlie
   expect(differences([lately], []).ended).toEqual([]);
 });
 
-test('an older generation on the worker does not stand for the one it should hold', () => {
+test('does not accept an older generation in place of the current one', () => {
   const outcome = differences([entry({ generation: 2 })], [report()]);
   expect(outcome.ended).toMatchObject([{ entry: { generation: 2 } }]);
 });
 
-test("another worker's sandboxes are left alone", () => {
+test('leaves the sandboxes of another worker alone', () => {
   expect(differences([entry({ worker_id: 'w2' })], []).ended).toEqual([]);
 });

@@ -14,7 +14,7 @@ const expiredCodes = async () =>
 
 afterAll(() => harness?.[Symbol.asyncDispose]());
 
-test('gives up the sandboxes of a worker that is lost, not those of one that is merely silent', async () => {
+test('gives up the sandboxes of a lost worker, not those of a silent one', async () => {
   const { key } = await harness.signUp();
   const lost = await harness.addWorker('lost');
   const onLost = await harness.create(key);
@@ -38,7 +38,7 @@ test('gives up the sandboxes of a worker that is lost, not those of one that is 
     (await harness.call('GET', `/v1/sandboxes/${vmId}`, { key })).body;
   const logger = createLogger({ level: 'silent' });
 
-  // One that has just begun to listen cannot know: the worker may be about to register.
+  // A control plane that has just started cannot tell: the worker may be about to register.
   const early = new AbortController();
   const listening = sweep(store, logger, early.signal);
   await expect.poll(expiredCodes).toBe(0);

@@ -3,7 +3,7 @@ import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness, type StartedSession } from '../../test/harness.ts';
 
-/** Every public route with every kind of credential: what it accepts is what its document says. */
+/** Checks every public route with every kind of credential against the document. */
 
 type Account = Awaited<ReturnType<Harness['signUp']>>;
 
@@ -80,12 +80,12 @@ async function statusOf(operation: Operation, path: string, key: string | undefi
   return { status, code: body.code };
 }
 
-test('a route accepts the kinds of credential that it documents, and answers 401 to every other', async () => {
+test('a route accepts the documented kinds of credentials and answers 401 to all others', async () => {
   const table: Record<string, Record<string, number>> = {};
   for (const operation of operations) {
     const row: Record<string, number> = {};
     table[operation.name] = row;
-    // Names nothing, so that no call changes what the next one finds.
+    // Ids that do not exist, so that no call affects the next one.
     const path = operation.path.replace(/\{\w+\}/g, 'none');
     for (const [kind, credential] of credentials) {
       const { status, code } = await statusOf(operation, path, credential);
@@ -102,7 +102,7 @@ test('a route accepts the kinds of credential that it documents, and answers 401
   console.table(table);
 });
 
-test('no route but those of sign-in and of operation is open', () => {
+test('only the routes for sign-in and operation are open', () => {
   const open = operations.filter(({ accepts }) => accepts.size === 0).map(({ name }) => name);
   expect(open.sort()).toEqual([
     'GET /docs',
@@ -119,9 +119,9 @@ test('no route but those of sign-in and of operation is open', () => {
   for (const kind of KINDS) expect(credentials.has(kind)).toBe(true);
 });
 
-test('what belongs to another tenant is 404 on every route that names it', async () => {
+test('resources of another tenant are 404 on every route', async () => {
   const stranger = await harness.signUp();
-  // After half a minute of silence it would be given no more sandboxes.
+  // After half a minute of silence the worker would get no more sandboxes.
   await worker.heartbeat(harness.plane.url);
   const vmId = await harness.create(owner.key);
   await harness.call('POST', '/v1/tenants/me/secrets', {
@@ -158,7 +158,7 @@ function queryFor({ path }: Operation): string {
   return path.endsWith('/files') ? '?path=/tmp/x' : '';
 }
 
-/** A body that each of these routes takes. */
+/** A valid body for each of these routes. */
 function bodyFor({ method, path }: Operation): {
   json?: unknown;
   raw?: string;

@@ -56,7 +56,7 @@ const fileLines = async () =>
   (await readFile(join(harness.dataDir, 'keys', 'master-key'), 'utf8')).trim().split('\n');
 
 describe('stored bundles', () => {
-  test('open again, and cannot be shown by accident', async () => {
+  test('decrypt again, and cannot be printed by accident', async () => {
     await write('a', 'one');
     await write('b', 'two');
     const revealed = await (await bundles()).reveal(account.tenantId, ['a', 'b', 'none']);
@@ -85,7 +85,7 @@ describe('stored bundles', () => {
     await expect(reveal).rejects.toThrow();
   });
 
-  test('do not open for another tenant', async () => {
+  test('do not decrypt for another tenant', async () => {
     await write('a', 'one');
     const other = await harness.signUp();
     await harness.sql.query('update secret_bundles set tenant_id = $1', [other.tenantId]);
@@ -104,13 +104,13 @@ describe('stored bundles', () => {
 });
 
 describe('the master key', () => {
-  test('is made at the first start, for its owner alone', async () => {
+  test('is created at the first start, readable by its owner alone', async () => {
     const { mode } = await stat(join(harness.dataDir, 'keys', 'master-key'));
     expect(mode & 0o777).toBe(0o600);
     expect(await fileLines()).toHaveLength(1);
   });
 
-  test('that is missing keeps a control plane from starting and from making another', async () => {
+  test('prevents a start while it is missing, and is not replaced', async () => {
     await write('a', 'one');
     await rm(join(harness.dataDir, 'keys', 'master-key'));
     await expect(harness.startAnother()).rejects.toThrow(/wrapped with master key/);
@@ -120,7 +120,7 @@ describe('the master key', () => {
     await expect(stat(join(harness.dataDir, 'keys', 'master-key'))).rejects.toThrow('ENOENT');
   });
 
-  test('rotates while control planes serve; the old key is worth nothing after', async () => {
+  test('rotates while control planes serve, after which the old key is useless', async () => {
     for (const name of ['a', 'b', 'c']) await write(name, `value of ${name}`);
     const [oldKey] = await fileLines();
     const before = await masterKeyIds();
@@ -135,13 +135,13 @@ describe('the master key', () => {
     expect(await fileLines()).toHaveLength(1);
     expect(await fileLines()).not.toContain(oldKey);
     expect(await read('b')).toBe('value of b');
-    // The control plane that was running all the time learns the new key at its next write.
+    // A running control plane learns the new key at its next write.
     expect((await write('d', 'value of d')).status).toBe(201);
     expect(await masterKeyIds()).toEqual([rotation.keyId]);
     expect(await read('d')).toBe('value of d');
   });
 
-  test('rotates again and again, each time to another key', async () => {
+  test('rotates repeatedly, each time to another key', async () => {
     await write('a', 'one');
     const ids = new Set<string>();
     for (let turn = 0; turn < 3; turn += 1)
@@ -150,7 +150,7 @@ describe('the master key', () => {
     expect(await read('a')).toBe('one');
   });
 
-  test('a rotation that was cut short is finished by the next, with the same key', async () => {
+  test('an interrupted rotation is completed by the next one, with the same key', async () => {
     for (let index = 0; index < 49; index += 1) await write(`b${index}`, `value ${index}`);
     const ring = await keyring();
     const target = await ring.create();
@@ -169,7 +169,7 @@ describe('the master key', () => {
     expect(await fileLines()).toHaveLength(1);
   });
 
-  test('moves from the file to the environment, and on to the next one there', async () => {
+  test('moves from the file to the environment, and to a newer key there', async () => {
     await write('a', 'one');
     const [first = '', second = ''] = KEYS;
     const toEnvironment = { SVC_MASTER_KEY: first };
@@ -186,7 +186,7 @@ describe('the master key', () => {
     expect(await read('a', { SVC_MASTER_KEY: second })).toBe('one');
   });
 
-  test('nothing is wrapped with a key that is no longer current, however close the race', async () => {
+  test('no data key is wrapped with an outdated master key, even in a race', async () => {
     const writing = Array.from({ length: 30 }, (_, index) => write(`r${index}`, `v${index}`));
     const rotation = await rotateMasterKey(store, await keyring());
     const answers = await Promise.all(writing);

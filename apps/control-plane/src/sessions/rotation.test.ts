@@ -41,7 +41,7 @@ const openLedger = () =>
   });
 
 describe('a rotation', () => {
-  test('reaches the worker of every session that uses the bundle, and no other', async () => {
+  test('notifies the worker of every session that uses the bundle, and no other', async () => {
     const users = [await start(), await start()];
     await harness.startSession(key);
     const ended = await start();
@@ -58,7 +58,7 @@ describe('a rotation', () => {
     expect([...harness.logLines, await harness.dump()].join()).not.toContain('canary-2');
   });
 
-  test('is told again until the worker hears it; its caller does not wait for that', async () => {
+  test('is announced until the worker accepts it, without delaying the caller', async () => {
     const session = await start();
     worker.failures.set('config-update', 'internal_error');
     await rotate('llm', { LLM_API_KEY: 'key-2' });
@@ -82,21 +82,21 @@ describe('a rotation', () => {
     expect(worker.configUpdates).toEqual([]);
   });
 
-  test('while a session starts is not missed', async () => {
+  test('during the start of a session is not missed', async () => {
     worker.beforeCreated = async () => {
       await rotate('llm', { LLM_API_KEY: 'key-2' });
     };
     expect(await secretsOf(await start())).toMatchObject({ llm: { api_key: 'key-2' } });
   });
 
-  test('that takes the key away leaves the session without', async () => {
+  test('that removes the key leaves the session without one', async () => {
     const session = await start();
     await rotate('llm', {});
     expect(await secretsOf(session)).toEqual({ llm: { api_key: '' }, env: { B: 'b-1' } });
   });
 });
 
-test('a deleted bundle keeps its last values in what runs, also when another one is rotated', async () => {
+test('running sessions keep the last values of a deleted bundle, even when another one is rotated', async () => {
   const session = await start();
   await rotate('llm', { LLM_API_KEY: 'key-2', A: 'a-2' });
   await harness.call('DELETE', `${SECRETS}/llm`, { key });
@@ -110,7 +110,7 @@ test('a deleted bundle keeps its last values in what runs, also when another one
   expect((await harness.sql.query('select 1 from agent_secrets')).rowCount).toBe(0);
 });
 
-test('the secrets of what runs outlast another master key, and open for no other sandbox', async () => {
+test('secrets of running sessions survive a new master key and do not decrypt for another sandbox', async () => {
   const [one, two] = [await start(), await start()];
   const store = await openLedger();
   const ring = await MasterKeyring.open(loadConfig({ SVC_DATA_DIR: harness.dataDir }));
@@ -128,7 +128,7 @@ test('the secrets of what runs outlast another master key, and open for no other
   expect(await secretsOf(two)).toMatchObject({ status: 500 });
 });
 
-test('what a crash left half-way is cleaned up', async () => {
+test('the remains of a crash are cleaned up', async () => {
   const [cut, held, fine] = [await start(), await start(), await start()];
   await harness.sql.query(
     `update sandboxes set state = 'destroyed', ended_at = now(), end_reason = 'deleted' where vm_id = any($1)`,

@@ -38,7 +38,7 @@ const pieces = async () =>
     )
   ).rows.map((row) => row.length);
 
-test('files of the largest size are taken, in pieces', async () => {
+test('stores files of the largest size in pieces', async () => {
   await files.receive(request('f'), 1, Readable.from(Array(6).fill(Buffer.alloc(MIB / 2, 1))));
   expect(await pieces()).toEqual([MIB, MIB, MIB]);
   const { body, length } = await files.open(request('f'));
@@ -48,7 +48,7 @@ test('files of the largest size are taken, in pieces', async () => {
   expect(read).toBe(MOST);
 });
 
-test('files that turn out larger are refused, and leave nothing', async () => {
+test('rejects larger files and stores nothing of them', async () => {
   const source = Readable.from([...Array(3).fill(Buffer.alloc(MIB, 1)), Buffer.from('x')]);
   await expect(files.receive(request('f'), 1, source)).rejects.toMatchObject({
     code: 'payload_too_large',
@@ -57,7 +57,7 @@ test('files that turn out larger are refused, and leave nothing', async () => {
   expect((await harness.sql.query('select 1 from session_uploads')).rowCount).toBe(0);
 });
 
-test('an empty archive is one as well', async () => {
+test('accepts an empty archive', async () => {
   await files.receive(request('f'), 1, Readable.from([]));
   expect((await files.open(request('f'))).length).toBe(0);
 });

@@ -4,7 +4,7 @@ import { SMTPServer } from 'smtp-server';
 import { expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';
 
-test('with an SMTP server configured, the code comes by mail and is nowhere else', async () => {
+test('with an SMTP server, the code is in the mail and nowhere else', async () => {
   const mails: string[] = [];
   const server = new SMTPServer({
     disabledCommands: ['AUTH', 'STARTTLS'],
@@ -38,8 +38,8 @@ test('with an SMTP server configured, the code comes by mail and is nowhere else
   await new Promise<void>((resolve) => server.close(resolve));
 });
 
-test('mail to this machine itself stays on it, SMTP or not', async () => {
-  // Nothing listens there: a message that were sent would fail.
+test('mail to this machine stays on it, with or without SMTP', async () => {
+  // Nothing listens there, so sending a message would fail.
   await using harness = await Harness.start({ SVC_SMTP_URL: 'smtp://127.0.0.1:1' });
   const email = 'operator@svc.localhost';
   expect((await harness.call('POST', '/v1/tenants', { json: { email } })).status).toBe(200);

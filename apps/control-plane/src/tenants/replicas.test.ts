@@ -23,7 +23,7 @@ const forgetNetwork = () => harness.sql.query("delete from otp_requests where ki
 const countOf = (answers: readonly { status: number }[], status: number) =>
   answers.filter((answer) => answer.status === status).length;
 
-test('an address has three codes an hour over both, before and after a restart', async () => {
+test('an address gets three codes an hour from both together, across a restart', async () => {
   await forgetNetwork();
   const email = 'a@example.com';
   const answers = await Promise.all(
@@ -37,7 +37,7 @@ test('an address has three codes an hour over both, before and after a restart',
   expect(refused.headers.get('ratelimit-policy')).toBe('"otp-email";q=3;w=3600');
 });
 
-test('a network has its codes an hour over both, before and after a restart', async () => {
+test('the hourly limit of a network covers both, across a restart', async () => {
   await forgetNetwork();
   const answers = await Promise.all(
     Array.from({ length: 14 }, (_, index) =>
@@ -49,7 +49,7 @@ test('a network has its codes an hour over both, before and after a restart', as
   expect((await ask('n99@example.com', harness.plane)).body.code).toBe('ip_rate_limited');
 });
 
-test('200 wrong guesses at once on both leave the code with no try, and the right one 401', async () => {
+test('after 200 concurrent wrong guesses on both, the right code is 401', async () => {
   await forgetNetwork();
   const email = 'guess@example.com';
   await ask(email, harness.plane);
@@ -70,7 +70,7 @@ test('200 wrong guesses at once on both leave the code with no try, and the righ
   expect((await verify(email, code, harness.plane)).status).toBe(401);
 });
 
-test('four wrong tries on one and the right code on the other: accepted once', async () => {
+test('after four wrong guesses on one, the other accepts the right code once', async () => {
   await forgetNetwork();
   const email = 'ok@example.com';
   await ask(email, second);
@@ -81,7 +81,7 @@ test('four wrong tries on one and the right code on the other: accepted once', a
   expect(answers.map((answer) => answer.status).sort()).toEqual([200, 401]);
 });
 
-test('a token of one is good on the other', async () => {
+test('a token of one is valid on the other', async () => {
   await forgetNetwork();
   const email = 'token@example.com';
   await ask(email, second);

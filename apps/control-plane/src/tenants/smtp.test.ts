@@ -29,7 +29,7 @@ interface Received {
   readonly secure: boolean;
 }
 
-/** A mail server that keeps what it gets. */
+/** A mail server that records its messages. */
 async function mailServer(options: SMTPServerOptions): Promise<{ port: number; got: Received[] }> {
   const got: Received[] = [];
   const server = new SMTPServer({
@@ -41,7 +41,7 @@ async function mailServer(options: SMTPServerOptions): Promise<{ port: number; g
       }, done);
     },
   });
-  // A client that does not trust the certificate leaves in the middle.
+  // A client that does not trust the certificate hangs up.
   server.on('error', () => undefined);
   server.listen(0, '127.0.0.1');
   await once(server.server, 'listening');
@@ -49,7 +49,7 @@ async function mailServer(options: SMTPServerOptions): Promise<{ port: number; g
   return { port: portOf(server.server as Server), got };
 }
 
-/** A server that answers connections with `talk`. */
+/** A server that handles its connections with `talk`. */
 async function rawServer(talk: (socket: Socket) => void): Promise<number> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -87,7 +87,7 @@ const auth: SMTPServerOptions['onAuth'] = ({ username, password }, _session, don
 };
 
 describe('a mail server', () => {
-  test('with TLS from the start and a password', async () => {
+  test('accepts implicit TLS and a password', async () => {
     const { port, got } = await mailServer({ secure: true, ...tls, onAuth: auth });
     await send(`smtps://svc:p%3Aw%2Fd@localhost:${port}?${trust()}`);
     expect(got).toMatchObject([{ user: 'svc', secure: true }]);
@@ -95,7 +95,7 @@ describe('a mail server', () => {
     expect(got).toHaveLength(1);
   });
 
-  test('with STARTTLS, used where it is offered and insisted on where it is asked for', async () => {
+  test('gets STARTTLS when it offers it, and no mail when STARTTLS is required but missing', async () => {
     const { port, got } = await mailServer({ ...tls, disabledCommands: ['AUTH'] });
     await send(`smtp://localhost:${port}?${trust()}`);
     expect(got).toMatchObject([{ secure: true }]);
@@ -104,20 +104,20 @@ describe('a mail server', () => {
     expect(plain.got).toEqual([]);
   });
 
-  test('with a certificate that nobody vouches for gets no mail', async () => {
+  test('with an untrusted certificate gets no mail', async () => {
     const { port, got } = await mailServer({ secure: true, ...tls, disabledCommands: ['AUTH'] });
     await expect(send(`smtps://localhost:${port}`)).rejects.toThrow(/certificate/);
     expect(got).toEqual([]);
   });
 
-  test('that never greets is given up', async () => {
+  test('that never sends a greeting times out', async () => {
     const port = await rawServer(() => undefined);
     await expect(send(`smtp://127.0.0.1:${port}?greetingTimeout=200`)).rejects.toThrow(
       /[Gg]reeting/,
     );
   });
 
-  test('that keeps talking and says nothing is given up all the same', async () => {
+  test('that keeps sending without progress times out', async () => {
     const port = await rawServer((socket) => {
       const drip = setInterval(() => socket.write('220-wait\r\n'), 20);
       socket.on('close', () => clearInterval(drip));
@@ -127,7 +127,7 @@ describe('a mail server', () => {
 });
 
 describe('signing up by mail', () => {
-  test('the message has a plain and an HTML form, both with the code', async () => {
+  test('the message contains the code as plain text and as HTML', async () => {
     const { port, got } = await mailServer({ disabledCommands: ['AUTH', 'STARTTLS'] });
     const plane = await harness.startAnother({
       SVC_SMTP_URL: `smtp://127.0.0.1:${port}`,

@@ -54,18 +54,18 @@ const NONSENSE: readonly [what: string, lie: Lie][] = [
   ['a list', json([])],
   ['a string', json('ok')],
   ['another media type', (truth) => ({ type: 'text/html', body: JSON.stringify(truth) })],
-  ['a body without end', () => ({ body: endless('{"a":"') })],
+  ['an endless body', () => ({ body: endless('{"a":"') })],
   ['a redirect', () => ({ status: 302, body: '' })],
   ['an error as text', () => ({ status: 500, type: 'text/plain', body: 'oops' })],
   ['an error as plain JSON', json({ code: 'no_capacity' }, 409)],
   ['a problem that breaks off', () => ({ status: 409, type: PROBLEM_MEDIA_TYPE, body: '{' })],
   [
-    'a problem without an end',
+    'an endless problem',
     () => ({ status: 409, type: PROBLEM_MEDIA_TYPE, body: endless('') }),
   ],
   ['an unknown error code', problem('on_fire', 500)],
   ['an error code with another status', problem('sandbox_not_found', 409)],
-  ['a detail that is no text', problem('sandbox_not_found', 404, { detail: 7 })],
+  ['a detail that is not text', problem('sandbox_not_found', 404, { detail: 7 })],
   ['an error code that workers do not have', problem('session_of_another_tenant', 403)],
 ];
 
@@ -123,9 +123,9 @@ const OPERATIONS: readonly [Operation, string, (vmId: string) => Promise<Answer>
   ['destroy', 'DELETE /sandboxes/{id}', (id) => on('', 'DELETE', {}, id)],
 ];
 
-describe('an answer that makes no sense', () => {
+describe('an answer that breaks the contract', () => {
   test.each(OPERATIONS)(
-    'to %s (%s) is 502, is logged, and leaves the ledger as it was',
+    'to %s (%s) is 502, is logged, and does not change the ledger',
     async (operation, route, call) => {
       const vmId = await harness.create(account.key);
       worker.files.set('/a', Buffer.from('bytes'));
@@ -198,7 +198,7 @@ describe('an answer that makes no sense', () => {
     }
   });
 
-  test('to a creation makes the next best worker start the sandbox', async () => {
+  test('to a creation makes the control plane try the next worker', async () => {
     await harness.addWorker('w2', (w) => {
       w.memoryMib = 1024;
     });
@@ -209,7 +209,7 @@ describe('an answer that makes no sense', () => {
   });
 });
 
-describe('an answer of the right form that is not true', () => {
+describe('a well-formed but false answer', () => {
   test.each<[string, object]>([
     ['another vm_id', { vm_id: `vm_${'0'.repeat(32)}` }],
     ['another generation', { generation: 7 }],
@@ -217,9 +217,9 @@ describe('an answer of the right form that is not true', () => {
     ['a sandbox that is still booting', { state: 'booting' }],
     ['a state that does not exist', { state: 'frozen' }],
     ['a port that does not exist', { host_port: 70_000 }],
-    ['a size beyond measure', { vcpu: 2 ** 40 }],
-    ['text that no database stores', { rootfs: 'a\0b' }],
-    ['a time that never was', { running_at: 'yesterday' }],
+    ['a size out of range', { vcpu: 2 ** 40 }],
+    ['text that the database cannot store', { rootfs: 'a\0b' }],
+    ['an impossible time', { running_at: 'yesterday' }],
   ])('to a creation is 502: %s', async (_what, changes) => {
     worker.lies.set('create', changed(changes));
     expect(await on('', 'POST', { json: { template: 'standard' } })).toMatchObject(BAD);
@@ -250,7 +250,7 @@ describe('an answer of the right form that is not true', () => {
     expect(answer).toEqual({ destroy: [{ vm_id: vmId, generation: 1, reason: 'deleted' }] });
   });
 
-  test('to cancel names the sandbox and the reason that were asked for', async () => {
+  test('to cancel is 502 when it names another sandbox or reason', async () => {
     const vmId = await harness.create(account.key);
     for (const lie of [changed({ vm_id: 'vm_other' }), changed({ reason: 'timeout' })]) {
       worker.lies.set('cancel', lie);
@@ -282,11 +282,11 @@ describe('a stream', () => {
 
   test.each<[string, () => string | Readable]>([
     ['an unknown event', () => formatEvent('reboot', {}) + EXIT],
-    ['data that is no JSON', () => `event: stdout\ndata: {\n\n${EXIT}`],
+    ['data that is not JSON', () => `event: stdout\ndata: {\n\n${EXIT}`],
     ['data of another form', () => formatEvent('stdout', { data: 7 }) + EXIT],
-    ['an exit code that is no number', () => formatEvent('exit', { exit_code: '0' })],
-    ['lines that are no event', () => `hello\n\n${EXIT}`],
-    ['an event without an end', () => endless('event: stdout\ndata: ')],
+    ['an exit code that is not a number', () => formatEvent('exit', { exit_code: '0' })],
+    ['lines that are not events', () => `hello\n\n${EXIT}`],
+    ['an endless event', () => endless('event: stdout\ndata: ')],
     ['an end without an exit', () => formatEvent('stdout', { data: 'a' })],
     ['an event that breaks off', () => `${formatEvent('stdout', { data: 'a' })}event: std`],
     ['events after the exit', () => EXIT + formatEvent('stdout', { data: 'a' })],
@@ -303,7 +303,7 @@ describe('a stream', () => {
     expect(complaints()).toHaveLength(1);
   });
 
-  test('of honest events passes unchanged, however it is cut', async () => {
+  test('of valid events passes unchanged, however it is split into chunks', async () => {
     const vmId = await harness.create(account.key);
     const error = formatEvent('error', { code: 'sandbox_not_running', message: 'It ended.' });
     for (const last of [EXIT, error]) {
@@ -315,23 +315,23 @@ describe('a stream', () => {
   });
 });
 
-describe('a report that makes no sense', () => {
+describe('a report that breaks the contract', () => {
   const WRONG: readonly [what: string, changes: Record<string, unknown>][] = [
     ['a state that does not exist', { state: 'frozen' }],
     ['a reason that does not exist', { end_reason: 'bored' }],
-    ['a generation beyond measure', { generation: 2 ** 31 }],
-    ['a revision beyond measure', { revision: 2 ** 31 }],
-    ['a size beyond measure', { vcpu: 2 ** 40 }],
+    ['a generation out of range', { generation: 2 ** 31 }],
+    ['a revision out of range', { revision: 2 ** 31 }],
+    ['a size out of range', { vcpu: 2 ** 40 }],
     ['a negative size', { disk_mib: -1 }],
     ['a port that does not exist', { host_port: 70_000 }],
-    ['text that no database stores', { rootfs: 'a\0b' }],
-    ['half a character', { endpoint: '\ud800' }],
-    ['an id without end', { vm_id: 'x'.repeat(5000) }],
-    ['a time that never was', { running_at: '0000-01-01T00:00:00.000Z' }],
-    ['an exit code beyond measure', { agent_exit_code: 2 ** 40 }],
+    ['text that the database cannot store', { rootfs: 'a\0b' }],
+    ['half a surrogate pair', { endpoint: '\ud800' }],
+    ['an endless id', { vm_id: 'x'.repeat(5000) }],
+    ['an impossible time', { running_at: '0000-01-01T00:00:00.000Z' }],
+    ['an exit code out of range', { agent_exit_code: 2 ** 40 }],
   ];
 
-  test.each(WRONG)('is refused, and the ledger stays as it was: %s', async (_what, changes) => {
+  test.each(WRONG)('is rejected without a change of the ledger: %s', async (_what, changes) => {
     const vmId = await harness.create(account.key);
     const before = await ledger();
     const sandboxes = [{ ...reportOf(vmId), state: 'paused', revision: 99, ...changes }];
@@ -347,7 +347,7 @@ describe('a report that makes no sense', () => {
     expect(await ledger()).toEqual(before);
   });
 
-  test('does no harm with fields that nobody asked for', async () => {
+  test('may contain unknown fields, which are ignored', async () => {
     const vmId = await harness.create(account.key);
     const report = { ...worker.change(vmId, { state: 'paused' }), extra: 'a\0\ud800' };
     expect((await worker.event(harness.plane.url, report)).status).toBe(204);
@@ -355,22 +355,22 @@ describe('a report that makes no sense', () => {
   });
 
   test.each<[string, Partial<Record<keyof RegisterWorkerRequest, unknown>>]>([
-    ['a certificate that is none', { certificate: 'nonsense' }],
+    ['a certificate that is not PEM', { certificate: 'nonsense' }],
     [
-      'a certificate that holds nothing',
+      'a PEM block that is not a certificate',
       { certificate: '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n' },
     ],
-    ['an address that is none', { url: 'here' }],
+    ['an address that is not a URL', { url: 'here' }],
     ['an address without TLS', { url: 'http://127.0.0.1:1' }],
     ['an address with a path', { url: 'https://127.0.0.1:1/x' }],
     ['an address with a password', { url: 'https://a:b@127.0.0.1:1' }],
-    ['a version that no database stores', { version: 'a\0' }],
-    ['a capacity beyond measure', { capacity: { vcpu: 1, memory_mib: 2 ** 40, disk_mib: 1 } }],
+    ['a version that the database cannot store', { version: 'a\0' }],
+    ['a capacity out of range', { capacity: { vcpu: 1, memory_mib: 2 ** 40, disk_mib: 1 } }],
     [
-      'a template that no database stores',
+      'a template that the database cannot store',
       { templates: [{ template: 'a\0', image: '', ready: true }] },
     ],
-  ])('does not register a worker: %s', async (_what, changes) => {
+  ])('does not register the worker: %s', async (_what, changes) => {
     const before = (await harness.sql.query('select * from workers')).rows;
     const answer = await worker.register(harness.plane.url, changes);
     expect(answer.status).toBe(400);
@@ -378,7 +378,7 @@ describe('a report that makes no sense', () => {
     expect((await harness.sql.query('select * from workers')).rows).toEqual(before);
   });
 
-  test('of the end of a sandbox counts from its own worker alone', async () => {
+  test('cannot end a sandbox of another worker', async () => {
     const vmId = await harness.create(account.key);
     const liar = await second();
     const forged = reportOf(vmId, {
@@ -394,10 +394,10 @@ describe('a report that makes no sense', () => {
   });
 
   test.each<[string, Record<string, unknown>]>([
-    ['a generation beyond measure', { generation: 2 ** 31 }],
-    ['a number beyond measure', { first_seq: 2 ** 60, last_seq: 2 ** 60 }],
-    ['files that no database stores', { files_id: 'a\0' }],
-  ])('commits no turn: %s', async (_what, changes) => {
+    ['a generation out of range', { generation: 2 ** 31 }],
+    ['a number out of range', { first_seq: 2 ** 60, last_seq: 2 ** 60 }],
+    ['files that the database cannot store', { files_id: 'a\0' }],
+  ])('does not commit a turn: %s', async (_what, changes) => {
     const session = await harness.startSession(account.key);
     const turn = { generation: 1, vm_id: session.vmId, first_seq: 1, last_seq: 1, frames: '{}\n' };
     const answer = await worker.ask(harness.plane.url, 'POST', `/sessions/${session.id}/turns`, {

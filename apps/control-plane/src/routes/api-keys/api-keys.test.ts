@@ -11,7 +11,7 @@ afterAll(() => harness?.[Symbol.asyncDispose]());
 const me = (key: string) => harness.call('GET', '/v1/tenants/me', { key });
 
 describe('the keys of the account routes', () => {
-  test('are made with 201, work at once, and are listed without their secret', async () => {
+  test('are created with 201, work at once, and are listed without their secret', async () => {
     const { token, tenantId } = await harness.signUp();
     const made = await harness.call('POST', '/v1/api-keys', { key: token, json: { name: 'ci' } });
     expect(made.status).toBe(201);
@@ -33,7 +33,7 @@ describe('the keys of the account routes', () => {
     expect(list.text).not.toContain(key);
   });
 
-  test('need no body, and refuse names that cannot be shown', async () => {
+  test('need no body, and reject names that cannot be displayed', async () => {
     const { token } = await harness.signUp();
     const create = (json: unknown) =>
       harness.call(
@@ -49,7 +49,7 @@ describe('the keys of the account routes', () => {
     }
   });
 
-  test('a revocation answers 200, holds at once, stays listed, and may be repeated', async () => {
+  test('are revoked with 200, at once and repeatably, and stay listed', async () => {
     const { token, key, body } = await harness.signUp();
     const revoke = () => harness.call('DELETE', `/v1/api-keys/${body.key_id}`, { key: token });
     expect((await me(key)).status).toBe(200);
@@ -60,7 +60,7 @@ describe('the keys of the account routes', () => {
     expect(list.body.api_keys).toMatchObject([{ key_id: body.key_id, revoked: true }]);
   });
 
-  test('of another account are 404, like ones that never were', async () => {
+  test('of another account are 404, like unknown ones', async () => {
     const [mine, other] = [await harness.signUp(), await harness.signUp()];
     for (const id of [String(other.body.key_id), 'key_nope', '%00', 'x'.repeat(300)]) {
       const answer = await harness.call('DELETE', `/v1/api-keys/${id}`, { key: mine.token });
@@ -71,7 +71,7 @@ describe('the keys of the account routes', () => {
 });
 
 describe('the keys of the tenant routes', () => {
-  test('are made with 200 by another key, and end with 204 and no body', async () => {
+  test('are created with 200 by another key, and revoked with 204 and no body', async () => {
     const { key } = await harness.signUp();
     const made = await harness.call('POST', '/v1/tenants/me/api-keys', {
       key,
@@ -113,7 +113,7 @@ test('a key revoked on one control plane is refused on every other at once', asy
   }
 });
 
-test('the last use is noted at most once a minute', async () => {
+test('the last use is recorded at most once a minute', async () => {
   const { key, token, body } = await harness.signUp();
   const lastUse = async () => {
     const { rows } = await harness.sql.query('select * from api_keys where key_id = $1', [

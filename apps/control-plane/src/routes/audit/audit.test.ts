@@ -12,7 +12,7 @@ const audit = (key: string, query = '') => harness.call('GET', `/v1/audit${query
 const eventsOf = (body: Record<string, unknown>) =>
   (body.entries as { event: string }[]).map((entry) => entry.event);
 
-test('what happened to an account is there, newest first, and nothing of another', async () => {
+test('shows the events of the own account only, newest first', async () => {
   const { token, key, body, email } = await harness.signUp();
   await harness.signUp();
   await harness.call('POST', '/v1/auth/verify-otp', { json: { email, code: '000000' } });
@@ -72,7 +72,7 @@ test.each([
   });
 });
 
-test('every record is in the log as well', async () => {
+test('every event is also in the log', async () => {
   const { tenantId } = await harness.signUp();
   const lines = harness.logLines
     .filter((line) => line.includes(tenantId))

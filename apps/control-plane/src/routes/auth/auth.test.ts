@@ -30,7 +30,7 @@ describe('sign-in', () => {
   });
 
   test.each([['/v1/auth/login'], ['/v1/auth/register']])(
-    '%s refuses what is no address with 400',
+    '%s rejects an invalid address with 400',
     async (path) => {
       for (const email of [undefined, null, 'nobody', 42, '']) {
         expect(await post(path, { email })).toMatchObject({
@@ -41,7 +41,7 @@ describe('sign-in', () => {
     },
   );
 
-  test('all three ways share the hourly limit of an address, and answer alike for any address', async () => {
+  test('all three routes share the hourly limit of an address, and answer the same for any address', async () => {
     const { email } = await harness.signUp();
     const known = await post('/v1/auth/login', { email });
     const unknown = await post('/v1/auth/login', { email: 'never-seen@example.com' });
@@ -54,7 +54,7 @@ describe('sign-in', () => {
     }
   });
 
-  test('a wrong code is 401, whatever it looks like and whoever it is for', async () => {
+  test('a wrong code is 401, in any form and for any address', async () => {
     const wrong = { status: 401, body: { code: 'otp_invalid' } };
     for (const code of ['000000', 'x', '', '1234567']) {
       expect(await post('/v1/auth/verify-otp', { email: 'no@example.com', code })).toMatchObject(
@@ -78,14 +78,14 @@ describe('the account token', () => {
     expect(claims.jti).toBeTruthy();
   });
 
-  test('is signed by a key that the database holds only sealed', async () => {
+  test('is signed by a key that the database stores encrypted', async () => {
     await harness.signUp();
     const { rows } = await harness.sql.query('select * from signing_keys');
     expect(rows).toHaveLength(1);
     expect(rows[0].sealed.toString('latin1')).not.toContain('Ed25519');
   });
 
-  test('of the key before still holds after a rotation, the one before that does not', async () => {
+  test('signed by the previous key is valid after a rotation, by the key before that it is not', async () => {
     const age = () =>
       harness.sql.query("update signing_keys set created_at = created_at - interval '31 days'");
     const first = await harness.signUp();

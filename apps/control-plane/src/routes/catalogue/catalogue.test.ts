@@ -14,7 +14,7 @@ afterAll(() => harness?.[Symbol.asyncDispose]());
 const list = (key: string, plane = harness.plane) =>
   harness.call('GET', '/v1/templates', { key, plane });
 
-test('the catalogue is listed, and each entry is found by its app_id', async () => {
+test('lists the catalogue and finds each entry by its app_id', async () => {
   const { key } = await harness.signUp();
   const { status, body } = await list(key);
   expect(status).toBe(200);
@@ -27,7 +27,7 @@ test('the catalogue is listed, and each entry is found by its app_id', async () 
 });
 
 test.each([['nope'], ['Deictic'], ['%00'], ['%ED%A0%80x'], ['x'.repeat(2000)]])(
-  'app %s is 404 and goes on record, or is no URL',
+  'app %s is 404 and audited, or not a valid URL',
   async (appId) => {
     const { key, token } = await harness.signUp();
     const answer = await harness.call('GET', `/v1/templates/${appId}`, { key });
@@ -38,7 +38,7 @@ test.each([['nope'], ['Deictic'], ['%00'], ['%ED%A0%80x'], ['x'.repeat(2000)]])(
   },
 );
 
-test('every answer says what is left of the limit, and beyond it comes 429', async () => {
+test('every answer states the remaining quota, and beyond it is 429', async () => {
   const { key } = await harness.signUp();
   for (const left of [4, 3, 2, 1, 0]) {
     const { status, headers } = await list(key);
@@ -55,7 +55,7 @@ test('every answer says what is left of the limit, and beyond it comes 429', asy
   expect((await harness.call('GET', '/v1/templates/deictic', { key })).status).toBe(429);
 });
 
-test('the limit is one for all control planes, for each tenant its own, and ends with its window', async () => {
+test('the limit covers all control planes, counts each tenant separately, and resets with its window', async () => {
   const [first, second] = [await harness.signUp(), await harness.signUp()];
   const plane = await harness.startAnother();
   try {
@@ -74,7 +74,7 @@ test('the limit is one for all control planes, for each tenant its own, and ends
   }
 });
 
-test('a catalogue that sessions could not use is refused', async () => {
+test('rejects a catalogue that sessions could not use', async () => {
   const file = async (entries: unknown) => {
     const path = join(harness.dataDir, 'catalogue.json');
     await writeFile(path, JSON.stringify(entries));

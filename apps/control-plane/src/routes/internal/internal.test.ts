@@ -24,7 +24,7 @@ const record = async (vmId: string) =>
 const age = () => harness.sql.query(`update sandboxes set placed_at = now() - interval '1 hour'`);
 
 describe('events', () => {
-  test('tell the ledger at once', async () => {
+  test('update the ledger at once', async () => {
     const vmId = await harness.create(key);
     expect((await worker.event(url(), worker.change(vmId, { state: 'paused' }))).status).toBe(204);
     expect(await record(vmId)).toMatchObject({ state: 'paused' });
@@ -36,7 +36,7 @@ describe('events', () => {
     expect(await record(vmId)).toMatchObject({ state: 'destroyed', end_reason: 'idle_timeout' });
   });
 
-  test('that come late change nothing', async () => {
+  test('that arrive late change nothing', async () => {
     const vmId = await harness.create(key);
     const running = worker.change(vmId, { state: 'running' });
     await worker.event(url(), worker.change(vmId, { state: 'paused' }));
@@ -44,7 +44,7 @@ describe('events', () => {
     expect(await record(vmId)).toMatchObject({ state: 'paused' });
   });
 
-  test('of a sandbox that nobody knows are taken and forgotten', async () => {
+  test('of an unknown sandbox are accepted and ignored', async () => {
     const vmId = await harness.create(key);
     const stranger = { ...worker.change(vmId, {}), vm_id: 'vm_unknown' };
     expect((await worker.event(url(), stranger)).status).toBe(204);
@@ -61,7 +61,7 @@ describe('heartbeats', () => {
     expect(await record(ended)).toMatchObject({ state: 'destroyed', end_reason: 'max_lifetime' });
   });
 
-  test('of a worker that is not known are 404, until it registers again', async () => {
+  test('of an unknown worker are 404 until it registers again', async () => {
     await harness.sql.query('truncate workers cascade');
     const answer = await worker.heartbeat(url());
     expect(answer.status).toBe(404);
@@ -70,7 +70,7 @@ describe('heartbeats', () => {
     expect((await worker.heartbeat(url())).status).toBe(200);
   });
 
-  test('order the end of what the ledger does not know', async () => {
+  test('order the end of sandboxes that the ledger does not know', async () => {
     const vmId = await harness.create(key);
     await harness.sql.query('delete from sandboxes');
     expect(await (await worker.heartbeat(url())).json()).toEqual({
@@ -78,7 +78,7 @@ describe('heartbeats', () => {
     });
   });
 
-  test('end what the worker has lost, but not what it may not have seen yet', async () => {
+  test('end sandboxes that the worker has lost, but not those it may not have received yet', async () => {
     const vmId = await harness.create(key);
     worker.sandboxes.clear();
     await worker.heartbeat(url());
@@ -99,7 +99,7 @@ describe('heartbeats', () => {
 });
 
 describe('registration', () => {
-  test('of a worker that restarted keeps what it still holds and ends the rest', async () => {
+  test('of a restarted worker keeps the sandboxes that it still holds and ends the others', async () => {
     const [kept, lost] = [await harness.create(key), await harness.create(key)];
     await age();
     worker.sandboxes.delete(lost);
@@ -121,7 +121,7 @@ describe('registration', () => {
     expect(answer.status).toBe(200);
   });
 
-  test('with a certificate that the worker does not show leads nowhere', async () => {
+  test('with a certificate that the worker does not present makes it unreachable', async () => {
     const impostor = await harness.addWorker('w2', (w) => {
       w.memoryMib = 256;
     });
@@ -177,7 +177,7 @@ describe('credentials', () => {
     }
   });
 
-  test('a token for someone else is 401; one of another worker 403', async () => {
+  test('a token for another audience is 401, one of another worker 403', async () => {
     const mint = createTokenMinter(CLUSTER_SECRET, 'w1');
     expect((await post('/workers/w1/events', `Bearer ${await mint('w2')}`)).status).toBe(401);
     const answer = await worker.heartbeat(url(), 'w2');
@@ -186,7 +186,7 @@ describe('credentials', () => {
     expect((await worker.register(url(), { worker_id: 'w2' })).status).toBe(403);
   });
 
-  test('an internal token does not open public routes', async () => {
+  test('an internal token is not valid on public routes', async () => {
     const token = await createTokenMinter(CLUSTER_SECRET, 'w1')(CONTROL_PLANE_NAME);
     expect((await harness.call('GET', '/v1/sandboxes', { key: token })).status).toBe(401);
     expect((await harness.call('GET', '/v1/tenants/me', { key: token })).status).toBe(401);

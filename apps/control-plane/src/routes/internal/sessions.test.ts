@@ -94,7 +94,7 @@ describe('the route of a session', () => {
   const route = async (as: As, id = session.id) =>
     answerOf(await as.ask(url(), 'GET', `/sessions/${id}`));
 
-  test('says to runtime hosts whose it is and where it runs', async () => {
+  test('tells runtime hosts its owner and its worker', async () => {
     const { status, body } = await route(runtime());
     expect(status).toBe(200);
     const { rows } = await harness.sql.query(
@@ -121,13 +121,13 @@ describe('the route of a session', () => {
   });
 
   test.each(['none', '%00', '00000000-0000-7000-8000-000000000000'])(
-    'of a session called %s is not there',
+    'of a session called %s is 404',
     async (id) => {
       expect(await route(runtime(), id)).toMatchObject({ status: 404, code: 'session_not_found' });
     },
   );
 
-  test('is for nobody but runtime hosts', async () => {
+  test('is served to runtime hosts only', async () => {
     expect(await route(worker)).toMatchObject({ status: 404, code: 'session_not_found' });
     expect(
       (await harness.plane.url) && (await fetch(`${url()}/internal/v1/sessions/x`)).status,
@@ -136,11 +136,11 @@ describe('the route of a session', () => {
 });
 
 describe('the state of a session', () => {
-  test('is empty at first', async () => {
+  test('is empty initially', async () => {
     expect(await state()).toEqual({ generation: 1, last_seq: 0, frames: '', first_seq: 1 });
   });
 
-  test('is what turns have left', async () => {
+  test('contains the committed turns', async () => {
     const nasty = 'a\0\ud83d\ude00';
     expect((await commit({ conversation: 'one' })).status).toBe(204);
     expect((await commit({ first_seq: 3, last_seq: 3, frames: '{"seq":3}' })).status).toBe(204);
@@ -155,7 +155,7 @@ describe('the state of a session', () => {
     });
   });
 
-  test('is the same when a turn comes again, also late', async () => {
+  test('does not change when a turn is repeated, even late', async () => {
     for (let time = 0; time < 2; time += 1) await commit({ conversation: 'one' });
     const second = { first_seq: 3, last_seq: 3, frames: '{"seq":3}\n', conversation: 'two' };
     await commit(second);
@@ -166,7 +166,7 @@ describe('the state of a session', () => {
     }
   });
 
-  test('goes on from the newest turn after a resume; the old sandbox writes no more', async () => {
+  test('continues from the newest turn after a resume, and the old sandbox can no longer write', async () => {
     await commit({ conversation: 'one' });
     expect((await resume()).status).toBe(200);
     const stale = { first_seq: 3, last_seq: 3, frames: '{"seq":3}\n', conversation: 'late' };
@@ -178,7 +178,7 @@ describe('the state of a session', () => {
     expect(await state()).toMatchObject({ last_seq: 3, conversation: 'late' });
   });
 
-  test('may still be saved when the sandbox has ended', async () => {
+  test('can still be saved when the sandbox has ended', async () => {
     await worker.event(url(), worker.end(session.vmId, 'worker_lost'));
     expect((await commit({ conversation: 'last words' })).status).toBe(204);
     expect((await stateOf()).status).toBe(404);
@@ -186,7 +186,7 @@ describe('the state of a session', () => {
     expect(await state()).toMatchObject({ conversation: 'last words' });
   });
 
-  test('is for the worker of its sandbox alone', async () => {
+  test('is served to the worker of its sandbox only', async () => {
     await commit();
     const runtime = new WorkerDouble(RUNTIME_NAME, CLUSTER_SECRET);
     for (const stranger of [other, runtime]) {
@@ -201,7 +201,7 @@ describe('the state of a session', () => {
     }
   });
 
-  test('is not that of another session on the same worker', async () => {
+  test('is separate from that of another session on the same worker', async () => {
     const second = await harness.startSession(account.key);
     const answer = await commit({ vm_id: session.vmId }, worker, second.id);
     expect(answer).toMatchObject({ status: 404, code: 'session_not_found' });
@@ -214,13 +214,13 @@ describe('the state of a session', () => {
     }
   });
 
-  test('takes no turn whose numbers contradict each other', async () => {
+  test('rejects a turn with contradictory numbers', async () => {
     expect(await commit({ first_seq: 5, last_seq: 3 })).toMatchObject({ status: 400 });
   });
 });
 
 describe('files of a session', () => {
-  test('come back as they were once a turn has named them', async () => {
+  test('are returned unchanged once a turn has named them', async () => {
     const bytes = bytesOf(2 * MIB + 17, 7);
     expect((await putFiles('f1', bytes)).status).toBe(204);
     expect((await commit({ files_id: 'f1' })).status).toBe(204);
@@ -231,7 +231,7 @@ describe('files of a session', () => {
     expect(Buffer.compare(Buffer.from(await answer.arrayBuffer()), bytes)).toBe(0);
   });
 
-  test('make room for those of the next turn', async () => {
+  test('are replaced by those of the next turn', async () => {
     await putFiles('f1', 'one');
     await commit({ files_id: 'f1' });
     await putFiles('f2', 'two');
@@ -243,21 +243,21 @@ describe('files of a session', () => {
     expect(await state()).toMatchObject({ files_id: 'f2' });
   });
 
-  test('of one id are the same for ever', async () => {
+  test('of one id never change', async () => {
     await Promise.all([putFiles('f1', 'one'), putFiles('f1', 'one')]);
     expect((await putFiles('f1', 'other')).status).toBe(204);
     expect(await (await getFiles('f1')).text()).toBe('one');
     expect((await harness.sql.query('select 1 from session_uploads')).rowCount).toBe(1);
   });
 
-  test('that were not uploaded cannot be named, and nothing of that turn counts', async () => {
+  test('that were not uploaded cannot be named, and such a turn is not committed', async () => {
     const answer = await commit({ files_id: 'none', conversation: 'x' });
     expect(answer).toMatchObject({ status: 404, code: 'file_not_found' });
     expect(await state()).toEqual({ generation: 1, last_seq: 0, frames: '', first_seq: 1 });
     expect((await getFiles('none')).status).toBe(404);
   });
 
-  test('that break off are not there', async () => {
+  test('whose upload breaks off are not stored', async () => {
     const controller = new AbortController();
     let sent = 0;
     const body = new ReadableStream({
@@ -270,7 +270,7 @@ describe('files of a session', () => {
     const path = `/sessions/${session.id}/files/f1?generation=1`;
     const request = { headers: BYTES_TYPE, body, signal: controller.signal };
     const outcome = expect(worker.ask(url(), 'PUT', path, request)).rejects.toThrow();
-    // One that has not begun would leave nothing either.
+    // Otherwise the test would pass without an upload.
     await expect.poll(uploads).toBe(1);
     controller.abort();
     await outcome;
@@ -279,7 +279,7 @@ describe('files of a session', () => {
     expect((await getFiles('f1')).status).toBe(404);
   });
 
-  test('that say they are too large are refused before they are read', async () => {
+  test('that are declared too large are rejected before they are read', async () => {
     const token = await createTokenMinter(CLUSTER_SECRET, 'w1')(CONTROL_PLANE_NAME);
     const request = httpRequest(
       `${url()}/internal/v1/sessions/${session.id}/files/f1?generation=1`,
@@ -299,16 +299,16 @@ describe('files of a session', () => {
     expect((await harness.sql.query('select 1 from session_uploads')).rowCount).toBe(0);
   });
 
-  test.each(['..%2fx', '%00', 'a b'])('of the id %s are none', async (filesId) => {
+  test.each(['..%2fx', '%00', 'a b'])('of the invalid id %s are 404', async (filesId) => {
     expect((await putFiles(filesId, 'x')).status).toBe(404);
   });
 
-  test('that no turn has named are swept, others are not', async () => {
+  test('that no turn has named are removed, others are not', async () => {
     await putFiles('f1', 'one');
     await commit({ files_id: 'f1' });
     await putFiles('f2', 'two');
     await harness.sql.query(`update session_uploads set created_at = now() - interval '2 hours'`);
-    // The first pass of a control plane that starts sweeps at once.
+    // A starting control plane sweeps at once.
     await harness.restart();
     await expect.poll(async () => (await getFiles('f2')).status).toBe(404);
     expect(await (await getFiles('f1')).text()).toBe('one');

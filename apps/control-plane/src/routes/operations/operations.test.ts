@@ -70,7 +70,7 @@ describe('the document', () => {
     expect(internalRoutes).toHaveLength(9);
   });
 
-  test('gives its components real names and every operation an id, a summary and problems', async () => {
+  test('names its components, and gives every operation an id, a summary and problems', async () => {
     const { document } = await harness.openapi();
     const { components, paths } = document as {
       components: { schemas: object };
@@ -106,7 +106,7 @@ describe('the document', () => {
     expect(text).toContain('text/event-stream');
   });
 
-  test('says which bodies may be left out, and keeps its own keywords to itself', async () => {
+  test('marks optional bodies, and does not contain internal keywords', async () => {
     const { paths } = (await harness.openapi()).document as {
       paths: Record<string, { post?: { requestBody?: { required: boolean } } }>;
     };
@@ -124,7 +124,7 @@ describe('the document', () => {
 });
 
 describe('the reference page', () => {
-  test('shows every operation and loads nothing from anywhere', async () => {
+  test('shows every operation and loads nothing else', async () => {
     const { text, headers } = await harness.call('GET', '/docs');
     expect(headers.get('content-security-policy')).toContain("default-src 'none'");
     expect(text).not.toMatch(/<script|<link|<img|src=|url\(|@import/);
@@ -134,7 +134,7 @@ describe('the reference page', () => {
 });
 
 describe('health', () => {
-  test('lives, is ready, and counts', async () => {
+  test('reports liveness, readiness and metrics', async () => {
     expect((await harness.call('GET', '/healthz')).body).toEqual({ status: 'ok' });
     expect((await harness.call('GET', '/readyz')).body).toEqual({ status: 'ready' });
     const { text } = await harness.call('GET', '/metrics');
@@ -155,7 +155,7 @@ describe('health', () => {
 });
 
 describe('without its database', () => {
-  test('everything that needs it is 503, and recovers by itself', async () => {
+  test('every route that needs it is 503, and recovers automatically', async () => {
     await using own = await Harness.start();
     const { key } = await own.signUp();
     await own.addWorker('w1');
@@ -183,7 +183,7 @@ describe('without its database', () => {
 });
 
 describe('TLS and shutdown', () => {
-  test('a command under way does not keep the control plane from closing', async () => {
+  test('a running command does not prevent the control plane from closing', async () => {
     await using own = await Harness.start({ SVC_LISTEN: 'localhost:0' });
     const { key } = await own.signUp();
     const worker = await own.addWorker('w1');
@@ -196,7 +196,7 @@ describe('TLS and shutdown', () => {
     await expect.poll(() => worker.aborted).toEqual([vmId]);
   });
 
-  test('speaks HTTPS, refuses the public first, and closes', async () => {
+  test('speaks HTTPS, refuses public requests first, and closes', async () => {
     const tls = await ensureLocalTls({ directory: `${harness.dataDir}/tls` });
     const plane = await startControlPlane({
       config: loadConfig({ SVC_DATA_DIR: harness.dataDir, SVC_LISTEN: 'localhost:0' }),

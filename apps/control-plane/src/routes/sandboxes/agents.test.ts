@@ -29,7 +29,7 @@ const secretsOf = (vmId: unknown, from = worker) =>
   from.ask(harness.plane.url, 'GET', `/sandboxes/${vmId}/agent-secrets`);
 
 describe('a one-shot agent', () => {
-  test('is placed with its task; what is secret goes another way', async () => {
+  test('is placed with its task but without its secrets', async () => {
     const app_json = { name: 'a', capability_sets: [{ name: 'c', agents: [{ name: 'x' }] }] };
     const { status, text, body } = await create({
       ...CLAUDE,
@@ -68,7 +68,7 @@ describe('a one-shot agent', () => {
     }
   });
 
-  test('says what it is and what became of it', async () => {
+  test('shows its kind and its outcome', async () => {
     const { body } = await create({ ...DEICTIC, model: 'claude-x', task: 't' });
     expect(await record(body.vm_id)).toMatchObject({ agent: 'deictic' });
     const vmId = String(body.vm_id);
@@ -80,7 +80,7 @@ describe('a one-shot agent', () => {
     expect(await record(vmId)).toMatchObject({ agent_status: 'failed', agent_exit_code: 3 });
   });
 
-  test('whose last report is that of its end has not lost its status', async () => {
+  test('keeps its status when its end is the last report', async () => {
     const { body } = await create({ ...DEICTIC, model: 'claude-x', task: 't' });
     const vmId = String(body.vm_id);
     worker.change(vmId, { agent_status: 'completed', agent_exit_code: 0 });
@@ -104,7 +104,7 @@ describe('a one-shot agent', () => {
     expect(worker.placed[0]?.placement.agent).toMatchObject({ vendor, model });
   });
 
-  test('of deictic with any other model asks the endpoint of the customer', async () => {
+  test('of kind deictic uses the endpoint of the customer for an unknown model', async () => {
     expect(await create({ ...DEICTIC, model: 'llama-x' })).toMatchObject({
       status: 400,
       body: { code: 'model_not_allowed' },
@@ -114,26 +114,26 @@ describe('a one-shot agent', () => {
     expect(worker.placed[0]?.placement.agent).toMatchObject({ vendor: 'openai', model: 'llama-x' });
   });
 
-  test('of codex takes the default of its vendor; wire version 1 is passed on', async () => {
+  test('of kind codex uses the default model of its vendor and passes wire version 1 on', async () => {
     const request = { ...STANDARD, agent: 'codex', llm_key: KEY, wire_version: 1 };
     expect((await create(request)).status).toBe(201);
     expect(worker.placed[0]?.placement.agent).toMatchObject({ model: 'gpt-5.5', wire_version: 1 });
   });
 
-  test('keeps the size that the request names', async () => {
+  test('gets the size that the request names', async () => {
     await create({ ...CLAUDE, memory_mib: 2048, vcpu: 2 });
     expect(worker.placed[0]?.placement.size).toMatchObject({ memory_mib: 2048, vcpu: 2 });
   });
 
   test.each(['http://8.8.8.8/', 'https://127.0.0.1/', 'https://a:b@allowed.internal:8443/', ''])(
-    'may not ask %j',
+    'must not use the endpoint %j',
     async (LLM_BASE_URL) => {
       const answer = await create({ ...CLAUDE, env_vars: { LLM_BASE_URL } });
       expect(answer).toMatchObject({ status: 400, body: { code: 'llm_base_url_refused' } });
     },
   );
 
-  test('without an agent the variable is one like every other', async () => {
+  test('without an agent, the variable is an ordinary one', async () => {
     const env_vars = { LLM_BASE_URL: 'http://anything' };
     expect((await create({ ...STANDARD, env_vars })).status).toBe(201);
     expect(worker.placed[0]?.env_vars).toEqual(env_vars);
@@ -143,7 +143,7 @@ describe('a one-shot agent', () => {
 describe('the log of an agent', () => {
   const logs = (vmId: string) => harness.call('GET', `/v1/sandboxes/${vmId}/logs`, { key });
 
-  test('is shown as long as the worker keeps it, and is empty after', async () => {
+  test('is shown as long as the worker keeps it, then empty', async () => {
     const vmId = String((await create(CLAUDE)).body.vm_id);
     worker.keptLogs.set(vmId, 'the end');
     await worker.event(harness.plane.url, worker.end(vmId, 'idle_timeout'));
@@ -157,7 +157,7 @@ describe('the log of an agent', () => {
 });
 
 describe('the secrets of an agent', () => {
-  test('are for the worker that holds it, while it lives', async () => {
+  test('are served to the worker that holds the sandbox, while it is alive', async () => {
     const other = await harness.addWorker('w2', (w) => {
       w.memoryMib = 512;
     });
@@ -171,7 +171,7 @@ describe('the secrets of an agent', () => {
     expect((await harness.sql.query('select 1 from agent_secrets')).rowCount).toBe(0);
   });
 
-  test('move with it to the worker that takes it', async () => {
+  test('are served to the worker that takes the sandbox over', async () => {
     worker.failures.set('create', 'no_capacity');
     const other = await harness.addWorker('w2', (w) => {
       w.memoryMib = 4096;
@@ -181,11 +181,11 @@ describe('the secrets of an agent', () => {
     expect((await secretsOf(body.vm_id, other)).status).toBe(200);
   });
 
-  test('there are none for a sandbox without an agent', async () => {
+  test('are 404 for a sandbox without an agent', async () => {
     expect((await secretsOf(await harness.create(key))).status).toBe(404);
   });
 
-  test('are there when the worker first asks, and gone when nothing came of it', async () => {
+  test('exist when the worker first asks, and not after a failed creation', async () => {
     worker.beforeCreated = async ({ vm_id }) => {
       expect((await secretsOf(vm_id)).status).toBe(200);
       worker.failures.set('create', 'no_capacity');

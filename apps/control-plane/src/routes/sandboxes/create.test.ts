@@ -20,7 +20,7 @@ const standard = { template: 'standard' };
 const agent = { ...standard, agent: 'claude-code', llm_key: 'k', model: 'claude-x' };
 
 describe('a sandbox', () => {
-  test('is created, running, with what was asked for', async () => {
+  test('runs with the requested settings', async () => {
     const worker = await harness.addWorker('w1');
     const answer = await create({
       ...standard,
@@ -58,7 +58,7 @@ describe('a sandbox', () => {
     });
   });
 
-  test('goes to the worker with most room, and to the next when that one refuses or is gone', async () => {
+  test('goes to the worker with most capacity, or to the next one when that refuses or is unreachable', async () => {
     const small = await harness.addWorker('small', (w) => {
       w.memoryMib = 2048;
     });
@@ -83,7 +83,7 @@ describe('a sandbox', () => {
     ]);
   });
 
-  test('keeps metadata as it came, whatever JSON it is', async () => {
+  test('keeps any JSON metadata unchanged', async () => {
     await harness.addWorker('w1');
     const metadata = { nul: 'a\0b', lone: '\ud800', deep: { list: [1, null, { x: 1e300 }] } };
     const vmId = await harness.create(key, { metadata });
@@ -111,7 +111,7 @@ describe('refusals', () => {
     expect(answer.status).toBe(status);
   };
 
-  test('without a credential comes before everything else', async () => {
+  test('check the credential first', async () => {
     for (const json of [standard, { template: 7 }, 'nonsense']) {
       expect(await harness.call('POST', '/v1/sandboxes', { json })).toMatchObject({ status: 401 });
     }
@@ -133,7 +133,7 @@ describe('refusals', () => {
     [{ ...standard, metadata: [] }],
   ])('the form of %j is 400', (json) => refuses(json, 400, 'validation_failed'));
 
-  test('form comes before unknown names, and those before rules', async () => {
+  test('check the form, then names, then rules', async () => {
     await refuses({ template: 'nope', idle_timeout_seconds: 0 }, 400, 'validation_failed');
     await refuses({ template: 'nope', env_vars: { TASK: 'x' } }, 501, 'unknown_template');
     await refuses({ ...standard, agent: 'nope', env_vars: { TASK: 'x' } }, 501, 'unknown_agent');
@@ -187,14 +187,14 @@ describe('refusals', () => {
     refuses({ ...standard, persistence_url: url }, 400, 'persistence_url_refused'),
   );
 
-  test('a persistence_url on a public address or an allowed host is taken', async () => {
+  test('accept a persistence_url on a public address or an allowed host', async () => {
     await harness.addWorker('w1');
     for (const persistence_url of ['https://8.8.8.8/state', 'https://allowed.internal:8443/x']) {
       await harness.create(key, { persistence_url });
     }
   });
 
-  test('what this installation does not offer yet is 501, after every rule', async () => {
+  test('answer 501 to features that are not offered, after every rule', async () => {
     await refuses(
       { ...standard, workspace_enabled: true, app_id: 'a', capset_id: 'c' },
       501,
@@ -207,7 +207,7 @@ describe('refusals', () => {
     expect(worker.placed).toEqual([]);
   });
 
-  test('no worker is 503, no room is 409', async () => {
+  test('answer 503 without workers, 409 without capacity', async () => {
     await refuses(standard, 503, 'no_workers');
     const worker = await harness.addWorker('w1', (w) => {
       w.memoryMib = 600;
@@ -223,7 +223,7 @@ describe('refusals', () => {
     expect(rows).toEqual([]);
   });
 
-  test('a sandbox that does not boot is 500 and stays on record with its reason', async () => {
+  test('answer 500 when a sandbox does not boot, which stays on record with the reason', async () => {
     const worker = await harness.addWorker('w1');
     worker.failures.set('create', 'boot_failed');
     await refuses(standard, 500, 'boot_failed');
@@ -231,7 +231,7 @@ describe('refusals', () => {
     expect(JSON.parse(text)).toMatchObject([{ state: 'destroyed', end_reason: 'boot_failed' }]);
   });
 
-  test('malformed, mistyped and huge bodies', async () => {
+  test('cover malformed, mistyped and huge bodies', async () => {
     const send = (raw: string, type = 'application/json') =>
       harness.call('POST', '/v1/sandboxes', { key, raw, headers: { 'content-type': type } });
     expect(await send('{')).toMatchObject({ status: 400, body: { code: 'invalid_json' } });
@@ -243,7 +243,7 @@ describe('refusals', () => {
 });
 
 describe('a caller that leaves', () => {
-  test('has its sandbox taken back', async () => {
+  test('leaves no sandbox behind', async () => {
     const worker = await harness.addWorker('w1');
     const controller = new AbortController();
     const seen = Promise.withResolvers<void>();
@@ -269,7 +269,7 @@ describe('Idempotency-Key', () => {
   const keyed = (idempotencyKey: string, json: unknown = standard) =>
     create(json, { 'idempotency-key': idempotencyKey });
 
-  test('the same key and body give the same answer, even at the same time', async () => {
+  test('the same key and body get the same answer, even concurrently', async () => {
     const worker = await harness.addWorker('w1');
     const answers = await Promise.all(Array.from({ length: 5 }, () => keyed('one')));
     answers.push(await create({ metadata: undefined, ...standard }, { 'idempotency-key': 'one' }));
@@ -293,13 +293,13 @@ describe('Idempotency-Key', () => {
     }
   });
 
-  test('a request that made nothing frees its key', async () => {
+  test('a failed request frees its key', async () => {
     expect(await keyed('three')).toMatchObject({ status: 503 });
     await harness.addWorker('w1');
     expect(await keyed('three')).toMatchObject({ status: 201 });
   });
 
-  test('keys of two tenants are two keys', async () => {
+  test('keys of different tenants are independent', async () => {
     await harness.addWorker('w1');
     const other = (await harness.signUp()).key;
     const mine = await keyed('four');
@@ -311,7 +311,7 @@ describe('Idempotency-Key', () => {
     expect(theirs.body.vm_id).not.toBe(mine.body.vm_id);
   });
 
-  test('after a crash half-way, the retry finds what was made', async () => {
+  test('after a crash, the retry finds the created sandbox', async () => {
     const worker = await harness.addWorker('w1');
     const first = await keyed('five');
     await harness.sql.query(
@@ -322,7 +322,7 @@ describe('Idempotency-Key', () => {
     expect(worker.placed).toHaveLength(1);
   });
 
-  test('the sandbox is made even when the caller leaves, for the retry to find', async () => {
+  test('the sandbox is created even when the caller leaves, so that the retry finds it', async () => {
     const worker = await harness.addWorker('w1');
     const controller = new AbortController();
     const release = Promise.withResolvers<void>();

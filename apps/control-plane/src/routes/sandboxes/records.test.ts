@@ -24,7 +24,7 @@ describe('list', () => {
     expect(await list()).toMatchObject({ status: 503, body: { code: 'no_workers' } });
   });
 
-  test("merges all workers' records, of the caller only", async () => {
+  test("merges the caller's records of all workers", async () => {
     await harness.addWorker('w1', (w) => {
       w.memoryMib = 1024;
     });
@@ -38,14 +38,14 @@ describe('list', () => {
     expect(records.map((record) => record.vm_id)).toEqual(ids);
   });
 
-  test('shows what workers say at this moment', async () => {
+  test('shows the current reports of workers', async () => {
     const worker = await harness.addWorker('w1');
     const vmId = await harness.create(key);
     worker.change(vmId, { state: 'paused' });
     expect(JSON.parse((await list()).text)).toMatchObject([{ vm_id: vmId, state: 'paused' }]);
   });
 
-  test('is partial, with last known records, when a worker that holds some does not answer', async () => {
+  test('is partial, with the last known records, when a worker with sandboxes of the caller does not answer', async () => {
     await harness.addWorker('idle', (w) => {
       w.memoryMib = 256;
     });
@@ -58,7 +58,7 @@ describe('list', () => {
     });
   });
 
-  test('is partial at once when the worker has been silent for long', async () => {
+  test('is partial at once when the worker counts as unreachable', async () => {
     const worker = await harness.addWorker('w1');
     await harness.create(key);
     await harness.sql.query(`update workers set heartbeat_at = now() - interval '1 minute'`);
@@ -66,7 +66,7 @@ describe('list', () => {
     expect((await list()).body).toMatchObject({ partial: true });
   });
 
-  test('is whole when a worker that holds none does not answer', async () => {
+  test('is complete when a worker without sandboxes of the caller does not answer', async () => {
     const idle = await harness.addWorker('idle', (w) => {
       w.memoryMib = 256;
     });
@@ -76,7 +76,7 @@ describe('list', () => {
     expect(JSON.parse((await list()).text)).toHaveLength(1);
   });
 
-  test('is 401 when a worker refuses the control plane', async () => {
+  test('is 401 when a worker rejects the control plane', async () => {
     const worker = await harness.addWorker('w1');
     await harness.create(key);
     worker.failures.set('list', 'unauthorized');
@@ -85,7 +85,7 @@ describe('list', () => {
 });
 
 describe('delete', () => {
-  test('destroys, answers again while the record stays, then 404', async () => {
+  test('destroys, can be repeated while the record stays, then is 404', async () => {
     const worker = await harness.addWorker('w1');
     const vmId = await harness.create(key);
     const destroyed = { status: 200, body: { vm_id: vmId, state: 'destroyed' } };
@@ -117,7 +117,7 @@ describe('delete', () => {
     expect((await remove(vmId)).status).toBe(200);
   });
 
-  test('works while it is being created: the creation fails cleanly', async () => {
+  test('works during creation, which then fails cleanly', async () => {
     const worker = await harness.addWorker('w1');
     let deleted: Promise<{ status: number }> | undefined;
     worker.beforeCreated = async ({ vm_id }) => {
@@ -133,7 +133,7 @@ describe('delete', () => {
     expect(await counters()).toEqual({ reserved: 0 });
   });
 
-  test('works while it is being created, when the worker gives the creation up for it', async () => {
+  test('works during creation, when the worker cancels the creation', async () => {
     const worker = await harness.addWorker('w1');
     const destroying = Promise.withResolvers<void>();
     const failed = Promise.withResolvers<void>();
@@ -161,7 +161,7 @@ describe('delete', () => {
     expect(await counters()).toEqual({ reserved: 0 });
   });
 
-  test('is 503 when the worker does not answer, and happens once it is back', async () => {
+  test('is 503 when the worker does not answer, and takes effect when it is back', async () => {
     const worker = await harness.addWorker('w1');
     const vmId = await harness.create(key);
     worker.failures.set('destroy', 'shutting_down');
@@ -171,7 +171,7 @@ describe('delete', () => {
     expect(answer).toEqual({ destroy: [{ vm_id: vmId, generation: 1, reason: 'deleted' }] });
   });
 
-  test('counts as done when the worker has been silent for long', async () => {
+  test('counts as done when the worker counts as unreachable', async () => {
     const worker = await harness.addWorker('w1');
     const vmId = await harness.create(key);
     await worker.stop();

@@ -65,7 +65,7 @@ describe('ids', () => {
   );
 
   test.each([['%00'], ['vm_%00'], ['..%2f..'], ["'--"], ['x'.repeat(2000)], ['%F0%9F%92%A9']])(
-    'the odd id %j is 404',
+    'the malformed id %j is 404',
     async (id) => {
       expect(await on('', 'GET', {}, id)).toMatchObject({ status: 404 });
     },
@@ -77,7 +77,7 @@ describe('ids', () => {
 });
 
 describe('exec', () => {
-  test('answers the output', async () => {
+  test('returns the output', async () => {
     expect(
       await on('/exec', 'POST', { json: { command: 'uname -a', cwd: '/', env: { A: 'b' } } }),
     ).toMatchObject({
@@ -86,7 +86,7 @@ describe('exec', () => {
     });
   });
 
-  test('streams server-sent events to who accepts them', async () => {
+  test('streams server-sent events to a caller that accepts them', async () => {
     const answer = await on('/exec', 'POST', {
       json: { command: 'echo' },
       headers: { accept: 'text/event-stream' },
@@ -126,7 +126,7 @@ describe('exec', () => {
   );
 
   test.each(['guest_unresponsive', 'too_many_execs', 'sandbox_not_running'] as const)(
-    'the code %s of the worker reaches the caller',
+    'passes the code %s of the worker on to the caller',
     async (code) => {
       worker.failures.set('exec', code);
       expect((await on('/exec', 'POST', { json: { command: 'x' } })).body.code).toBe(code);
@@ -138,7 +138,7 @@ describe('exec', () => {
     },
   );
 
-  test('a worker that answers nonsense, or with its own trouble, tells the caller nothing', async () => {
+  test('hides internal errors of the worker from the caller', async () => {
     worker.failures.set('exec', 'validation_failed');
     expect((await on('/exec', 'POST', { json: { command: 'x' } })).body.code).toBe(
       'internal_error',
@@ -151,7 +151,7 @@ describe('exec', () => {
 });
 
 describe('logs', () => {
-  test('are empty before any agent ran', async () => {
+  test('are empty without an agent', async () => {
     expect((await on('/logs', 'GET')).body).toEqual({
       content: '',
       truncated: false,
@@ -176,7 +176,7 @@ describe('logs', () => {
 });
 
 describe('files', () => {
-  test('go up and come down, with their length', async () => {
+  test('are uploaded and downloaded with their length', async () => {
     const bytes = Buffer.from(Array.from({ length: 70_000 }, (_, index) => index % 256));
     expect(await upload('/tmp/a b.bin', bytes)).toMatchObject({
       status: 200,
@@ -192,19 +192,19 @@ describe('files', () => {
     expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true);
   });
 
-  test('are not read for a HEAD request', async () => {
+  test('are not read for HEAD', async () => {
     const headers = { authorization: `Bearer ${key}` };
     const url = `${harness.plane.url}/v1/sandboxes/${vmId}/files?path=/a`;
     expect((await fetch(url, { method: 'HEAD', headers })).status).toBe(405);
   });
 
-  test('go up without a known length', async () => {
+  test('are uploaded without a known length', async () => {
     const body = Readable.toWeb(Readable.from([Buffer.from('he'), Buffer.from('llo')]));
     expect(await upload('/tmp/x', body as ReadableStream)).toMatchObject({ status: 200 });
     expect(worker.files.get('/tmp/x')?.toString()).toBe('hello');
   });
 
-  test('an empty body is 400, with and without a length', async () => {
+  test('reject an empty body with 400, with and without a length', async () => {
     for (const body of ['', Readable.toWeb(Readable.from([])) as ReadableStream]) {
       expect(await upload('/tmp/x', body)).toMatchObject({
         status: 400,
@@ -213,13 +213,13 @@ describe('files', () => {
     }
   });
 
-  test('too much is 413, whether it says so or not', async () => {
+  test('reject a body over the limit with 413, declared or not', async () => {
     expect(await upload('/tmp/x', Buffer.alloc(UPLOAD_LIMIT + 1))).toMatchObject({ status: 413 });
     expect(await chunked(`/v1/sandboxes/${vmId}/files?path=/tmp/x`, UPLOAD_LIMIT + 1)).toBe(413);
     expect(worker.files.has('/tmp/x')).toBe(false);
   });
 
-  test('another media type is 415', async () => {
+  test('reject another media type with 415', async () => {
     expect(await upload('/tmp/x', '{}', 'application/json')).toMatchObject({ status: 415 });
     expect(await upload('/tmp/x', 'x', 'text/plain')).toMatchObject({ status: 415 });
   });
@@ -256,7 +256,7 @@ describe('files', () => {
     ['upload', 'is_directory', 400],
     ['upload', 'disk_full', 507],
   ] as const)(
-    '%s: the code %s of the worker reaches the caller',
+    '%s: passes the code %s of the worker on to the caller',
     async (operation, code, status) => {
       worker.failures.set(operation, code);
       const answer =
@@ -267,7 +267,7 @@ describe('files', () => {
 });
 
 describe('pause, resume and cancel', () => {
-  test('a paused sandbox says so, and its use resumes it', async () => {
+  test('a paused sandbox shows it, and is resumed by use', async () => {
     expect((await on('/pause')).body).toMatchObject({ vm_id: vmId, state: 'paused' });
     expect((await on('', 'GET')).body.state).toBe('paused');
     expect((await on('/exec', 'POST', { json: { command: 'x' } })).status).toBe(200);
@@ -275,7 +275,7 @@ describe('pause, resume and cancel', () => {
     expect((await on('', 'GET')).body.state).toBe('running');
   });
 
-  test('cancel tells the clients and destroys nothing', async () => {
+  test('cancel notifies the clients and destroys nothing', async () => {
     expect((await on('/cancel')).body).toEqual({
       vm_id: vmId,
       cancelled: false,
@@ -316,12 +316,12 @@ describe('an ended sandbox', () => {
     expect(await on(path, method, call)).toMatchObject({ status: 404 });
   });
 
-  test('its worker knows it no more, though the ledger still shows it: 409', async () => {
+  test('is 409 when its worker no longer knows it, though the ledger still lists it', async () => {
     worker.sandboxes.delete(vmId);
     expect(await on('/exec', 'POST', { json: { command: 'x' } })).toMatchObject({ status: 409 });
   });
 
-  test('a worker that does not answer is 503', async () => {
+  test('is 503 when the worker does not answer', async () => {
     await worker.stop();
     expect(await on('/exec', 'POST', { json: { command: 'x' } })).toMatchObject({
       status: 503,
@@ -332,7 +332,7 @@ describe('an ended sandbox', () => {
   });
 });
 
-/** The status of an upload of so many bytes that does not say how many they are. */
+/** Uploads this many bytes without a declared length. Returns the status. */
 async function chunked(path: string, length: number): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     const request = httpRequest(

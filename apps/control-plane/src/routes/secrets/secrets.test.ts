@@ -25,7 +25,7 @@ const keysNamed = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, index) => [`KEY_${index}`, 'v']));
 
 describe('the life of a bundle', () => {
-  test('created, shown, rotated, listed and deleted; a value is never shown', async () => {
+  test('is created, read, rotated, listed and deleted without showing a value', async () => {
     const name = newName();
     const created = await create(name, { LLM_MODEL: 'canary-1', LLM_API_KEY: 'canary-2' });
     expect(created.status).toBe(201);
@@ -53,14 +53,14 @@ describe('the life of a bundle', () => {
     }
   });
 
-  test('a name is taken once, by whoever comes first', async () => {
+  test('a name is taken once', async () => {
     const name = newName();
     const answers = await Promise.all(Array.from({ length: 4 }, () => create(name, { A: '1' })));
     expect(answers.map((answer) => answer.status).sort()).toEqual([201, 409, 409, 409]);
     expect(answers.find((answer) => answer.status === 409)?.body.code).toBe('bundle_exists');
   });
 
-  test('a tenant neither sees nor changes the bundles of another', async () => {
+  test('a tenant can neither read nor change the bundles of another', async () => {
     const other = (await harness.signUp()).key;
     const name = newName();
     await create(name, { A: '1' });
@@ -76,7 +76,7 @@ describe('the life of a bundle', () => {
     expect((await get(name)).body.last_rotated_at).toBeUndefined();
   });
 
-  test('every change is on record', async () => {
+  test('every change is audited', async () => {
     const { key: as, token } = await harness.signUp();
     await create('mine', { A: '1' }, as);
     await rotate('mine', { B: '2' }, as);
@@ -91,7 +91,7 @@ describe('the life of a bundle', () => {
 });
 
 describe('limits, at their edges', () => {
-  test.each([['a'], ['0'], ['a-'], [`a${'-'.repeat(62)}`]])('name %j is taken', async (name) => {
+  test.each([['a'], ['0'], ['a-'], [`a${'-'.repeat(62)}`]])('accepts the name %j', async (name) => {
     expect((await create(name, {})).status).toBe(201);
     expect((await remove(name)).status).toBe(200);
   });
@@ -128,7 +128,7 @@ describe('limits, at their edges', () => {
     await remove(name);
   });
 
-  test('fifty keys pass, fifty-one do not', async () => {
+  test('accepts fifty keys and rejects fifty-one', async () => {
     const name = newName();
     expect((await create(name, keysNamed(50))).status).toBe(201);
     const over = { status: 400, body: { code: 'too_many_secret_keys' } };
@@ -137,7 +137,7 @@ describe('limits, at their edges', () => {
     await remove(name);
   });
 
-  test('fifty bundles pass, the next is 429, however many come at once', async () => {
+  test('accepts fifty bundles and answers 429 to the next, even concurrently', async () => {
     const { key: as } = await harness.signUp();
     const answers = await Promise.all(
       Array.from({ length: 55 }, (_, index) => create(`b${index}`, { A: '1' }, as)),
@@ -175,7 +175,7 @@ describe('limits, at their edges', () => {
     expect(answer).toMatchObject({ status: 400, body: { code: 'validation_failed' } });
   });
 
-  test('a body of 4 MiB is read, a larger one is 413', async () => {
+  test('accepts a body of 4 MiB and answers 413 to a larger one', async () => {
     const body = (bytes: number) => {
       const json = JSON.stringify({ name: newName(), values: { A: 'x' }, pad: '' });
       return json.replace('"pad":""', `"pad":"${'x'.repeat(bytes - json.length)}"`);
@@ -193,7 +193,7 @@ describe('limits, at their edges', () => {
     });
   });
 
-  test('the largest bundle there can be is kept whole', async () => {
+  test('stores the largest possible bundle', async () => {
     const values = Object.fromEntries(
       Array.from({ length: 50 }, (_, index) => [`KEY_${index}`, 'x'.repeat(65_536)]),
     );
@@ -224,14 +224,14 @@ describe('LLM_BASE_URL', () => {
     if (url !== '') expect(answer.text).not.toContain(url);
   });
 
-  test('a public address and what the operator allows pass', async () => {
+  test('accepts public addresses and hosts that the operator allows', async () => {
     for (const url of ['https://1.1.1.1/v1', 'https://models.example:8443/v1']) {
       expect((await create(newName(), { LLM_BASE_URL: url })).status).toBe(201);
     }
   });
 });
 
-test('a canary in a value is in no answer, log line, metric or column of the database', async () => {
+test('no answer, log line, metric or database column contains a secret value', async () => {
   const { key: as, token } = await harness.signUp();
   const canary = `canary${crypto.randomUUID().replaceAll('-', '')}`;
   const texts = [

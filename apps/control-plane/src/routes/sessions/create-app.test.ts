@@ -4,7 +4,7 @@ import { type Refusal, useSessionWorld } from '../../../test/session-world.ts';
 const world = useSessionWorld();
 
 describe('an app', () => {
-  test('of the catalogue is taken as it stands there, with every set', async () => {
+  test('of the catalogue is used unchanged, with every set', async () => {
     const { body } = await world().harness.call('GET', '/v1/templates', {
       key: world().account.key,
     });
@@ -32,7 +32,7 @@ describe('an app', () => {
     }
   });
 
-  test('that nobody describes leaves the agent all it can do', async () => {
+  test('without a description leaves the agent every capability', async () => {
     await world().create({ app: { id: 'mine', set_id: 'any' } });
     expect(world().placed.agent_input?.app).toBeUndefined();
   });
@@ -52,7 +52,7 @@ describe('an app', () => {
     });
   });
 
-  test('may just limit the tools of its one agent', async () => {
+  test('may limit only the tools of its one agent', async () => {
     await world().create({
       app: { id: 'mine', capability_sets: { default: { tools: ['bash'] } } },
     });

@@ -4,7 +4,7 @@ import { type Refusal, useSessionWorld } from '../../../test/session-world.ts';
 const world = useSessionWorld();
 
 describe('a session', () => {
-  test('is given the values of all its bundles, which go nowhere but to its worker', async () => {
+  test('gets the values of all its bundles, which only its worker receives', async () => {
     const { body, text } = await world().create({ secrets: ['llm', 'extra', 'llm'] });
     expect(await world().secretsOf(world().placed.vm_id)).toEqual({
       llm: { api_key: 'key-1' },
@@ -34,7 +34,7 @@ describe('refusals', () => {
     ['a bundle of no possible name', { secrets: ['llm', 'A\0'] }, 404, 'bundle_not_found'],
   ])('%s', (_, changes, status, code) => world().expectRefused(changes, status, code));
 
-  test('a bundle of another tenant is not there', async () => {
+  test('treat a bundle of another tenant as missing', async () => {
     const stranger = await world().harness.signUp();
     const answer = await world().create({}, { key: stranger.key });
     expect(answer).toMatchObject({ status: 404, body: { code: 'bundle_not_found' } });

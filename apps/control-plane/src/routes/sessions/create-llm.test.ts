@@ -4,7 +4,7 @@ import { type Refusal, useSessionWorld } from '../../../test/session-world.ts';
 const world = useSessionWorld();
 
 describe('a session', () => {
-  test('asks its own endpoint, and its own model, before those of its bundles', async () => {
+  test('uses the endpoint and model of the request before those of its bundles', async () => {
     await world().create({ secrets: ['llm', 'base', 'model'] });
     expect(world().placed.placement.agent).toMatchObject({ model: 'model-of-bundle' });
     expect((await world().secretsOf(world().placed.vm_id)).llm).toMatchObject({

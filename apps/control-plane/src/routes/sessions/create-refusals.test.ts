@@ -24,7 +24,7 @@ describe('refusals', () => {
     ['a template for sandboxes only', { template: 'canvas' }, 400, 'session_template_unknown'],
   ])('%s', (_, changes, status, code) => world().expectRefused(changes, status, code));
 
-  test('form comes first, then the request alone, then what its bundles hold', async () => {
+  test('check the form, then the request alone, then its bundles', async () => {
     const bad = { template: 'windows', llm: { vendor: 'openai', base_url: 'http://x/' } };
     expect((await world().create({ ...bad, secrets: ['none'] })).body.code).toBe(
       'session_template_unknown',
@@ -48,7 +48,7 @@ describe('refusals', () => {
     expect(await world().count('agent_secrets')).toBe(0);
   });
 
-  test('no worker is 503', async () => {
+  test('answer 503 without workers', async () => {
     await world().harness.reset();
     expect(await world().create()).toMatchObject({ status: 503, body: { code: 'no_workers' } });
     expect(await world().count('sessions')).toBe(0);

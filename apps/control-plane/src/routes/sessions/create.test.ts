@@ -6,7 +6,7 @@ import { useSessionWorld } from '../../../test/session-world.ts';
 const world = useSessionWorld();
 
 describe('a session', () => {
-  test('is created with a token, an address and an end', async () => {
+  test('is created with a token, a URL and an expiry', async () => {
     const before = Date.now();
     const { status, body, headers } = await world().create({
       app: { id: 'my-app', set_id: 'tools' },
@@ -91,7 +91,7 @@ describe('a session', () => {
     expect(left).toBeGreaterThan(7_100_000);
   });
 
-  test('with the template for desktops may control one', async () => {
+  test('with the desktop template may control a desktop', async () => {
     world().worker.templates = ['standard', 'cua'];
     await world().worker.register(world().harness.plane.url);
     const { body } = await world().create({ template: 'cua' });
@@ -104,7 +104,7 @@ describe('Idempotency-Key', () => {
   const keyed = (key: string, changes: object = {}) =>
     world().create(changes, { headers: { 'idempotency-key': key } });
 
-  test('the same key and body give the same answer, even at the same time', async () => {
+  test('the same key and body get the same answer, even concurrently', async () => {
     const answers = await Promise.all([keyed('one'), keyed('one'), keyed('one')]);
     answers.push(await keyed('one'));
     expect(answers.map((answer) => answer.status)).toEqual([201, 201, 201, 201]);
@@ -116,12 +116,12 @@ describe('Idempotency-Key', () => {
     });
   });
 
-  test('the kept answer holds no token', async () => {
+  test('the stored answer contains no token', async () => {
     const { body } = await keyed('two');
     expect(await world().harness.dump()).not.toContain(String(body.jwt));
   });
 
-  test('a key of sandboxes is another key', async () => {
+  test('keys of sandboxes are independent', async () => {
     await keyed('three');
     const sandbox = await world().harness.call('POST', '/v1/sandboxes', {
       key: world().account.key,
@@ -131,7 +131,7 @@ describe('Idempotency-Key', () => {
     expect(sandbox.status).toBe(201);
   });
 
-  test('after a crash half-way, the retry finds the session that was made', async () => {
+  test('after a crash, the retry finds the created session', async () => {
     const first = await keyed('four');
     await world().harness.sql.query(
       `update idempotency_keys set response = null, locked_until = now() - interval '1 second' where key = 'four'`,
@@ -141,7 +141,7 @@ describe('Idempotency-Key', () => {
   });
 });
 
-test('a caller that leaves has its session taken back', async () => {
+test('a caller that leaves leaves no session behind', async () => {
   const controller = new AbortController();
   world().worker.beforeCreated = async (_request, gone) => {
     controller.abort();

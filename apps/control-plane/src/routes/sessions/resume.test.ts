@@ -33,7 +33,7 @@ const rotate = (name: string, values: object) =>
   harness.call('PUT', `${SECRETS}/${name}`, { key, json: { values } });
 
 describe('a resumed session', () => {
-  test('runs on a fresh sandbox, under its id and the next generation', async () => {
+  test('runs on a new sandbox, under its id and the next generation', async () => {
     const first = await harness.startSession(key, { app: { id: 'mine', set_id: 's' } });
     await remove(first.id);
     const { status, body } = await resume(first.id, { ttl_seconds: 60 });
@@ -67,7 +67,7 @@ describe('a resumed session', () => {
     expect((await resume(id)).body.resumed_from).toEqual({ previous_status });
   });
 
-  test('while active is stopped in order first, with time to save', async () => {
+  test('is stopped gracefully first when active, with time to save', async () => {
     const { id, vmId } = await harness.startSession(key);
     let generationAtEnd: unknown;
     worker.beforeDestroyed = async () => {
@@ -89,7 +89,7 @@ describe('a resumed session', () => {
     expect(rows).toEqual([{ last_seq: '1', generation: 2 }]);
   });
 
-  test('twice at once: one wins, the other is told', async () => {
+  test('two concurrent resumes: one wins, the other is refused', async () => {
     const { id } = await harness.startSession(key);
     await remove(id);
     const entered = Promise.withResolvers<void>();
@@ -108,7 +108,7 @@ describe('a resumed session', () => {
     expect(worker.placed).toHaveLength(2);
   });
 
-  test('ten at once leave exactly one sandbox', async () => {
+  test('ten concurrent resumes leave exactly one sandbox', async () => {
     const { id } = await harness.startSession(key);
     await remove(id);
     const answers = await Promise.all(Array.from({ length: 10 }, () => resume(id)));
@@ -119,7 +119,7 @@ describe('a resumed session', () => {
     expect(alive.rows).toEqual([{ vm_id: (await harness.session(key, id)).vm_id }]);
   });
 
-  test('is given the values that its bundles have now', async () => {
+  test('gets the current values of its bundles', async () => {
     const { id } = await harness.startSession(key);
     await remove(id);
     await rotate('llm', { LLM_API_KEY: 'key-2', LLM_MODEL: 'model-2' });
@@ -132,7 +132,7 @@ describe('a resumed session', () => {
 });
 
 describe('a resume is refused', () => {
-  test('for a session of another tenant, which goes on record', async () => {
+  test('for a session of another tenant, which is audited', async () => {
     const { id } = await harness.startSession(key);
     const stranger = await harness.signUp();
     const answer = await resume(id, {}, stranger.key);
@@ -153,7 +153,7 @@ describe('a resume is refused', () => {
   });
 
   test.each(['none', 'a\0', '00000000-0000-7000-8000-000000000000'])(
-    'for %j, which never was',
+    'for %j, which does not exist',
     async (id) => {
       expect(await resume(id)).toMatchObject({ status: 404, body: { code: 'session_not_found' } });
     },
@@ -163,7 +163,7 @@ describe('a resume is refused', () => {
     expect(await resume(id)).toMatchObject({ status: 400, body: { code: 'validation_failed' } });
   });
 
-  test('when a bundle was deleted; what runs goes on', async () => {
+  test('when a bundle was deleted, and a running session continues', async () => {
     const { id } = await harness.startSession(key);
     await harness.call('DELETE', `${SECRETS}/llm`, { key });
     expect(await resume(id)).toMatchObject({
@@ -188,7 +188,7 @@ describe('a resume is refused', () => {
     expect((await resume(id)).body.code).toBe('llm_model_invalid');
   });
 
-  test('when its endpoint is no longer one that may be asked', async () => {
+  test('when its endpoint is no longer allowed', async () => {
     const base_url = 'https://llm.internal:8443/v1';
     const { id } = await harness.startSession(key, { llm: { vendor: 'openai', base_url } });
     await remove(id);
@@ -225,7 +225,7 @@ describe('a resume is refused', () => {
     expect((await resume(id)).status).toBe(200);
   });
 
-  test('and a sandbox that does not boot makes it failed', async () => {
+  test('and marks the session failed when the sandbox does not boot', async () => {
     const { id } = await harness.startSession(key);
     await remove(id);
     worker.failures.set('create', 'boot_failed');

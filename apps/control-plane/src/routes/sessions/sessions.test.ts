@@ -28,7 +28,7 @@ const list = async (query = '') =>
 const remove = (id: string) => harness.call('DELETE', `/v1/sessions/${id}`, { key });
 
 describe('a list of sessions', () => {
-  test('shows pages of them, newest first, of one tenant', async () => {
+  test('is paged, newest first, and limited to one tenant', async () => {
     const stranger = await harness.signUp();
     await harness.addBundle(stranger.key, 'llm', { LLM_API_KEY: 'k' });
     await harness.startSession(stranger.key);
@@ -50,7 +50,7 @@ describe('a list of sessions', () => {
 });
 
 test.each(['none', '%00', '00000000-0000-7000-8000-000000000000'])(
-  'a session called %s is not there',
+  'a session called %s is 404',
   async (id) => {
     for (const method of ['GET', 'DELETE']) {
       const answer = await harness.call(method, `/v1/sessions/${id}`, { key });
@@ -97,9 +97,9 @@ describe('a session ends as its sandbox ends', () => {
     expect(await harness.session(key, id)).toMatchObject({ status: 'failed' });
   });
 
-  test('the end of an earlier sandbox does not touch it', async () => {
+  test('not by the end of an earlier sandbox', async () => {
     const { id, vmId } = await harness.startSession(key);
-    // Under way to the next one: the sweeper would end a session at rest that has no sandbox.
+    // As if it were being resumed: the sweeper ends any other active session without a sandbox.
     await harness.sql.query(
       `update sessions set generation = 2, busy_until = now() + interval '1 minute'`,
     );
@@ -109,7 +109,7 @@ describe('a session ends as its sandbox ends', () => {
 });
 
 describe('DELETE', () => {
-  test('ends a session in order, and again changes nothing', async () => {
+  test('ends a session gracefully, and changes nothing when repeated', async () => {
     const { id, vmId } = await harness.startSession(key);
     const answer = await remove(id);
     expect(answer).toMatchObject({
@@ -120,13 +120,13 @@ describe('DELETE', () => {
     expect(await remove(id)).toMatchObject({ status: 200, body: { status: 'completed' } });
   });
 
-  test('leaves the status of one that ended otherwise', async () => {
+  test('keeps the status of a session that ended otherwise', async () => {
     const { id, vmId } = await harness.startSession(key);
     await worker.event(harness.plane.url, worker.end(vmId, 'max_lifetime'));
     expect(await remove(id)).toMatchObject({ status: 200, body: { status: 'expired' } });
   });
 
-  test('waits for nobody who is starting it', async () => {
+  test('does not wait for a concurrent start', async () => {
     const { id } = await harness.startSession(key);
     await harness.sql.query(
       `update sessions set busy_by = gen_random_uuid(), busy_until = now() + interval '1 minute'`,
@@ -136,7 +136,7 @@ describe('DELETE', () => {
     expect(answer.headers.get('retry-after')).toBe('1');
   });
 
-  test('says so when the worker does not answer, and can be repeated', async () => {
+  test('is refused when the worker does not answer, and can be repeated', async () => {
     const { id } = await harness.startSession(key);
     worker.failures.set('destroy', 'shutting_down');
     expect(await remove(id)).toMatchObject({ status: 503, body: { code: 'worker_unreachable' } });
@@ -144,7 +144,7 @@ describe('DELETE', () => {
     expect(await remove(id)).toMatchObject({ status: 200, body: { status: 'completed' } });
   });
 
-  test('ends a session whose start was cut short', async () => {
+  test('ends a session whose start was interrupted', async () => {
     const { id } = await harness.startSession(key);
     await harness.sql.query('truncate sandboxes cascade');
     expect(await remove(id)).toMatchObject({ status: 200, body: { status: 'completed' } });

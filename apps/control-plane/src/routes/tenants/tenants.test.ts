@@ -15,7 +15,7 @@ const verify = (email: unknown, code: unknown) =>
   harness.call('POST', '/v1/tenants/verify', { json: { email, code } });
 
 describe('signing up', () => {
-  test('a code from the outbox gives an account, a key and a token', async () => {
+  test('a code from the outbox is exchanged for an account, a key and a token', async () => {
     const account = await harness.signUp('ada@example.com');
     expect(account.body).toMatchObject({
       tenant_id: expect.stringMatching(/^usr_[0-9a-f]{32}$/),
@@ -34,7 +34,7 @@ describe('signing up', () => {
     }
   });
 
-  test('the address is compared in its normal form, and one address has one account', async () => {
+  test('addresses are normalized, and one address has one account', async () => {
     const first = await harness.signUp('bob@example.com');
     expect((await request('  BOB@Example.COM ')).status).toBe(200);
     const second = await verify('Bob@example.com', await harness.lastCode('bob@example.com'));
@@ -64,7 +64,7 @@ describe('signing up', () => {
     expect(await request(email)).toMatchObject({ status: 400, body: { code: 'email_invalid' } });
   });
 
-  test('at most three codes an hour go to one address', async () => {
+  test('one address gets at most three codes an hour', async () => {
     const email = newEmail();
     for (let sent = 0; sent < 3; sent += 1) expect((await request(email)).status).toBe(200);
     const refused = await request(email);
@@ -72,7 +72,7 @@ describe('signing up', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3500);
   });
 
-  test('mail that cannot be written is 500, and its code is worth nothing', async () => {
+  test('mail that cannot be written is 500, and its code is invalid', async () => {
     await using broken = await Harness.start({ SVC_SMTP_URL: 'smtp://127.0.0.1:1' });
     const answer = await broken.call('POST', '/v1/tenants', { json: { email: 'a@example.com' } });
     expect(answer).toMatchObject({ status: 500, body: { code: 'email_send_failed' } });
@@ -80,7 +80,7 @@ describe('signing up', () => {
     expect(rows).toEqual([]);
   });
 
-  test('at most so many codes an hour are asked for from one address of the network', async () => {
+  test('one network address can request a limited number of codes an hour', async () => {
     await using limited = await Harness.start({ SVC_LIMIT_OTP_PER_IP_PER_HOUR: '2' });
     const ask = (email: string) => limited.call('POST', '/v1/tenants', { json: { email } });
     expect((await ask('a@example.com')).status).toBe(200);
@@ -110,7 +110,7 @@ describe('codes', () => {
     expect(answers.map((answer) => answer.status).sort()).toEqual([200, 401, 401, 401]);
   });
 
-  test('a new code ends the one before', async () => {
+  test('a new code invalidates the previous one', async () => {
     const email = newEmail();
     await request(email);
     const first = await harness.lastCode(email);
@@ -120,7 +120,7 @@ describe('codes', () => {
     expect((await verify(email, second)).status).toBe(200);
   });
 
-  test('five wrong tries end a code', async () => {
+  test('five wrong guesses invalidate a code', async () => {
     const email = newEmail();
     await request(email);
     const code = await harness.lastCode(email);
@@ -137,7 +137,7 @@ describe('codes', () => {
     expect((await verify(email, await harness.lastCode(email))).status).toBe(401);
   });
 
-  test('a code of one address does not open another', async () => {
+  test('a code is valid for its own address only', async () => {
     const [email, other] = [newEmail(), newEmail()];
     await request(email);
     await request(other);
@@ -191,7 +191,7 @@ describe('credentials', () => {
     expect((await me(`Bearer ${key}`)).status).toBe(401);
   });
 
-  test('the account token outlives a restart and does not open sandboxes', async () => {
+  test('the account token survives a restart and does not give access to sandboxes', async () => {
     const { token } = await harness.signUp();
     await harness.restart();
     expect((await me(`Bearer ${token}`)).status).toBe(200);
