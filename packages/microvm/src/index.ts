@@ -1,17 +1,28 @@
 /**
- * Micro-VMs on one machine: images, snapshots, and VMs that are restored from them, confined, with a
- * network of their own and a channel held open. Knows nothing of tenants or HTTP.
+ * Micro-VMs on one machine: images, snapshots, and VMs restored from them. Each VM is confined and has a network
+ * of its own and an open SSH connection. This package knows nothing of tenants or HTTP.
  *
- * - `vmm/`      the driver interface, and QEMU behind it
- * - `jail/`     what a VM process may see and use of the machine
- * - `network/`  what a guest may reach, and how it is reached
- * - `guest/`    identity, commands and files inside a guest
- * - `image/`    from a recipe to a frozen snapshot
- * - `vm/`       one VM's life: restore, adopt, destroy
+ * - `vmm/`        the driver interface for virtual machine monitors, and the QEMU driver
+ * - `jail/`       confines a VM process: file system, user, resource limits
+ * - `network/`    connects guests to the internet and keeps them from everything else
+ * - `guest/`      identity, commands, files and the agent runtime inside a guest
+ * - `image/`      recipes, images and snapshots; `image/build/` builds them
+ * - `resources/`  the resources of the machine that VMs are made of
+ * - `vm/`         the life of one VM: restore, adopt, destroy
  */
-export * from './facade.ts';
-export { buildImage } from './image/build-image.ts';
-export type { BuildImageOptions } from './image/build-options.ts';
-export { listImages } from './image/image-info.ts';
+export { buildImage } from './image/build/build-image.ts';
+export type { BuildImageOptions } from './image/build/build-options.ts';
+export { type ImageInfo, listImages } from './image/image-info.ts';
+export type {
+  Microvm,
+  MicrovmDownload,
+  MicrovmExecRequest,
+  MicrovmExecResult,
+  OutputStream,
+  PersonalizeOptions,
+} from './microvm.ts';
+export { MicrovmError, type MicrovmErrorCode } from './microvm-error.ts';
+export type { MicrovmHost, RestoreRequest } from './microvm-host.ts';
 export { diagnoseHost, type NetworkFinding } from './network/index.ts';
 export { type OpenMicrovmHostOptions, openMicrovmHost } from './open-host.ts';
+export type { VmShape } from './vm-shape.ts';

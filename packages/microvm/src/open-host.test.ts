@@ -6,10 +6,11 @@ import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { Microvm, MicrovmHost, RestoreRequest } from './facade.ts';
+import { temporaryDirectory } from '../test/temporary-directory.ts';
+import { testImage } from '../test/test-image.ts';
+import type { Microvm } from './microvm.ts';
+import type { MicrovmHost, RestoreRequest } from './microvm-host.ts';
 import { openMicrovmHost } from './open-host.ts';
-import { temporaryDirectory } from './testing/temporary-directory.ts';
-import { testImage } from './testing/test-image.ts';
 
 const PREPARE_MS = 25 * 60_000;
 /** An emulated guest on a loaded machine takes its time. */
@@ -268,7 +269,7 @@ describe('one VM', () => {
   });
 
   test('it refuses a stranger on its channel', async () => {
-    const { GuestChannel } = await import('./guest/guest-channel.ts');
+    const { GuestChannel } = await import('./guest/channel/guest-channel.ts');
     const stranger = new GuestChannel({ host: microvm.host, port: 7000 }, 'guess');
     await expect(stranger.ping(signal())).rejects.toMatchObject({ code: 'guest_unreachable' });
   });

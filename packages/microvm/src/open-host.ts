@@ -1,26 +1,23 @@
 import { readFileSync } from 'node:fs';
 import { mkdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { MicrovmLogger } from './environment.ts';
-import {
-  type ImageInfo,
-  type Microvm,
-  MicrovmError,
-  type MicrovmHost,
-  type RestoreRequest,
-  type VmShape,
-} from './facade.ts';
-import { buildSnapshot } from './image/build-snapshot.ts';
+import { buildSnapshot } from './image/build/build-snapshot.ts';
 import type { Image } from './image/image.ts';
+import type { ImageInfo } from './image/image-info.ts';
 import { describeImage } from './image/image-info.ts';
 import { readImage } from './image/image-store.ts';
 import { readRecipe, recipeNames } from './image/recipe.ts';
 import { snapshotExists } from './image/snapshot-directory.ts';
-import { type OpenEnvironment, openEnvironment } from './open-environment.ts';
-import { adoptMicrovms, livingRecords, removeAllBut } from './vm/adopt-microvms.ts';
+import type { Microvm } from './microvm.ts';
+import { MicrovmError } from './microvm-error.ts';
+import type { MicrovmHost, RestoreRequest } from './microvm-host.ts';
+import type { MicrovmLogger } from './resources/host-resources.ts';
+import { type OpenHostResources, openHostResources } from './resources/open-host-resources.ts';
+import { adoptMicrovms, recordsOfLiveVms, removeAllBut } from './vm/adopt-microvms.ts';
 import type { LiveMicrovm } from './vm/live-microvm.ts';
 import { restoreMicrovm, shapeFor } from './vm/restore-microvm.ts';
 import type { VmRecord } from './vm/vm-record.ts';
+import type { VmShape } from './vm-shape.ts';
 
 const MIB = 1024 * 1024;
 
@@ -28,43 +25,43 @@ export interface OpenMicrovmHostOptions {
   readonly dataDir: string;
   readonly imageDir: string;
   readonly logger: MicrovmLogger;
-  /** TCP ports of the guests' gateway that lead to the same port of `serviceAddress`; none by default. */
+  /** TCP ports of the guests' gateway that forward to the same port of `serviceAddress`. Default: none. */
   readonly gatewayPorts?: readonly number[];
 }
 
-/** Opens the micro-VMs of one data directory. One at a time on each; needs root. */
+/** Opens the micro-VMs of one data directory. Needs root. Only one process may do so for a data directory at a time. */
 export async function openMicrovmHost(
   { dataDir, imageDir, logger, gatewayPorts = [] }: OpenMicrovmHostOptions,
   signal: AbortSignal,
 ): Promise<MicrovmHost> {
   const vmsDir = join(dataDir, 'vms');
   await mkdir(vmsDir, { recursive: true, mode: 0o711 });
-  const living = await livingRecords(vmsDir);
-  const keepSlots = living.map(({ slot }) => slot);
-  const environment = await openEnvironment(
+  const records = await recordsOfLiveVms(vmsDir);
+  const keepSlots = records.map(({ slot }) => slot);
+  const resources = await openHostResources(
     { dataDir, imageDir, logger, keepSlots, gatewayPorts },
     signal,
   );
-  return new LocalMicrovmHost(environment, dataDir, living);
+  return new LocalMicrovmHost(resources, dataDir, records);
 }
 
 class LocalMicrovmHost implements MicrovmHost {
   readonly accelerator: 'kvm' | 'tcg';
   readonly serviceAddress: string;
-  readonly #environment: OpenEnvironment;
+  readonly #resources: OpenHostResources;
   readonly #dataDir: string;
-  /** VMs of an earlier process that nobody has taken over yet. */
-  #unadopted: readonly VmRecord[];
+  /** VMs of an earlier process that are not adopted yet. */
+  #adoptable: readonly VmRecord[];
   readonly #microvms = new Map<LiveMicrovm, number>();
   readonly #images = new Map<string, Image>();
   readonly #closing = new AbortController();
 
-  constructor(environment: OpenEnvironment, dataDir: string, living: readonly VmRecord[]) {
-    this.#environment = environment;
+  constructor(resources: OpenHostResources, dataDir: string, records: readonly VmRecord[]) {
+    this.#resources = resources;
     this.#dataDir = dataDir;
-    this.#unadopted = living;
-    this.accelerator = environment.vmm.accelerator;
-    this.serviceAddress = environment.serviceAddress;
+    this.#adoptable = records;
+    this.accelerator = resources.vmm.accelerator;
+    this.serviceAddress = resources.serviceAddress;
   }
 
   async images(): Promise<ImageInfo[]> {
@@ -72,7 +69,7 @@ class LocalMicrovmHost implements MicrovmHost {
     for (const template of await recipeNames()) {
       const image = await this.#currentImage(template);
       if (image === undefined) continue;
-      const { snapshotKey } = this.#environment.vmm;
+      const { snapshotKey } = this.#resources.vmm;
       infos.push(describeImage(image, await snapshotExists(image, snapshotKey, image)));
     }
     return infos;
@@ -82,8 +79,8 @@ class LocalMicrovmHost implements MicrovmHost {
     const image = await this.#requireImage(request.template);
     const either = AbortSignal.any([signal, this.#closing.signal]);
     await this.#ensureSnapshot(image, shapeFor(request, image), { background: false }, either);
-    const microvm = await restoreMicrovm(this.#environment, image, request, either);
-    this.#hold(microvm);
+    const microvm = await restoreMicrovm(this.#resources, image, request, either);
+    this.#track(microvm);
     return microvm;
   }
 
@@ -94,9 +91,9 @@ class LocalMicrovmHost implements MicrovmHost {
   }
 
   async adopt(signal: AbortSignal): Promise<Microvm[]> {
-    const adopted = await adoptMicrovms(this.#environment, this.#unadopted, signal);
-    this.#unadopted = [];
-    for (const microvm of adopted) this.#hold(microvm);
+    const adopted = await adoptMicrovms(this.#resources, this.#adoptable, signal);
+    this.#adoptable = [];
+    for (const microvm of adopted) this.#track(microvm);
     return adopted;
   }
 
@@ -113,19 +110,19 @@ class LocalMicrovmHost implements MicrovmHost {
   async close({ keepVms }: { readonly keepVms: boolean }): Promise<void> {
     this.#closing.abort(new MicrovmError('aborted', 'the service is shutting down'));
     const microvms = [...this.#microvms.keys()];
-    // A start that failed before it took them over leaves the VMs of before as they were.
-    const unadopted = this.#unadopted.map(({ slot }) => slot);
-    const keep = keepVms ? [...this.#microvms.values(), ...unadopted] : [];
+    // A start that failed before adopting the earlier VMs leaves them running.
+    const adoptable = this.#adoptable.map(({ slot }) => slot);
+    const keep = keepVms ? [...this.#microvms.values(), ...adoptable] : [];
     try {
       if (keepVms) for (const microvm of microvms) microvm.detach();
       else await Promise.all(microvms.map((microvm) => microvm.destroy()));
-      if (!keepVms && unadopted.length > 0) await removeAllBut(this.#environment, new Set());
+      if (!keepVms && adoptable.length > 0) await removeAllBut(this.#resources, new Set());
     } finally {
-      await this.#environment.close({ keep });
+      await this.#resources.close({ keep });
     }
   }
 
-  #hold(microvm: LiveMicrovm): void {
+  #track(microvm: LiveMicrovm): void {
     this.#microvms.set(microvm, microvm.slotIndex);
     void microvm.released.then(() => this.#microvms.delete(microvm));
   }
@@ -133,30 +130,36 @@ class LocalMicrovmHost implements MicrovmHost {
   async #requireImage(template: string): Promise<Image> {
     const image = await this.#currentImage(template);
     if (image !== undefined) return image;
-    throw new MicrovmError('unknown_template', `the image ${template} is not built here`);
+    throw new MicrovmError(
+      'unknown_template',
+      `the image ${template} is not built on this machine`,
+    );
   }
 
-  /** The version that was current when it was first asked for: a recipe that changes is for the next start. */
+  /** The image version that was current when first requested. A changed recipe takes effect at the next start. */
   async #currentImage(template: string): Promise<Image | undefined> {
     const known = this.#images.get(template);
     if (known !== undefined) return known;
     if (!(await recipeNames()).includes(template)) return undefined;
     const { id } = await readRecipe(template);
-    const image = await readImage(this.#environment.imageDir, template, id);
+    const image = await readImage(this.#resources.imageDir, template, id);
     if (image !== undefined) this.#images.set(template, image);
     return image;
   }
 
-  /** A shape that nobody asked for before on this machine is booted and frozen first. */
+  /** Boots the image and takes a snapshot, if this machine has none in this shape. */
   async #ensureSnapshot(
     image: Image,
     shape: VmShape,
     { background }: { readonly background: boolean },
     signal: AbortSignal,
   ): Promise<void> {
-    const { vmm, imageDir, logger } = this.#environment;
+    const { vmm, imageDir, logger } = this.#resources;
     if (await snapshotExists(image, vmm.snapshotKey, shape)) return;
-    logger.info({ template: image.template, ...shape }, 'freezing the image in a new shape');
+    logger.info(
+      { template: image.template, ...shape },
+      'taking a snapshot of the image in a new shape',
+    );
     const options = { imageDir, background, onProgress: () => undefined };
     await buildSnapshot(image, shape, options, signal);
   }

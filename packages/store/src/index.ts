@@ -20,7 +20,7 @@ export type {
   PlacementRefusal,
   PlacementRequest,
   PlacementRules,
-} from './repositories/sandboxes/index.ts';
+} from './repositories/sandboxes/sandbox-repository.ts';
 export type { NewBundle, SealedBundle, WrappedKeyRow } from './repositories/secret-bundles.ts';
 export { PIECE_BYTES } from './repositories/sessions/files.ts';
 export type { StoredState, Turn, TurnOutcome } from './repositories/sessions/history.ts';
@@ -30,7 +30,7 @@ export type {
   RoutedSession,
   SessionLease,
   SessionUse,
-} from './repositories/sessions/index.ts';
+} from './repositories/sessions/session-repository.ts';
 export type {
   AgentSecretsRow,
   ApiKeyRow,

@@ -1,6 +1,6 @@
 import type { PostgresPool, PostgresPoolClient } from 'kysely';
 import pg from 'pg';
-import { isConnectionError, mapDatabaseError } from './errors.ts';
+import { isConnectionError, mapDatabaseError } from './database-errors.ts';
 
 /** Deadlines in milliseconds: each later one is a backstop for the one before it. */
 export interface Deadlines {

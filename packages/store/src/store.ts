@@ -9,11 +9,14 @@ import { IdempotencyRepository } from './repositories/idempotency.ts';
 import { MasterKeyRepository } from './repositories/master-keys.ts';
 import { OtpRepository } from './repositories/otp.ts';
 import { RequestBudgetRepository } from './repositories/request-budgets.ts';
-import { type PlacementRules, SandboxRepository } from './repositories/sandboxes/index.ts';
+import {
+  type PlacementRules,
+  SandboxRepository,
+} from './repositories/sandboxes/sandbox-repository.ts';
 import { SecretBundleRepository } from './repositories/secret-bundles.ts';
 import { SessionFilesRepository } from './repositories/sessions/files.ts';
 import { SessionHistoryRepository } from './repositories/sessions/history.ts';
-import { SessionRepository } from './repositories/sessions/index.ts';
+import { SessionRepository } from './repositories/sessions/session-repository.ts';
 import { SigningKeyRepository } from './repositories/signing-keys.ts';
 import { TenantRepository } from './repositories/tenants.ts';
 import { WorkerRepository } from './repositories/workers.ts';

@@ -1,20 +1,20 @@
 import { generateKeyPairSync, randomBytes } from 'node:crypto';
 
-/** Bytes of fresh randomness that a restored guest's generator is reseeded with. */
+/** Number of random bytes that reseed the generator of a restored guest. */
 const ENTROPY_BYTES = 256;
 
-/** Everything that makes one clone of a snapshot somebody of its own. */
+/** Everything that distinguishes one clone of a snapshot from the others. */
 export interface GuestIdentity {
   readonly hostname: string;
   readonly machineId: string;
   readonly entropy: Buffer;
-  /** What the guest's channel asks of every later request. */
+  /** Token that every later request on the guest channel must carry. */
   readonly token: string;
-  /** The SSH host key: the guest's half in Dropbear's file format, ours in SSH's wire format. */
+  /** The SSH host key: the private key in Dropbear's file format, the public key in SSH's wire format. */
   readonly hostKey: { readonly file: Buffer; readonly publicKey: Buffer };
 }
 
-/** Makes a new identity, from this machine's randomness. */
+/** Creates an identity with this machine's random number generator. */
 export function createIdentity(hostname: string): GuestIdentity {
   return {
     hostname,
@@ -28,8 +28,8 @@ export function createIdentity(hostname: string): GuestIdentity {
 const ED25519 = Buffer.from('ssh-ed25519');
 
 /**
- * An Ed25519 host key. Dropbear's file is the type's name and 64 bytes, the seed and the public key
- * (buf_put_ed25519_priv_key in its ed25519 source); SSH's public form is RFC 8709.
+ * Generates an Ed25519 host key. Dropbear's file holds the name of the key type and 64 bytes: the seed and the public
+ * key (buf_put_ed25519_priv_key in its source). The public format is defined in RFC 8709.
  */
 function createHostKey(): GuestIdentity['hostKey'] {
   const { privateKey } = generateKeyPairSync('ed25519');

@@ -20,7 +20,7 @@ async function program(name: string, text: string): Promise<string> {
   return entry;
 }
 
-test('a program runs from one file, without its sources', async () => {
+test('a bundled program runs without its sources', async () => {
   const entry = await program('one', 'export const greet = (whom: string) => "hello " + whom;');
   const text = await bundleProgram(entry);
   await rm(join(directory, 'one'), { recursive: true });
@@ -30,7 +30,7 @@ test('a program runs from one file, without its sources', async () => {
   expect(stdout).toBe('hello world\n');
 });
 
-test('several at once do not disturb each other, and differ by what they import', async () => {
+test('bundles several programs concurrently, each with its own imports', async () => {
   const entries = await Promise.all([
     program('one', 'export const greet = (whom: string) => "hello " + whom;'),
     program('two', 'export const greet = (whom: string) => "goodbye " + whom;'),
@@ -40,7 +40,7 @@ test('several at once do not disturb each other, and differ by what they import'
   expect(two).toContain('goodbye');
 });
 
-test('a program that cannot be bundled says why, and may be mended', async () => {
+test('reports why a program cannot be bundled, and bundles it once fixed', async () => {
   const entry = await program('one', 'export const other = 1;');
   await expect(bundleProgram(entry)).rejects.toThrow('greet');
   await writeFile(join(directory, 'one/part.ts'), 'export const greet = () => 1;');

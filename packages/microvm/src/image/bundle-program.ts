@@ -7,13 +7,13 @@ const bundled = new Map<string, Promise<string>>();
 let last: Promise<unknown> = Promise.resolve();
 
 /**
- * Bundles a program of this repository, with all that it imports, into one file for Node. The same sources make the
- * same text. Done once in a process: sources that change are for the next start.
+ * Bundles a program of this repository and everything it imports into one file for Node. Deterministic: equal sources
+ * give equal text. Each program is bundled once per process, so changed sources take effect at the next start.
  */
 export function bundleProgram(entry: string): Promise<string> {
   const known = bundled.get(entry);
   if (known !== undefined) return known;
-  // One after the other: stopping the compiler's process must not end another's work.
+  // One at a time: stopping the compiler's process would break another bundle in progress.
   const text = last.then(() => bundle(entry));
   last = text.catch(() => bundled.delete(entry));
   bundled.set(entry, text);
@@ -25,7 +25,7 @@ async function bundle(entry: string): Promise<string> {
   try {
     const { outputFiles } = await build({
       entryPoints: [entry],
-      // Paths in the text must not say where the repository lies.
+      // Keeps the path of the repository out of the bundle.
       absWorkingDir: REPOSITORY,
       bundle: true,
       write: false,

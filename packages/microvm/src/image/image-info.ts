@@ -1,14 +1,26 @@
-import type { ImageInfo } from '../facade.ts';
 import type { Image } from './image.ts';
 import { readImages } from './image-store.ts';
 import { readRecipe, recipeNames } from './recipe.ts';
+
+/** An image that VMs can be restored from, with the sizes of its snapshot. */
+export interface ImageInfo {
+  readonly template: string;
+  readonly id: string;
+  /** File name of the root disk. */
+  readonly rootfs: string;
+  readonly vcpu: number;
+  readonly memoryMib: number;
+  readonly diskMib: number;
+  /** False while the image is being built, and when it cannot be used. */
+  readonly ready: boolean;
+}
 
 export function describeImage(image: Image, ready: boolean): ImageInfo {
   const { template, id, rootfs, vcpu, memoryMib, diskMib } = image;
   return { template, id, rootfs, vcpu, memoryMib, diskMib, ready };
 }
 
-/** The built images of this machine. `ready` marks those of the current recipe. */
+/** The images built on this machine. `ready` marks those of the current recipes. */
 export async function listImages(imageDir: string): Promise<ImageInfo[]> {
   const current = new Set<string>();
   for (const template of await recipeNames()) current.add((await readRecipe(template)).id);

@@ -3,13 +3,13 @@ import { join } from 'node:path';
 import type { Image } from './image.ts';
 import type { RecipeSettings } from './recipe.ts';
 
-/** What `image.json` of a built image says. */
+/** The contents of `image.json` of a built image. */
 interface ImageFile extends RecipeSettings {
   readonly template: string;
   readonly id: string;
 }
 
-/** Directory of one version of an image. It exists only when the build was complete. */
+/** Directory of one version of an image. It exists only after a complete build. */
 export function imageDirectory(imageDir: string, template: string, id: string): string {
   return join(imageDir, template, id);
 }
@@ -18,7 +18,7 @@ export function rootfsName(template: string, id: string): string {
   return `${template}-${id}.ext4`;
 }
 
-/** The image, or undefined when this version has not been built. */
+/** Reads an image. Undefined when this version has not been built. */
 export async function readImage(
   imageDir: string,
   template: string,

@@ -1,6 +1,6 @@
-import type { VmShape } from '../vmm/vmm.ts';
+import type { VmShape } from '../vm-shape.ts';
 
-/** One built image: a root disk and a kernel, and the shape its sandboxes have unless asked otherwise. */
+/** A built image: a root disk, a kernel, and the default shape of its sandboxes. */
 export interface Image extends VmShape {
   readonly template: string;
   /** Short digest of the recipe. */
@@ -12,6 +12,6 @@ export interface Image extends VmShape {
   readonly rootfsPath: string;
   readonly kernelPath: string;
   readonly initrdPath: string;
-  /** Commands that run before the image is frozen, so that what they need is in memory. */
+  /** Commands to run before the snapshot is taken, so that everything they load is in memory. */
   readonly warmUp: readonly string[];
 }

@@ -2,7 +2,7 @@ import { appendFile, chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promi
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { temporaryDirectory } from '../testing/temporary-directory.ts';
+import { temporaryDirectory } from '../../test/temporary-directory.ts';
 import { readRecipe, recipeNames } from './recipe.ts';
 
 const OURS = fileURLToPath(new URL('../../../../images/', import.meta.url));
@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 afterEach(() => images.remove());
 
-test('a copy of a recipe is the same recipe', async () => {
+test('a copy of a recipe has the same id', async () => {
   expect((await readRecipe('standard', images.path)).id).toBe((await readRecipe('standard')).id);
 });
 
@@ -23,15 +23,15 @@ test.each([
   ['a package', () => appendFile(join(images.path, 'standard/image.json'), ' ')],
   ['a file of the image', () => appendFile(join(images.path, 'standard/rootfs/etc/inittab'), '#')],
   ['a new file', () => writeFile(join(images.path, 'standard/rootfs/etc/motd'), 'hello')],
-  ['what may be run', () => chmod(join(images.path, 'standard/rootfs/etc/inittab'), 0o755)],
+  ['a file mode', () => chmod(join(images.path, 'standard/rootfs/etc/inittab'), 0o755)],
   ['the kernel', () => appendFile(join(images.path, 'kernel/init'), '#')],
-])('changing %s makes another image', async (_what, change) => {
+])('changing %s changes the id', async (_what, change) => {
   const before = await readRecipe('standard', images.path);
   await change();
   expect((await readRecipe('standard', images.path)).id).not.toBe(before.id);
 });
 
-test('the program that is bundled is part of the recipe, by what is in it', async () => {
+test('the contents of bundled programs are part of the id', async () => {
   const { bundles, id } = await readRecipe('standard', images.path);
   expect([...bundles.keys()]).toEqual(['agent-runtime']);
   expect(bundles.get('agent-runtime')).not.toContain(
@@ -50,11 +50,11 @@ test('the program that is bundled is part of the recipe, by what is in it', asyn
   expect(other.bundles.get('x')?.includes('function makeId')).toBe(true);
 });
 
-test('what all images share is no template', async () => {
+test('the folder shared by all images is not a template', async () => {
   await mkdir(join(images.path, 'another'));
   expect((await recipeNames(images.path)).sort()).toEqual(['another', 'standard']);
 });
 
-test('an unknown template is typed', async () => {
+test('rejects an unknown template with unknown_template', async () => {
   await expect(readRecipe('kernel')).rejects.toMatchObject({ code: 'unknown_template' });
 });

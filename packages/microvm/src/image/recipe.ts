@@ -2,21 +2,21 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { MicrovmError } from '../facade.ts';
+import { MicrovmError } from '../microvm-error.ts';
 import { bundleProgram } from './bundle-program.ts';
 
-/** Where the recipes lie: one folder a template, and what all of them share. */
+/** The folder of recipes: one folder per template, and the files shared by all of them. */
 const IMAGES = fileURLToPath(new URL('../../../../images/', import.meta.url));
 const SHARED = ['kernel'];
-/** Raise it when the builder makes something else of the same recipe. */
-const BUILDER = 2;
+/** Increment when the builder's output changes for an unchanged recipe. */
+const BUILDER_VERSION = 2;
 const ID_LENGTH = 12;
 
 /** The contents of a template's `image.json`. */
 export interface RecipeSettings {
   readonly suite: string;
   readonly packages: readonly string[];
-  /** Files and directories out of the npm packages of the folder `npm`: path in the image → path below node_modules. */
+  /** Files and directories from the npm packages in the folder `npm`: path in the image → path below node_modules. */
   readonly npmFiles?: Readonly<Record<string, string>>;
   /** Links in /usr/local/bin: name → path in the image. */
   readonly executables?: Readonly<Record<string, string>>;
@@ -30,9 +30,9 @@ export interface RecipeSettings {
 
 export interface Recipe extends RecipeSettings {
   readonly template: string;
-  /** Digest of everything that the image is made of. */
+  /** Digest of everything that goes into the image. */
   readonly id: string;
-  /** Digest of all but the bundled programs, which change more often than the rest. */
+  /** Digest of everything except the bundled programs, which change more often. */
   readonly baseId: string;
   readonly folder: string;
   readonly kernelFolder: string;
@@ -40,7 +40,7 @@ export interface Recipe extends RecipeSettings {
   readonly bundles: ReadonlyMap<string, string>;
 }
 
-/** Where a program lies in the image, below the root. */
+/** Path of a program in the image, relative to the root. */
 export function programPath(name: string): string {
   return `usr/lib/svc/${name}.cjs`;
 }
@@ -53,7 +53,7 @@ export async function readRecipe(template: string, images = IMAGES): Promise<Rec
   }
   const settings: RecipeSettings = JSON.parse(await readFile(join(folder, 'image.json'), 'utf8'));
   const kernelFolder = join(images, 'kernel');
-  const hash = createHash('sha256').update(`${BUILDER} ${process.arch}`);
+  const hash = createHash('sha256').update(`${BUILDER_VERSION} ${process.arch}`);
   for (const root of [folder, kernelFolder]) {
     for (const file of await filesIn(root)) {
       const { mode } = await stat(join(root, file));
@@ -78,7 +78,7 @@ export async function readRecipe(template: string, images = IMAGES): Promise<Rec
   };
 }
 
-/** The templates that there are recipes for. */
+/** The names of all templates with a recipe. */
 export async function recipeNames(images = IMAGES): Promise<string[]> {
   const entries = await readdir(images, { withFileTypes: true });
   return entries

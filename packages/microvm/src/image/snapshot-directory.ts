@@ -1,9 +1,9 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { VmShape } from '../vmm/vmm.ts';
+import type { VmShape } from '../vm-shape.ts';
 import type { Image } from './image.ts';
 
-/** Where an image's snapshot of one shape lies, for one machine monitor. It exists only when complete. */
+/** Directory of an image's snapshot in one shape, for one machine monitor. It exists only when complete. */
 export function snapshotDirectory(image: Image, key: string, { vcpu, memoryMib }: VmShape): string {
   return join(image.directory, 'snapshots', `${key}-${vcpu}x${memoryMib}`);
 }

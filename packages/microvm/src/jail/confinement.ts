@@ -1,20 +1,20 @@
 import type { NetworkSlot } from '../network/index.ts';
 
-/** Where one VM process lives: its directory, as we and as it see it, and its network. */
+/** The confinement of one VM process: its directory, as seen from outside and inside the jail, and its network. */
 export interface Confinement {
   readonly id: string;
   readonly slot: NetworkSlot;
-  /** The VM's own directory on this machine, the only place it may write. */
+  /** The VM's directory on this machine, the only one it may write to. */
   readonly directory: string;
   /** The same directory as the VM process sees it. */
   readonly insideDirectory: string;
-  /** Where we reach the VM's sockets: a short path, since a socket's is limited to 107 bytes. */
+  /** Directory of the VM's sockets for this process. The path is short, because socket paths are limited to 107 bytes. */
   readonly socketDirectory: string;
-  /** The words that run a program confined: own user, network, root directory, no privileges. */
+  /** The command that runs a program confined: own user, network and root directory, no privileges. */
   command(program: string, args: readonly string[]): [string, string[]];
   /**
-   * Puts a started VM process under its resource limits. Whoever starts it does so before the guest serves
-   * anybody; on older kernels, starting programs stands still meanwhile.
+   * Applies the resource limits to a started VM process. Call it before the guest is used. On older kernels no program
+   * can start on the machine while this runs.
    */
   limit(pid: number): Promise<void>;
 }

@@ -1,26 +1,25 @@
 import { chmod, chown, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { run } from '../network/command.ts';
+import { runProgram } from '@svc/service-kit/process';
 import type { NetworkSlot } from '../network/index.ts';
 import type { Cgroups, ResourceLimits } from './cgroups/cgroups.ts';
 import type { Confinement } from './confinement.ts';
 
-/** What a VM process may hold open; QEMU needs a few dozen. */
-const OPEN_FILES = 256;
+/** Maximum number of open files of a VM process. QEMU needs a few dozen. */
+const MAX_OPEN_FILES = 256;
 
 export interface JailOptions {
   readonly runDir: string;
-  /** Holds one directory a VM; appears in the jail as /vms. */
+  /** Contains one directory per VM. Mounted in the jail as /vms. */
   readonly vmsDir: string;
-  /** Appears in the jail as /images, read-only. */
+  /** Mounted in the jail as /images, read-only. */
   readonly imageDir: string;
   readonly cgroups: Cgroups;
 }
 
 /**
- * The root directory that every VM process of a service sees: the system's programs and libraries and
- * the images, all read-only, a few device nodes, and the VMs' own directories, each open to its own
- * user alone.
+ * The root directory of all VM processes of a service: the system's programs and libraries and the images, all
+ * read-only, a few device nodes, and one directory per VM, accessible only to that VM's user.
  */
 export class Jail {
   readonly #options: JailOptions;
@@ -31,7 +30,7 @@ export class Jail {
     this.#root = join(options.runDir, 'jail');
   }
 
-  /** Mounts the jail; one that an earlier process left mounted is used again. Needs root. */
+  /** Mounts the jail, or reuses the one that an earlier process left mounted. Needs root. */
   static async open(options: JailOptions): Promise<Jail> {
     const jail = new Jail(options);
     await mkdir(options.vmsDir, { recursive: true, mode: 0o711 });
@@ -40,17 +39,17 @@ export class Jail {
     return jail;
   }
 
-  /** Directory of a VM on this machine. What lies in it beside `files` is not for the VM process. */
+  /** Directory of a VM on this machine. The VM process has access only to its subdirectory `files`. */
   directoryOf(id: string): string {
     return join(this.#options.vmsDir, id);
   }
 
-  /** How the VM process sees a file of the image directory. */
+  /** Path in the jail of a file in the image directory. */
   imagePath(path: string): string {
     return path.replace(this.#options.imageDir, '/images');
   }
 
-  /** Makes the VM's directory. */
+  /** Creates the VM's directory. */
   async prepare(id: string, slot: NetworkSlot): Promise<void> {
     const directory = this.directoryOf(id);
     const files = join(directory, 'files');
@@ -73,21 +72,22 @@ export class Jail {
     };
   }
 
-  /** Takes away what a VM left: its directory and its resource group. The process must have ended. */
+  /** Removes the directory and control group of a VM, whose process must have ended. */
   async remove(id: string): Promise<void> {
     await this.#options.cgroups.remove(id);
     await rm(this.directoryOf(id), { recursive: true, force: true });
   }
 
-  /** Unmounts the jail. No VM may be left. */
+  /** Unmounts the jail. All VMs must have ended. */
   async close(): Promise<void> {
     await this.#options.cgroups.close();
-    if (await isMounted(this.#root)) await run('umount', ['--recursive', '--lazy', this.#root]);
+    if (await isMounted(this.#root))
+      await runProgram('umount', ['--recursive', '--lazy', this.#root]);
     await rm(this.#root, { recursive: true, force: true });
   }
 
   #command(slot: NetworkSlot, program: string, args: readonly string[]): [string, string[]] {
-    const words = [
+    const enter = [
       `--net=/run/netns/${slot.netns}`,
       `--root=${this.#root}`,
       '--',
@@ -100,18 +100,18 @@ export class Jail {
       '--no-new-privs',
       '/usr/bin/prlimit',
       '--core=0',
-      `--nofile=${OPEN_FILES}`,
+      `--nofile=${MAX_OPEN_FILES}`,
       '--',
       program,
       ...args,
     ];
-    return ['nsenter', words];
+    return ['nsenter', enter];
   }
 
   async #mount(): Promise<void> {
     await mkdir(this.#root, { recursive: true });
     const { vmsDir, imageDir } = this.#options;
-    await run('sh', ['-euc', MOUNT_SCRIPT, 'sh', this.#root, vmsDir, imageDir]);
+    await runProgram('sh', ['-euc', MOUNT_SCRIPT, 'sh', this.#root, vmsDir, imageDir]);
   }
 }
 

@@ -2,6 +2,6 @@ export { diagnoseHost, type NetworkFinding } from './host/diagnose-host.ts';
 export { claimInstance, releaseInstance } from './instance/claim-instance.ts';
 export type { Instance } from './instance/instance.ts';
 export { NetworkError, type NetworkErrorCode } from './network-error.ts';
-export { DEFAULT_SLOT_LIMITS, type SlotLimits } from './network-options.ts';
+export { DEFAULT_SLOT_LIMITS, type SlotLimits } from './network-policy.ts';
 export { type NetworkSlot, TAP } from './slots/network-slot.ts';
 export { NetworkSlots, type NetworkSlotsOptions } from './slots/network-slots.ts';

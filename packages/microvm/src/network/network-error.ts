@@ -1,4 +1,4 @@
-/** Every way in which the network layer can fail; stable, safe to branch on. */
+/** The failures of the network layer. The codes are stable, so callers may branch on them. */
 export type NetworkErrorCode =
   | 'instances_exhausted'
   | 'slots_exhausted'
@@ -7,7 +7,7 @@ export type NetworkErrorCode =
   | 'network_closed'
   | 'dns_listen_failed';
 
-/** A failure of the network layer. The message names the step that failed and what to do. */
+/** A failure of the network layer. The message names the failed step and the remedy, if there is one. */
 export class NetworkError extends Error {
   override readonly name = 'NetworkError';
   readonly code: NetworkErrorCode;

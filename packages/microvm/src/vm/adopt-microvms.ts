@@ -1,25 +1,25 @@
 import { readdir } from 'node:fs/promises';
 import { isAlive } from '@svc/service-kit/process';
-import type { Environment } from '../environment.ts';
 import type { NetworkSlot } from '../network/index.ts';
+import type { HostResources } from '../resources/host-resources.ts';
+import { resourceLimits } from '../vmm/resource-limits.ts';
 import { LiveMicrovm } from './live-microvm.ts';
-import { resourceLimits } from './resource-limits.ts';
 import { killStray } from './stray-processes.ts';
 import { readVmRecord, type VmRecord } from './vm-record.ts';
 
-/** The records of the VMs that an earlier process of this service left alive. */
-export async function livingRecords(vmsDir: string): Promise<VmRecord[]> {
-  const living: VmRecord[] = [];
+/** The records of the VMs that an earlier process of this service left running. */
+export async function recordsOfLiveVms(vmsDir: string): Promise<VmRecord[]> {
+  const live: VmRecord[] = [];
   for (const id of await directoryNames(vmsDir)) {
     const record = await readVmRecord(`${vmsDir}/${id}`);
-    if (record !== undefined && (await isAlive(record.process))) living.push(record);
+    if (record !== undefined && (await isAlive(record.process))) live.push(record);
   }
-  return living;
+  return live;
 }
 
-/** Takes over the living VMs, and takes away whatever else earlier processes left. */
+/** Takes over the VMs that are still running and removes everything else that earlier processes left behind. */
 export async function adoptMicrovms(
-  environment: Environment,
+  resources: HostResources,
   records: readonly VmRecord[],
   signal: AbortSignal,
 ): Promise<LiveMicrovm[]> {
@@ -27,9 +27,9 @@ export async function adoptMicrovms(
   const refused: NetworkSlot[] = [];
   try {
     for (const record of records) {
-      const slot = await adoptSlot(environment, record);
+      const slot = await adoptSlot(resources, record);
       if (slot === undefined) continue;
-      const microvm = await adoptOne(environment, record, slot, signal);
+      const microvm = await adoptOne(resources, record, slot, signal);
       if (microvm === undefined) refused.push(slot);
       else adopted.push(microvm);
     }
@@ -37,15 +37,15 @@ export async function adoptMicrovms(
     for (const microvm of adopted) microvm.detach();
     throw error;
   }
-  await removeAllBut(environment, new Set(adopted.map(({ id }) => id)));
-  // Only now have their VMs ended.
-  for (const slot of refused) await environment.slots.release(slot);
+  await removeAllBut(resources, new Set(adopted.map(({ id }) => id)));
+  // Their VMs have ended only now.
+  for (const slot of refused) await resources.slots.release(slot);
   return adopted;
 }
 
-/** Ends every VM of this service but these, and takes away what it left; its network slot apart. */
+/** Ends every VM of this service except those in `kept` and removes what it left, apart from its network slot. */
 export async function removeAllBut(
-  { vmsDir, jail }: Environment,
+  { vmsDir, jail }: HostResources,
   kept: ReadonlySet<string>,
 ): Promise<void> {
   for (const id of await directoryNames(vmsDir)) {
@@ -56,19 +56,22 @@ export async function removeAllBut(
 }
 
 async function adoptSlot(
-  { slots, logger }: Environment,
+  { slots, logger }: HostResources,
   record: VmRecord,
 ): Promise<NetworkSlot | undefined> {
   try {
     return await slots.adopt(record.slot);
   } catch (error) {
-    logger.warn({ err: error, vm: record.id }, 'the network of a VM of an earlier run is gone');
+    logger.warn(
+      { err: error, vm: record.id },
+      'the network slot of a VM from an earlier run is gone',
+    );
     return undefined;
   }
 }
 
 async function adoptOne(
-  { slots, jail, vmm, sshKey, logger }: Environment,
+  { slots, jail, vmm, sshKey, logger }: HostResources,
   record: VmRecord,
   slot: NetworkSlot,
   signal: AbortSignal,
@@ -93,7 +96,7 @@ async function adoptOne(
     });
   } catch (error) {
     signal.throwIfAborted();
-    logger.warn({ err: error, vm: record.id }, 'a VM of an earlier run cannot be taken over');
+    logger.warn({ err: error, vm: record.id }, 'a VM from an earlier run cannot be adopted');
     return undefined;
   }
 }

@@ -3,30 +3,24 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { GUEST_LINK } from '@svc/contract';
 import { Mutex, withDeadline } from '@svc/service-kit/concurrency';
-import {
-  type Microvm,
-  type MicrovmDownload,
-  MicrovmError,
-  type MicrovmExecRequest,
-  type MicrovmExecResult,
-  type PersonalizeOptions,
-} from '../facade.ts';
-import { AgentLines } from '../guest/agent-lines.ts';
-import { GuestChannel } from '../guest/guest-channel.ts';
-import { runCommand } from '../guest/run-command.ts';
-import { SshChannel } from '../guest/ssh-channel.ts';
+import { GuestConnections } from '../guest/guest-connections.ts';
+import type {
+  Microvm,
+  MicrovmDownload,
+  MicrovmExecRequest,
+  MicrovmExecResult,
+  PersonalizeOptions,
+} from '../microvm.ts';
+import { MicrovmError } from '../microvm-error.ts';
 import type { NetworkSlot } from '../network/index.ts';
+import { CPU_FRACTION } from '../vmm/resource-limits.ts';
 import type { VmProcess } from '../vmm/vmm.ts';
 import { type VmRecord, writeVmRecord } from './vm-record.ts';
 
-/** Share of one core that each vCPU may use. */
-export const CPU_FRACTION = 1;
-
 const CLOCK_TICKS_PER_SECOND = 100;
 const UPDATE_MS = 10_000;
-/** What the machine's disk must have left for a file to be taken in, in bytes. */
-const UPLOAD_ROOM = 128 * 1024 * 1024;
-const { ssh: SSH_PORT, channel: CHANNEL_PORT, agent: AGENT_PORT } = GUEST_LINK.guestPorts;
+/** Free bytes on the machine's disk below which uploads are refused. */
+const MIN_FREE_BYTES_FOR_UPLOAD = 128 * 1024 * 1024;
 
 export interface LiveMicrovmOptions {
   readonly directory: string;
@@ -35,25 +29,23 @@ export interface LiveMicrovmOptions {
   readonly process: VmProcess;
   readonly privateKey: string;
   readonly paused: boolean;
-  /** Takes away everything the VM held; its process has ended. */
+  /** Releases all resources of the VM. Its process has ended. */
   readonly release: () => Promise<void>;
 }
 
-/** A VM whose process lives, with the connections into it. */
+/** A VM with a running process, and the connections into its guest. */
 export class LiveMicrovm implements Microvm {
   readonly exited: Promise<{ reason: string }>;
-  /** Settles (never rejects) when everything the VM held has been given back. */
+  /** Settles (never rejects) when all resources of the VM are released. */
   readonly released: Promise<void>;
   paused: boolean;
   readonly #options: LiveMicrovmOptions;
-  readonly #ssh: SshChannel;
-  readonly #channel: GuestChannel;
-  readonly #agentLines: AgentLines;
-  /** One change of the record, or of running and paused, at a time. */
-  readonly #oneAtATime = new Mutex();
+  readonly #guest: GuestConnections;
+  /** Serialises changes of the record and of the paused state. */
+  readonly #changes = new Mutex();
   #record: VmRecord;
   #destroying: Promise<void> | undefined;
-  /** Aborts when the VM process is gone: nothing answers any more. */
+  /** Aborts when the VM process has ended. */
   readonly #gone = new AbortController();
   #ended = false;
   readonly #markReleased: () => void;
@@ -62,12 +54,9 @@ export class LiveMicrovm implements Microvm {
     this.#options = options;
     this.#record = options.record;
     this.paused = options.paused;
-    const { host } = options.slot;
-    this.#channel = new GuestChannel({ host, port: CHANNEL_PORT }, options.record.token);
-    this.#agentLines = new AgentLines({ host, port: AGENT_PORT });
-    this.#ssh = new SshChannel({
-      host,
-      port: SSH_PORT,
+    this.#guest = new GuestConnections({
+      host: options.slot.address,
+      token: options.record.token,
       privateKey: options.privateKey,
       hostKey: Buffer.from(options.record.hostKey, 'base64'),
     });
@@ -76,7 +65,7 @@ export class LiveMicrovm implements Microvm {
     this.#markReleased = resolve;
     this.exited = options.process.exited.then(() => {
       this.#gone.abort(new MicrovmError('vm_gone', 'the sandbox has ended'));
-      this.#closeChannels();
+      this.#guest.close();
       return { reason: this.#destroying === undefined ? 'the VM process ended' : 'destroyed' };
     });
   }
@@ -103,10 +92,10 @@ export class LiveMicrovm implements Microvm {
     return CPU_FRACTION;
   }
   get host(): string {
-    return this.#options.slot.host;
+    return this.#options.slot.address;
   }
   get hostPort(): number {
-    return SSH_PORT;
+    return this.#guest.sshPort;
   }
   get labels(): Record<string, unknown> {
     return { ...this.#record.labels };
@@ -116,9 +105,9 @@ export class LiveMicrovm implements Microvm {
     return this.#options.slot.index;
   }
 
-  /** Opens the SSH connection, which every command then uses. */
+  /** Opens the SSH connection that all commands share. */
   async connect(signal: AbortSignal): Promise<void> {
-    await this.#ssh.connect(signal);
+    await this.#guest.connect(signal);
   }
 
   async label(data: Record<string, unknown>): Promise<void> {
@@ -126,52 +115,49 @@ export class LiveMicrovm implements Microvm {
   }
 
   async personalize({ hostname, env }: PersonalizeOptions, signal: AbortSignal): Promise<void> {
-    if (hostname !== this.#record.hostname) await this.#channel.setName(hostname, signal);
+    if (hostname !== this.#record.hostname) await this.#guest.setName(hostname, signal);
     await this.#update({ hostname, env });
   }
 
   async exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult> {
-    this.#assertMoves();
-    const { env } = this.#record;
-    return this.#whileAlive(() =>
-      runCommand({ ssh: this.#ssh, channel: this.#channel, env }, request, signal),
-    );
+    this.#assertRunnable();
+    return this.#whileAlive(() => this.#guest.exec(request, this.#record.env, signal));
   }
 
   async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
-    this.#assertMoves();
+    this.#assertRunnable();
     const { bavail, bsize } = await statfs(this.#options.directory);
-    if (bavail * bsize < UPLOAD_ROOM) throw hostDiskFull();
-    await this.#whileAlive(() => this.#channel.upload(path, source, signal));
+    if (bavail * bsize < MIN_FREE_BYTES_FOR_UPLOAD) throw hostDiskFull();
+    await this.#whileAlive(() => this.#guest.upload(path, source, signal));
   }
 
   async download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {
-    this.#assertMoves();
-    return this.#whileAlive(() => this.#channel.download(path, signal));
+    this.#assertRunnable();
+    return this.#whileAlive(() => this.#guest.download(path, signal));
   }
 
   async dialAgent(signal: AbortSignal): Promise<Socket> {
     this.#assertLives();
     const alive = AbortSignal.any([signal, this.#gone.signal]);
-    return this.#whileAlive(() => this.#agentLines.dial(alive));
+    return this.#whileAlive(() => this.#guest.dialAgent(alive));
   }
 
   async pause(signal: AbortSignal): Promise<void> {
-    await this.#oneAtATime.run(async () => {
+    await this.#changes.run(async () => {
       this.#assertLives();
       if (this.paused) return;
-      await wrap('pause_failed', () => this.#options.process.pause(signal));
+      await withCode('pause_failed', () => this.#options.process.pause(signal));
       this.paused = true;
     });
   }
 
   async resume(signal: AbortSignal): Promise<void> {
-    await this.#oneAtATime.run(async () => {
+    await this.#changes.run(async () => {
       this.#assertLives();
       if (!this.paused) return;
-      await wrap('resume_failed', () => this.#options.process.resume(signal));
+      await withCode('resume_failed', () => this.#options.process.resume(signal));
       try {
-        await wrap('resume_failed', () => this.#catchUp(signal));
+        await withCode('resume_failed', () => this.#correctClock(signal));
       } catch (error) {
         if (this.#gone.signal.aborted) throw error;
         await this.#options.process.pause(AbortSignal.timeout(UPDATE_MS));
@@ -190,7 +176,7 @@ export class LiveMicrovm implements Microvm {
 
   destroy(): Promise<void> {
     this.#destroying ??= this.#end().catch((error: unknown) => {
-      // The next call tries again; until then the VM counts as ended.
+      // The next call tries again. Until then the VM counts as ended.
       this.#ended = true;
       this.#destroying = undefined;
       throw error;
@@ -198,28 +184,22 @@ export class LiveMicrovm implements Microvm {
     return this.#destroying;
   }
 
-  /** Lets go of the VM without ending it. */
+  /** Closes the connections to the VM and leaves it running. */
   detach(): void {
-    this.#closeChannels();
+    this.#guest.close();
     this.#options.process.detach();
   }
 
   async #end(): Promise<void> {
-    this.#closeChannels();
+    this.#guest.close();
     await this.#options.process.kill();
-    // A record that is being written would come back after the directory is gone.
-    await this.#oneAtATime.run(() => this.#options.release());
+    // Waits for a pending write of the record, which would recreate the removed directory.
+    await this.#changes.run(() => this.#options.release());
     this.#markReleased();
   }
 
-  #closeChannels(): void {
-    this.#ssh.close();
-    this.#channel.close();
-    this.#agentLines.close();
-  }
-
   async #update(change: Partial<VmRecord>): Promise<void> {
-    await this.#oneAtATime.run(async () => {
+    await this.#changes.run(async () => {
       this.#assertLives();
       const record = { ...this.#record, ...change };
       await writeVmRecord(this.#options.directory, record);
@@ -227,7 +207,7 @@ export class LiveMicrovm implements Microvm {
     });
   }
 
-  /** A guest that is not reached because its VM ended in the middle is a VM that is gone. */
+  /** Reports `vm_gone` instead of `guest_unreachable` when the VM ended during `work`. */
   async #whileAlive<T>(work: () => Promise<T>): Promise<T> {
     try {
       return await work();
@@ -237,13 +217,13 @@ export class LiveMicrovm implements Microvm {
     }
   }
 
-  /** Sets the guest's clock, which stood still. A guest that cannot even do that has not been resumed. */
-  async #catchUp(signal: AbortSignal): Promise<void> {
+  /** Sets the guest's clock, which stopped during the pause. A guest that cannot do this has not been resumed. */
+  async #correctClock(signal: AbortSignal): Promise<void> {
     const alive = AbortSignal.any([signal, this.#gone.signal]);
-    await this.#channel.setClock(withDeadline(alive, UPDATE_MS));
+    await this.#guest.setClock(withDeadline(alive, UPDATE_MS));
   }
 
-  #assertMoves(): void {
+  #assertRunnable(): void {
     this.#assertLives();
     if (this.#options.process.stalled) throw hostDiskFull();
   }
@@ -259,11 +239,11 @@ function hostDiskFull(): MicrovmError {
   return new MicrovmError('host_disk_full', 'the disk of the machine is full');
 }
 
-async function wrap(code: 'pause_failed' | 'resume_failed', work: () => Promise<void>) {
+async function withCode(code: 'pause_failed' | 'resume_failed', work: () => Promise<void>) {
   try {
     await work();
   } catch (error) {
-    const words = error instanceof Error ? error.message : String(error);
-    throw new MicrovmError(code, words, { cause: error });
+    const message = error instanceof Error ? error.message : String(error);
+    throw new MicrovmError(code, message, { cause: error });
   }
 }

@@ -1,27 +1,28 @@
 import { GUEST_LINK } from '@svc/contract';
-import type { Environment } from '../environment.ts';
-import type { RestoreRequest, VmShape } from '../facade.ts';
-import { GuestChannel } from '../guest/guest-channel.ts';
+import { GuestChannel } from '../guest/channel/guest-channel.ts';
 import { createIdentity } from '../guest/identity.ts';
 import type { Image } from '../image/image.ts';
 import { snapshotDirectory } from '../image/snapshot-directory.ts';
+import type { RestoreRequest } from '../microvm-host.ts';
+import type { HostResources } from '../resources/host-resources.ts';
+import type { VmShape } from '../vm-shape.ts';
+import { resourceLimits } from '../vmm/resource-limits.ts';
 import { LiveMicrovm } from './live-microvm.ts';
-import { resourceLimits } from './resource-limits.ts';
 import { writeVmRecord } from './vm-record.ts';
 
 const MIB = 1024 * 1024;
 
 /**
- * Makes a VM from a snapshot: network, disk, process, identity, channels, in that order. A failure or
- * an abort takes everything away again.
+ * Creates a VM from a snapshot: network slot, disk, process, identity and connections, in this order. A failure or an
+ * abort removes everything again.
  */
 export async function restoreMicrovm(
-  environment: Environment,
+  resources: HostResources,
   image: Image,
   request: RestoreRequest,
   signal: AbortSignal,
 ): Promise<LiveMicrovm> {
-  const { slots, jail, vmm, sshKey } = environment;
+  const { slots, jail, vmm, sshKey } = resources;
   const shape = shapeFor(request, image);
   const diskMib = Math.max(request.size?.disk_mib ?? image.diskMib, image.diskMib);
   const slot = await slots.take(signal);
@@ -33,13 +34,13 @@ export async function restoreMicrovm(
     const rootfs = jail.imagePath(image.rootfsPath);
     const process = await vmm.restore({ ...shape, confinement, rootfs, snapshot }, signal);
     undo.push(() => process.kill());
-    // Until it has its identity the guest runs nothing but its own daemon, which waits for that.
+    // Limits need not be set before the guest runs: until it has its identity, only its idle daemon is running.
     const limited = confinement.limit(process.identity.pid);
     undo.push(() => limited.catch(() => undefined));
     const identity = createIdentity(
       request.hostname ?? request.id.replaceAll('_', '-').slice(0, 63),
     );
-    const channel = new GuestChannel({ host: slot.host, port: GUEST_LINK.guestPorts.channel });
+    const channel = new GuestChannel({ host: slot.address, port: GUEST_LINK.guestPorts.channel });
     await Promise.all([limited, channel.identify(identity, sshKey.publicKey, signal)]);
     if (diskMib > image.diskMib) {
       await process.growDisk(diskMib * MIB, signal);

@@ -1,25 +1,24 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { killIfThere } from '../kill-if-there.ts';
+import { killProcess, processIds } from '../processes.ts';
 
 const ATTEMPTS = 200;
 const PAUSE_MS = 20;
 
-/** Kills the VM processes of this VM that no record names, as after a crash between start and record. */
+/** Kills processes of this VM that have no record, for example after a crash between start and record. */
 export async function killStray(id: string): Promise<void> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const pids = await processesOf(id);
     if (pids.length === 0) return;
-    for (const pid of pids) killIfThere(pid);
+    for (const pid of pids) killProcess(pid);
     await sleep(PAUSE_MS);
   }
-  throw new Error(`the process of VM ${id} does not end when killed`);
+  throw new Error(`the process of VM ${id} does not end after SIGKILL`);
 }
 
 async function processesOf(id: string): Promise<number[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
   const found: number[] = [];
-  for (const pid of pids) {
+  for (const pid of await processIds()) {
     if ((await commandLine(pid)).includes(`/vms/${id}/files/qmp`)) found.push(pid);
   }
   return found;

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ProcessIdentity, writeFileAtomic } from '@svc/service-kit/process';
 
-/** What a later process needs to take over a VM. Holds secrets: readable by root alone. */
+/** Everything that a later process needs to adopt a VM. Contains secrets, so only root may read it. */
 export interface VmRecord {
   readonly id: string;
   readonly slot: number;
@@ -14,20 +14,20 @@ export interface VmRecord {
   readonly memoryMib: number;
   readonly diskMib: number;
   readonly token: string;
-  /** Base64. */
+  /** In SSH's wire format, base64. */
   readonly hostKey: string;
   readonly hostname: string;
   readonly env: Readonly<Record<string, string>>;
   readonly labels: Readonly<Record<string, unknown>>;
 }
 
-/** Writes the record for a later process of this machine. A crash of the machine ends the VM as well. */
+/** Writes the record for a later process. It need not survive a crash of the machine, which ends the VM as well. */
 export async function writeVmRecord(directory: string, record: VmRecord): Promise<void> {
   const path = join(directory, 'vm.json');
   await writeFileAtomic(path, JSON.stringify(record), { durable: false });
 }
 
-/** The record of a VM's directory; undefined when the VM never got so far, or ended with the machine. */
+/** Reads the record in a VM's directory. Undefined when it was never written, or was lost in a crash of the machine. */
 export async function readVmRecord(directory: string): Promise<VmRecord | undefined> {
   try {
     return JSON.parse(await readFile(join(directory, 'vm.json'), 'utf8'));

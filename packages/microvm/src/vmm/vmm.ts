@@ -1,55 +1,53 @@
 import type { ProcessIdentity } from '@svc/service-kit/process';
-import type { VmShape } from '../facade.ts';
 import type { Confinement } from '../jail/confinement.ts';
+import type { VmShape } from '../vm-shape.ts';
 
-export type { VmShape };
-
-/** A VM that starts from its kernel, with memory that can be frozen. */
+/** A VM to boot from a kernel, so that a snapshot can be taken. */
 export interface BootRequest extends VmShape {
   readonly confinement: Confinement;
   readonly kernel: string;
   readonly initrd: string;
-  /** Read-only root disk image, raw, seen from inside the confinement. */
+  /** Read-only raw image of the root disk, as a path inside the jail. */
   readonly rootfs: string;
 }
 
-/** A VM that goes on where a snapshot was frozen. */
+/** A VM to restore from a snapshot. */
 export interface RestoreVmRequest extends VmShape {
   readonly confinement: Confinement;
   readonly rootfs: string;
-  /** The snapshot's folder, seen from inside the confinement. */
+  /** The snapshot's directory, as a path inside the jail. */
   readonly snapshot: string;
 }
 
-/** One running VM process of a virtual machine monitor. Every call has its own deadline. */
+/** One VM process of a virtual machine monitor. Every method has a deadline of its own. */
 export interface VmProcess {
   readonly identity: ProcessIdentity;
-  /** Settles (never rejects) once the process is gone. */
+  /** Settles (never rejects) when the process has ended. */
   readonly exited: Promise<void>;
-  /** The machine's disk is too full for what the guest writes: it stands still, and goes on when there is room. */
+  /** True while the VM is stopped because the machine's disk is full. It continues when space is available. */
   readonly stalled: boolean;
   isPaused(signal: AbortSignal): Promise<boolean>;
   pause(signal: AbortSignal): Promise<void>;
   resume(signal: AbortSignal): Promise<void>;
-  /** Makes the disk larger under the running guest. */
+  /** Enlarges the disk of the running guest to `bytes`. */
   growDisk(bytes: number, signal: AbortSignal): Promise<void>;
-  /** Freezes the VM into its own directory as `memory`, `state` and `disk.qcow2`; it does not run again. */
+  /** Stops the VM for good and writes its snapshot to its own directory: `memory`, `state` and `disk.qcow2`. */
   freeze(signal: AbortSignal): Promise<void>;
-  /** Ends the process at once and waits until it is gone. Idempotent. */
+  /** Kills the process and waits until it has ended. Idempotent. */
   kill(): Promise<void>;
-  /** Lets go of the process without ending it. */
+  /** Closes the connection to the process and leaves it running. */
   detach(): void;
 }
 
-/** A virtual machine monitor: the one interface that a driver implements, each in its own folder. */
+/** A virtual machine monitor. Each driver implements this interface in a folder of its own. */
 export interface Vmm {
   readonly accelerator: 'kvm' | 'tcg';
-  /** Names everything beside the shape that a snapshot depends on: monitor, version, accelerator, processor. */
+  /** Identifies everything except the shape that a snapshot depends on: monitor, version, accelerator, processor. */
   readonly snapshotKey: string;
   boot(request: BootRequest, signal: AbortSignal): Promise<VmProcess>;
-  /** Loads the snapshot and lets it run. The template's memory is never writable to the VM process. */
+  /** Loads a snapshot and runs the VM. The VM process can never write to the snapshot's memory file. */
   restore(request: RestoreVmRequest, signal: AbortSignal): Promise<VmProcess>;
-  /** Takes over a VM that an earlier process of ours started; undefined when it is gone or does not answer. */
+  /** Takes over a VM that an earlier process started. Undefined when it has ended. Throws `vm_gone` when it does not answer. */
   adopt(
     confinement: Confinement,
     identity: ProcessIdentity,

@@ -1,4 +1,5 @@
 export { type AtomicWriteOptions, writeFileAtomic } from './atomic-write.ts';
 export { type FileLock, FileLockedError, lockFile } from './file-lock.ts';
 export { identityOf, isAlive, type ProcessIdentity } from './identity.ts';
+export { ProgramError, runProgram } from './run-program.ts';
 export { SHUTDOWN_PHASES, Shutdown, type ShutdownPhase, type ShutdownTask } from './shutdown.ts';

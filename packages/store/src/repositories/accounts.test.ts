@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startTestPostgres, type TestPostgres } from '../../test/test-postgres.ts';
 import { openStore, type Store } from '../store.ts';
-import { startTestPostgres, type TestPostgres } from '../testing.ts';
 
 const PLACEMENT = { unreachableMs: 30_000, sandboxesPerTenant: 1 };
 const hash = (text: string): Buffer => createHash('sha256').update(text).digest();

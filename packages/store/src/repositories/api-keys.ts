@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
-import { type BatchLoad, batchLoad } from '../batch.ts';
+import { type BatchLoad, batchLoad } from '../batch-load.ts';
 import type { ApiKeyRow, Schema } from '../schema.ts';
 
 /** Who a valid key belongs to. */

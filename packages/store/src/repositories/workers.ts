@@ -6,7 +6,7 @@ import {
   WorkerTemplate,
 } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
-import { type BatchLoad, batchLoad } from '../batch.ts';
+import { type BatchLoad, batchLoad } from '../batch-load.ts';
 import type { Schema, WorkerRow } from '../schema.ts';
 
 /** A report may hold more, even text that PostgreSQL cannot store. */

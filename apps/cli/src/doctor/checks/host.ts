@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs';
 import { access, constants, readFile } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
+import { runProgram } from '@svc/service-kit/process';
 import { type Check, fail, ok, warn } from '../findings.ts';
-import { runProgram } from '../run-program.ts';
 
 const MIN_NODE = 24;
 const HOST_PACKAGES = new URL('../../../../../scripts/host-packages.txt', import.meta.url);
@@ -68,8 +68,9 @@ function isPresent(programOrFile: string): boolean {
 export const qemuCheck: Check = {
   name: 'QEMU',
   run: async () => {
-    const output = await runProgram('qemu-system-x86_64', ['--version']);
-    const version = /version (\d+)\.(\d+\.\d+)/.exec(output ?? '');
+    // Missing or broken: either way there is no version to report.
+    const output = await runProgram('qemu-system-x86_64', ['--version']).catch(() => '');
+    const version = /version (\d+)\.(\d+\.\d+)/.exec(output);
     if (version === null) return fail('QEMU', 'not found', 'sh scripts/bootstrap.sh installs it');
     const shown = `${version[1]}.${version[2]}`;
     const major = Number(version[1]);

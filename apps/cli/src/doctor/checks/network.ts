@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { diagnoseHost } from '@svc/microvm';
+import { runProgram } from '@svc/service-kit/process';
 import { type Check, type Finding, fail, ok, warn } from '../findings.ts';
-import { runProgram } from '../run-program.ts';
 
 /** The host features that the network of sandboxes needs: network namespaces, packet filters and forwarding. */
 export const networkCheck: Check = {
@@ -10,14 +10,16 @@ export const networkCheck: Check = {
 };
 
 async function namespaces(): Promise<Finding> {
-  const output = await runProgram('unshare', ['--net', 'true']);
-  return output === undefined
-    ? fail(
-        'namespaces',
-        'cannot create a network namespace',
-        'run as root, outside a restricted container',
-      )
-    : ok('namespaces', 'network namespaces work');
+  try {
+    await runProgram('unshare', ['--net', 'true']);
+    return ok('namespaces', 'network namespaces work');
+  } catch {
+    return fail(
+      'namespaces',
+      'cannot create a network namespace',
+      'run as root, outside a restricted container',
+    );
+  }
 }
 
 /** The rules of the host that block the network of sandboxes, with the fix for each. */

@@ -1,18 +1,18 @@
-/** What one VM process may use of the machine. */
+/** The share of the machine that one VM process may use. */
 export interface ResourceLimits {
-  /** Cores' worth of processor time. */
+  /** Processor time, in cores. */
   readonly cores: number;
   readonly memoryBytes: number;
-  /** Threads and processes. */
+  /** Number of threads and processes. */
   readonly tasks: number;
 }
 
-/** One group of processes a VM, under one parent a service. */
+/** Control groups: one per VM, in a common parent group per service. */
 export interface Cgroups {
   readonly kind: 'v1' | 'v2' | 'none';
   add(id: string, limits: ResourceLimits, pid: number): Promise<void>;
-  /** Takes the VM's group away; its processes must have ended. Idempotent. */
+  /** Removes the group of a VM, whose processes must have ended. Idempotent. */
   remove(id: string): Promise<void>;
-  /** Takes away the parent and what a crash left in it. */
+  /** Removes the parent group and any groups that a crash left in it. */
   close(): Promise<void>;
 }

@@ -5,10 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const REMOVE_ATTEMPTS = 50;
 const REMOVE_PAUSE_MS = 20;
 
-/** Processor quota is counted in this period, in microseconds. */
+/** Period of the processor quota, in microseconds. */
 export const CPU_PERIOD_US = 100_000;
 
-/** Makes a group and writes its control files. */
+/** Creates a group and writes its control files. */
 export async function makeGroup(
   path: string,
   files: Readonly<Record<string, string | number>>,
@@ -19,7 +19,7 @@ export async function makeGroup(
   }
 }
 
-/** Removes a group; the kernel holds it for a moment after its last process ended. */
+/** Removes a group. Retries, because the group stays busy for a moment after its last process has ended. */
 export async function removeGroup(path: string): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
@@ -34,7 +34,7 @@ export async function removeGroup(path: string): Promise<void> {
   }
 }
 
-/** Removes a group and the groups directly in it. */
+/** Removes a group and its direct subgroups. */
 export async function removeTree(path: string): Promise<void> {
   let entries: string[] = [];
   try {

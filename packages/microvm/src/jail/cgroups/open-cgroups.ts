@@ -3,7 +3,7 @@ import type { Cgroups } from './cgroups.ts';
 import { CgroupsV1 } from './v1.ts';
 import { CgroupsV2 } from './v2.ts';
 
-/** The machine's kind of control groups. `none` where they are missing or not ours to write. */
+/** Opens the control groups of this machine. The kind is `none` when they are missing or not writable. */
 export async function openCgroups(name: string, warn: (message: string) => void): Promise<Cgroups> {
   const attempts = [() => CgroupsV2.open(name), () => CgroupsV1.open(name)];
   if (await exists('/sys/fs/cgroup/memory')) attempts.reverse();
@@ -15,7 +15,7 @@ export async function openCgroups(name: string, warn: (message: string) => void)
       reasons.push(error instanceof Error ? error.message : String(error));
     }
   }
-  warn(`sandboxes run without limits on processor and memory: ${reasons.join('; ')}`);
+  warn(`sandboxes run without processor and memory limits: ${reasons.join('; ')}`);
   return noCgroups;
 }
 

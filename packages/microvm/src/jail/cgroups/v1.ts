@@ -8,7 +8,7 @@ const ROOT = '/sys/fs/cgroup';
 const CONTROLLERS = ['cpu', 'memory', 'pids'] as const;
 const SHARES_PER_CORE = 1024;
 
-/** The older hierarchy: one tree a controller. https://docs.kernel.org/admin-guide/cgroup-v1/ */
+/** The older interface, with one hierarchy per controller. https://docs.kernel.org/admin-guide/cgroup-v1/ */
 export class CgroupsV1 implements Cgroups {
   readonly kind = 'v1';
   readonly #name: string;
@@ -20,7 +20,7 @@ export class CgroupsV1 implements Cgroups {
   static async open(name: string): Promise<CgroupsV1> {
     for (const controller of CONTROLLERS) await access(join(ROOT, controller, 'cgroup.procs'));
     const groups = new CgroupsV1(name);
-    // All VMs together weigh as much as one busy process a core, so that the service stays prompt.
+    // All VMs together get the weight of one busy process per core, so that the service stays responsive.
     const shares = SHARES_PER_CORE * availableParallelism();
     await makeGroup(groups.#path('cpu'), { 'cpu.shares': shares });
     await makeGroup(groups.#path('memory'), {});

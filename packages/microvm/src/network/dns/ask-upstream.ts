@@ -6,15 +6,15 @@ import { exchangeByTcp } from './exchange-by-tcp.ts';
 import { exchangeByUdp } from './exchange-by-udp.ts';
 import { parseServer, type UpstreamServer } from './upstream-servers.ts';
 
-const TRIES = 3;
-const TRY_MS = 1400;
-/** Below the 5 s after which a guest's resolver gives up. */
+const ATTEMPTS = 3;
+const ATTEMPT_MS = 1400;
+/** Less than 5 s, after which a guest's resolver gives up. */
 const TOTAL_MS = 4300;
 
 /**
- * Asks one server after the other until one gives a usable answer.
+ * Queries one server after another until one gives a usable answer.
  *
- * @throws Error when none did within 4.3 s and three tries.
+ * @throws Error when there is no usable answer within 4.3 s and three attempts
  */
 export async function askUpstream(
   servers: readonly string[],
@@ -24,7 +24,7 @@ export async function askUpstream(
   const usable = servers.flatMap((text) => parseServer(text) ?? []);
   const overall = withDeadline(signal, TOTAL_MS);
   let failure: unknown = new Error('no DNS server is configured on this machine');
-  for (let attempt = 0; attempt < TRIES; attempt += 1) {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const server = usable[attempt % usable.length];
     if (server === undefined) break;
     overall.throwIfAborted();
@@ -42,18 +42,20 @@ async function askOne(
   question: Question,
   overall: AbortSignal,
 ): Promise<DecodedPacket> {
-  const signal = withDeadline(overall, TRY_MS);
+  const signal = withDeadline(overall, ATTEMPT_MS);
   const id = randomInt(0x10000);
   const query = encode({ type: 'query', id, flags: RECURSION_DESIRED, questions: [question] });
-  const isOurs = (message: Buffer) => answers(message, id, question);
-  const first = decode(await exchangeByUdp(server, query, isOurs, signal));
-  const answer = first.flag_tc ? decode(await exchangeByTcp(server, query, isOurs, signal)) : first;
+  const isAnswer = (message: Buffer) => answers(message, id, question);
+  const first = decode(await exchangeByUdp(server, query, isAnswer, signal));
+  const answer = first.flag_tc
+    ? decode(await exchangeByTcp(server, query, isAnswer, signal))
+    : first;
   const rcode = rcodeOf(answer.flags);
   if (rcode === RCODE.noError || rcode === RCODE.nameError) return answer;
   throw new Error(`DNS server ${server.address} answered with code ${rcode}`);
 }
 
-/** Whether a message is the answer to exactly this question. */
+/** Whether a message answers exactly this question. */
 function answers(message: Buffer, id: number, question: Question): boolean {
   try {
     const packet = decode(message);
@@ -66,6 +68,6 @@ function answers(message: Buffer, id: number, question: Question): boolean {
       asked.name.toLowerCase() === question.name.toLowerCase()
     );
   } catch {
-    return false; // Not a DNS message, so not the answer.
+    return false; // Not a DNS message.
   }
 }

@@ -3,11 +3,11 @@ import { TokenBucket } from '@svc/service-kit/concurrency';
 const PER_CLIENT_IN_FLIGHT = 32;
 const TOTAL_IN_FLIGHT = 512;
 
-/** What may be asked at once and per second, by each sandbox and by all of them together. */
+/** Limits on the DNS queries of each sandbox, per second and in progress, and of all sandboxes together. */
 export class ClientLimits {
   readonly #rate: number;
   readonly #burst: number;
-  // One entry a slot at most, so bounded by the number of slots.
+  // Bounded: at most one entry per slot.
   readonly #buckets = new Map<number, TokenBucket>();
   readonly #inFlight = new Map<number, number>();
   #total = 0;
@@ -17,7 +17,7 @@ export class ClientLimits {
     this.#burst = burst;
   }
 
-  /** Whether this client may start another query now. Each `true` needs one {@link leave}. */
+  /** Whether this client may start another query now. After `true`, call {@link leave} when the query has ended. */
   enter(client: number): boolean {
     const running = this.#inFlight.get(client) ?? 0;
     if (!this.#bucket(client).take()) return false;

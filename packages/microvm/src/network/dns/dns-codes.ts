@@ -1,4 +1,4 @@
-/** Response codes of RFC 1035 and 2136 that the forwarder uses. */
+/** The response codes of RFC 1035 that the forwarder uses. */
 export const RCODE = {
   noError: 0,
   formatError: 1,

@@ -10,7 +10,7 @@ import {
   type Script,
   startDnsServer,
   truncated,
-} from '../testing/dns-server.ts';
+} from '../../../test/network/dns-server.ts';
 import { rcodeOf } from './dns-codes.ts';
 import { DnsForwarder, type DnsForwarderOptions } from './dns-forwarder.ts';
 import { FrameReader, frame } from './tcp-frames.ts';
@@ -18,7 +18,7 @@ import { FrameReader, frame } from './tcp-frames.ts';
 const NAME = 'Some.Example.com';
 const a = (data: string, name = NAME): Answer => ({ type: 'A', class: 'IN', name, ttl: 60, data });
 
-/** A forwarder whose only client is this test, with the upstream servers given. */
+/** A forwarder with the given upstream servers, whose only client is this test. */
 async function forward(upstreams: readonly string[], options: Partial<DnsForwarderOptions> = {}) {
   const port = await freePort();
   const forwarder = await DnsForwarder.open({
@@ -81,14 +81,14 @@ async function answerTo(type: string, script: Script, name = NAME) {
 }
 
 describe('an answer', () => {
-  test('keeps the question’s id and spelling, and the records asked for', async () => {
+  test('keeps the id, the case of the name and the requested records', async () => {
     const { packet } = await answerTo('A', (q) => reply(q, { answers: [a('8.8.8.8')] }));
     expect(packet).toMatchObject({ id: 77, flag_qr: true, flag_ra: true });
     expect(packet?.questions).toEqual([{ type: 'A', name: NAME, class: 'IN' }]);
     expect(packet?.answers).toMatchObject([{ type: 'A', data: '8.8.8.8', ttl: 60 }]);
   });
 
-  test('loses every address that is not public, and everything that was not asked for', async () => {
+  test('contains no address that is not public and no record that was not requested', async () => {
     const { packet } = await answerTo('A', (q) =>
       reply(q, {
         answers: [
@@ -109,7 +109,7 @@ describe('an answer', () => {
     expect(packet?.additionals).toEqual([]);
   });
 
-  test('that a name does not exist comes with what says for how long', async () => {
+  test('for a name that does not exist includes the SOA record, for negative caching', async () => {
     const soa = { mname: 'ns.example.com', rname: 'host.example.com', minimum: 60 };
     const { packet } = await answerTo('A', (q) =>
       reply(q, {
@@ -122,7 +122,7 @@ describe('an answer', () => {
   });
 
   test.each(['MX', 'TXT', 'SRV', 'NS', 'PTR', 'CAA', 'CNAME'])(
-    'of type %s passes',
+    'of type %s is forwarded',
     async (type) => {
       const data: Record<string, unknown> = {
         MX: { preference: 1, exchange: 'mx.example.com' },
@@ -139,7 +139,7 @@ describe('an answer', () => {
     },
   );
 
-  test('too long for UDP comes by TCP, both ways', async () => {
+  test('too long for UDP is fetched and served by TCP', async () => {
     const script: Script = (q, transport) =>
       transport === 'udp'
         ? truncated(q)
@@ -153,7 +153,7 @@ describe('an answer', () => {
   });
 });
 
-describe('without asking anyone', () => {
+describe('without an upstream server', () => {
   test.each([
     ['AAAA', NAME, 0],
     ['UNKNOWN_65', NAME, 0],
@@ -172,7 +172,7 @@ describe('without asking anyone', () => {
     });
   });
 
-  test('other classes, other operations and several questions are turned down', async () => {
+  test('other classes, other operations and several questions are rejected', async () => {
     await using server = await startDnsServer((q) => reply(q));
     await using forwarder = await forward([server.address]);
     const question = { type: 'TXT', name: 'version.bind' } as const;
@@ -188,7 +188,7 @@ describe('without asking anyone', () => {
     expect(server.queries).toEqual([]);
   });
 
-  test('a name that reads in two ways is turned down', async () => {
+  test('an ambiguous name is rejected', async () => {
     await using forwarder = await forward([]);
     const dotInLabel = query('A', 'evil-example.com');
     dotInLabel[12 + 5] = 0x2e;
@@ -199,7 +199,7 @@ describe('without asking anyone', () => {
     }
   });
 
-  test('a stranger gets nothing', async () => {
+  test('an unknown client gets no answer', async () => {
     await using server = await startDnsServer((q) => reply(q));
     await using forwarder = await forward([server.address], { clientOf: () => undefined });
     expect(await askUdp(forwarder.port, query('A'), 200)).toBeUndefined();
@@ -208,16 +208,16 @@ describe('without asking anyone', () => {
 });
 
 describe('a faulty upstream server', () => {
-  test('that does not answer is followed by the next', async () => {
+  test('that does not answer is followed by the next one', async () => {
     await using silent = await startDnsServer(() => undefined);
     await using good = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
     await using forwarder = await forward([silent.address, good.address]);
-    // The good one has its time too, which a machine that stands still may let pass.
+    // Polls, because on a stalled machine even the good server may miss its deadline.
     const answers = async () => (await askUdp(forwarder.port, query('A')))?.answers;
     await expect.poll(answers).toHaveLength(1);
   });
 
-  test('that fails leaves the guest with SERVFAIL, within its patience', async () => {
+  test('that fails makes the forwarder answer SERVFAIL before the guest’s timeout', async () => {
     await using failing = await startDnsServer((q) => reply(q, { rcode: 2 }));
     await using silent = await startDnsServer(() => undefined);
     const servers = [[failing.address], [silent.address], [], ['127.0.0.1:9']];
@@ -231,12 +231,12 @@ describe('a faulty upstream server', () => {
       all.push(await Promise.all(codes));
       return performance.now() - started;
     };
-    // What fell into a pause of the machine is measured again; the answer has to be right each time.
+    // Polls, because a stall of the machine spoils a measurement. The answers must be right every time.
     await expect.poll(tookMs).toBeLessThan(6000);
     for (const codes of all) expect(codes).toEqual([2, 2, 2, 2]);
   });
 
-  test('whose answer is to another question, or is garbage, is not believed', async () => {
+  test('is ignored when its answer is invalid or to another question', async () => {
     const scripts: Script[] = [
       (q) => reply({ ...q, id: (q.id ?? 0) ^ 1 }, { answers: [a('6.6.6.6')] }),
       (q) =>
@@ -250,7 +250,7 @@ describe('a faulty upstream server', () => {
 });
 
 describe('hostile input', () => {
-  test('random bytes and broken queries never stop the service', async () => {
+  test('random bytes and malformed queries do not stop the service', async () => {
     await using server = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
     await using forwarder = await forward([server.address]);
     const socket = createSocket('udp4');
@@ -271,13 +271,13 @@ describe('hostile input', () => {
       }),
       { numRuns: 300 },
     );
-    // Refused as long as too many of the others are under way.
+    // Refused while too many of the other queries are in progress.
     const answers = async () => (await askUdp(forwarder.port, query('A')))?.answers;
     await expect.poll(answers).toHaveLength(1);
     socket.close();
   });
 
-  test('a TCP stream of nonsense is cut off', async () => {
+  test('closes a TCP connection that sends invalid data', async () => {
     await using forwarder = await forward([]);
     for (const bytes of [
       Buffer.from([0, 0]),
@@ -291,7 +291,7 @@ describe('hostile input', () => {
     }
   });
 
-  test('one client’s TCP connections are bounded', async () => {
+  test('limits the TCP connections of one client', async () => {
     await using server = await startDnsServer((q) => reply(q));
     await using forwarder = await forward([server.address]);
     const sockets = Array.from({ length: 8 }, () => connect(forwarder.port, '127.0.0.1'));
@@ -302,7 +302,7 @@ describe('hostile input', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test('queries beyond the rate are refused, and answered again later', async () => {
+  test('refuses queries beyond the rate and answers later ones', async () => {
     await using server = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
     await using forwarder = await forward([server.address], { rate: 1, burst: 3 });
     const answers = await askTcp(
@@ -311,7 +311,7 @@ describe('hostile input', () => {
     );
     const refused = answers.filter((packet) => rcodeOf(packet.flags) === 5).length;
     expect(refused).toBeGreaterThan(0);
-    // By name: one that is not answered soon is sent again.
+    // Counted by name, because the forwarder repeats a query that is not answered quickly.
     const asked = new Set(server.queries.map(({ questions }) => questions?.[0]?.name));
     expect(asked.size).toBe(10 - refused);
     const again = async () => rcodeOf((await askTcp(forwarder.port, [query('A')]))[0]?.flags);
@@ -319,7 +319,7 @@ describe('hostile input', () => {
   });
 });
 
-test('closing ends connections and queries under way, and frees the address', async () => {
+test('close() ends connections and queries in progress and frees the address', async () => {
   await using silent = await startDnsServer(() => undefined);
   const { forwarder, port } = await forward([silent.address]);
   const socket = connect(port, '127.0.0.1');
@@ -332,7 +332,7 @@ test('closing ends connections and queries under way, and frees the address', as
   await using _again = await forward([], { port });
 });
 
-test('an address in use is told as such', async () => {
+test('rejects an address in use with dns_listen_failed', async () => {
   await using first = await forward([]);
   await expect(forward([], { port: first.port })).rejects.toMatchObject({
     code: 'dns_listen_failed',

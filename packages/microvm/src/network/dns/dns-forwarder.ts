@@ -11,22 +11,21 @@ import { serveTcp } from './tcp-server.ts';
 import { serveUdp } from './udp-server.ts';
 import { systemUpstreams } from './upstream-servers.ts';
 
-/** What the forwarder needs. */
 export interface DnsForwarderOptions {
   readonly address: string;
   readonly port: number;
-  /** Which sandbox an address belongs to; undefined for an address of none. */
+  /** The slot index of the sandbox with this address. Undefined when the address belongs to no sandbox. */
   readonly clientOf: (address: string) => number | undefined;
-  /** Queries per second and at once, for each sandbox. */
+  /** Queries per second and size of a burst, for each sandbox. */
   readonly rate: number;
   readonly burst: number;
-  /** Servers to ask, first one first; the machine's own by default. */
+  /** Servers to query, in this order. Default: those of this machine. */
   readonly upstreams?: (() => readonly string[]) | undefined;
 }
 
 /**
- * The only DNS server that guests reach. It answers with public addresses alone, so that no name
- * can be made to point into the networks that the packet filter closes.
+ * The only DNS server that guests can reach. Its answers contain only public addresses, so that no name resolves to an
+ * address in the networks that the packet filter blocks.
  */
 export class DnsForwarder {
   readonly #options: DnsForwarderOptions;
@@ -42,7 +41,7 @@ export class DnsForwarder {
     this.#limits = new ClientLimits(options.rate, options.burst);
   }
 
-  /** @throws NetworkError `dns_listen_failed` when its address cannot be bound */
+  /** @throws NetworkError `dns_listen_failed` when the address cannot be bound */
   static async open(options: DnsForwarderOptions): Promise<DnsForwarder> {
     const forwarder = new DnsForwarder(options);
     try {
@@ -55,7 +54,7 @@ export class DnsForwarder {
     }
   }
 
-  /** Stops answering. Queries under way end without an answer. */
+  /** Stops answering. Queries in progress get no answer. */
   async close(): Promise<void> {
     this.#closing.abort(new Error('the DNS forwarder is closed'));
     const ending = [];
@@ -95,7 +94,7 @@ export class DnsForwarder {
       if (query.rcode !== undefined) return emptyAnswer(query, query.rcode);
       return fit(query, await this.#forward(query));
     } catch {
-      // Whatever went wrong on the way up, the guest's next step is the same: ask again later.
+      // The guest has no use for the cause of the failure: it can only try again later.
       return emptyAnswer(query, RCODE.serverFailure);
     } finally {
       this.#limits.leave(client);

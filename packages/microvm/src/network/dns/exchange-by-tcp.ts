@@ -4,11 +4,11 @@ import type { UpstreamServer } from './upstream-servers.ts';
 
 const MAX_ANSWER_BYTES = 16 * 1024;
 
-/** Sends a query over a new connection and returns the answer that comes back on it. */
+/** Sends a query over a new connection and returns the first message that `isAnswer` accepts. */
 export async function exchangeByTcp(
   server: UpstreamServer,
   query: Buffer,
-  isOurs: (message: Buffer) => boolean,
+  isAnswer: (message: Buffer) => boolean,
   signal: AbortSignal,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
@@ -18,9 +18,9 @@ export async function exchangeByTcp(
   socket.on('close', () => reject(new Error('the DNS server closed the connection')));
   socket.on('data', (chunk) => {
     for (const message of reader.read(chunk)) {
-      if (isOurs(message)) resolve(message);
+      if (isAnswer(message)) resolve(message);
     }
-    if (reader.broken) reject(new Error('the DNS server sent an answer that is too long'));
+    if (reader.broken) reject(new Error('the DNS server sent a message that is too long'));
   });
   socket.end(frame(query));
   try {

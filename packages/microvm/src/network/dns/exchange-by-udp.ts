@@ -2,14 +2,11 @@ import { createSocket } from 'node:dgram';
 import { isIPv6 } from 'node:net';
 import type { UpstreamServer } from './upstream-servers.ts';
 
-/**
- * Sends a query from a fresh port and returns the first message from this server that `isOurs`
- * accepts; others are ignored.
- */
+/** Sends a query from a new port and returns the first message from this server that `isAnswer` accepts. */
 export async function exchangeByUdp(
   server: UpstreamServer,
   query: Buffer,
-  isOurs: (message: Buffer) => boolean,
+  isAnswer: (message: Buffer) => boolean,
   signal: AbortSignal,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
@@ -18,9 +15,9 @@ export async function exchangeByUdp(
   signal.addEventListener('abort', onAbort, { once: true });
   socket.on('error', reject);
   socket.on('message', (message) => {
-    if (isOurs(message)) resolve(message);
+    if (isAnswer(message)) resolve(message);
   });
-  // Connected, so that the kernel drops what anyone else sends here.
+  // Connected, so that the kernel drops datagrams from other senders.
   socket.connect(server.port, server.address, (error?: Error) => {
     if (error) reject(error);
     else if (!signal.aborted) socket.send(query);

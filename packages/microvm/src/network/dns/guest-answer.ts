@@ -30,8 +30,8 @@ export function emptyAnswer(query: GuestQuery, rcode: number): Buffer {
 }
 
 /**
- * What a guest gets of an upstream server's answer: the records it asked for and the aliases on the
- * way, without any address that is not public, and nothing that comes along unasked.
+ * The part of an upstream answer that a guest may see: records of the requested type and aliases. Addresses that are
+ * not public and additional records are removed.
  */
 export function filteredAnswer(query: GuestQuery, upstream: DecodedPacket): Buffer {
   const answers = (upstream.answers ?? []).slice(0, MAX_RECORDS);
@@ -45,7 +45,7 @@ export function filteredAnswer(query: GuestQuery, upstream: DecodedPacket): Buff
   );
 }
 
-/** The answer as it goes out by UDP: one that is too long asks to come again by TCP. */
+/** The answer to send by UDP. A truncated answer replaces one that is too long and makes the guest retry by TCP. */
 export function fitToUdp(query: GuestQuery, answer: Buffer): Buffer {
   if (answer.length <= query.udpBytes) return answer;
   return write(query, RCODE.noError, [], [], TRUNCATED_RESPONSE);

@@ -1,6 +1,6 @@
 import { isPublicAddress } from '@svc/service-kit/addresses';
 
-/** Names that mean something only inside a network: the one this machine stands in. */
+/** Zones whose names have a meaning only within the local network of this machine. */
 const PRIVATE_ZONES = [
   'localhost',
   'local',
@@ -12,7 +12,7 @@ const PRIVATE_ZONES = [
 ];
 const REVERSE_ZONE = '.in-addr.arpa';
 
-/** Whether a name, or the address that it is the reverse of, is none of a guest's business. */
+/** Whether a guest must not look up a name: it is private, or the reverse name of an address that is not public. */
 export function isPrivateName(name: string): boolean {
   const lower = name.toLowerCase().replace(/\.$/, '');
   if (lower === REVERSE_ZONE.slice(1)) return true;

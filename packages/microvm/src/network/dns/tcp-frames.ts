@@ -1,13 +1,13 @@
 const LENGTH_BYTES = 2;
 
-/** A message with its length in front, as DNS over TCP sends it. */
+/** A message preceded by its length, as required for DNS over TCP. */
 export function frame(message: Buffer): Buffer {
   const length = Buffer.alloc(LENGTH_BYTES);
   length.writeUInt16BE(message.length);
   return Buffer.concat([length, message]);
 }
 
-/** Cuts a byte stream into messages, holding at most one unfinished message. */
+/** Splits a byte stream into messages. Buffers at most one incomplete message. */
 export class FrameReader {
   readonly #maxBytes: number;
   #rest: Buffer = Buffer.alloc(0);
@@ -17,12 +17,12 @@ export class FrameReader {
     this.#maxBytes = maxBytes;
   }
 
-  /** True after a message of length 0 or over the limit: nothing sensible can follow. */
+  /** True after a message of length 0 or over the limit. The rest of the stream cannot be parsed. */
   get broken(): boolean {
     return this.#broken;
   }
 
-  /** The messages that are complete with this chunk. */
+  /** The messages that this chunk completes. */
   read(chunk: Buffer): Buffer[] {
     const messages: Buffer[] = [];
     this.#rest = Buffer.concat([this.#rest, chunk]);

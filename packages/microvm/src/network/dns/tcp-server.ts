@@ -10,8 +10,8 @@ const MAX_CONNECTIONS = 256;
 const CONNECTIONS_PER_CLIENT = 8;
 
 /**
- * Serves DNS over TCP, one query after the other on each connection. Rejects when the address
- * cannot be bound. `closing` ends the open connections; the server is the caller's to close.
+ * Serves DNS over TCP, one query at a time on each connection. Rejects when the address cannot be bound. Aborting
+ * `closing` closes the open connections. The caller closes the server.
  */
 export async function serveTcp(
   address: string,
@@ -23,7 +23,7 @@ export async function serveTcp(
   const server = createServer((socket) => {
     const from = socket.remoteAddress ?? '';
     const count = (open.get(from) ?? 0) + 1;
-    // A reset connection tells its client all there is to tell.
+    // There is no way to report an error to the client of a broken connection.
     socket.on('error', () => undefined);
     if (count > CONNECTIONS_PER_CLIENT) {
       socket.destroy();
@@ -53,7 +53,7 @@ function serveConnection(
   const reader = new FrameReader(MAX_QUERY_BYTES);
   socket.setTimeout(IDLE_MS, () => socket.destroy());
   socket.on('data', async (chunk) => {
-    // Nothing more is read until what came is answered: the client waits, not our memory.
+    // Stops reading until all received queries are answered, so that a fast client cannot fill the memory.
     socket.pause();
     for (const message of reader.read(chunk)) {
       const reply = await answer(message);

@@ -5,8 +5,8 @@ import { once } from 'node:events';
 export type Answerer = (message: Buffer, from: string) => Promise<Buffer | undefined>;
 
 /**
- * Serves DNS over UDP. Rejects when the address cannot be bound. The caller closes the socket, after
- * aborting `closing`, which ends the answering.
+ * Serves DNS over UDP. Rejects when the address cannot be bound. Aborting `closing` stops the answers. The caller then
+ * closes the socket.
  */
 export async function serveUdp(
   address: string,
@@ -17,7 +17,7 @@ export async function serveUdp(
   const socket = createSocket('udp4');
   socket.on('message', async (message, from) => {
     const reply = await answer(message, from.address);
-    // A reply that cannot be sent any more is like one lost on the way.
+    // Failing to send a reply is equivalent to losing it in transit.
     if (reply !== undefined && !closing.aborted)
       socket.send(reply, from.port, from.address, () => undefined);
   });

@@ -7,18 +7,18 @@ test.each([
   ['2001:db8::1', '2001:db8::1', 53],
   ['[2001:db8::1]', '2001:db8::1', 53],
   ['[2001:db8::1]:5353', '2001:db8::1', 5353],
-])('%s names a server', (text, address, port) => {
+])('parses %s', (text, address, port) => {
   expect(parseServer(text)).toEqual({ address, port });
 });
 
 test.each(['', 'dns.example', '192.0.2.1:', '192.0.2.1:0', '192.0.2.1:65536', '[192.0.2]:53'])(
-  '%j names none',
+  'rejects %j',
   (text) => {
     expect(parseServer(text)).toBeUndefined();
   },
 );
 
-test('this machine’s own servers are usable as they come', () => {
+test('parses the servers of this machine', () => {
   const servers = systemUpstreams()();
   expect(servers.map(parseServer)).not.toContain(undefined);
 });

@@ -4,13 +4,12 @@ import { isIP } from 'node:net';
 const REREAD_MS = 10_000;
 const DNS_PORT = 53;
 
-/** Where to ask. */
 export interface UpstreamServer {
   readonly address: string;
   readonly port: number;
 }
 
-/** The machine's own DNS servers, read again every 10 s, so that a new network is noticed. */
+/** The DNS servers of this machine. Rereads them every 10 s to follow network changes. */
 export function systemUpstreams(): () => readonly string[] {
   let servers: readonly string[] = [];
   let readAt = Number.NEGATIVE_INFINITY;
@@ -23,7 +22,7 @@ export function systemUpstreams(): () => readonly string[] {
   };
 }
 
-/** Reads `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`; undefined else. */
+/** Reads `192.0.2.1`, `192.0.2.1:5353`, `2001:db8::1` or `[2001:db8::1]:5353`. Undefined for other text. */
 export function parseServer(text: string): UpstreamServer | undefined {
   if (isIP(text) !== 0) return { address: text, port: DNS_PORT };
   const match = /^\[?([^\]]+?)\]?(?::(\d+))?$/.exec(text);

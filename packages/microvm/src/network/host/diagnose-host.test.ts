@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto';
+import { runProgram } from '@svc/service-kit/process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { run } from '../command.ts';
+import { runInNetns } from '../../../test/network/run-in-netns.ts';
 import { removeSlots } from '../slots/remove-slots.ts';
-import { runIn } from '../testing/run-in.ts';
 import { diagnoseHost, dropsByDefault } from './diagnose-host.ts';
 
-const netns = `lab-${randomBytes(4).toString('hex')}`;
+const netns = `svctest-${randomBytes(4).toString('hex')}`;
 
 beforeEach(async () => {
-  await run('ip', ['netns', 'add', netns]);
+  await runProgram('ip', ['netns', 'add', netns]);
 });
 
 afterEach(async () => {
   await removeSlots([netns]);
 });
 
-test('filters that drop sandboxes’ packets by default are found, as the kernel lists them', async () => {
-  await runIn(
+test('finds filters of the kernel that drop the packets of sandboxes by default', async () => {
+  await runInNetns(
     netns,
     'nft',
     ['-f', '-'],
@@ -34,17 +34,17 @@ table ip6 filter {
 }
 `,
   );
-  const chains = dropsByDefault(await runIn(netns, 'nft', ['-j', 'list', 'chains']));
+  const chains = dropsByDefault(await runInNetns(netns, 'nft', ['-j', 'list', 'chains']));
   expect(chains.map(({ family, name }) => `${family} ${name}`)).toEqual([
     'ip FORWARD',
     'inet filter_INPUT',
   ]);
 });
 
-test('a machine without any filter has nothing in the way', async () => {
-  expect(dropsByDefault(await runIn(netns, 'nft', ['-j', 'list', 'chains']))).toEqual([]);
+test('finds nothing on a machine without filters', async () => {
+  expect(dropsByDefault(await runInNetns(netns, 'nft', ['-j', 'list', 'chains']))).toEqual([]);
 });
 
-test('this machine can be looked at', async () => {
+test('diagnoses this machine with complete sentences', async () => {
   for (const finding of await diagnoseHost()) expect(finding.message).toMatch(/\.$/);
 });

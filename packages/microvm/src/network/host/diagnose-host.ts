@@ -1,20 +1,20 @@
 import { access, constants } from 'node:fs/promises';
-import { run } from '../command.ts';
+import { runProgram } from '@svc/service-kit/process';
 
-/** Something about this machine that keeps sandboxes from the network, or will. */
+/** A property of this machine that breaks or impairs the network of sandboxes. */
 export interface NetworkFinding {
-  /** `problem`: sandboxes cannot be made, or reach nothing. `warning`: they work, with a drawback. */
+  /** `problem`: sandboxes cannot be created or have no network. `warning`: they work, with a drawback. */
   readonly severity: 'problem' | 'warning';
-  /** What is wrong and what to do about it, in a sentence or two. */
+  /** What is wrong and how to fix it, in one or two sentences. */
   readonly message: string;
 }
 
 const TUN = '/dev/net/tun';
 
-/** Looks for what commonly stands in the way of the network layer. Changes nothing. */
+/** Checks for common obstacles to the network layer. Changes nothing. */
 export async function diagnoseHost(): Promise<NetworkFinding[]> {
   if (process.getuid?.() !== 0) {
-    return [problem('The worker needs root to make network namespaces and packet filters.')];
+    return [problem('The worker needs root to create network namespaces and packet filters.')];
   }
   const findings = await Promise.all([tunDevice(), conntrackProgram(), foreignFilters()]);
   return findings.flat();
@@ -29,7 +29,7 @@ async function tunDevice(): Promise<NetworkFinding[]> {
 }
 
 async function conntrackProgram(): Promise<NetworkFinding[]> {
-  const present = await run('conntrack', ['--version']).then(
+  const present = await runProgram('conntrack', ['--version']).then(
     () => true,
     () => false,
   );
@@ -40,20 +40,20 @@ async function conntrackProgram(): Promise<NetworkFinding[]> {
   return [{ severity: 'warning', message }];
 }
 
-/** A packet has to pass every filter of the machine: ours cannot allow what another one drops. */
+/** A packet must pass every filter of the machine: svc's own filter cannot allow a packet that another one drops. */
 async function foreignFilters(): Promise<NetworkFinding[]> {
   let listing: string;
   try {
-    listing = await run('nft', ['-j', 'list', 'chains']);
+    listing = await runProgram('nft', ['-j', 'list', 'chains']);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return [problem(`The packet filter cannot be read, is nftables installed? ${reason}`)];
+    return [problem(`The packet filter cannot be read. Is nftables installed? ${reason}`)];
   }
   return dropsByDefault(listing).map(({ family, table, name, hook }) => {
     const traffic = hook === 'forward' ? 'to the internet' : 'to their DNS server';
     return problem(
-      `The chain ${name} of the table ${family} ${table} drops by default what sandboxes send ` +
-        `${traffic}. Allow the interfaces svc* there (Docker: in its DOCKER-USER chain).`,
+      `The chain ${name} of the table ${family} ${table} drops packets of sandboxes ` +
+        `${traffic} by default. Allow the interfaces svc* there (Docker: in its DOCKER-USER chain).`,
     );
   });
 }
@@ -66,7 +66,7 @@ interface Chain {
   readonly policy?: string;
 }
 
-/** Base chains that sandboxes' packets pass and that drop what no rule of theirs accepts. */
+/** The base chains that packets of sandboxes pass and whose policy is to drop. */
 export function dropsByDefault(listing: string): Chain[] {
   const { nftables } = JSON.parse(listing) as { nftables: { chain?: Chain }[] };
   return nftables

@@ -1,14 +1,14 @@
-import { run } from '../command.ts';
+import { runProgram } from '@svc/service-kit/process';
 
 /**
- * Drops what the host's connection table still holds of a slot that is gone, so that a sandbox that
- * opened many connections does not weigh on the next ones. Without the `conntrack` program the
- * entries end by their own time-outs, which the host's rules keep short.
+ * Removes the entries of a removed slot from the host's connection table, so that a sandbox with many connections does
+ * not affect later ones. Without the `conntrack` program the entries expire by their timeouts, which the host's rules
+ * keep short.
  */
-export async function forgetConnections(outer: string): Promise<boolean> {
-  return run('conntrack', ['-D', '-f', 'ipv4', '-s', outer]).then(
+export async function forgetConnections(slotAddress: string): Promise<boolean> {
+  return runProgram('conntrack', ['-D', '-f', 'ipv4', '-s', slotAddress]).then(
     () => true,
-    // It fails alike when there was nothing to drop, which is the usual case.
+    // conntrack also fails when there are no entries, which is the usual case.
     () => false,
   );
 }

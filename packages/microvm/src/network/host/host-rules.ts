@@ -1,10 +1,10 @@
 import type { Instance } from '../instance/instance.ts';
-import type { NetworkPolicy } from '../network-options.ts';
-import { blockedSet, replaceTable } from '../rules-text.ts';
+import type { NetworkPolicy } from '../network-policy.ts';
+import { blockedSet, replaceTable } from '../nftables.ts';
 
 /**
- * The packet filter on the host for everything that comes from or goes to an instance's slots: the
- * second of the two, which holds even for a VM that owns its whole network namespace.
+ * The packet filter on the host for all traffic from and to the slots of an instance. It is the second of two filters,
+ * and effective even against a VM that controls its whole network namespace.
  */
 export function hostRules(instance: Instance, policy: NetworkPolicy): string {
   const slots = `"${instance.name}-*"`;
@@ -14,7 +14,7 @@ export function hostRules(instance: Instance, policy: NetworkPolicy): string {
     'inet',
     instance.name,
     `  ${blockedSet(policy.blockedRanges)}
-  # A sandbox's connections end with it at the latest, and closed ones make room soon.
+  # Open connections expire after the maximum lifetime of a sandbox, closed ones within seconds.
   ct timeout guest_tcp {
     protocol tcp
     l3proto ip

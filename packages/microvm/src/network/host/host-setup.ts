@@ -1,21 +1,21 @@
 import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
-import { run } from '../command.ts';
+import { runProgram } from '@svc/service-kit/process';
 import type { Instance } from '../instance/instance.ts';
-import type { NetworkPolicy } from '../network-options.ts';
+import type { NetworkPolicy } from '../network-policy.ts';
 import { hostRules } from './host-rules.ts';
 
 const IP_FORWARD = '/proc/sys/net/ipv4/ip_forward';
 const TUN = '/dev/net/tun';
 
 /**
- * Makes the host's side of an instance's network: packet filter first, then its service address,
- * a route that keeps packets for slots that do not exist on this machine, and forwarding.
+ * Sets up the host's side of an instance's network: first the packet filter, then the service address, an `unreachable`
+ * route, which keeps packets for missing slots on this machine, and forwarding.
  *
- * @returns what it changed for the whole machine and does not change back, one sentence each.
+ * @returns the machine-wide changes that {@link tearDownHost} does not undo, one sentence each
  */
 export async function setUpHost(instance: Instance, policy: NetworkPolicy): Promise<string[]> {
-  await run('nft', ['-f', '-'], hostRules(instance, policy));
-  await run(
+  await runProgram('nft', ['-f', '-'], hostRules(instance, policy));
+  await runProgram(
     'ip',
     ['-batch', '-'],
     `addr replace ${instance.serviceAddress}/32 dev lo\nroute replace unreachable ${instance.block}\n`,
@@ -23,19 +23,19 @@ export async function setUpHost(instance: Instance, policy: NetworkPolicy): Prom
   return [...(await enableForwarding()), ...(await openTunDevice())];
 }
 
-/** Takes the host's side away again; parts that are gone are no error. */
+/** Removes the host's side of an instance's network. Missing parts are not an error. */
 export async function tearDownHost(instance: Instance): Promise<void> {
-  await run(
+  await runProgram(
     'ip',
     ['-batch', '-'],
-    // `replace` before `del`, so that both always have something to delete.
+    // `replace` before `del`, because `del` fails for a missing entry.
     `addr replace ${instance.serviceAddress}/32 dev lo
 addr del ${instance.serviceAddress}/32 dev lo
 route replace unreachable ${instance.block}
 route del unreachable ${instance.block}
 `,
   );
-  await run(
+  await runProgram(
     'nft',
     ['-f', '-'],
     `table inet ${instance.name} {}\ndelete table inet ${instance.name}\n`,
@@ -48,7 +48,7 @@ async function enableForwarding(): Promise<string[]> {
   return ['IPv4 forwarding (net.ipv4.ip_forward) was off and is now on'];
 }
 
-/** Each VM opens its tap itself, as a user without rights; the tap's owner is what guards it. */
+/** Each VM process opens its tap device itself as an unprivileged user. The owner of the tap device protects it. */
 async function openTunDevice(): Promise<string[]> {
   const mode = (await stat(TUN)).mode & 0o777;
   if ((mode & 0o006) === 0o006) return [];

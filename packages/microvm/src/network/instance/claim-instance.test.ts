@@ -12,12 +12,11 @@ import {
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { runProgram } from '@svc/service-kit/process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { INSTANCE_COUNT, slotUid } from '../addresses.ts';
-import { run } from '../command.ts';
-import { claimInstance, releaseInstance } from './claim-instance.ts';
+import { claimInstance, type InstanceRegistry, releaseInstance } from './claim-instance.ts';
 import { endProcesses, hasProcesses } from './instance-processes.ts';
-import type { InstanceRegistry } from './registry.ts';
 
 let dir: string;
 let root: string;
@@ -28,7 +27,7 @@ let busy: number[];
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), 'claim-'));
   root = join(dir, 'run');
-  // A registry of the test's own: the users of the real indexes belong to real services.
+  // A separate registry, because the users of the real indexes belong to real services.
   [ended, busy] = [[], []];
   registry = {
     root,
@@ -49,7 +48,7 @@ async function dataDir(name: string): Promise<string> {
   return path;
 }
 
-test('a data directory keeps its index, under any of its names, until it is released', async () => {
+test('a data directory keeps its index under any of its paths until released', async () => {
   const path = await dataDir('a');
   await symlink(path, join(dir, 'alias'));
   const first = await claimInstance(path, registry);
@@ -61,13 +60,13 @@ test('a data directory keeps its index, under any of its names, until it is rele
   expect((await claimInstance(await dataDir('c'), registry)).index).toBe(0);
 });
 
-test('many that claim at once get different indexes', async () => {
+test('concurrent claims get different indexes', async () => {
   const paths = await Promise.all(Array.from({ length: 12 }, (_, n) => dataDir(`data${n}`)));
   const instances = await Promise.all(paths.map((path) => claimInstance(path, registry)));
   expect(new Set(instances.map((instance) => instance.index)).size).toBe(12);
 });
 
-test('the index of a data directory that is gone goes to the next, with a clean run directory', async () => {
+test('reuses the index of a deleted data directory, with an empty run directory', async () => {
   const gone = await dataDir('gone');
   const { runDir } = await claimInstance(gone, registry);
   await writeFile(join(runDir, 'old'), '');
@@ -77,7 +76,7 @@ test('the index of a data directory that is gone goes to the next, with a clean 
   expect(await readdir(next.runDir)).toEqual([]);
 });
 
-test('what is mounted in a run directory is let go of, and nothing is deleted through it', async () => {
+test('clearing a run directory unmounts its mounts and deletes nothing in them', async () => {
   const gone = await dataDir('gone');
   const precious = await dataDir('precious');
   await writeFile(join(precious, 'file'), '');
@@ -85,9 +84,9 @@ test('what is mounted in a run directory is let go of, and nothing is deleted th
     const old = await claimInstance(gone, registry);
     const inside = join(old.runDir, 'jail');
     await mkdir(join(inside, 'deep'), { recursive: true });
-    await run('mount', ['-t', 'tmpfs', 'lab', inside]);
+    await runProgram('mount', ['-t', 'tmpfs', 'tmpfs', inside]);
     await mkdir(join(inside, 'precious'));
-    await run('mount', ['--bind', precious, join(inside, 'precious')]);
+    await runProgram('mount', ['--bind', precious, join(inside, 'precious')]);
     if (clear === 'release') await releaseInstance(old, registry);
     else {
       await rm(gone, { recursive: true });
@@ -99,14 +98,14 @@ test('what is mounted in a run directory is let go of, and nothing is deleted th
   }
 });
 
-test('an index that is not listed but in use is left alone', async () => {
+test('skips an unlisted index that has processes', async () => {
   busy = [0, 1];
   expect((await claimInstance(await dataDir('a'), registry)).index).toBe(2);
   expect(ended).toEqual([2]);
 });
 
-test('a VM process without a data directory is ended before its user gets another', async () => {
-  // The highest index, which no service of this machine has.
+test('ends the VM processes of an instance', async () => {
+  // One above the highest index, so no service of this machine uses it.
   const uid = `${slotUid(INSTANCE_COUNT, 7)}`;
   const orphan = spawn('setpriv', [`--reuid=${uid}`, '--clear-groups', 'sleep', '600']);
   const exited = once(orphan, 'exit');
@@ -118,7 +117,7 @@ test('a VM process without a data directory is ended before its user gets anothe
   expect(await exited).toEqual([null, 'SIGKILL']);
 });
 
-test('releasing what meanwhile belongs to another changes nothing', async () => {
+test('releasing an index that now belongs to another data directory does nothing', async () => {
   const gone = await dataDir('gone');
   const old = await claimInstance(gone, registry);
   await rm(gone, { recursive: true });
@@ -128,13 +127,13 @@ test('releasing what meanwhile belongs to another changes nothing', async () => 
   expect(await claimInstance(owner.dataDir, registry)).toEqual(owner);
 });
 
-test('an entry that a crash left half-written is free', async () => {
+test('an empty entry left by a crash is free', async () => {
   await mkdir(join(root, 'instances'), { recursive: true });
   await writeFile(join(root, 'instances', '0'), '');
   expect((await claimInstance(await dataDir('a'), registry)).index).toBe(0);
 });
 
-test('a full machine is told as such', async () => {
+test('reports instances_exhausted when all indexes are in use', async () => {
   const paths = await Promise.all(
     Array.from({ length: INSTANCE_COUNT }, (_, n) => dataDir(`full${n}`)),
   );

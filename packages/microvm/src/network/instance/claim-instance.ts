@@ -3,16 +3,25 @@ import { INSTANCE_COUNT } from '../addresses.ts';
 import { NetworkError } from '../network-error.ts';
 import { clearRunDir } from './clear-run-dir.ts';
 import { describeInstance, type Instance } from './instance.ts';
-import { type InstanceRegistry, MACHINE_REGISTRY } from './registry.ts';
+import { endProcesses, hasProcesses } from './instance-processes.ts';
 import { withRegistryLock } from './registry-lock.ts';
 
+/** The directory that lists the services of a machine, and how to find and end the processes of a deleted service. */
+export interface InstanceRegistry {
+  readonly root: string;
+  hasProcesses(index: number): Promise<boolean>;
+  endProcesses(index: number): Promise<void>;
+}
+
+/** The only registry of this machine. A second one would assign the same users and addresses again. */
+const MACHINE_REGISTRY: InstanceRegistry = { root: '/run/svc', hasProcesses, endProcesses };
+
 /**
- * Gives a data directory its place among the services of this machine: the index it already
- * holds, or the lowest that is free. An index whose data directory no longer exists is free; what
- * VM processes and mounts that one left are ended first.
+ * Assigns an instance index to a data directory: the one it already has, or the lowest that is free. An index is free
+ * when its data directory no longer exists. Its VM processes and mounts are removed before it is reused.
  * The caller must be the only service on `dataDir`.
  *
- * @throws NetworkError `instances_exhausted` when 32 data directories hold one.
+ * @throws NetworkError `instances_exhausted` when 32 data directories have an index
  */
 export async function claimInstance(
   dataDir: string,
@@ -27,7 +36,7 @@ export async function claimInstance(
   return instance;
 }
 
-/** Frees the index and removes its run directory, so that another data directory may have them. */
+/** Frees the index and removes its run directory, so that another data directory can use them. */
 export async function releaseInstance(
   instance: Instance,
   { root } = MACHINE_REGISTRY,
@@ -59,7 +68,7 @@ async function claimIndex(registry: InstanceRegistry, owner: string): Promise<nu
   );
 }
 
-/** An index that is not listed but in use, by what was once in a registry now lost, is not free. */
+/** An unlisted index with processes is not free: its entry was in a registry that has been lost. */
 async function isFree(registry: InstanceRegistry, index: number, dataDir?: string) {
   if (dataDir === undefined) return !(await registry.hasProcesses(index));
   return !(await exists(dataDir));
@@ -79,7 +88,7 @@ async function exists(path: string): Promise<boolean> {
     await access(path);
     return true;
   } catch (error) {
-    // Only a path that is surely gone frees its index: an unreadable mount does not.
+    // Only a path that certainly does not exist frees its index. An unreadable mount does not.
     return !(error instanceof Error && 'code' in error && error.code === 'ENOENT');
   }
 }

@@ -1,11 +1,17 @@
-import { run } from '../command.ts';
-import { detachMounts } from './detach-mounts.ts';
+import { readFile } from 'node:fs/promises';
+import { runProgram } from '@svc/service-kit/process';
 
-/**
- * Removes a run directory. What is mounted below it is let go of first and never descended into, so
- * that nothing is deleted through a mount.
- */
+/** Removes a run directory. Unmounts everything below it first, so that no file is deleted through a mount. */
 export async function clearRunDir(runDir: string): Promise<void> {
-  await detachMounts(runDir);
-  await run('rm', ['-rf', '--one-file-system', runDir]);
+  await detachMountsBelow(runDir);
+  await runProgram('rm', ['-rf', '--one-file-system', runDir]);
+}
+
+async function detachMountsBelow(directory: string): Promise<void> {
+  const mounts = await readFile('/proc/self/mountinfo', 'utf8');
+  const points = mounts
+    .split('\n')
+    .map((line) => line.split(' ')[4] ?? '')
+    .filter((point) => point.startsWith(`${directory}/`));
+  for (const point of points.reverse()) await runProgram('umount', ['--lazy', point]);
 }

@@ -1,10 +1,11 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
+import { killProcess, processIds } from '../../processes.ts';
 import { SLOT_COUNT, slotUid } from '../addresses.ts';
 import { NetworkError } from '../network-error.ts';
 
 const DEADLINE_MS = 5000;
-const PAUSE_MS = 20;
+const POLL_MS = 20;
 
 /** Whether any process runs as one of an instance's users. */
 export async function hasProcesses(instance: number): Promise<boolean> {
@@ -12,10 +13,10 @@ export async function hasProcesses(instance: number): Promise<boolean> {
 }
 
 /**
- * Kills every process that runs as one of an instance's users, and waits until they are gone: VMs
- * whose data directory was deleted have no owner, and the users are about to get new ones.
+ * Kills every process that runs as one of an instance's users, and waits until all have ended. Used when the data
+ * directory of the VMs was deleted and the users are about to be reused.
  *
- * @throws NetworkError `network_setup_failed` when one does not end within 5 s
+ * @throws NetworkError `network_setup_failed` when a process does not end within 5 s
  */
 export async function endProcesses(instance: number): Promise<void> {
   const deadline = performance.now() + DEADLINE_MS;
@@ -23,19 +24,18 @@ export async function endProcesses(instance: number): Promise<void> {
     const orphans = await processesOf(instance);
     if (orphans.length === 0) return;
     if (performance.now() > deadline) {
-      const message = `processes ${orphans.join(', ')} of a deleted service do not end when killed`;
+      const message = `processes ${orphans.join(', ')} of a deleted service do not end after SIGKILL`;
       throw new NetworkError('network_setup_failed', message);
     }
-    for (const pid of orphans) killIfThere(pid);
-    await delay(PAUSE_MS);
+    for (const pid of orphans) killProcess(pid);
+    await delay(POLL_MS);
   }
 }
 
 async function processesOf(instance: number): Promise<number[]> {
   const [first, end] = [slotUid(instance, 0), slotUid(instance, SLOT_COUNT)];
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
   const owned = await Promise.all(
-    pids.map(async (pid) => {
+    (await processIds()).map(async (pid) => {
       const uid = await uidOf(pid);
       return uid !== undefined && uid >= first && uid < end ? [pid] : [];
     }),
@@ -43,26 +43,15 @@ async function processesOf(instance: number): Promise<number[]> {
   return owned.flat();
 }
 
-/** The real user of a process that has not ended; a zombie holds nothing any more. */
+/** The real user of a live process. Undefined for a zombie, which holds no resources. */
 async function uidOf(pid: number): Promise<number | undefined> {
   try {
     const status = await readFile(`/proc/${pid}/status`, 'utf8');
     if (/^State:\s+[ZX]/m.test(status)) return undefined;
     return Number(/^Uid:\s+(\d+)/m.exec(status)?.[1]);
   } catch (error) {
-    if (hasCode(error, 'ENOENT') || hasCode(error, 'ESRCH')) return undefined;
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ESRCH') return undefined;
     throw error;
   }
-}
-
-function killIfThere(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch (error) {
-    if (!hasCode(error, 'ESRCH')) throw error;
-  }
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code;
 }

@@ -1,17 +1,17 @@
 import { instanceBlock, serviceAddress } from '../addresses.ts';
 
-/** One running service of this machine, as the kernel's shared name spaces see it. */
+/** One service on this machine, and the names and addresses reserved for it. */
 export interface Instance {
-  /** 0 to 31, unique on this machine, the same for a data directory as long as it is claimed. */
+  /** 0 to 31, unique on this machine. A data directory keeps its index until it releases it. */
   readonly index: number;
   readonly dataDir: string;
-  /** Its private directory for sockets and VM state that must not outlive a reboot. */
+  /** Directory for sockets and VM state that must not survive a reboot. */
   readonly runDir: string;
-  /** Name of its nftables table; with `-<slot>`, of a namespace and of its interface. */
+  /** Name of the nftables table. With `-<slot>` appended, name of a namespace and its interface. */
   readonly name: string;
-  /** Its addresses, CIDR. */
+  /** Address block, in CIDR notation. */
   readonly block: string;
-  /** Where it serves its own guests: DNS, and what it offers on gateway ports. */
+  /** The address at which it serves its guests: DNS and the gateway ports. */
   readonly serviceAddress: string;
 }
 

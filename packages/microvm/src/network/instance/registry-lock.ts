@@ -5,10 +5,10 @@ import { NetworkError } from '../network-error.ts';
 const WAIT_SECONDS = 10;
 
 /**
- * Runs `work` while holding an exclusive lock on `lockFile` that the kernel drops when this process
- * ends in any way.
+ * Runs `work` while holding an exclusive lock on `lockFile`. The kernel releases the lock when this process ends in any
+ * way.
  *
- * @throws NetworkError `network_setup_failed` when the lock is not had within 10 s.
+ * @throws NetworkError `network_setup_failed` when the lock is not available within 10 s
  */
 export async function withRegistryLock<T>(lockFile: string, work: () => Promise<T>): Promise<T> {
   const holder = spawn(
@@ -20,7 +20,7 @@ export async function withRegistryLock<T>(lockFile: string, work: () => Promise<
   try {
     const [first] = await Promise.race([once(holder.stdout, 'data'), ended]);
     if (!Buffer.isBuffer(first)) {
-      throw new NetworkError('network_setup_failed', `no lock on ${lockFile}: is it in use?`);
+      throw new NetworkError('network_setup_failed', `cannot lock ${lockFile}: it is in use`);
     }
     return await work();
   } finally {

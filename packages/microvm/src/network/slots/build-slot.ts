@@ -1,13 +1,13 @@
 import { writeFile } from 'node:fs/promises';
-import { run } from '../command.ts';
+import { runProgram } from '@svc/service-kit/process';
 import type { Instance } from '../instance/instance.ts';
-import type { NetworkPolicy } from '../network-options.ts';
+import type { NetworkPolicy } from '../network-policy.ts';
 import { describeSlot, type NetworkSlot } from './network-slot.ts';
 import { removeSlots } from './remove-slots.ts';
 import { hostLinkBatch, namespaceBatch } from './slot-link.ts';
 import { slotRules } from './slot-rules.ts';
 
-// IPv6 first, so that no interface ever has an address of it; forwarding last, after the rules.
+// Disables IPv6 first, so that no interface ever gets an IPv6 address. Forwarding is enabled last, after the rules.
 const NAMESPACE_SCRIPT = `
 cd /proc/sys/net
 if [ -d ipv6 ]; then
@@ -19,9 +19,9 @@ echo 0 > ipv4/conf/all/accept_redirects
 `;
 
 /**
- * Builds the namespace, link, tap and packet filter of a slot.
+ * Builds the namespace, link, tap device and packet filter of a slot.
  *
- * @throws NetworkError `network_setup_failed`; nothing of the slot is left then.
+ * @throws ProgramError after removing all parts of the slot
  */
 export async function buildSlot(
   instance: Instance,
@@ -30,7 +30,7 @@ export async function buildSlot(
 ): Promise<NetworkSlot> {
   const slot = describeSlot(instance, index);
   try {
-    await run('ip', ['-batch', '-'], hostLinkBatch(instance, index));
+    await runProgram('ip', ['-batch', '-'], hostLinkBatch(instance, index));
     await disableIpv6(slot.netns);
     await runInside(
       slot.netns,
@@ -49,7 +49,7 @@ echo 1 > ipv4/ip_forward
   }
 }
 
-/** Puts the current packet filter in place of the one a slot has; its connections live on. */
+/** Replaces the packet filter of a slot with the current one. Existing connections continue. */
 export async function refreshSlotRules(
   instance: Instance,
   index: number,
@@ -60,7 +60,7 @@ export async function refreshSlotRules(
 }
 
 function runInside(netns: string, script: string): Promise<string> {
-  return run('nsenter', [`--net=/run/netns/${netns}`, 'sh', '-eu'], script);
+  return runProgram('nsenter', [`--net=/run/netns/${netns}`, 'sh', '-eu'], script);
 }
 
 async function disableIpv6(device: string): Promise<void> {

@@ -1,26 +1,26 @@
 import { GUEST_LINK } from '@svc/contract';
 import { insideEdges, outsideEdges } from '@svc/service-kit/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import * as frames from '../../../test/network/frames.ts';
+import { runInNetns } from '../../../test/network/run-in-netns.ts';
+import type { TapGuest } from '../../../test/network/tap-guest.ts';
+import { HOST_ADDRESS } from '../../../test/network/test-addresses.ts';
+import { openTestNetwork, type TestNetwork } from '../../../test/network/test-network.ts';
 import { slotAddresses } from '../addresses.ts';
 import type { Instance } from '../instance/instance.ts';
-import * as frames from '../testing/frames.ts';
-import { type Lab, openLab } from '../testing/lab.ts';
-import { HOST_ADDRESS } from '../testing/lab-addresses.ts';
-import { runIn } from '../testing/run-in.ts';
-import type { TapGuest } from '../testing/tap-guest.ts';
 import type { NetworkSlot } from './network-slot.ts';
 
 const { guest: GUEST, gateway: GATEWAY, guestMac: MAC, gatewayMac: GATEWAY_MAC } = GUEST_LINK;
 const PORT = 9;
 
-let lab: Lab;
+let network: TestNetwork;
 let instance: Instance;
 let slot: NetworkSlot;
 let otherSlot: NetworkSlot;
 let guest: TapGuest;
 let otherGuest: TapGuest;
 
-/** A datagram from the guest that is as it should be, but for what `change` says. */
+/** A valid datagram from the guest, apart from the fields in `change`. */
 function datagram(
   destination: string,
   change: Partial<frames.Ipv4Frame> = {},
@@ -34,23 +34,26 @@ describe.each([
   ['the packet filter of the slot alone', false],
 ])('with %s', (_name, withHostRules) => {
   beforeAll(async () => {
-    lab = await openLab();
-    instance = await lab.slots.call('open', lab.dataDir, {});
-    [slot, otherSlot] = [await lab.slots.call('take'), await lab.slots.call('take')];
-    [guest, otherGuest] = [await lab.startTapGuest(slot), await lab.startTapGuest(otherSlot)];
+    network = await openTestNetwork();
+    instance = await network.slots.call('open', network.dataDir, {});
+    [slot, otherSlot] = [await network.slots.call('take'), await network.slots.call('take')];
+    [guest, otherGuest] = [
+      await network.startTapGuest(slot),
+      await network.startTapGuest(otherSlot),
+    ];
     if (!withHostRules) {
-      await runIn(lab.host, 'nft', ['delete', 'table', 'inet', instance.name]);
-      await lab.routeToSlots(instance);
+      await runInNetns(network.host, 'nft', ['delete', 'table', 'inet', instance.name]);
+      await network.routeToSlots(instance);
     }
   });
 
   afterAll(async () => {
-    await lab?.slots.call('close', []);
-    await lab?.close();
+    await network?.slots.call('close', []);
+    await network?.close();
   });
 
   describe('destinations', () => {
-    test('no special range is reached, at either edge, by any protocol', async () => {
+    test('no protocol reaches the first or last address of a special range', async () => {
       const edges = insideEdges();
       for (const address of edges) {
         guest.send(datagram(address));
@@ -66,34 +69,34 @@ describe.each([
         );
       }
       await guest.settle();
-      const seen = await lab.seen();
+      const seen = await network.seen();
       expect(edges.filter((address) => seen.has(address))).toEqual([]);
     });
 
-    test('the public addresses next to every special range are reached', async () => {
+    test('the public addresses next to every special range are reachable', async () => {
       const edges = outsideEdges();
       for (const address of edges) guest.send(datagram(address));
       await guest.settle();
-      const seen = await lab.seen();
+      const seen = await network.seen();
       expect(edges.filter((address) => !seen.has(address))).toEqual([]);
     });
 
-    test('no service of the host is reached, whatever address it listens on', async () => {
-      const { host } = slotAddresses(instance.index, slot.index);
-      await lab.services.call('listenUdp', PORT, '0.0.0.0');
-      // A slot cannot know the host's public addresses; the host's own filter guards those.
+    test('no service of the host is reachable, on any address', async () => {
+      const { hostAddress } = slotAddresses(instance.index, slot.index);
+      await network.services.call('listenUdp', PORT, '0.0.0.0');
+      // Only the host's filter can block the host's public addresses: a slot does not know them.
       const own = withHostRules ? [HOST_ADDRESS] : [];
-      for (const address of [...own, '127.0.0.1', instance.serviceAddress, host, GATEWAY]) {
+      for (const address of [...own, '127.0.0.1', instance.serviceAddress, hostAddress, GATEWAY]) {
         guest.send(datagram(address));
       }
       await guest.settle();
-      expect(await lab.services.call('arrivals')).toEqual([]);
+      expect(await network.services.call('arrivals')).toEqual([]);
     });
 
-    test('no other sandbox is reached', async () => {
+    test('no other sandbox is reachable', async () => {
       const other = slotAddresses(instance.index, otherSlot.index);
       const before = otherGuest.frames.length;
-      for (const destination of [other.outer, other.host]) {
+      for (const destination of [other.slotAddress, other.hostAddress]) {
         guest.send(datagram(destination));
         for (const port of Object.values(GUEST_LINK.guestPorts)) {
           const payload = frames.tcpSyn(destination, 5002, port);
@@ -102,14 +105,14 @@ describe.each([
       }
       await guest.settle();
       await otherGuest.settle();
-      // Only echoes of its own marker, which it may have sent more than once.
+      // It received only echoes of its own marker, which it may have sent more than once.
       const sources = otherGuest.frames
         .slice(before)
         .map((frame) => frames.readIpv4(frame)?.source);
       expect(new Set(sources)).toEqual(new Set(['8.8.8.8']));
     });
 
-    test('the gateway offers nothing but DNS', async () => {
+    test('the gateway serves only DNS', async () => {
       const before = guest.frames.length;
       for (const port of [22, 67, 80, 123, 443, 1053, 7000, 7100, 8443]) {
         guest.send(datagram(GATEWAY, {}, port));
@@ -123,7 +126,7 @@ describe.each([
     });
   });
 
-  describe('forged and odd frames', () => {
+  describe('forged and malformed frames', () => {
     const attacks: [string, string, (target: string) => Buffer | Buffer[]][] = [
       ['another source address', '8.8.4.1', (to) => datagram(to, { source: '172.30.0.3' })],
       ['a public source address', '8.8.4.2', (to) => datagram(to, { source: '93.184.216.99' })],
@@ -163,19 +166,19 @@ describe.each([
       return Buffer.concat([frame.subarray(0, 12), tag, frame.subarray(12)]);
     }
 
-    test.each(attacks)('%s does not get out', async (_name, target, attack) => {
+    test.each(attacks)('%s is dropped', async (_name, target, attack) => {
       for (const frame of [attack(target)].flat()) guest.send(frame);
       await guest.settle();
-      expect(await lab.seen()).not.toContain(target);
+      expect(await network.seen()).not.toContain(target);
     });
 
-    test('the same datagram without the forgery gets out', async () => {
+    test('the same datagram without the forgery passes', async () => {
       guest.send(datagram('8.8.4.100'));
       await guest.settle();
-      expect(await lab.seen()).toContain('8.8.4.100');
+      expect(await network.seen()).toContain('8.8.4.100');
     });
 
-    test('the gateway answers ARP, and learns nothing from it', async () => {
+    test('the gateway answers ARP and ignores ARP claims', async () => {
       const ask = frames.ethernetFrame(0x0806, frames.arp(1, MAC, GUEST, GATEWAY), {
         destinationMac: 'ff:ff:ff:ff:ff:ff',
       });
@@ -184,18 +187,18 @@ describe.each([
       );
       expect(answer.subarray(6, 12).toString('hex')).toBe(GATEWAY_MAC.replaceAll(':', ''));
       const evil = '02:00:00:00:00:66';
-      for (const sender of [GUEST, GATEWAY, slot.host]) {
+      for (const sender of [GUEST, GATEWAY, slot.address]) {
         guest.send(frames.ethernetFrame(0x0806, frames.arp(2, evil, sender, GATEWAY)));
         guest.send(
           frames.ethernetFrame(0x0806, frames.arp(1, evil, sender, GATEWAY), { sourceMac: evil }),
         );
       }
       await guest.settle();
-      const neighbours = await runIn(slot.netns, 'ip', ['neigh', 'show', 'dev', slot.tap]);
+      const neighbours = await runInNetns(slot.netns, 'ip', ['neigh', 'show', 'dev', slot.tap]);
       expect(neighbours.trim()).toBe(`${GUEST} lladdr ${MAC} PERMANENT`);
     });
 
-    test('there is no IPv6 in a slot, nor on the host’s end of its link', async () => {
+    test('IPv6 is disabled in a slot and on the host’s end of its link', async () => {
       const solicitation = Buffer.alloc(48);
       solicitation[0] = 0x60;
       solicitation.writeUInt16BE(8, 4);
@@ -215,8 +218,10 @@ describe.each([
       await guest.settle();
       const types = guest.frames.slice(before).map((frame) => frame.readUInt16BE(12));
       expect(types).not.toContain(0x86dd);
-      expect(await runIn(slot.netns, 'ip', ['-6', 'addr'])).toBe('');
-      expect(await runIn(lab.host, 'ip', ['-6', 'addr', 'show', 'dev', slot.netns])).toBe('');
+      expect(await runInNetns(slot.netns, 'ip', ['-6', 'addr'])).toBe('');
+      expect(await runInNetns(network.host, 'ip', ['-6', 'addr', 'show', 'dev', slot.netns])).toBe(
+        '',
+      );
     });
   });
 });

@@ -1,30 +1,30 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type Lab, openLab } from '../testing/lab.ts';
-import { DNS_SERVER, HOST_ADDRESS, PUBLIC_ADDRESS } from '../testing/lab-addresses.ts';
-import type { StackGuest } from '../testing/stack-guest.ts';
+import type { NetnsGuest } from '../../../test/network/netns-guest.ts';
+import { DNS_SERVER, HOST_ADDRESS, PUBLIC_ADDRESS } from '../../../test/network/test-addresses.ts';
+import { openTestNetwork, type TestNetwork } from '../../../test/network/test-network.ts';
 import type { NetworkSlot } from './network-slot.ts';
 
-let lab: Lab;
+let network: TestNetwork;
 let slot: NetworkSlot;
-let guest: StackGuest;
+let guest: NetnsGuest;
 
 beforeAll(async () => {
-  lab = await openLab();
-  await lab.internet.call('serveDns', DNS_SERVER, {
+  network = await openTestNetwork();
+  await network.internet.call('serveDns', DNS_SERVER, {
     'public.example': [{ type: 'A', name: 'public.example', ttl: 60, data: PUBLIC_ADDRESS }],
   });
-  await lab.slots.call('open', lab.dataDir, { dnsServer: DNS_SERVER });
-  slot = await lab.slots.call('take');
-  guest = await lab.startStackGuest(slot);
+  await network.slots.call('open', network.dataDir, { dnsServer: DNS_SERVER });
+  slot = await network.slots.call('take');
+  guest = await network.startNetnsGuest(slot);
 });
 
 afterAll(async () => {
-  await lab?.slots.call('close', []);
-  await lab?.close();
+  await network?.slots.call('close', []);
+  await network?.close();
 });
 
 describe('a guest', () => {
-  test('reaches public addresses from the host’s own address', async () => {
+  test('reaches public addresses, with the host’s address as source', async () => {
     expect(await guest.peer.call('tcp', PUBLIC_ADDRESS, 80)).toBe(`connected ${HOST_ADDRESS}`);
   });
 
@@ -34,17 +34,17 @@ describe('a guest', () => {
     ]);
   });
 
-  test('is told at once that a closed destination is closed', async () => {
+  test('gets an immediate refusal for a blocked destination', async () => {
     expect(await guest.peer.call('tcp', '10.1.2.3', 80)).toBe('ECONNREFUSED');
   });
 
-  test.each([22, 7000, 7100])('is reached by its host on port %i', async (port) => {
+  test.each([22, 7000, 7100])('is reachable from its host on port %i', async (port) => {
     await guest.peer.call('listenTcp', port);
-    expect(await lab.services.call('tcp', slot.host, port)).toBe('connected 172.30.0.1');
+    expect(await network.services.call('tcp', slot.address, port)).toBe('connected 172.30.0.1');
   });
 
-  test('is reached by its host on no other port', async () => {
+  test('is not reachable from its host on other ports', async () => {
     await guest.peer.call('listenTcp', 8080);
-    expect(await lab.services.call('tcp', slot.host, 8080, 500)).not.toMatch(/^connected/);
+    expect(await network.services.call('tcp', slot.address, 8080, 500)).not.toMatch(/^connected/);
   });
 });

@@ -1,20 +1,20 @@
 import { slotAddresses, slotUid } from '../addresses.ts';
 import type { Instance } from '../instance/instance.ts';
 
-/** The namespace's end of its link to the guest. */
+/** Name of the tap device in a slot's namespace, which links it to the guest. */
 export const TAP = 'tap0';
 
-/** One sandbox's network: a namespace with a tap for its VM, linked to the host. */
+/** The network of one sandbox: a namespace with a tap device for its VM, and a link to the host. */
 export interface NetworkSlot {
   readonly index: number;
-  /** Name of the namespace under /run/netns, and of the host's end of its link. */
+  /** Name of the namespace below /run/netns, and of the host's end of its link. */
   readonly netns: string;
-  /** User and group that the VM runs as; the only one, beside root, that can open the tap. */
+  /** User and group of the VM process. Besides root, only this user can open the tap device. */
   readonly uid: number;
-  /** The tap's name inside the namespace. */
+  /** Name of the tap device in the namespace. */
   readonly tap: string;
-  /** Address that reaches the guest's SSH and guest channel from this machine. */
-  readonly host: string;
+  /** Address that reaches the guest's SSH server and guest channel from this machine. */
+  readonly address: string;
 }
 
 export function describeSlot(instance: Instance, index: number): NetworkSlot {
@@ -23,6 +23,6 @@ export function describeSlot(instance: Instance, index: number): NetworkSlot {
     netns: `${instance.name}-${index}`,
     uid: slotUid(instance.index, index),
     tap: TAP,
-    host: slotAddresses(instance.index, index).outer,
+    address: slotAddresses(instance.index, index).slotAddress,
   };
 }

@@ -1,87 +1,87 @@
 import { access } from 'node:fs/promises';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { runInNetns } from '../../../test/network/run-in-netns.ts';
+import { DNS_SERVER, ECHO_PORT } from '../../../test/network/test-addresses.ts';
+import { openTestNetwork, type TestNetwork } from '../../../test/network/test-network.ts';
 import { slotAddresses } from '../addresses.ts';
 import type { Instance } from '../instance/instance.ts';
-import { type Lab, openLab } from '../testing/lab.ts';
-import { DNS_SERVER, ECHO_PORT } from '../testing/lab-addresses.ts';
-import { runIn } from '../testing/run-in.ts';
-import { networkNames } from './remove-slots.ts';
+import { networkNames } from './existing-slots.ts';
 
-let lab: Lab;
+let network: TestNetwork;
 
 beforeEach(async () => {
-  lab = await openLab();
+  network = await openTestNetwork();
 });
 
 afterEach(async () => {
-  await lab.close();
+  await network.close();
 });
 
-/** Everything of an instance that the kernel still knows. */
+/** Everything of an instance that still exists in the kernel. */
 async function traces(instance: Instance): Promise<string[]> {
   const netns = [...(await networkNames())].filter((name) => name.startsWith(`${instance.name}-`));
-  const links = await runIn(lab.host, 'ip', ['-br', 'link']);
-  const addresses = await runIn(lab.host, 'ip', ['-br', 'addr']);
-  const routes = await runIn(lab.host, 'ip', ['route']);
-  const tables = await runIn(lab.host, 'nft', ['list', 'tables']);
+  const links = await runInNetns(network.host, 'ip', ['-br', 'link']);
+  const addresses = await runInNetns(network.host, 'ip', ['-br', 'addr']);
+  const routes = await runInNetns(network.host, 'ip', ['route']);
+  const tables = await runInNetns(network.host, 'nft', ['list', 'tables']);
   const lines = [links, addresses, routes, tables].join('\n').split('\n');
   const pattern = new RegExp(`${instance.name}(-|$)|${instance.block}|${instance.serviceAddress}`);
   return [...netns, ...lines.filter((line) => pattern.test(line))];
 }
 
-test('a closed network leaves nothing behind', async () => {
-  const instance = await lab.slots.call('open', lab.dataDir, { stock: 2 });
-  const taken = await lab.slots.call('take');
+test('closing a network removes everything', async () => {
+  const instance = await network.slots.call('open', network.dataDir, { poolSize: 2 });
+  const taken = await network.slots.call('take');
   expect(await traces(instance)).not.toEqual([]);
-  await lab.slots.call('close', []);
+  await network.slots.call('close', []);
   expect(await traces(instance)).toEqual([]);
   await expect(access(instance.runDir)).rejects.toThrow('ENOENT');
-  await expect(lab.slots.call('take')).rejects.toMatchObject({ code: 'network_closed' });
-  await lab.slots.call('release', taken);
+  await expect(network.slots.call('take')).rejects.toMatchObject({ code: 'network_closed' });
+  await network.slots.call('release', taken);
 });
 
-test('a released slot is gone, and its index is not the next to be used', async () => {
-  await lab.slots.call('open', lab.dataDir, {});
-  const first = await lab.slots.call('take');
-  await lab.slots.call('release', first);
-  await lab.slots.call('release', first);
+test('a released slot is removed, and its index is not reused next', async () => {
+  await network.slots.call('open', network.dataDir, {});
+  const first = await network.slots.call('take');
+  await network.slots.call('release', first);
+  await network.slots.call('release', first);
   expect(await networkNames()).not.toContain(first.netns);
-  expect((await lab.slots.call('take')).index).not.toBe(first.index);
-  await lab.slots.call('close', []);
+  expect((await network.slots.call('take')).index).not.toBe(first.index);
+  await network.slots.call('close', []);
 });
 
-test('connections of a released slot are forgotten by the host', async () => {
-  const instance = await lab.slots.call('open', lab.dataDir, {});
-  const slot = await lab.slots.call('take');
-  const guest = await lab.startStackGuest(slot);
+test('the host drops the tracked connections of a released slot', async () => {
+  const instance = await network.slots.call('open', network.dataDir, {});
+  const slot = await network.slots.call('take');
+  const guest = await network.startNetnsGuest(slot);
   await guest.peer.call('echo', ECHO_PORT, DNS_SERVER);
-  const { outer } = slotAddresses(instance.index, slot.index);
-  const list = () => runIn(lab.host, 'conntrack', ['-L', '-s', outer]);
-  expect(await list()).toContain(outer);
+  const { slotAddress } = slotAddresses(instance.index, slot.index);
+  const list = () => runInNetns(network.host, 'conntrack', ['-L', '-s', slotAddress]);
+  expect(await list()).toContain(slotAddress);
   await guest.close();
-  await lab.slots.call('release', slot);
-  expect(await list()).not.toContain(outer);
-  await lab.slots.call('close', []);
+  await network.slots.call('release', slot);
+  expect(await list()).not.toContain(slotAddress);
+  await network.slots.call('close', []);
 });
 
-test('the stock fills itself, and serves takes at once', async () => {
-  await lab.slots.call('open', lab.dataDir, { stock: 3 });
-  await expect.poll(() => lab.slots.call('ready')).toBe(3);
-  const slots = await Promise.all([1, 2, 3, 4, 5].map(() => lab.slots.call('take')));
+test('the pool refills itself and serves concurrent takes', async () => {
+  await network.slots.call('open', network.dataDir, { poolSize: 3 });
+  await expect.poll(() => network.slots.call('ready')).toBe(3);
+  const slots = await Promise.all([1, 2, 3, 4, 5].map(() => network.slots.call('take')));
   expect(new Set(slots.map((slot) => slot.index)).size).toBe(5);
-  await expect.poll(() => lab.slots.call('ready')).toBe(3);
-  await lab.slots.call('close', []);
+  await expect.poll(() => network.slots.call('ready')).toBe(3);
+  await network.slots.call('close', []);
 });
 
-test('after a crash the slots of living VMs are adopted, and the others are cleaned up', async () => {
-  const instance = await lab.slots.call('open', lab.dataDir, { stock: 1 });
-  const alive = await lab.slots.call('take');
-  const dead = await lab.slots.call('take');
-  const guest = await lab.startStackGuest(alive);
-  await lab.slots.close();
+test('after a crash, slots of running VMs are adopted and all others are removed', async () => {
+  const instance = await network.slots.call('open', network.dataDir, { poolSize: 1 });
+  const alive = await network.slots.call('take');
+  const dead = await network.slots.call('take');
+  const guest = await network.startNetnsGuest(alive);
+  await network.slots.close();
 
-  const restarted = await lab.startSlots();
-  const again = await restarted.call('open', lab.dataDir, { keep: [alive.index, 2047] });
+  const restarted = await network.startSlots();
+  const again = await restarted.call('open', network.dataDir, { keep: [alive.index, 2047] });
   expect(again.index).toBe(instance.index);
   expect(await networkNames()).not.toContain(dead.netns);
   expect(await restarted.call('adopt', alive.index)).toEqual(alive);
@@ -95,28 +95,30 @@ test('after a crash the slots of living VMs are adopted, and the others are clea
   expect(await traces(instance)).toEqual([]);
 });
 
-test('a close that keeps VMs leaves their network working, and the claim in place', async () => {
-  const instance = await lab.slots.call('open', lab.dataDir, {});
-  const kept = await lab.slots.call('take');
-  const ended = await lab.slots.call('take');
-  const guest = await lab.startStackGuest(kept);
-  await lab.slots.call('close', [kept.index]);
+test('closing with kept VMs leaves their network and the instance claim in place', async () => {
+  const instance = await network.slots.call('open', network.dataDir, {});
+  const kept = await network.slots.call('take');
+  const ended = await network.slots.call('take');
+  const guest = await network.startNetnsGuest(kept);
+  await network.slots.call('close', [kept.index]);
   expect(await networkNames()).not.toContain(ended.netns);
   await guest.peer.call('echo', ECHO_PORT, DNS_SERVER);
 
-  const next = await lab.startSlots();
-  expect((await next.call('open', lab.dataDir, { keep: [kept.index] })).index).toBe(instance.index);
+  const next = await network.startSlots();
+  expect((await next.call('open', network.dataDir, { keep: [kept.index] })).index).toBe(
+    instance.index,
+  );
   await next.call('adopt', kept.index);
   await guest.close();
   await next.call('close', []);
   expect(await traces(instance)).toEqual([]);
 });
 
-test('what opening changed on the machine is told', async () => {
-  await runIn(lab.host, 'sh', ['-c', 'echo 0 > /proc/sys/net/ipv4/ip_forward']);
-  await lab.slots.call('open', lab.dataDir, {});
-  expect(await lab.slots.call('hostChanges')).toContainEqual(
+test('reports the changes that opening made to the machine', async () => {
+  await runInNetns(network.host, 'sh', ['-c', 'echo 0 > /proc/sys/net/ipv4/ip_forward']);
+  await network.slots.call('open', network.dataDir, {});
+  expect(await network.slots.call('hostChanges')).toContainEqual(
     expect.stringContaining('IPv4 forwarding'),
   );
-  await lab.slots.call('close', []);
+  await network.slots.call('close', []);
 });

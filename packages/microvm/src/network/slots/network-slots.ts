@@ -6,45 +6,45 @@ import { setUpHost, tearDownHost } from '../host/host-setup.ts';
 import { releaseInstance } from '../instance/claim-instance.ts';
 import type { Instance } from '../instance/instance.ts';
 import { NetworkError } from '../network-error.ts';
-import { DEFAULT_SLOT_LIMITS, type NetworkPolicy, type SlotLimits } from '../network-options.ts';
+import { DEFAULT_SLOT_LIMITS, type NetworkPolicy, type SlotLimits } from '../network-policy.ts';
 import { buildSlot, refreshSlotRules } from './build-slot.ts';
 import { existingSlots } from './existing-slots.ts';
 import { describeSlot, type NetworkSlot } from './network-slot.ts';
 import { removeSlots } from './remove-slots.ts';
 import { SlotIndexes } from './slot-indexes.ts';
-import { SlotStock } from './slot-stock.ts';
+import { SlotPool } from './slot-pool.ts';
 
 const DNS_PORT = 1053;
-const DEFAULT_STOCK = 4;
+const DEFAULT_POOL_SIZE = 4;
 
-/** How an instance's network is opened. */
+/** Options for opening the network of an instance. */
 export interface NetworkSlotsOptions {
   readonly instance: Instance;
-  /** Slots whose VMs live; any other that exists is a leftover and is removed. */
+  /** Slots of VMs that are still running. All other existing slots are removed. */
   readonly keep?: readonly number[];
-  /** How many slots are held ready; 4 by default. */
-  readonly stock?: number;
+  /** Number of slots kept ready. Default: 4. */
+  readonly poolSize?: number;
   readonly limits?: Partial<SlotLimits>;
-  /** TCP ports of the guests' gateway that lead to the same port of the service address. */
+  /** TCP ports of the guests' gateway that forward to the same port of the service address. */
   readonly gatewayPorts?: readonly number[];
-  /** Ranges (CIDR) that no guest may reach, beside every special one. */
+  /** Ranges (CIDR) that no guest may reach, in addition to the special ranges. */
   readonly blockedRanges?: readonly string[];
-  /** DNS servers to ask for guests, as `address` or `address:port`; the machine's own by default. */
+  /** DNS servers that answer the guests' queries, as `address` or `address:port`. Default: those of this machine. */
   readonly dnsUpstreams?: () => readonly string[];
-  /** Told of failures that no caller waits for, of refilling the stock. */
+  /** Called for every failure to refill the pool, which no caller awaits. */
   readonly onBackgroundError?: (error: unknown) => void;
 }
 
-/** The network slots of one instance, and its DNS forwarder for them. */
+/** The network slots of one instance, and the DNS forwarder that serves them. */
 export class NetworkSlots {
-  /** What opening changed for the whole machine and closing leaves as it is; one sentence each. */
+  /** Machine-wide changes made by `open` that `close` does not undo, one sentence each. */
   readonly hostChanges: readonly string[];
   readonly #instance: Instance;
   readonly #policy: NetworkPolicy;
   readonly #dns: DnsForwarder;
   readonly #indexes = new SlotIndexes(randomInt(SLOT_COUNT));
-  readonly #stock: SlotStock;
-  /** Reserved for VMs that live, until they are adopted. */
+  readonly #pool: SlotPool;
+  /** Slots reserved for running VMs until they are adopted. */
   readonly #adoptable: Set<number>;
   #closed = false;
 
@@ -65,17 +65,18 @@ export class NetworkSlots {
       build: () => this.#build(),
       remove: (slots: readonly NetworkSlot[]) => this.#remove(slots),
     };
-    this.#stock = new SlotStock(maker, options.stock ?? DEFAULT_STOCK, (error) =>
+    this.#pool = new SlotPool(maker, options.poolSize ?? DEFAULT_POOL_SIZE, (error) =>
       options.onBackgroundError?.(error),
     );
-    this.#stock.fill();
+    this.#pool.fill();
   }
 
   /**
-   * Makes the host's side, removes the leftovers of a crash, and starts to build ready slots.
-   * Needs root. One at a time per instance.
+   * Sets up the host's side, removes slots left by a crash, and starts to fill the pool of ready slots.
+   * Needs root. Only one may be open per instance.
    *
    * @throws NetworkError `network_setup_failed` or `dns_listen_failed`
+   * @throws ProgramError when `ip` or `nft` fails
    */
   static async open(options: NetworkSlotsOptions): Promise<NetworkSlots> {
     const { instance } = options;
@@ -100,25 +101,26 @@ export class NetworkSlots {
     }
   }
 
-  /** How many slots are ready to be taken at once. */
+  /** Number of slots that `take` can return immediately. */
   get ready(): number {
-    return this.#stock.size;
+    return this.#pool.size;
   }
 
   /**
-   * A slot of one's own, usually at once from the stock, until it is released.
+   * Reserves a slot for the caller until it is released. Usually immediate, from the pool.
    *
    * @throws NetworkError `slots_exhausted`, `network_setup_failed` or `network_closed`
+   * @throws ProgramError when `ip` or `nft` fails
    */
   async take(signal: AbortSignal): Promise<NetworkSlot> {
     this.#assertOpen();
-    return this.#stock.take(signal);
+    return this.#pool.take(signal);
   }
 
   /**
-   * The slot of a VM that outlived an earlier process, with the current packet filter.
+   * Takes over the slot of a VM that outlived an earlier process, and gives it the current packet filter.
    *
-   * @throws NetworkError `slot_not_found` when it was not in the list to keep, or is gone
+   * @throws NetworkError `slot_not_found` when the slot was not in the list to keep or does not exist
    */
   async adopt(index: number): Promise<NetworkSlot> {
     this.#assertOpen();
@@ -129,20 +131,20 @@ export class NetworkSlots {
     return describeSlot(this.#instance, index);
   }
 
-  /** Takes a slot away with everything in it. Its VM must have ended. Idempotent. */
+  /** Removes a slot and everything in it. Its VM must have ended. Idempotent. */
   async release(slot: NetworkSlot): Promise<void> {
     if (!this.#indexes.has(slot.index)) return;
     await this.#remove([slot]);
   }
 
   /**
-   * Ends the DNS forwarder and takes away every slot but those in `keep`. With none to keep, the
-   * host's side and the instance's claim go too.
+   * Stops the DNS forwarder and removes every slot except those in `keep`. With none to keep, it also removes the host's
+   * side and releases the instance.
    */
   async close(options: { keep?: readonly number[] } = {}): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await this.#stock.close();
+    await this.#pool.close();
     await this.#dns.close();
     const keep = new Set(options.keep);
     const existing = await existingSlots(this.#instance);
@@ -165,7 +167,7 @@ export class NetworkSlots {
 
   async #remove(slots: readonly NetworkSlot[]): Promise<void> {
     await removeSlots(slots.map((slot) => slot.netns));
-    await Promise.all(slots.map((slot) => forgetConnections(slot.host)));
+    await Promise.all(slots.map((slot) => forgetConnections(slot.address)));
     for (const slot of slots) this.#indexes.free(slot.index);
   }
 

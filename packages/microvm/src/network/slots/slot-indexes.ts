@@ -2,8 +2,8 @@ import { SLOT_COUNT } from '../addresses.ts';
 import { NetworkError } from '../network-error.ts';
 
 /**
- * Which slot indexes are in use. Free ones are handed out in turn, so that an address comes back
- * to use as late as possible and never meets what remains of its last user.
+ * The slot indexes in use. Free indexes are allocated in turn, so that an address is reused as late as possible and
+ * does not receive packets meant for its previous user.
  */
 export class SlotIndexes {
   readonly #used = new Set<number>();
@@ -24,7 +24,7 @@ export class SlotIndexes {
     throw new NetworkError('slots_exhausted', `all ${SLOT_COUNT - 1} network slots are in use`);
   }
 
-  /** Keeps an index from being handed out. */
+  /** Marks an index as in use. */
   reserve(index: number): void {
     this.#used.add(index);
   }

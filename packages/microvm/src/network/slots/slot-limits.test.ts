@@ -1,32 +1,32 @@
 import { GUEST_LINK } from '@svc/contract';
 import { encode } from 'dns-packet';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { SlotLimits } from '../network-options.ts';
-import * as frames from '../testing/frames.ts';
-import { type Lab, openLab } from '../testing/lab.ts';
-import { DNS_SERVER, ECHO_PORT } from '../testing/lab-addresses.ts';
-import { runIn } from '../testing/run-in.ts';
-import type { TapGuest } from '../testing/tap-guest.ts';
+import * as frames from '../../../test/network/frames.ts';
+import { runInNetns } from '../../../test/network/run-in-netns.ts';
+import type { TapGuest } from '../../../test/network/tap-guest.ts';
+import { DNS_SERVER, ECHO_PORT } from '../../../test/network/test-addresses.ts';
+import { openTestNetwork, type TestNetwork } from '../../../test/network/test-network.ts';
+import type { SlotLimits } from '../network-policy.ts';
 
 const GATEWAY = GUEST_LINK.gateway;
 
-let lab: Lab;
+let network: TestNetwork;
 
 beforeEach(async () => {
-  lab = await openLab();
+  network = await openTestNetwork();
 });
 
 afterEach(async () => {
-  await lab.slots.call('close', []);
-  await lab.close();
+  await network.slots.call('close', []);
+  await network.close();
 });
 
-/** Two sandboxes with the limits given. */
+/** Two sandboxes with the given limits. */
 async function openSandboxes(limits: Partial<SlotLimits>) {
-  await lab.slots.call('open', lab.dataDir, { dnsServer: DNS_SERVER, limits });
-  const [first, second] = [await lab.slots.call('take'), await lab.slots.call('take')];
-  const flooder = await lab.startTapGuest(first);
-  const neighbour = await lab.startTapGuest(second);
+  await network.slots.call('open', network.dataDir, { dnsServer: DNS_SERVER, limits });
+  const [first, second] = [await network.slots.call('take'), await network.slots.call('take')];
+  const flooder = await network.startTapGuest(first);
+  const neighbour = await network.startTapGuest(second);
   return { flooder, neighbour, netns: first.netns };
 }
 
@@ -48,18 +48,18 @@ function resolveCode(guest: TapGuest): Promise<number> {
   });
 }
 
-test('DNS queries beyond the rate are refused, and the neighbour’s are answered', async () => {
-  // As often as the neighbour asks at most: it does so once a second until it is answered.
+test('refuses DNS queries beyond the rate and answers those of the neighbour', async () => {
+  // Exceeds the number of queries from the neighbour, which repeats its query every second until it is answered.
   const burst = 20;
-  await lab.internet.call('serveDns', DNS_SERVER, {});
+  await network.internet.call('serveDns', DNS_SERVER, {});
   const { flooder, neighbour } = await openSandboxes({ dnsRate: 1, dnsBurst: burst });
   const started = performance.now();
   for (let id = 1; id <= 150; id += 1) flooder.send(dnsQuery(id));
   expect(await resolveCode(neighbour)).toBe(3);
   await expect.poll(() => answersFrom(flooder, GATEWAY)).toBeGreaterThan(burst);
-  // By name: a query that is not answered soon is forwarded again.
+  // Counted by name, because the forwarder repeats a query that is not answered quickly.
   const forwarded = async () => {
-    const arrivals = await lab.internet.call('arrivals');
+    const arrivals = await network.internet.call('arrivals');
     return new Set(arrivals.filter((text) => /^dns A n/.test(text) && !/n5000/.test(text)));
   };
   await expect.poll(async () => (await forwarded()).size).toBeGreaterThan(0);
@@ -68,10 +68,10 @@ test('DNS queries beyond the rate are refused, and the neighbour’s are answere
   expect(size).toBeLessThanOrEqual(burst + seconds + 1);
 });
 
-test('a flood of packets to the DNS server is held back before it reaches the host', async () => {
+test('drops a flood of packets to the DNS server before it reaches the host', async () => {
   const { flooder, neighbour } = await openSandboxes({ dnsRate: 1, dnsBurst: 1 });
   const started = performance.now();
-  // One flow, again and again: the limits on connections do not see it.
+  // All packets belong to one flow, so the limits on connections do not apply.
   const frame = dnsQuery(1);
   for (let count = 0; count < 3000; count += 1) flooder.send(frame);
   await flooder.settle();
@@ -80,7 +80,7 @@ test('a flood of packets to the DNS server is held back before it reaches the ho
   expect(answersFrom(flooder, GATEWAY)).toBeLessThan(401 + 200 * seconds);
 });
 
-test('a flood of connections fills only the sandbox’s own share', async () => {
+test('a flood of connections uses up only the sandbox’s own limit', async () => {
   const connections = 60;
   const { flooder, neighbour, netns } = await openSandboxes({ connections });
   for (let port = 10_000; port < 10_250; port += 1) {
@@ -89,11 +89,11 @@ test('a flood of connections fills only the sandbox’s own share', async () => 
   }
   await expect.poll(() => answersFrom(flooder, DNS_SERVER)).toBe(connections);
   await neighbour.settle();
-  const count = await runIn(netns, 'cat', ['/proc/sys/net/netfilter/nf_conntrack_count']);
+  const count = await runInNetns(netns, 'cat', ['/proc/sys/net/netfilter/nf_conntrack_count']);
   expect(Number(count)).toBe(connections);
 });
 
-test('connections beyond the rate are dropped', async () => {
+test('drops connections beyond the rate', async () => {
   const [connectionRate, connectionBurst] = [5, 40];
   const { flooder } = await openSandboxes({ connectionRate, connectionBurst });
   const started = performance.now();
@@ -102,7 +102,7 @@ test('connections beyond the rate are dropped', async () => {
   }
   await flooder.settle();
   const reached = async () =>
-    [...(await lab.seen())].filter((address) => address.startsWith('8.8.4.')).length;
+    [...(await network.seen())].filter((address) => address.startsWith('8.8.4.')).length;
   await expect.poll(reached).toBeGreaterThanOrEqual(connectionBurst - 1);
   const count = await reached();
   const seconds = (performance.now() - started) / 1000;

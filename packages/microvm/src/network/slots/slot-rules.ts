@@ -1,22 +1,22 @@
 import { GUEST_LINK } from '@svc/contract';
 import { slotAddresses } from '../addresses.ts';
 import type { Instance } from '../instance/instance.ts';
-import type { NetworkPolicy } from '../network-options.ts';
-import { blockedSet, replaceTable } from '../rules-text.ts';
+import type { NetworkPolicy } from '../network-policy.ts';
+import { blockedSet, replaceTable } from '../nftables.ts';
 import { TAP } from './network-slot.ts';
 import { UPLINK } from './slot-link.ts';
 
 const { guest, gateway, guestMac } = GUEST_LINK;
 const GUEST_PORTS = Object.values(GUEST_LINK.guestPorts).join(', ');
 
-/** The packet filter inside a slot's namespace: the first of the two that a guest meets. */
+/** The packet filter in a slot's namespace: the first of the two filters that a guest's packets pass. */
 export function slotRules(instance: Instance, slot: number, policy: NetworkPolicy): string {
   return guardTable(policy) + sandboxTable(instance, slot, policy);
 }
 
 /**
- * Before anything else looks at a frame: only well-formed IPv4 and ARP of the one guest that
- * belongs here gets in. Fragments, IP options, VLAN tags, IPv6 and other protocols do not.
+ * The first check of every frame: accepts only well-formed IPv4 and ARP from this slot's guest. Drops fragments, IP
+ * options, VLAN tags, IPv6 and other protocols.
  */
 function guardTable(policy: NetworkPolicy): string {
   const gatewayPorts = [53, ...policy.gatewayPorts].join(', ');
@@ -47,7 +47,7 @@ function guardTable(policy: NetworkPolicy): string {
 }
 
 function sandboxTable(instance: Instance, slot: number, policy: NetworkPolicy): string {
-  const { host, outer } = slotAddresses(instance.index, slot);
+  const { hostAddress, slotAddress } = slotAddresses(instance.index, slot);
   const service = instance.serviceAddress;
   const { connections, connectionRate, connectionBurst } = policy.limits;
   const toService = policy.gatewayPorts.map(
@@ -59,14 +59,14 @@ function sandboxTable(instance: Instance, slot: number, policy: NetworkPolicy): 
     `  ${blockedSet(policy.blockedRanges)}
   chain prerouting {
     type nat hook prerouting priority dstnat; policy accept;
-    iifname "${UPLINK}" ip saddr ${host} ip daddr ${outer} tcp dport { ${GUEST_PORTS} } dnat ip to ${guest}
+    iifname "${UPLINK}" ip saddr ${hostAddress} ip daddr ${slotAddress} tcp dport { ${GUEST_PORTS} } dnat ip to ${guest}
     iifname "${TAP}" ip daddr ${gateway} udp dport 53 dnat ip to ${service}:${policy.dnsPort}
     iifname "${TAP}" ip daddr ${gateway} tcp dport 53 dnat ip to ${service}:${policy.dnsPort}
 ${toService.join('\n')}
   }
   chain postrouting {
     type nat hook postrouting priority srcnat; policy accept;
-    oifname "${UPLINK}" snat ip to ${outer}
+    oifname "${UPLINK}" snat ip to ${slotAddress}
     oifname "${TAP}" ct status dnat snat ip to ${gateway}
   }
   chain forward {

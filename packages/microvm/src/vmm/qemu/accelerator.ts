@@ -4,26 +4,26 @@ import { cpus, release } from 'node:os';
 import { dirname } from 'node:path';
 import { writeFileAtomic } from '@svc/service-kit/process';
 import type { Accelerator } from './command-line.ts';
-import { tscKhz } from './tsc.ts';
+import { tscKhz } from './tsc-frequency.ts';
 import { QEMU, type QemuVersion } from './version.ts';
 
 const PROBE_MS = 8000;
-/** What the images' initial RAM disk prints first. */
+/** The first output of the images' initial RAM disk. */
 const MARK = 'svc-kernel-up';
-/** What a guest prints is bounded: a broken one could print for ever. */
+/** Bounds the output that is kept: a broken guest could print without end. */
 const OUTPUT_BYTES = 65_536;
 
 export interface ProbeOptions {
   readonly version: QemuVersion;
   readonly kernel: string;
   readonly initrd: string;
-  /** File that keeps the verdict, so that a machine is probed once. */
+  /** File that stores the result, so that each machine is probed only once. */
   readonly verdictFile: string;
 }
 
 /**
- * KVM where a guest really boots under it, else emulation. That /dev/kvm can be opened proves nothing:
- * inside some virtual machines a guest started with it never gets past its first instructions.
+ * Chooses KVM where a guest really boots with it, otherwise emulation. Being able to open /dev/kvm is not enough: inside
+ * some virtual machines a KVM guest never gets past its first instructions.
  */
 export async function chooseAccelerator(
   options: ProbeOptions,
@@ -64,7 +64,7 @@ async function readVerdict(path: string): Promise<{ machine: string; kvm: boolea
   }
 }
 
-/** Boots a kernel without a disk and waits for its first user program to speak. */
+/** Boots a kernel without a disk and waits for output from its first user program. */
 async function bootProbe({ kernel, initrd }: ProbeOptions, signal: AbortSignal): Promise<boolean> {
   const append = `console=ttyS0 quiet panic=-1 tsc_early_khz=${await tscKhz()}`;
   const child = spawn(

@@ -1,19 +1,18 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MicrovmError } from '../../facade.ts';
 import type { Confinement } from '../../jail/confinement.ts';
+import { MicrovmError } from '../../microvm-error.ts';
 import type { Qmp } from './qmp.ts';
-import { receiveInto } from './receive-into.ts';
+import { receiveFile } from './receive-file.ts';
 
-/** Descriptor of a restored VM's process from which it reads the device state. */
+/** File descriptor from which the process of a restored VM reads the device state. */
 export const STATE_FD = 3;
 const SOCKET = 'migration';
 const POLL_MS = 3;
 
 /**
- * Has QEMU send the device state through a socket in the VM's directory, and writes it to `state`
- * there: every version can, and needs neither a program of its own nor a descriptor of ours. The memory
- * stays in its own file.
+ * Receives the device state from QEMU through a socket in the VM's directory and writes it to `state` there. Every
+ * version of QEMU supports this, and it needs no helper program. The memory stays in its own file.
  */
 export async function saveState(
   qmp: Qmp,
@@ -21,7 +20,7 @@ export async function saveState(
   signal: AbortSignal,
 ): Promise<void> {
   await keepMemoryInPlace(qmp, signal);
-  const receiver = await receiveInto(
+  const receiver = await receiveFile(
     join(confinement.socketDirectory, SOCKET),
     join(confinement.directory, 'state'),
   );
@@ -35,7 +34,7 @@ export async function saveState(
   }
 }
 
-/** Reads the device state from descriptor 3: only we can open it, and may close it at once. */
+/** Loads the device state from file descriptor 3, because the jailed process cannot open the file itself. */
 export async function loadState(qmp: Qmp, signal: AbortSignal): Promise<void> {
   await keepMemoryInPlace(qmp, signal);
   await qmp.execute('migrate-incoming', { uri: `fd:${STATE_FD}` }, signal);
@@ -47,7 +46,7 @@ async function keepMemoryInPlace(qmp: Qmp, signal: AbortSignal): Promise<void> {
   await qmp.execute('migrate-set-capabilities', { capabilities }, signal);
 }
 
-async function completed(qmp: Qmp, what: string, signal: AbortSignal): Promise<void> {
+async function completed(qmp: Qmp, action: string, signal: AbortSignal): Promise<void> {
   for (;;) {
     const answer = (await qmp.execute('query-migrate', {}, signal)) as {
       status?: string;
@@ -55,7 +54,7 @@ async function completed(qmp: Qmp, what: string, signal: AbortSignal): Promise<v
     };
     if (answer.status === 'completed') return;
     if (answer.status === 'failed' || answer.status === 'cancelled') {
-      throw new MicrovmError('boot_failed', `${what} failed: ${answer['error-desc'] ?? 'QEMU'}`);
+      throw new MicrovmError('boot_failed', `${action} failed: ${answer['error-desc'] ?? 'QEMU'}`);
     }
     await sleep(POLL_MS, undefined, { signal });
   }

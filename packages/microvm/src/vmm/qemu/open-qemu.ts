@@ -4,8 +4,8 @@ import { chooseAccelerator } from './accelerator.ts';
 import { Qemu } from './qemu.ts';
 import { qemuVersion } from './version.ts';
 
-/** What a snapshot depends on beside QEMU itself; raise it when the command line changes. */
-const LAYOUT = 1;
+/** Part of the snapshot key. Increment when the command line changes, because existing snapshots no longer fit. */
+const COMMAND_LINE_VERSION = 1;
 
 export interface OpenQemuOptions {
   readonly kernel: string;
@@ -14,13 +14,16 @@ export interface OpenQemuOptions {
   readonly outsidePath: (inside: string) => string;
 }
 
-/** QEMU as it is installed, with the accelerator that works here. */
+/** Opens the installed QEMU with an accelerator that works on this machine. */
 export async function openQemu(options: OpenQemuOptions, signal: AbortSignal): Promise<Qemu> {
   const version = await qemuVersion();
   const accelerator = await chooseAccelerator({ version, ...options }, signal);
-  // Emulation is the same everywhere; under KVM the guest has seen the machine's own processor.
+  // Emulation is the same on every machine. Under KVM the guest has seen the machine's own processor.
   const processor = accelerator.kind === 'kvm' ? (cpus()[0]?.model ?? '') : accelerator.cpu;
-  const digest = createHash('sha256').update(`${LAYOUT} ${processor}`).digest('hex').slice(0, 8);
+  const digest = createHash('sha256')
+    .update(`${COMMAND_LINE_VERSION} ${processor}`)
+    .digest('hex')
+    .slice(0, 8);
   return new Qemu({
     version,
     accelerator,

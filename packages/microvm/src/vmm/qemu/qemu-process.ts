@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { isAlive, type ProcessIdentity } from '@svc/service-kit/process';
-import { MicrovmError } from '../../facade.ts';
 import type { Confinement } from '../../jail/confinement.ts';
-import { killIfThere } from '../../kill-if-there.ts';
+import { MicrovmError } from '../../microvm-error.ts';
+import { killProcess } from '../../processes.ts';
 import type { VmProcess } from '../vmm.ts';
 import { loadState, saveState } from './migration.ts';
 import type { Qmp } from './qmp.ts';
@@ -11,11 +11,11 @@ import type { Qmp } from './qmp.ts';
 const COMMAND_MS = 10_000;
 const FREEZE_MS = 60_000;
 const EXIT_MS = 10_000;
-const EXIT_PAUSE_MS = 5;
-/** Between two attempts to let a VM go on that stands still for want of disk. */
-const STALL_MS = 1_000;
+const EXIT_POLL_MS = 5;
+/** Interval between attempts to continue a VM that is stopped because the disk is full. */
+const STALL_RETRY_MS = 1_000;
 
-/** A QEMU process that we started or adopted, through its control socket. */
+/** A started or adopted QEMU process, controlled through its QMP socket. */
 export class QemuProcess implements VmProcess {
   readonly identity: ProcessIdentity;
   readonly exited: Promise<void>;
@@ -34,7 +34,7 @@ export class QemuProcess implements VmProcess {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.exited = promise;
     this.#markExited = resolve;
-    // The control socket closes when QEMU dies. One that closes it and lives on is of no more use.
+    // The control socket closes when QEMU ends. A QEMU that closes it and keeps running cannot be controlled, so it is killed.
     void qmp.closed.then(async () => {
       this.#closed = true;
       if (this.#detached) return;
@@ -98,16 +98,16 @@ export class QemuProcess implements VmProcess {
   #stall(): void {
     if (this.#stalled) return;
     this.#stalled = true;
-    this.#waitForRoom().catch(() => {
-      // QEMU no longer answers. Its end is noticed elsewhere; if it lives on, its next write tells again.
+    this.#waitForDiskSpace().catch(() => {
+      // QEMU does not answer. If it has ended, `exited` settles. If not, its next failed write calls this again.
       this.#stalled = false;
     });
   }
 
-  /** Lets the VM try its write again and again, until it is done. */
-  async #waitForRoom(): Promise<void> {
+  /** Makes the VM retry its write until the write succeeds. */
+  async #waitForDiskSpace(): Promise<void> {
     while (!this.#closed) {
-      await sleep(STALL_MS, undefined, { ref: false });
+      await sleep(STALL_RETRY_MS, undefined, { ref: false });
       if (this.#paused) continue;
       const signal = AbortSignal.timeout(COMMAND_MS);
       if ((await this.#status(signal)) !== 'io-error') break;
@@ -126,14 +126,14 @@ export class QemuProcess implements VmProcess {
   }
 }
 
-/** Kills the process and waits until it is gone. */
+/** Kills the process and waits until it has ended. */
 async function endProcess(identity: ProcessIdentity): Promise<void> {
   const deadline = performance.now() + EXIT_MS;
   while (await isAlive(identity)) {
     if (performance.now() > deadline) {
-      throw new MicrovmError('internal', `process ${identity.pid} does not end when killed`);
+      throw new MicrovmError('internal', `process ${identity.pid} does not end after SIGKILL`);
     }
-    killIfThere(identity.pid);
-    await sleep(EXIT_PAUSE_MS);
+    killProcess(identity.pid);
+    await sleep(EXIT_POLL_MS);
   }
 }

@@ -1,3 +1,3 @@
-import { describeVmm } from '../vmm-contract.ts';
+import { testVmmContract } from '../../../test/vmm-contract.ts';
 
-describeVmm('QEMU');
+testVmmContract('QEMU');

@@ -2,9 +2,9 @@ import { chown, constants, copyFile, open, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import type { ProcessIdentity } from '@svc/service-kit/process';
-import { isAlive } from '@svc/service-kit/process';
-import { MicrovmError } from '../../facade.ts';
+import { isAlive, runProgram } from '@svc/service-kit/process';
 import type { Confinement } from '../../jail/confinement.ts';
+import { MicrovmError } from '../../microvm-error.ts';
 import type { BootRequest, RestoreVmRequest, Vmm, VmProcess } from '../vmm.ts';
 import {
   type Accelerator,
@@ -12,11 +12,10 @@ import {
   type MemorySource,
   restoreArguments,
 } from './command-line.ts';
-import { createOverlay } from './overlay.ts';
 import { QemuProcess } from './qemu-process.ts';
 import { Qmp } from './qmp.ts';
 import { startQemu } from './start-qemu.ts';
-import { tscKhz } from './tsc.ts';
+import { tscKhz } from './tsc-frequency.ts';
 import type { QemuVersion } from './version.ts';
 
 const START_MS = 20_000;
@@ -27,7 +26,7 @@ export interface QemuOptions {
   readonly version: QemuVersion;
   readonly accelerator: Accelerator;
   readonly snapshotKey: string;
-  /** Where the image directory lies on this machine, for a path seen from inside a jail. */
+  /** Converts a path in the jail's image directory to the path outside the jail. */
   readonly outsidePath: (inside: string) => string;
 }
 
@@ -50,10 +49,10 @@ export class Qemu implements Vmm {
       join(confinement.directory, 'disk.qcow2'),
       this.#options.outsidePath(request.rootfs),
     );
-    await own(confinement, 'disk.qcow2');
+    await giveToVmUser(confinement, 'disk.qcow2');
     await (await open(memory, 'w')).close();
     await truncate(memory, request.memoryMib * MIB);
-    await own(confinement, 'memory');
+    await giveToVmUser(confinement, 'memory');
     const source: MemorySource = {
       path: `${confinement.insideDirectory}/memory`,
       mapping: 'shared',
@@ -105,8 +104,8 @@ export class Qemu implements Vmm {
   }
 
   /**
-   * The template's memory must never be writable to a VM process. QEMU before 8.2 opens even a private
-   * mapping for writing: there each VM gets a copy of its own (shared blocks where the file system can).
+   * A VM process must never be able to write to the snapshot's memory file. QEMU before 8.2 opens the file for writing
+   * even for a private mapping, so there each VM gets a copy (with shared blocks if the file system supports them).
    */
   async #memorySource(request: RestoreVmRequest, snapshot: string): Promise<MemorySource> {
     if (this.#options.version.privateReadOnlyMemory) {
@@ -118,11 +117,16 @@ export class Qemu implements Vmm {
 
   async #copy(confinement: Confinement, from: string, name: string): Promise<void> {
     await copyFile(from, join(confinement.directory, name), constants.COPYFILE_FICLONE);
-    await own(confinement, name);
+    await giveToVmUser(confinement, name);
   }
 }
 
-/** Gives a file to the VM's user. */
-async function own({ directory, slot }: Confinement, name: string): Promise<void> {
+/** Creates an empty copy-on-write disk on top of a raw image, with the size of the image. */
+async function createOverlay(path: string, base: string): Promise<void> {
+  await runProgram('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', base, path]);
+}
+
+/** Makes the VM's user the owner of a file. */
+async function giveToVmUser({ directory, slot }: Confinement, name: string): Promise<void> {
   await chown(join(directory, name), slot.uid, slot.uid);
 }

@@ -1,12 +1,12 @@
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { MicrovmError } from '../../facade.ts';
+import { MicrovmError } from '../../microvm-error.ts';
 
 const CONNECT_PAUSE_MS = 2;
-/** QEMU's answers here are small; a longer line is not QEMU's. */
+/** QEMU's answers to the commands used here are small. A longer line is not from a genuine QEMU. */
 const MAX_LINE_BYTES = 1 << 20;
 
-interface Waiting {
+interface PendingCommand {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: Error) => void;
 }
@@ -20,16 +20,16 @@ interface Message {
 }
 
 /**
- * A client of QEMU's control socket, one command at a time in order.
+ * A client for QEMU's control socket (QMP).
  * https://www.qemu.org/docs/master/interop/qmp-spec.html
  */
 export class Qmp {
-  /** Settles (never rejects) when QEMU closed the connection or we did. */
+  /** Settles (never rejects) when either side has closed the connection. */
   readonly closed: Promise<void>;
-  /** Hears what QEMU tells without being asked. */
+  /** Called for every event from QEMU. */
   onEvent: (event: string, data: Readonly<Record<string, unknown>>) => void = () => undefined;
   readonly #socket: Socket;
-  readonly #waiting = new Map<number, Waiting>();
+  readonly #pending = new Map<number, PendingCommand>();
   #nextId = 1;
   #buffer = '';
 
@@ -37,18 +37,18 @@ export class Qmp {
     this.#socket = socket;
     socket.setEncoding('utf8');
     socket.on('data', (text: string) => this.#receive(text));
-    // The close event follows, and tells everyone who waits.
+    // The close event follows and rejects all pending commands.
     socket.on('error', () => socket.destroy());
     this.closed = new Promise((resolve) => {
       socket.once('close', () => {
-        for (const { reject } of this.#waiting.values()) reject(gone());
-        this.#waiting.clear();
+        for (const { reject } of this.#pending.values()) reject(gone());
+        this.#pending.clear();
         resolve();
       });
     });
   }
 
-  /** Connects as soon as the socket exists and enters command mode. */
+  /** Connects as soon as the socket exists, and enters command mode. */
   static async open(path: string, signal: AbortSignal): Promise<Qmp> {
     const qmp = new Qmp(await connectWhenReady(path, signal));
     try {
@@ -60,7 +60,7 @@ export class Qmp {
     }
   }
 
-  /** Runs one command and returns its answer. Throws `internal` with QEMU's own words, or `vm_gone`. */
+  /** Runs one command and returns its answer. Throws `internal` with QEMU's message, or `vm_gone`. */
   async execute(
     command: string,
     args: Readonly<Record<string, unknown>>,
@@ -72,13 +72,13 @@ export class Qmp {
     const { promise, resolve, reject } = Promise.withResolvers<unknown>();
     const abort = () => reject(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
-    this.#waiting.set(id, { resolve, reject });
+    this.#pending.set(id, { resolve, reject });
     this.#socket.write(`${JSON.stringify({ execute: command, arguments: args, id })}\n`);
     try {
       return await promise;
     } finally {
       signal.removeEventListener('abort', abort);
-      this.#waiting.delete(id);
+      this.#pending.delete(id);
     }
   }
 
@@ -104,13 +104,13 @@ export class Qmp {
       this.onEvent(message.event, message.data ?? {});
       return;
     }
-    const waiting = message.id === undefined ? undefined : this.#waiting.get(message.id);
-    if (message.error === undefined) waiting?.resolve(message.return);
-    else waiting?.reject(new MicrovmError('internal', `QEMU: ${message.error.desc ?? 'failed'}`));
+    const pending = message.id === undefined ? undefined : this.#pending.get(message.id);
+    if (message.error === undefined) pending?.resolve(message.return);
+    else pending?.reject(new MicrovmError('internal', `QEMU: ${message.error.desc ?? 'failed'}`));
   }
 }
 
-/** The peer is a confined process that may have been taken over: what it says is checked. */
+/** Validates a message: its sender is a confined process that an attacker may control. */
 function parse(line: string): Message | undefined {
   try {
     const message: unknown = JSON.parse(line);

@@ -3,27 +3,27 @@ import { constants } from 'node:fs';
 import { type FileHandle, open, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { identityOf } from '@svc/service-kit/process';
-import { MicrovmError } from '../../facade.ts';
 import type { Confinement } from '../../jail/confinement.ts';
+import { MicrovmError } from '../../microvm-error.ts';
 import { QemuProcess } from './qemu-process.ts';
 import { Qmp } from './qmp.ts';
 import { QEMU } from './version.ts';
 
-/** Of the whole machine, QEMU processes are the first to go when memory runs out. */
+/** Makes the out-of-memory killer prefer QEMU processes over all others. */
 const OOM_SCORE = 500;
 const LOG_BYTES = 4096;
 
 export interface StartQemuOptions {
   readonly confinement: Confinement;
   readonly args: readonly string[];
-  /** Becomes descriptor 3 of the process. */
+  /** Becomes file descriptor 3 of the process. */
   readonly state?: FileHandle;
 }
 
 /**
- * Starts a confined QEMU in a session of its own, so that it outlives us, and connects to it.
+ * Starts a confined QEMU in a session of its own, so that it outlives this process, and connects to it.
  *
- * @throws MicrovmError `boot_failed` with QEMU's own words when it ends at once
+ * @throws MicrovmError `boot_failed` with QEMU's log when it ends immediately
  */
 export async function startQemu(
   { confinement, args, state }: StartQemuOptions,
@@ -35,8 +35,8 @@ export async function startQemu(
     constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC,
     0o600,
   );
-  const [program, words] = confinement.command(QEMU, args);
-  const child = spawn(program, words, {
+  const [program, programArgs] = confinement.command(QEMU, args);
+  const child = spawn(program, programArgs, {
     stdio: ['ignore', log.fd, log.fd, state?.fd ?? 'ignore'],
     detached: true,
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
@@ -48,7 +48,7 @@ export async function startQemu(
   }
   child.unref();
   const ended = new AbortController();
-  child.once('exit', () => ended.abort(new MicrovmError('boot_failed', 'QEMU ended at once')));
+  child.once('exit', () => ended.abort(new MicrovmError('boot_failed', 'QEMU ended immediately')));
   const pid = child.pid ?? 0;
   try {
     const either = AbortSignal.any([signal, ended.signal]);
@@ -57,12 +57,12 @@ export async function startQemu(
       writeFile(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE)),
     ]);
     const identity = await identityOf(pid);
-    if (identity === undefined) throw new MicrovmError('boot_failed', 'QEMU ended at once');
+    if (identity === undefined) throw new MicrovmError('boot_failed', 'QEMU ended immediately');
     return new QemuProcess(confinement, identity, qmp);
   } catch (error) {
     child.kill('SIGKILL');
     if (!ended.signal.aborted) throw error;
-    throw new MicrovmError('boot_failed', `QEMU ended at once: ${await lastWords(logPath)}`);
+    throw new MicrovmError('boot_failed', `QEMU ended immediately: ${await endOfLog(logPath)}`);
   }
 }
 
@@ -73,6 +73,6 @@ function spawned(child: ReturnType<typeof spawn>): Promise<void> {
   return promise;
 }
 
-async function lastWords(path: string): Promise<string> {
+async function endOfLog(path: string): Promise<string> {
   return (await readFile(path, 'utf8')).slice(-LOG_BYTES).trim();
 }

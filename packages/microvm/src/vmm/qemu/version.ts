@@ -1,21 +1,21 @@
-import { MicrovmError } from '../../facade.ts';
-import { run } from '../../network/command.ts';
+import { runProgram } from '@svc/service-kit/process';
+import { MicrovmError } from '../../microvm-error.ts';
 
 export const QEMU = '/usr/bin/qemu-system-x86_64';
 
-/** What the installed QEMU is and can do. */
+/** The version of the installed QEMU, and its features. */
 export interface QemuVersion {
   readonly text: string;
-  /** Since 8.2: can map a memory file privately without opening it for writing. */
+  /** Can map a memory file privately without opening it for writing (since 8.2). */
   readonly privateReadOnlyMemory: boolean;
 }
 
-/** Asks the installed QEMU. Throws `internal` when there is none. */
+/** Queries the installed QEMU. Throws ProgramError when there is none, `internal` when its version is unreadable. */
 export async function qemuVersion(): Promise<QemuVersion> {
-  const output = await run(QEMU, ['--version']);
+  const output = await runProgram(QEMU, ['--version']);
   const [, text, major, minor] = /version ((\d+)\.(\d+)\.\d+)/.exec(output) ?? [];
   if (text === undefined) {
-    throw new MicrovmError('internal', `cannot tell the version of ${QEMU}`);
+    throw new MicrovmError('internal', `cannot determine the version of ${QEMU}`);
   }
   const number = Number(major) * 100 + Number(minor);
   return { text, privateReadOnlyMemory: number >= 802 };

@@ -1,7 +1,7 @@
 import { WorkerSandbox } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
-import { MOVES } from './moves.ts';
+import { MOVES } from './transitions.ts';
 
 /** A report may hold more, even text that PostgreSQL cannot store. */
 const FIELDS = Object.keys(WorkerSandbox.properties);

@@ -1,9 +1,9 @@
 import type { SandboxSize, WorkerSandbox } from '@svc/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
 import { openStore, type Store } from '../../store.ts';
-import { startTestPostgres, type TestPostgres } from '../../testing.ts';
-import type { PlacementRequest, PlacementRules } from './index.ts';
+import type { PlacementRequest, PlacementRules } from './sandbox-repository.ts';
 
 const RULES: PlacementRules = {
   unreachableMs: 30_000,

@@ -1,9 +1,9 @@
 import { Kysely, PostgresDialect } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
 import { migrate } from '../../migrate.ts';
 import type { Schema } from '../../schema.ts';
-import { startTestPostgres, type TestPostgres } from '../../testing.ts';
 import { SessionHistoryRepository, type Turn } from './history.ts';
 
 const SESSION = '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b';

@@ -1,0 +1,90 @@
+import type { ClientChannel } from 'ssh2';
+import type { MicrovmExecRequest, MicrovmExecResult } from '../../microvm.ts';
+import { MicrovmError } from '../../microvm-error.ts';
+import type { GuestChannel } from '../channel/guest-channel.ts';
+import { nextExecMark } from './exec-mark.ts';
+import { execCall, execScript } from './exec-script.ts';
+import type { SshConnection } from './ssh-connection.ts';
+
+const HOME = '/root';
+/** Time limit for the SSH channel of a killed command to close. */
+const KILL_MS = 5000;
+
+export interface RunCommandOptions {
+  readonly ssh: SshConnection;
+  readonly channel: GuestChannel;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Runs a command over SSH. Aborting kills every process the command started and throws the signal's reason. */
+export async function runCommand(
+  { ssh, channel, env }: RunCommandOptions,
+  request: MicrovmExecRequest,
+  signal: AbortSignal,
+): Promise<MicrovmExecResult> {
+  const mark = nextExecMark();
+  const script = execScript({
+    mark,
+    command: request.command,
+    cwd: request.cwd ?? HOME,
+    env: { ...env, ...request.env },
+    mergeOutput: request.mergeOutput ?? false,
+  });
+  const { line, input } = execCall(script);
+  const { stream, ended } = await ssh.exec(line, signal);
+  stream.end(input);
+  const outputs = Promise.all([
+    deliver(stream, 'stdout', request, signal),
+    deliver(stream.stderr, 'stderr', request, signal),
+  ]);
+  // Awaited below. Until then a failure must not count as an unhandled rejection.
+  outputs.catch(() => undefined);
+  const aborted = Promise.withResolvers<never>();
+  aborted.promise.catch(() => undefined);
+  const abort = () => aborted.reject(signal.reason);
+  signal.addEventListener('abort', abort, { once: true });
+  if (signal.aborted) abort();
+  try {
+    const work = Promise.all([ended, outputs]);
+    const [exitCode] = await Promise.race([work, aborted.promise]);
+    return { exitCode };
+  } catch (error) {
+    await endCommand(channel, stream, mark, ended);
+    throw error;
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+async function deliver(
+  source: AsyncIterable<Buffer>,
+  name: 'stdout' | 'stderr',
+  { onOutput }: MicrovmExecRequest,
+  signal: AbortSignal,
+): Promise<void> {
+  for await (const chunk of source) {
+    if (signal.aborted) return;
+    await onOutput(name, chunk);
+  }
+}
+
+/** Kills the command's processes. Closes the SSH channel even when the guest fails to kill them. */
+async function endCommand(
+  channel: GuestChannel,
+  stream: ClientChannel,
+  mark: number,
+  ended: Promise<number>,
+): Promise<void> {
+  const deadline = AbortSignal.timeout(KILL_MS);
+  try {
+    await channel.kill(mark, deadline);
+  } catch (error) {
+    if (!(error instanceof MicrovmError) && !deadline.aborted) throw error;
+  } finally {
+    stream.close();
+  }
+  const expired = new Promise((resolve) =>
+    deadline.addEventListener('abort', resolve, { once: true }),
+  );
+  await Promise.race([ended.catch(() => undefined), expired]);
+}

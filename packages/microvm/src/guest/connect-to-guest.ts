@@ -1,0 +1,48 @@
+import { connect, type Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { MicrovmError } from '../microvm-error.ts';
+
+const RETRY_MS = 5;
+
+export interface GuestAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** Opens a TCP connection to a guest. Retries until the guest listens; `signal` is the only time limit. */
+export async function connectToGuest(
+  { host, port }: GuestAddress,
+  signal: AbortSignal,
+): Promise<Socket> {
+  for (;;) {
+    signal.throwIfAborted();
+    const socket = await tryConnect(host, port, signal);
+    if (socket !== undefined) return socket;
+    await sleep(RETRY_MS, undefined, { signal });
+  }
+}
+
+/** Undefined while the guest refuses the connection. */
+function tryConnect(host: string, port: number, signal: AbortSignal): Promise<Socket | undefined> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket | undefined>();
+  const socket = connect({ host, port, noDelay: true });
+  const abort = () => {
+    socket.destroy();
+    reject(signal.reason);
+  };
+  signal.addEventListener('abort', abort, { once: true });
+  socket.once('connect', () => {
+    signal.removeEventListener('abort', abort);
+    socket.removeAllListeners('error');
+    resolve(socket);
+  });
+  socket.once('error', (error: NodeJS.ErrnoException) => {
+    signal.removeEventListener('abort', abort);
+    if (error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET') resolve(undefined);
+    else
+      reject(
+        new MicrovmError('guest_unreachable', 'the guest cannot be reached', { cause: error }),
+      );
+  });
+  return promise;
+}

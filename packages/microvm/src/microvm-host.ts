@@ -1,0 +1,34 @@
+import type { SandboxSize } from '@svc/contract';
+import type { ImageInfo } from './image/image-info.ts';
+import type { Microvm } from './microvm.ts';
+import type { VmShape } from './vm-shape.ts';
+
+/** The VM to restore. */
+export interface RestoreRequest {
+  readonly id: string;
+  readonly template: string;
+  /** The guest's initial host name. Default: derived from `id`. */
+  readonly hostname?: string;
+  /** Default: the image's own. A size for which no snapshot exists yet takes several seconds longer. */
+  readonly size?: SandboxSize;
+}
+
+/** The micro-VMs of one worker process on one machine. */
+export interface MicrovmHost {
+  readonly accelerator: 'kvm' | 'tcg';
+  /** The address of this machine at which it serves its guests: every guest reaches its gateway ports there. */
+  readonly serviceAddress: string;
+  images(): Promise<ImageInfo[]>;
+  /** Restores a VM without an owner, gives it an identity and connects to it. Undoes everything when `signal` aborts. */
+  restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm>;
+  /**
+   * Takes the snapshot for another shape than the image's own in advance, so that restores in it are fast. Takes as
+   * long as a boot and a warm-up, at a lower priority than the VMs. Does nothing if the snapshot exists.
+   */
+  prepareShape(template: string, shape: VmShape, signal: AbortSignal): Promise<void>;
+  /** After a restart: takes over the VMs of the data directory that are still running and removes the remains of others. */
+  adopt(signal: AbortSignal): Promise<Microvm[]>;
+  memoryAvailableMib(): number;
+  diskAvailableMib(): Promise<number>;
+  close(options: { readonly keepVms: boolean }): Promise<void>;
+}

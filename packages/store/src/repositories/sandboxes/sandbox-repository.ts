@@ -1,0 +1,112 @@
+import type { SandboxState, WorkerSandbox } from '@svc/contract';
+import { type Kysely, sql } from 'kysely';
+import { type BatchLoad, batchLoad } from '../../batch-load.ts';
+import type { SandboxRow, Schema } from '../../schema.ts';
+import { type Ending, end, forget } from './ending.ts';
+import { entriesFor, findOwned, type LedgerEntry, listOwned, type OwnedId } from './lookup.ts';
+import {
+  type PlacedRow,
+  type PlacementRequest,
+  type PlacementRules,
+  placeAgain,
+  reserve,
+} from './placement.ts';
+import { applyReports } from './reports.ts';
+
+export type { Ending } from './ending.ts';
+export type { LedgerEntry } from './lookup.ts';
+export type {
+  PlacedRow,
+  Placement,
+  PlacementRefusal,
+  PlacementRequest,
+  PlacementRules,
+} from './placement.ts';
+
+/**
+ * The ledger of what sandboxes should be. Every change of state is one conditional update that
+ * names the states it starts from and the generation it means.
+ */
+export class SandboxRepository {
+  readonly #db: Kysely<Schema>;
+  readonly #rules: PlacementRules;
+  readonly #owned: BatchLoad<OwnedId, SandboxRow>;
+
+  constructor(db: Kysely<Schema>, rules: PlacementRules) {
+    this.#db = db;
+    this.#rules = rules;
+    this.#owned = batchLoad((ids) => findOwned(db, ids));
+  }
+
+  /** A sandbox of this tenant that is alive or ended a short while ago. */
+  find(tenantId: string, vmId: string): Promise<SandboxRow | undefined> {
+    return this.#owned({ tenantId, vmId });
+  }
+
+  list(tenantId: string): Promise<SandboxRow[]> {
+    return listOwned(this.#db, tenantId);
+  }
+
+  /** See {@link reserve}. */
+  reserve(request: PlacementRequest): ReturnType<typeof reserve> {
+    return reserve(this.#db, request, this.#rules);
+  }
+
+  /** See {@link placeAgain}. */
+  placeAgain(current: PlacedRow, excluded: readonly string[]): ReturnType<typeof placeAgain> {
+    return placeAgain(this.#db, current, this.#rules, excluded);
+  }
+
+  /** See {@link applyReports}. */
+  applyReports(workerId: string, reports: readonly WorkerSandbox[]): Promise<SandboxRow[]> {
+    return applyReports(this.#db, workerId, reports);
+  }
+
+  /** See {@link end}. */
+  end(ending: Ending): Promise<SandboxRow | undefined> {
+    return end(this.#db, ending);
+  }
+
+  /** See {@link forget}. */
+  forget(vmId: string, generation: number): Promise<SandboxRow | undefined> {
+    return forget(this.#db, vmId, generation);
+  }
+
+  /** Remembers that a sandbox shall go, for the reconciler to finish when its worker is back. */
+  async requestDelete(vmId: string): Promise<void> {
+    await this.#db
+      .updateTable('sandboxes')
+      .set({ delete_requested_at: sql`coalesce(delete_requested_at, now())` })
+      .where('vm_id', '=', vmId)
+      .where('state', '<>', 'destroyed')
+      .execute();
+  }
+
+  /** Whether this worker holds this sandbox, and it lives. */
+  async isHeldBy(workerId: string, vmId: string): Promise<boolean> {
+    const row = await this.#db
+      .selectFrom('sandboxes')
+      .select('vm_id')
+      .where('vm_id', '=', vmId)
+      .where('worker_id', '=', workerId)
+      .where('state', '<>', 'destroyed')
+      .executeTakeFirst();
+    return row !== undefined;
+  }
+
+  /** How many there are in each state; ended ones are not counted. */
+  async countByState(): Promise<Map<SandboxState, number>> {
+    const rows = await this.#db
+      .selectFrom('sandboxes')
+      .select((eb) => ['state', eb.fn.countAll<string>().as('count')])
+      .where('state', '<>', 'destroyed')
+      .groupBy('state')
+      .execute();
+    return new Map(rows.map((row) => [row.state, Number(row.count)]));
+  }
+
+  /** See {@link entriesFor}. */
+  entriesFor(workerId: string, vmIds: readonly string[]): Promise<LedgerEntry[]> {
+    return entriesFor(this.#db, workerId, vmIds);
+  }
+}
