@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { batchLoad } from './batch-load.ts';
 
-test('what arrives while a statement is in flight goes into the next one, together', async () => {
+test('combines the look-ups that arrive during a statement into the next statement', async () => {
   const batches: (readonly number[])[] = [];
   const releases: (() => void)[] = [];
   const load = batchLoad<number, string>(async (keys) => {

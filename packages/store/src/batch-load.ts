@@ -1,15 +1,15 @@
 import DataLoader from 'dataloader';
 
-/** Loads one value by key; undefined when there is none. */
+/** Loads one value by its key. Undefined when there is none. */
 export type BatchLoad<K, V> = (key: K) => Promise<V | undefined>;
 
-const MOST_KEYS = 500;
+const MAX_KEYS = 500;
 
 /**
- * Joins look-ups that arrive together, or while others are in flight, into one statement.
+ * Combines look-ups that arrive together, or while a statement is in flight, into one statement.
  *
- * A look-up never joins a statement that was already sent, so what it answers is never older than
- * the moment it was asked: a revocation committed before the request holds for the request.
+ * A look-up never joins a statement that has already been sent, so its result is never older than the look-up: a
+ * revocation committed before a request applies to the request.
  */
 export function batchLoad<K, V>(
   load: (keys: readonly K[]) => Promise<(V | undefined)[]>,
@@ -19,13 +19,13 @@ export function batchLoad<K, V>(
 
   const schedule = (dispatch: () => void): void => {
     if (inFlight) waiting.push(dispatch);
-    // After every request that has arrived by now.
+    // After the look-ups of all requests that have already arrived.
     else setImmediate(dispatch);
   };
   const run = async (keys: readonly K[]): Promise<(V | undefined)[]> => {
     inFlight = true;
     try {
-      // Many requests at once are often of one caller: the statement names each key once.
+      // Concurrent requests often come from one caller, so keys repeat. The statement names each key once.
       const distinct = [...new Set(keys)];
       const values = await load(distinct);
       const found = new Map(distinct.map((key, index) => [key, values[index]]));
@@ -39,7 +39,7 @@ export function batchLoad<K, V>(
   };
   const loader = new DataLoader<K, V | undefined>(run, {
     cache: false,
-    maxBatchSize: MOST_KEYS,
+    maxBatchSize: MAX_KEYS,
     batchScheduleFn: schedule,
   });
   return (key) => loader.load(key);

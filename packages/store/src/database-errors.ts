@@ -1,6 +1,6 @@
 import { ServiceError } from '@svc/contract';
 
-/** SQLSTATE classes and codes that say the server cannot serve now, whatever was asked. */
+/** SQLSTATE classes and codes for a server that cannot serve any statement at present. */
 const UNAVAILABLE_CLASSES = ['08', '53', '57', '58'];
 const UNAVAILABLE_CODES = ['55P03', '25006', '25P03', '3D000', '28000', '28P01'];
 const DISK_FULL = '53100';
@@ -16,11 +16,11 @@ const NODE_CODES = new Set([
   'ENETUNREACH',
   'EACCES',
 ]);
-/** Failures for which pg has a sentence and no code. */
+/** Messages of pg's errors that have no code. */
 const PG_MESSAGES =
   /connection terminated|timeout exceeded when trying to connect|query read timeout|connection error and is not queryable|client was closed|cannot use a pool after calling end|timeout expired/i;
 
-/** Whether the connection that met this error should not be used again. */
+/** Whether the connection that failed with this error must not be used again. */
 export function isConnectionError(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = codeOf(error);
@@ -29,7 +29,7 @@ export function isConnectionError(error: unknown): boolean {
   return PG_MESSAGES.test(error.message);
 }
 
-/** Maps failures to reach or use the server to `database_unavailable`; others stay as they are. */
+/** Maps failures to reach or use the server to `database_unavailable`. Returns other errors unchanged. */
 export function mapDatabaseError(error: unknown): unknown {
   if (error instanceof ServiceError || !isConnectionError(error)) return error;
   const detail =

@@ -12,25 +12,16 @@ export type { AuditPage, AuditRecord } from './repositories/audit.ts';
 export type { IdempotencyClaim, IdempotencyId } from './repositories/idempotency.ts';
 export type { OtpRequest } from './repositories/otp.ts';
 export type { BudgetRequest, BudgetState } from './repositories/request-budgets.ts';
-export type {
-  Ending,
-  LedgerEntry,
-  PlacedRow,
-  Placement,
-  PlacementRefusal,
-  PlacementRequest,
-  PlacementRules,
-} from './repositories/sandboxes/sandbox-repository.ts';
+export type { PlacementRefusal, PlacementRules } from './repositories/sandboxes/choose-worker.ts';
+export type { Ending } from './repositories/sandboxes/ending.ts';
+export type { LedgerEntry } from './repositories/sandboxes/lookup.ts';
+export type { PlacedRow, Placement, PlacementRequest } from './repositories/sandboxes/placement.ts';
 export type { NewBundle, SealedBundle, WrappedKeyRow } from './repositories/secret-bundles.ts';
 export { PIECE_BYTES } from './repositories/sessions/files.ts';
 export type { StoredState, Turn, TurnOutcome } from './repositories/sessions/history.ts';
-export type {
-  HeldSession,
-  NewSession,
-  RoutedSession,
-  SessionLease,
-  SessionUse,
-} from './repositories/sessions/session-repository.ts';
+export type { SessionLease } from './repositories/sessions/lease.ts';
+export type { HeldSession, RoutedSession, SessionUse } from './repositories/sessions/lookup.ts';
+export type { NewSession } from './repositories/sessions/session-repository.ts';
 export type {
   AgentSecretsRow,
   ApiKeyRow,

@@ -2,8 +2,8 @@ import { type Kysely, Migrator } from 'kysely';
 import { MIGRATIONS } from './migrations/index.ts';
 
 /**
- * Brings the database to the newest version: all in one transaction, under an advisory lock, so
- * that several control planes may start at once.
+ * Migrates the database to the newest version in one transaction. An advisory lock lets several control planes start at
+ * the same time.
  */
 export async function migrate<T>(db: Kysely<T>): Promise<void> {
   const migrator = new Migrator({

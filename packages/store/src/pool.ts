@@ -2,7 +2,7 @@ import type { PostgresPool, PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import { isConnectionError, mapDatabaseError } from './database-errors.ts';
 
-/** Deadlines in milliseconds: each later one is a backstop for the one before it. */
+/** Deadlines in milliseconds. Each later one is a fallback for the one before it. */
 export interface Deadlines {
   readonly connect: number;
   readonly lock: number;
@@ -10,7 +10,7 @@ export interface Deadlines {
   readonly query: number;
 }
 
-/** For statements that a request waits for. */
+/** For statements that a request awaits. */
 export const REQUEST_DEADLINES: Deadlines = {
   connect: 5_000,
   lock: 8_000,
@@ -18,7 +18,7 @@ export const REQUEST_DEADLINES: Deadlines = {
   query: 12_000,
 };
 
-/** For migrations, which may have to wait for those of another control plane. */
+/** For migrations, which may have to wait for the migrations of another control plane. */
 export const MIGRATION_DEADLINES: Deadlines = {
   connect: 5_000,
   lock: 300_000,
@@ -26,12 +26,12 @@ export const MIGRATION_DEADLINES: Deadlines = {
   query: 310_000,
 };
 
-const MOST_CONNECTIONS = 16;
+const MAX_CONNECTIONS = 16;
 
 /**
- * Opens a pool whose every wait ends: for a connection, for a lock, for a statement. Failures to
- * reach the server are thrown as `database_unavailable`, and a connection that met one is dropped,
- * so that the pool heals by itself when the server is back.
+ * Opens a pool with a deadline for every wait: for a connection, a lock or a statement. Throws `database_unavailable`
+ * when the server cannot be reached, and closes the affected connection, so that the pool recovers when the server is
+ * available again.
  */
 export function openPool(
   url: string,
@@ -40,7 +40,7 @@ export function openPool(
 ): PostgresPool {
   const pool = new pg.Pool({
     connectionString: url,
-    max: MOST_CONNECTIONS,
+    max: MAX_CONNECTIONS,
     connectionTimeoutMillis: deadlines.connect,
     lock_timeout: deadlines.lock,
     statement_timeout: deadlines.statement,
@@ -51,8 +51,8 @@ export function openPool(
     application_name: 'svc',
   });
   pool.on('error', onIdleError);
-  // The pool hears a connection only while it is idle. One that is lent out when the server dies fails its
-  // query as well, and would without this end the whole process.
+  // The pool handles errors of idle connections only. Without this listener, an error on a connection in use would end
+  // the process. Its query fails as well, so the error is not lost.
   pool.on('connect', (client) => client.on('error', () => undefined));
   return {
     connect: async () => guard(await pool.connect().catch(rethrowMapped)),

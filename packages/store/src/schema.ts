@@ -38,7 +38,7 @@ interface TenantsTable {
   tenant_id: string;
   email: string;
   plan: Generated<string>;
-  /** Sandboxes that are not destroyed; kept by the statements that reserve and end them. */
+  /** Number of sandboxes that are not destroyed. The statements that reserve and end them update it. */
   active_sandboxes: Generated<number>;
   created_at: CreatedAt;
 }
@@ -50,7 +50,7 @@ interface ApiKeysTable {
   secret_hash: Buffer;
   prefix: string;
   name: string | null;
-  /** Up to a minute behind. */
+  /** Can be up to a minute late. */
   last_used_at: Date | null;
   revoked_at: Date | null;
   created_at: CreatedAt;
@@ -76,7 +76,7 @@ export type OtpSubjectKind = 'email' | 'ip';
 interface WorkersTable {
   worker_id: string;
   url: string;
-  /** PEM; the only authority trusted for this worker. */
+  /** PEM. The only certificate trusted for this worker. */
   certificate: string;
   version: string;
   vcpu: number;
@@ -96,7 +96,7 @@ interface SandboxesTable {
   tenant_id: string;
   worker_id: string;
   generation: Generated<number>;
-  /** Revision of the worker's record last applied. */
+  /** Revision of the last applied report from the worker. */
   revision: Generated<number>;
   state: SandboxState;
   template: string;
@@ -114,7 +114,7 @@ interface SandboxesTable {
   agent: Agent | null;
   /** The placement that its worker is asked to run; null in rows that are older than the column. */
   placement: JSONColumnType<SandboxPlacement | null, string | null, string>;
-  /** The session that it belongs to, and which start of it. */
+  /** The session that the sandbox belongs to, and its generation. */
   session_id: string | null;
   session_generation: number | null;
   active_connections: Generated<number>;
@@ -134,7 +134,7 @@ interface IdempotencyKeysTable {
   operation: string;
   key: string;
   body_hash: Buffer;
-  /** What the running request is making, so that a crash half-way can be told from a fresh start. */
+  /** Id of the resource that the request creates, so that a retry after a crash can find it. */
   subject: string;
   response: JSONColumnType<IdempotentResponse | null, string | null, string>;
   locked_until: Date;
@@ -175,7 +175,7 @@ interface SecretBundlesTable {
   /** The data key of the values, wrapped by the master key. */
   wrapped_key: Buffer;
   master_key_id: string;
-  /** Rises with every rotation. */
+  /** Incremented by every rotation. */
   version: Generated<number>;
   created_at: CreatedAt;
   last_rotated_at: Date | null;
@@ -188,14 +188,14 @@ interface RequestBudgetsTable {
   window_ends_at: Date;
 }
 
-/** A 64-bit number; the driver gives it as text. */
+/** A 64-bit integer, which the driver returns as text. */
 type BigInteger = ColumnType<string, number | undefined, number>;
 
 interface SessionsTable {
   session_id: string;
   tenant_id: string;
   status: Generated<SessionStatus>;
-  /** Rises with each start; what an earlier one still writes is refused. */
+  /** Incremented by each start. Writes from earlier generations are refused. */
   generation: Generated<number>;
   /** The sandbox of this generation. */
   vm_id: string;
@@ -213,7 +213,7 @@ interface SessionsTable {
   /** Names of secret bundles. */
   secrets: string[];
   user_id: string;
-  /** The one request that starts or stops it, and until when it may. */
+  /** The holder of the lease, and the time when the lease expires. */
   busy_by: string | null;
   busy_until: Date | null;
   last_seq: BigInteger;
@@ -229,7 +229,7 @@ interface SessionFramesTable {
   session_id: string;
   first_seq: BigInteger;
   last_seq: BigInteger;
-  /** One JSON object a line, UTF-8. */
+  /** One JSON object per line, UTF-8. */
   frames: Buffer;
 }
 
@@ -237,7 +237,7 @@ interface SessionUploadsTable {
   upload_id: string;
   session_id: string;
   files_id: string;
-  /** Null until every piece is there. */
+  /** Null until the upload is complete. */
   size_bytes: ColumnType<string | null, never, number>;
   committed: Generated<boolean>;
   created_at: CreatedAt;
@@ -264,7 +264,7 @@ export type SigningKeyRow = Selectable<SigningKeysTable>;
 export type SecretBundleRow = Selectable<SecretBundlesTable>;
 export type WorkerRow = Selectable<WorkersTable>;
 export type SandboxRow = Selectable<SandboxesTable>;
-/** Without what only a resume needs. */
+/** Without the conversation, which only a resume needs. */
 export type SessionRow = Omit<Selectable<SessionsTable>, 'conversation'>;
 export type AgentSecretsRow = Selectable<AgentSecretsTable>;
 export type NewApiKey = Insertable<ApiKeysTable>;

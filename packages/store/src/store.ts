@@ -9,10 +9,8 @@ import { IdempotencyRepository } from './repositories/idempotency.ts';
 import { MasterKeyRepository } from './repositories/master-keys.ts';
 import { OtpRepository } from './repositories/otp.ts';
 import { RequestBudgetRepository } from './repositories/request-budgets.ts';
-import {
-  type PlacementRules,
-  SandboxRepository,
-} from './repositories/sandboxes/sandbox-repository.ts';
+import type { PlacementRules } from './repositories/sandboxes/choose-worker.ts';
+import { SandboxRepository } from './repositories/sandboxes/sandbox-repository.ts';
 import { SecretBundleRepository } from './repositories/secret-bundles.ts';
 import { SessionFilesRepository } from './repositories/sessions/files.ts';
 import { SessionHistoryRepository } from './repositories/sessions/history.ts';
@@ -22,16 +20,15 @@ import { TenantRepository } from './repositories/tenants.ts';
 import { WorkerRepository } from './repositories/workers.ts';
 import type { Schema } from './schema.ts';
 
-/** How to open the ledger. */
 export interface StoreOptions {
   /** Connection string of a PostgreSQL database. */
   readonly url: string;
   readonly placement: PlacementRules;
-  /** Told when a connection breaks that nobody is using. */
+  /** Called when an idle connection breaks. */
   readonly onConnectionLost?: (error: Error) => void;
 }
 
-/** The ledger: one repository for each aggregate. */
+/** The ledger, with one repository per aggregate. */
 export interface Store {
   readonly tenants: TenantRepository;
   readonly otp: OtpRepository;

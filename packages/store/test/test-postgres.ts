@@ -4,21 +4,21 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { EmbeddedPostgres } from '../src/embedded/embedded-postgres.ts';
 
-/** A real PostgreSQL server in a directory of its own, for the tests of one file. */
+/** A PostgreSQL server in a temporary directory, for the tests of one file. */
 export interface TestPostgres extends AsyncDisposable {
   readonly url: string;
-  /** Stops the server; its data and its URL stay as they are. */
+  /** Stops the server. Its data and URL stay valid for `start`. */
   stop(): Promise<void>;
-  /** Starts it again. */
+  /** Restarts a stopped server. */
   start(): Promise<void>;
 }
 
-/** Starts one; disposing of it stops the server and removes its files. */
+/** Starts a server. Disposing of it stops the server and removes its files. */
 export async function startTestPostgres(): Promise<TestPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-store-'));
   const start = () => EmbeddedPostgres.start({ dataDirectory: directory });
   let server = await start();
-  // A test run that ends in the middle leaves no server behind.
+  // Ends the server when the test run is interrupted.
   const abandon = () => killServer(directory);
   process.once('exit', abandon);
   return {
@@ -40,7 +40,7 @@ function killServer(directory: string): void {
     const pidFile = readFileSync(join(directory, 'postgres', 'postmaster.pid'), 'utf8');
     process.kill(Number.parseInt(pidFile, 10), 'SIGQUIT');
   } catch {
-    // It has ended already.
+    // The server has already ended.
   }
   rmSync(directory, { recursive: true, force: true });
 }

@@ -22,7 +22,7 @@ export function limitRate(budgets: Store['requestBudgets'], policy: RatePolicy):
     const state = await budgets.count({
       budget: policy.name,
       tenantId: callerOf(request).tenantId,
-      mostPerWindow: policy.most,
+      maxPerWindow: policy.most,
       windowSeconds: policy.windowSeconds,
     });
     reply.headers(rateLimitHeaders(policy, state));

@@ -34,12 +34,12 @@ export class OneTimeCodes {
     await this.#count('ip_rate_limited', {
       kind: 'ip',
       subject: networkOf(ip),
-      mostPerHour: limits.otpPerIpPerHour,
+      maxPerHour: limits.otpPerIpPerHour,
     });
     await this.#count('otp_rate_limited', {
       kind: 'email',
       subject: email,
-      mostPerHour: limits.otpPerEmailPerHour,
+      maxPerHour: limits.otpPerEmailPerHour,
     });
     const code = randomInt(10 ** LIMITS.otpDigits)
       .toString()
@@ -61,7 +61,7 @@ export class OneTimeCodes {
   async #count(code: 'ip_rate_limited' | 'otp_rate_limited', request: OtpRequest): Promise<void> {
     const waitSeconds = await this.#options.otp.countRequest(request);
     if (waitSeconds === 0) return;
-    const quota = { name: `otp-${request.kind}`, most: request.mostPerHour, windowSeconds: 3600 };
+    const quota = { name: `otp-${request.kind}`, most: request.maxPerHour, windowSeconds: 3600 };
     // Only refused requests state the limit: otherwise it would reveal the requests of others for this address.
     const headers = rateLimitHeaders(quota, { remaining: 0, resetSeconds: waitSeconds });
     throw new ServiceError(code, undefined, {

@@ -1,7 +1,6 @@
 import { readFile, statfs } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { GUEST_LINK } from '@svc/contract';
 import { Mutex, withDeadline } from '@svc/service-kit/concurrency';
 import { GuestConnections } from '../guest/guest-connections.ts';
 import type {

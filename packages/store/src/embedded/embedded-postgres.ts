@@ -1,11 +1,9 @@
-import { createHash } from 'node:crypto';
-import { chmod, mkdir, realpath, rm, rmdir } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdir, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { locateBinaries } from './binaries.ts';
-import { CLUSTER_USER, ensureCluster, makeOwned } from './cluster.ts';
+import { ensureCluster } from './cluster.ts';
 import {
   findPostmaster,
   type PostmasterOptions,
@@ -13,20 +11,25 @@ import {
   spawnPostmaster,
   stopPostmaster,
 } from './postmaster.ts';
+import {
+  makeSocketDirectory,
+  removeSocketDirectory,
+  socketDirectoryOf,
+  socketUrl,
+} from './socket-directory.ts';
 import { serverAccount } from './system-user.ts';
 
 const READY_TIMEOUT_MS = 60_000;
 const WATCH_MS = 250;
 const PROBE_MS = 50;
-const BACKOFF_MS = { first: 100, most: 15_000 } as const;
-/** With the backoff above: about an hour of failed starts, such as a full disk takes to be noticed. */
-const MOST_FAILED_STARTS = 250;
+const BACKOFF_MS = { first: 100, max: 15_000 } as const;
+/** About an hour of failed starts with the backoff above, so that an operator has time to notice a full disk. */
+const MAX_FAILED_STARTS = 250;
 
-/** Where the embedded database lives, and who hears what happens to it. */
 export interface EmbeddedPostgresOptions {
-  /** Data directory of the service; the cluster goes to `postgres/` below it. */
+  /** Data directory of the service. The cluster is in its subdirectory `postgres`. */
   readonly dataDirectory: string;
-  /** Told of every unexpected end of the server and of every restart. */
+  /** Called when the server starts, is adopted, ends unexpectedly or fails to start. */
   readonly onEvent?: (event: EmbeddedPostgresEvent) => void;
 }
 
@@ -35,10 +38,10 @@ export type EmbeddedPostgresEvent =
   | { readonly kind: 'start_failed' | 'gave_up'; readonly error: unknown };
 
 /**
- * A PostgreSQL server of the service's own, reached through a Unix socket only.
+ * A PostgreSQL server for one service, reachable only through a Unix socket.
  *
- * It runs as a process of its own: it outlives a crash of the service, whose next start adopts it.
- * When it dies it is started again, until too many starts in a row have failed.
+ * The server outlives a crash of the service, and the next start of the service adopts it. A server that ends
+ * unexpectedly is restarted, until too many starts in a row have failed.
  */
 export class EmbeddedPostgres {
   /** Connection string for `pg`. */
@@ -55,8 +58,8 @@ export class EmbeddedPostgres {
   }
 
   /**
-   * Creates the cluster if there is none, adopts or starts its server, and settles when it answers.
-   * The caller holds the lock of the data directory.
+   * Creates the cluster unless it exists, adopts or starts its server, and settles when the server answers.
+   * The caller must hold the lock of the data directory.
    */
   static async start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
     const account = await serverAccount();
@@ -74,22 +77,20 @@ export class EmbeddedPostgres {
     return server;
   }
 
-  /** Connection string of the server that runs on this data directory, whoever started it; undefined when none does. */
+  /** Connection string of the server that is running on this data directory. Undefined when none is running. */
   static async runningUrl(dataDirectory: string): Promise<string | undefined> {
     const real = await realpath(dataDirectory).catch(() => undefined);
     if (real === undefined) return undefined;
     const pid = await findPostmaster(join(real, 'postgres'));
-    return pid === undefined ? undefined : socketUrl(socketDirectoryOf(real).directory);
+    return pid === undefined ? undefined : socketUrl(socketDirectoryOf(real));
   }
 
-  /** Stops the server in order: clients are disconnected, everything committed is on disk. */
+  /** Shuts the server down cleanly: disconnects clients and writes a checkpoint. */
   async close(): Promise<void> {
     this.#closing.abort();
     await this.#supervisor;
     await stopPostmaster(this.#options.directory);
-    await rm(this.#options.socketDirectory, { recursive: true, force: true });
-    // Other parts of the instance may still keep files beside it.
-    await rmdir(dirname(this.#options.socketDirectory)).catch(() => undefined);
+    await removeSocketDirectory(this.#options.socketDirectory);
   }
 
   async #adoptOrSpawn(): Promise<number> {
@@ -107,7 +108,7 @@ export class EmbeddedPostgres {
         throw new Error(`PostgreSQL ended while starting; see ${this.#options.logFile}.`);
       }
       if (Date.now() > deadline || this.#closing.signal.aborted) {
-        throw new Error(`PostgreSQL is not ready in time; see ${this.#options.logFile}.`);
+        throw new Error(`PostgreSQL did not become ready in time; see ${this.#options.logFile}.`);
       }
       await delay(PROBE_MS);
     }
@@ -123,7 +124,7 @@ export class EmbeddedPostgres {
     }
   }
 
-  /** Settles with true when the server ended by itself, with false when this is closing. */
+  /** Settles with true when the server has ended unexpectedly, and with false when this is closing. */
   async #waitWhileAlive(pid: number): Promise<boolean> {
     while (await runsIn(pid, this.#options.directory)) {
       if (!(await this.#pause(WATCH_MS))) return false;
@@ -132,20 +133,23 @@ export class EmbeddedPostgres {
   }
 
   async #restart(): Promise<number | undefined> {
-    for (let failures = 0; failures < MOST_FAILED_STARTS; failures += 1) {
+    for (let failures = 0; failures < MAX_FAILED_STARTS; failures += 1) {
       try {
         return await this.#adoptOrSpawn();
       } catch (error) {
         this.#report({ kind: 'start_failed', error });
       }
-      const backoff = Math.min(BACKOFF_MS.first * 2 ** failures, BACKOFF_MS.most);
+      const backoff = Math.min(BACKOFF_MS.first * 2 ** failures, BACKOFF_MS.max);
       if (!(await this.#pause(backoff))) return undefined;
     }
-    this.#report({ kind: 'gave_up', error: new Error('PostgreSQL does not start any more.') });
+    this.#report({
+      kind: 'gave_up',
+      error: new Error('PostgreSQL failed to start too many times.'),
+    });
     return undefined;
   }
 
-  /** Waits; false when closing cut it short. */
+  /** Waits. False when closing has interrupted the wait. */
   async #pause(milliseconds: number): Promise<boolean> {
     return delay(milliseconds, true, { signal: this.#closing.signal, ref: false }).catch(
       () => false,
@@ -153,40 +157,9 @@ export class EmbeddedPostgres {
   }
 }
 
-/** Socket paths are limited to about 100 bytes, so the directory's name is a digest of the data directory's. */
-function socketDirectoryOf(dataDirectory: string) {
-  const root = process.getuid?.() === 0 ? '/run/svc' : userRuntimeDirectory();
-  const digest = createHash('sha256').update(dataDirectory).digest('hex').slice(0, 12);
-  const instance = join(root, digest);
-  return { root, instance, directory: join(instance, 'postgres') };
-}
-
-async function makeSocketDirectory(
-  dataDirectory: string,
-  account: { uid: number; gid: number },
-): Promise<string> {
-  const { root, instance, directory } = socketDirectoryOf(dataDirectory);
-  for (const parent of [root, instance]) {
-    await mkdir(parent, { recursive: true });
-    // The server's account must pass through; what lies inside keeps its own permissions.
-    await chmod(parent, 0o711);
-  }
-  await makeOwned(directory, account);
-  return directory;
-}
-
-/** Changing its mode below fails when it belongs to somebody else. */
-function userRuntimeDirectory(): string {
-  return join(process.env.XDG_RUNTIME_DIR ?? tmpdir(), `svc-${process.getuid?.()}`);
-}
-
-function socketUrl(directory: string): string {
-  return `postgres://${CLUSTER_USER}@/postgres?host=${encodeURIComponent(directory)}`;
-}
-
 async function answers(url: string): Promise<boolean> {
   const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
-  // A server that is still starting may close the connection at any moment.
+  // A server that is starting may close the connection at any time.
   client.on('error', () => undefined);
   try {
     await client.connect();

@@ -15,7 +15,6 @@ const STOP_STEPS = [
   { signal: 'SIGKILL', timeoutMs: 5_000 },
 ] as const;
 
-/** What is needed to start the server process of one cluster. */
 export interface PostmasterOptions {
   readonly directory: string;
   readonly socketDirectory: string;
@@ -24,14 +23,14 @@ export interface PostmasterOptions {
   readonly account: Account;
 }
 
-/** Process id of the server that runs on this cluster now, whoever started it. */
+/** Process id of the server that is running on this cluster. Undefined when none is running. */
 export async function findPostmaster(directory: string): Promise<number | undefined> {
   const pidFile = await readFile(join(directory, 'postmaster.pid'), 'utf8').catch(() => '');
   const pid = Number.parseInt(pidFile, 10);
   return Number.isInteger(pid) && (await runsIn(pid, directory)) ? pid : undefined;
 }
 
-/** Starts the server as a process of its own that outlives this one, and returns its process id. */
+/** Starts the server as a process that outlives this one, and returns its process id. */
 export async function spawnPostmaster(options: PostmasterOptions): Promise<number> {
   await removeStalePidFile(options.directory);
   await boundLog(options.logFile);
@@ -60,7 +59,7 @@ export async function spawnPostmaster(options: PostmasterOptions): Promise<numbe
   }
 }
 
-/** Ends the server: clients are disconnected and a checkpoint is written; harsher when it hangs. */
+/** Shuts the server down cleanly. Escalates to stronger signals when it hangs. */
 export async function stopPostmaster(directory: string): Promise<void> {
   for (const { signal, timeoutMs } of STOP_STEPS) {
     const pid = await findPostmaster(directory);
@@ -72,18 +71,18 @@ export async function stopPostmaster(directory: string): Promise<void> {
       await delay(POLL_MS);
     }
   }
-  throw new Error(`The PostgreSQL server on ${directory} does not end.`);
+  throw new Error(`The PostgreSQL server on ${directory} did not end.`);
 }
 
-/** Whether a live process has this directory as its own: process ids alone are reused. */
+/** Whether a process is running in this directory. A process id alone is not enough, because ids are reused. */
 export async function runsIn(pid: number, directory: string): Promise<boolean> {
   const current = await readlink(`/proc/${pid}/cwd`).catch(() => undefined);
   return current === directory;
 }
 
 /**
- * PostgreSQL refuses to start while any process has the id in its pid file. The file also guards
- * against backends that survived their server, so it only goes when no process is in the cluster.
+ * PostgreSQL refuses to start while any process has the id in its pid file. The file also protects against backends
+ * that outlived their server, so it is removed only when no process is running in the cluster.
  */
 async function removeStalePidFile(directory: string): Promise<void> {
   for (const entry of await readdir('/proc')) {

@@ -1,4 +1,4 @@
-/** Server settings of the embedded database: a small ledger that must not lose what it said it kept. */
+/** Settings of the embedded server: a small database that must not lose committed data. */
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '',
   max_connections: '40',
@@ -18,7 +18,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   log_timezone: 'UTC',
 };
 
-/** Command line of `postgres` for a server that listens on a Unix socket in `socketDirectory` only. */
+/** Arguments of `postgres` for a server that listens only on a Unix socket in `socketDirectory`. */
 export function serverArguments(socketDirectory: string): string[] {
   const settings = { ...SETTINGS, unix_socket_directories: socketDirectory };
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);

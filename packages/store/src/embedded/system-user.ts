@@ -14,8 +14,8 @@ export interface Account {
 }
 
 /**
- * The account the server runs as: this process's own, or, because PostgreSQL refuses to run as
- * root, the system user `svc-postgres`, which is created when the machine has none.
+ * The account that runs the server. It is the account of this process, or for root the system user `svc-postgres`,
+ * because PostgreSQL refuses to run as root. Creates the user unless it exists.
  */
 export async function serverAccount(): Promise<Account> {
   const uid = process.getuid?.() ?? 0;
@@ -33,7 +33,7 @@ async function create(): Promise<Account> {
     () => undefined,
     (error: unknown) => error,
   );
-  // Another instance may have created it in the same moment, which is as good.
+  // Another instance may have created the user at the same time.
   const account = await lookUp();
   if (account !== undefined) return account;
   throw new Error(

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Named keys, the keys that sign account tokens, secret bundles, and budgets of requests. */
+/** Names of API keys, signing keys of account tokens, secret bundles, and request budgets. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   for (const statement of [API_KEYS, SIGNING_KEYS, SECRETS, BUDGETS]) {
     await sql.raw(statement).execute(db);
@@ -11,7 +11,7 @@ const API_KEYS = `
   alter table api_keys add column name text, add column last_used_at timestamptz(3);
   create index audit_records_page on audit_records (tenant_id, id);`;
 
-/** One set for all control planes, so that a token of one is good on every other. */
+/** Shared by all control planes, so that each accepts the tokens of the others. */
 const SIGNING_KEYS = `
   create table signing_keys (
     kid text primary key,

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 
-/** Sessions, what they leave behind, and agents on sandboxes. */
+/** Sessions, their history and files, and agents in sandboxes. */
 export async function up(db: Kysely<unknown>): Promise<void> {
   for (const statement of [SESSIONS, HISTORY, FILES, AGENTS]) {
     await sql.raw(statement).execute(db);

@@ -4,7 +4,7 @@ import * as accounts from './0002-accounts.ts';
 import * as sessions from './0003-sessions.ts';
 import * as placement from './0004-placement.ts';
 
-/** Every migration by name, in the order they run. Names and contents never change once released. */
+/** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0001-ledger': ledger,
   '0002-accounts': accounts,

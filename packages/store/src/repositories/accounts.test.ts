@@ -20,7 +20,7 @@ afterAll(async () => {
   await postgres?.[Symbol.asyncDispose]();
 });
 
-test('opens many stores at once: the migration runs once', async () => {
+test('runs the migrations once when several stores open at the same time', async () => {
   const stores = await Promise.all(
     Array.from({ length: 3 }, () => openStore({ url: postgres.url, placement: PLACEMENT })),
   );
@@ -28,7 +28,7 @@ test('opens many stores at once: the migration runs once', async () => {
   await Promise.all(stores.map((other) => other.close()));
 });
 
-test('an address has one tenant however often it is made', async () => {
+test('concurrent creation for one address makes one tenant', async () => {
   const made = await Promise.all(
     ['usr_a', 'usr_b', 'usr_c'].map((id) => store.tenants.findOrCreate('eve@example.com', id)),
   );
@@ -36,9 +36,9 @@ test('an address has one tenant however often it is made', async () => {
   expect(made[0]).toMatchObject({ plan: 'free', email: 'eve@example.com' });
 });
 
-test('counts at most so many requests an hour, whoever asks at the same time', async () => {
+test('counts at most the allowed requests per hour under concurrency', async () => {
   const ask = () =>
-    store.otp.countRequest({ kind: 'email', subject: 'a@example.com', mostPerHour: 3 });
+    store.otp.countRequest({ kind: 'email', subject: 'a@example.com', maxPerHour: 3 });
   const waits = await Promise.all(Array.from({ length: 10 }, ask));
   expect(waits.filter((seconds) => seconds === 0)).toHaveLength(3);
   for (const seconds of waits.filter((wait) => wait > 0)) {
@@ -46,11 +46,11 @@ test('counts at most so many requests an hour, whoever asks at the same time', a
     expect(seconds).toBeLessThanOrEqual(3600);
   }
   expect(
-    await store.otp.countRequest({ kind: 'ip', subject: 'a@example.com', mostPerHour: 3 }),
+    await store.otp.countRequest({ kind: 'ip', subject: 'a@example.com', maxPerHour: 3 }),
   ).toBe(0);
 });
 
-test('a code has a number of tries, whoever tries at the same time', async () => {
+test('allows a limited number of tries per code under concurrency', async () => {
   await store.otp.put('b@example.com', hash('1'), 600);
   const tries = await Promise.all(
     Array.from({ length: 9 }, () => store.otp.takeTry('b@example.com', 5)),
@@ -68,13 +68,13 @@ test('a new code replaces the old one and has its own tries', async () => {
   expect(await store.otp.consume('c@example.com', hash('2'))).toBe(false);
 });
 
-test('an expired code gives no try', async () => {
+test('allows no try for an expired code', async () => {
   await store.otp.put('d@example.com', hash('1'), -1);
   expect(await store.otp.takeTry('d@example.com', 5)).toBeUndefined();
   await store.otp.removeExpired();
 });
 
-test('finds the owners of keys, many at once, and of nothing else', async () => {
+test('finds the owners of many keys at once, and none for an unknown key', async () => {
   const secrets = Array.from({ length: 20 }, (_, index) => `svc_${index}`);
   for (const [index, secret] of secrets.entries()) {
     await store.apiKeys.insert({
@@ -93,7 +93,7 @@ test('finds the owners of keys, many at once, and of nothing else', async () => 
   expect(owners[20]).toBeUndefined();
 });
 
-test('an idempotency key is claimed once, replayed after, and refused for another body', async () => {
+test('an idempotency key is claimed once, then replayed, and refused for a different body', async () => {
   const id = { tenantId: 'usr_1', operation: 'sandboxes.create', key: 'k1' };
   const claim = (body: string) =>
     store.idempotency.claim(id, {
@@ -120,7 +120,7 @@ test('an idempotency key is claimed once, replayed after, and refused for anothe
   expect(await claim('b')).toEqual({ kind: 'claimed' });
 });
 
-test('a claim whose lock ran out is taken over by one request', async () => {
+test('exactly one request takes over an expired claim', async () => {
   const id = { tenantId: 'usr_1', operation: 'sandboxes.create', key: 'k2' };
   const claim = (lockSeconds: number) =>
     store.idempotency.claim(id, {
@@ -134,6 +134,6 @@ test('a claim whose lock ran out is taken over by one request', async () => {
   expect(claims.map((found) => found.kind).sort()).toEqual(['running', 'taken_over']);
 });
 
-test('keeps audit records', async () => {
+test('appends audit records', async () => {
   await store.audit.append({ event: 'login_failed', details: { email: 'x' } });
 });

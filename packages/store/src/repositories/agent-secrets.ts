@@ -3,13 +3,13 @@ import type { AgentSecretsRow, Schema } from '../schema.ts';
 import { isCurrentMasterKey } from './master-keys.ts';
 import type { MasterKeyChanged, Rewrap, SealedBundle } from './secret-bundles.ts';
 
-/** The secrets of an agent as they are stored: sealed as those of a bundle are. */
+/** The stored form of an agent's secrets, sealed like those of a bundle. */
 export interface NewAgentSecrets extends Omit<SealedBundle, 'keyNames'> {
   readonly vmId: string;
   readonly tenantId: string;
 }
 
-/** What agents of living sandboxes are run with. Nothing here can open it. */
+/** The sealed secrets of the agents in live sandboxes. This code cannot open them. */
 export class AgentSecretsRepository {
   readonly #db: Kysely<Schema>;
 
@@ -17,7 +17,7 @@ export class AgentSecretsRepository {
     this.#db = db;
   }
 
-  /** Keeps the secrets of a sandbox, in place of those it had; false when the sandbox has ended. */
+  /** Stores the secrets of a sandbox and replaces earlier ones. False when the sandbox has ended. */
   async put(secrets: NewAgentSecrets): Promise<boolean | MasterKeyChanged> {
     return this.#db.transaction().execute(async (transaction) => {
       if (!(await isCurrentMasterKey(transaction, secrets.masterKeyId)))
@@ -35,7 +35,7 @@ export class AgentSecretsRepository {
     });
   }
 
-  /** The secrets of a sandbox that lives. */
+  /** The secrets of a sandbox. Undefined when it has none or has ended. */
   async find(vmId: string): Promise<AgentSecretsRow | undefined> {
     const { rows } = await sql<AgentSecretsRow>`
       select agent_secrets.* from agent_secrets join sandboxes using (vm_id)
@@ -43,7 +43,7 @@ export class AgentSecretsRepository {
     return rows[0];
   }
 
-  /** Removes what was written at the very moment that its sandbox ended. */
+  /** Removes secrets that were written while their sandbox was ending. */
   async removeOrphans(): Promise<void> {
     await sql`
       delete from agent_secrets using sandboxes
@@ -52,7 +52,7 @@ export class AgentSecretsRepository {
     );
   }
 
-  /** How many there are, and how many of them another master key than this one wraps. */
+  /** The number of agents with secrets, and how many of their data keys are wrapped by other master keys. */
   async countWrapped(masterKeyId: string): Promise<{ total: number; others: number }> {
     const { rows } = await sql<{ total: number; others: number }>`
       select count(*)::int as total,
@@ -61,10 +61,10 @@ export class AgentSecretsRepository {
     return rows[0] ?? { total: 0, others: 0 };
   }
 
-  /** Wraps up to `most` data keys anew, all or none of them. Answers how many; the values stay as they are. */
+  /** Rewraps up to `limit` data keys in one transaction and returns their number. The values do not change. */
   async rewrap(
     masterKeyId: string,
-    most: number,
+    limit: number,
     rewrap: Rewrap<AgentSecretsRow>,
   ): Promise<number> {
     return this.#db.transaction().execute(async (transaction) => {
@@ -73,7 +73,7 @@ export class AgentSecretsRepository {
         .selectAll()
         .where('master_key_id', '<>', masterKeyId)
         .orderBy('vm_id')
-        .limit(most)
+        .limit(limit)
         .forUpdate()
         .execute();
       for (const row of rows) {

@@ -3,7 +3,7 @@ import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../batch-load.ts';
 import type { ApiKeyRow, Schema } from '../schema.ts';
 
-/** Who a valid key belongs to. */
+/** The owner of a valid key. */
 export interface ApiKeyOwner {
   readonly keyId: string;
   readonly tenantId: string;
@@ -16,7 +16,7 @@ interface OwnerRow {
   stale: boolean;
 }
 
-/** API keys. Only the SHA-256 of a key is kept: 256 random bits need no slow hash. */
+/** API keys. Stores only the SHA-256 hash of a key: 256 random bits need no slow hash. */
 export class ApiKeyRepository {
   readonly #db: Kysely<Schema>;
   readonly #owner: BatchLoad<string, ApiKeyOwner>;
@@ -26,7 +26,7 @@ export class ApiKeyRepository {
     this.#owner = batchLoad((hashes) => this.#loadOwners(hashes));
   }
 
-  /** The owner of a key that is valid now; looked up on every call, so a revocation holds at once. */
+  /** The owner of a valid key. Queries the database on every call, so that a revocation takes effect immediately. */
   async findOwner(secret: string): Promise<ApiKeyOwner | undefined> {
     return this.#owner(hash('sha256', secret));
   }
@@ -51,7 +51,7 @@ export class ApiKeyRepository {
       .executeTakeFirstOrThrow();
   }
 
-  /** Every key of a tenant, revoked ones too, newest first. */
+  /** All keys of a tenant, including revoked ones, newest first. */
   async list(tenantId: string): Promise<ApiKeyRow[]> {
     return this.#db
       .selectFrom('api_keys')
@@ -62,7 +62,7 @@ export class ApiKeyRepository {
       .execute();
   }
 
-  /** Ends a key for good. Answers whether it ended now, had ended before, or is none of this tenant's. */
+  /** Revokes a key permanently. `unknown` when this tenant has no such key. */
   async revoke(tenantId: string, keyId: string): Promise<'revoked' | 'was_revoked' | 'unknown'> {
     const { rows } = await sql<{ now: boolean }>`
       with found as (
@@ -85,7 +85,7 @@ export class ApiKeyRepository {
         last_used_at is null or last_used_at < now() - interval '1 minute' as stale
       from api_keys
       where secret_hash = any(${wanted}::bytea[]) and revoked_at is null`.execute(this.#db);
-    await this.#noteUse(rows.filter((row) => row.stale).map((row) => row.key_id));
+    await this.#recordUse(rows.filter((row) => row.stale).map((row) => row.key_id));
     const owners = new Map(
       rows.map((row) => [
         row.secret_hash.toString('hex'),
@@ -95,8 +95,8 @@ export class ApiKeyRepository {
     return hashes.map((hash) => owners.get(hash));
   }
 
-  /** Once a minute for each key; a row that another control plane holds is being noted there. */
-  async #noteUse(keyIds: readonly string[]): Promise<void> {
+  /** At most once a minute per key. Skips rows locked by another control plane, which is recording their use. */
+  async #recordUse(keyIds: readonly string[]): Promise<void> {
     if (keyIds.length === 0) return;
     await sql`
       update api_keys set last_used_at = now() where key_id in

@@ -2,22 +2,22 @@ import type { AuditEvent } from '@svc/contract';
 import type { Kysely } from 'kysely';
 import type { AuditRow, Schema } from '../schema.ts';
 
-/** Something that happened and must stay on record. */
+/** An event to record. */
 export interface AuditRecord {
   readonly event: AuditEvent;
   readonly tenantId?: string | undefined;
-  /** Facts worth keeping; never a secret. */
+  /** Must not contain secrets. */
   readonly details?: Readonly<Record<string, unknown>>;
 }
 
 /** A page of a tenant's records. */
 export interface AuditPage {
   readonly limit: number;
-  /** Only records older than this one. */
+  /** The id of a record. Only older records are listed. */
   readonly before?: string | undefined;
 }
 
-/** The audit trail. It only grows. */
+/** The audit trail. Records are only added. */
 export class AuditRepository {
   readonly #db: Kysely<Schema>;
 

@@ -1,24 +1,24 @@
 import { type Kysely, sql } from 'kysely';
 import type { IdempotentResponse, Schema } from '../schema.ts';
 
-/** Names one keyed request of one tenant. */
+/** Identifies a request with an idempotency key. */
 export interface IdempotencyId {
   readonly tenantId: string;
-  /** The route, such as `sandboxes.create`: the same key on another route is another key. */
+  /** The route, such as `sandboxes.create`. The same key on another route is a different key. */
   readonly operation: string;
   readonly key: string;
 }
 
-/** What a request with a key finds. */
+/** The state of a request with an idempotency key. */
 export type IdempotencyClaim =
   | { readonly kind: 'claimed' }
-  /** Its first request ended without an answer (a crash); it was making `subject`. */
+  /** The first request ended without an answer (a crash) while creating `subject`. */
   | { readonly kind: 'taken_over'; readonly subject: string }
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly response: IdempotentResponse }
   | { readonly kind: 'other_body' };
 
-/** Answers kept so that a repeated request does nothing twice. */
+/** Stored answers, so that a repeated request has no second effect. */
 export class IdempotencyRepository {
   readonly #db: Kysely<Schema>;
 
@@ -27,8 +27,8 @@ export class IdempotencyRepository {
   }
 
   /**
-   * Claims the key for `lockSeconds`, or says what became of the request that has it.
-   * `subject` names what this request is about to make. Keys older than `lifetimeSeconds` are free.
+   * Claims the key for `lockSeconds`, or returns the state of the request that has claimed it.
+   * `subject` is the id of the resource to create. Keys older than `lifetimeSeconds` can be claimed again.
    */
   async claim(
     id: IdempotencyId,
@@ -57,7 +57,7 @@ export class IdempotencyRepository {
       .selectAll()
       .where((eb) => eb.and(columns(id)))
       .executeTakeFirst();
-    // Released between the two statements: the caller asks again, as for a running one.
+    // Released between the two statements. The caller retries, as for a running request.
     if (row === undefined) return { kind: 'running' };
     if (!row.body_hash.equals(request.bodyHash)) return { kind: 'other_body' };
     if (row.response !== null) return { kind: 'done', response: row.response };
@@ -79,7 +79,7 @@ export class IdempotencyRepository {
     return taken.numUpdatedRows === 1n ? { kind: 'taken_over', subject } : { kind: 'running' };
   }
 
-  /** Keeps the claim of a request that still runs. */
+  /** Extends the claim of a running request. */
   async renew(id: IdempotencyId, lockSeconds: number): Promise<void> {
     await this.#db
       .updateTable('idempotency_keys')
@@ -88,7 +88,7 @@ export class IdempotencyRepository {
       .execute();
   }
 
-  /** Says what the claimed request makes from now on. */
+  /** Changes the subject of the claimed request. */
   async setSubject(id: IdempotencyId, subject: string): Promise<void> {
     await this.#db
       .updateTable('idempotency_keys')
@@ -97,7 +97,7 @@ export class IdempotencyRepository {
       .execute();
   }
 
-  /** Keeps the answer of the claimed request. */
+  /** Stores the answer of the claimed request. */
   async complete(id: IdempotencyId, response: IdempotentResponse): Promise<void> {
     await this.#db
       .updateTable('idempotency_keys')
@@ -106,7 +106,7 @@ export class IdempotencyRepository {
       .execute();
   }
 
-  /** Frees the key of a request that made nothing, so that a retry may try again. */
+  /** Frees the key of a request that created nothing, so that a retry can claim it. */
   async release(id: IdempotencyId): Promise<void> {
     await this.#db
       .deleteFrom('idempotency_keys')

@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema } from '../schema.ts';
 
-/** Which master key wraps new data keys. The keys themselves are never in the database, only their ids. */
+/** The ids of the master keys that wrap data keys. The keys themselves are never in the database. */
 export class MasterKeyRepository {
   readonly #db: Kysely<Schema>;
 
@@ -9,7 +9,7 @@ export class MasterKeyRepository {
     this.#db = db;
   }
 
-  /** Id of the current master key; undefined before the first one. */
+  /** Id of the current master key. Undefined when there is none yet. */
   async current(): Promise<string | undefined> {
     const row = await this.#db
       .selectFrom('master_keys')
@@ -19,7 +19,7 @@ export class MasterKeyRepository {
     return row?.key_id;
   }
 
-  /** Makes this key the current one unless there is one already; answers which one is. */
+  /** Makes this key the current one unless there already is one. Returns the id of the current key. */
   async adopt(keyId: string): Promise<string> {
     await this.#db
       .insertInto('master_keys')
@@ -29,10 +29,10 @@ export class MasterKeyRepository {
     return (await this.current()) ?? keyId;
   }
 
-  /** Makes this key the current one. Once it returns, nothing is wrapped by an earlier one any more. */
+  /** Makes this key the current one. After it returns, no new data key is wrapped by an earlier key. */
   async makeCurrent(keyId: string): Promise<void> {
     await this.#db.transaction().execute(async (transaction) => {
-      // Waits for writers that wrap with the old key, which hold their row of this table shared.
+      // Waits for writers that use the old key: they hold a shared lock on its row.
       await sql`select from master_keys for update`.execute(transaction);
       await sql`update master_keys set current = false where current`.execute(transaction);
       await sql`
@@ -43,8 +43,8 @@ export class MasterKeyRepository {
 }
 
 /**
- * Holds the master key in its place until the transaction ends; false when it is no longer the current
- * one: then what it wraps must not be written.
+ * Locks the master key as the current one until the transaction ends. False when it is no longer current. Then nothing
+ * wrapped by it may be written.
  */
 export async function isCurrentMasterKey(
   transaction: Transaction<Schema>,

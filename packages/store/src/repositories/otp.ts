@@ -1,14 +1,14 @@
 import { type Kysely, sql } from 'kysely';
 import type { OtpSubjectKind, Schema } from '../schema.ts';
 
-/** Who asked for a code, and how many requests an hour are allowed. */
+/** A request for a code, and the number of requests allowed per hour. */
 export interface OtpRequest {
   readonly kind: OtpSubjectKind;
   readonly subject: string;
-  readonly mostPerHour: number;
+  readonly maxPerHour: number;
 }
 
-/** One-time codes, one per address, and the counters of requests for them. */
+/** One-time codes, one per e-mail address, and the counters of requests for them. */
 export class OtpRepository {
   readonly #db: Kysely<Schema>;
 
@@ -17,8 +17,8 @@ export class OtpRepository {
   }
 
   /**
-   * Counts a request unless the last hour is full.
-   * Answers 0 when it was counted, else the seconds until the next one will be.
+   * Counts a request, unless the number for the last hour has been reached.
+   * Returns 0 when it was counted, otherwise the seconds until the next request is allowed.
    */
   async countRequest(request: OtpRequest): Promise<number> {
     const recent = sql`array(select hit from unnest(counter.hits) hit where hit > now() - interval '1 hour')`;
@@ -26,7 +26,7 @@ export class OtpRepository {
       insert into otp_requests as counter (kind, subject, hits)
       values (${request.kind}, ${request.subject}, array[now()])
       on conflict (kind, subject) do update set hits = ${recent} || now()
-      where cardinality(${recent}) < ${request.mostPerHour}
+      where cardinality(${recent}) < ${request.maxPerHour}
       returning 1`.execute(this.#db);
     return counted.rows.length > 0 ? 0 : this.#secondsUntilFree(request);
   }
@@ -40,7 +40,7 @@ export class OtpRepository {
     return Math.max(1, rows[0]?.seconds ?? 1);
   }
 
-  /** Keeps a code for this address in the place of any earlier one. */
+  /** Stores a code for this address and replaces any earlier one. */
   async put(email: string, codeHash: Buffer, lifetimeSeconds: number): Promise<void> {
     await sql`
       insert into otp_codes (email, code_hash, expires_at)
@@ -50,20 +50,20 @@ export class OtpRepository {
           attempts = 0, created_at = now()`.execute(this.#db);
   }
 
-  /** Takes one of the tries of this address's code and answers its hash; undefined when none is left. */
-  async takeTry(email: string, mostTries: number): Promise<Buffer | undefined> {
+  /** Uses one try of this address's code and returns its hash. Undefined when no try is left. */
+  async takeTry(email: string, maxTries: number): Promise<Buffer | undefined> {
     const row = await this.#db
       .updateTable('otp_codes')
       .set((eb) => ({ attempts: eb('attempts', '+', 1) }))
       .where('email', '=', email)
-      .where('attempts', '<', mostTries)
+      .where('attempts', '<', maxTries)
       .where('expires_at', '>', sql<Date>`now()`)
       .returning('code_hash')
       .executeTakeFirst();
     return row?.code_hash;
   }
 
-  /** Uses up the code; true for exactly one caller. */
+  /** Uses up the code. True for exactly one caller. */
   async consume(email: string, codeHash: Buffer): Promise<boolean> {
     const result = await this.#db
       .deleteFrom('otp_codes')
@@ -73,12 +73,12 @@ export class OtpRepository {
     return result.numDeletedRows === 1n;
   }
 
-  /** Forgets this address's code, as when it could not be sent. */
+  /** Removes this address's code, for example because it could not be sent. */
   async discard(email: string): Promise<void> {
     await this.#db.deleteFrom('otp_codes').where('email', '=', email).execute();
   }
 
-  /** Removes expired codes and counters of subjects that have not asked for an hour. */
+  /** Removes expired codes, and counters without a request in the last hour. */
   async removeExpired(): Promise<void> {
     await sql`delete from otp_codes where expires_at < now()`.execute(this.#db);
     await sql`

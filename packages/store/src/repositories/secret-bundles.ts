@@ -2,7 +2,7 @@ import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema, SecretBundleRow } from '../schema.ts';
 import { isCurrentMasterKey } from './master-keys.ts';
 
-/** The values of a bundle as they are stored: sealed by a data key that is wrapped by a master key. */
+/** The stored form of a bundle's values: sealed with a data key, which is wrapped by a master key. */
 export interface SealedBundle {
   readonly keyNames: readonly string[];
   readonly sealedValues: Buffer;
@@ -15,10 +15,10 @@ export interface NewBundle extends SealedBundle {
   readonly name: string;
 }
 
-/** The master key is no longer the current one: wrap again with the one that is. */
+/** The master key is no longer current. The caller must wrap the data key again with the current one. */
 export type MasterKeyChanged = 'master_key_changed';
 
-/** Wraps a data key anew; gets the row and gives its new wrapped key. */
+/** Wraps the data key of a row again and returns the new wrapped key. */
 export type Rewrap<Row> = (row: Row) => Buffer;
 
 export type WrappedKeyRow = Pick<
@@ -26,7 +26,7 @@ export type WrappedKeyRow = Pick<
   'tenant_id' | 'name' | 'wrapped_key' | 'master_key_id'
 >;
 
-/** Secret bundles. Nothing here can open one. */
+/** Sealed secret bundles. This code cannot open them. */
 export class SecretBundleRepository {
   readonly #db: Kysely<Schema>;
 
@@ -34,16 +34,16 @@ export class SecretBundleRepository {
     this.#db = db;
   }
 
-  /** Adds a bundle unless the name is taken or the tenant has its share, however many try at once. */
+  /** Adds a bundle, unless the name is taken or the tenant has the maximum number. Safe under concurrency. */
   async insert(
     bundle: NewBundle,
-    mostPerTenant: number,
+    maxPerTenant: number,
   ): Promise<SecretBundleRow | 'exists' | 'quota_exceeded' | MasterKeyChanged> {
     return this.#db.transaction().execute(async (transaction) => {
       if (!(await isCurrentMasterKey(transaction, bundle.masterKeyId))) return 'master_key_changed';
       const names = await lockNames(transaction, bundle.tenantId);
       if (names.includes(bundle.name)) return 'exists';
-      if (names.length >= mostPerTenant) return 'quota_exceeded';
+      if (names.length >= maxPerTenant) return 'quota_exceeded';
       return transaction
         .insertInto('secret_bundles')
         .values({ tenant_id: bundle.tenantId, name: bundle.name, ...columnsOf(bundle) })
@@ -52,7 +52,7 @@ export class SecretBundleRepository {
     });
   }
 
-  /** Replaces all values of a bundle; undefined when there is none of this name. */
+  /** Replaces all values of a bundle. Undefined when there is no bundle with this name. */
   async replace(bundle: NewBundle): Promise<SecretBundleRow | undefined | MasterKeyChanged> {
     return this.#db.transaction().execute(async (transaction) => {
       if (!(await isCurrentMasterKey(transaction, bundle.masterKeyId))) return 'master_key_changed';
@@ -87,7 +87,7 @@ export class SecretBundleRepository {
       .execute();
   }
 
-  /** What may be shown of a bundle. */
+  /** The properties of a bundle that are not secret. */
   async describe(
     tenantId: string,
     name: string,
@@ -102,7 +102,7 @@ export class SecretBundleRepository {
       .executeTakeFirst();
   }
 
-  /** How often each of these bundles has been written, by name; names without a bundle are left out. */
+  /** The versions of these bundles, by name. Omits names without a bundle. */
   async versions(tenantId: string, names: readonly string[]): Promise<Map<string, number>> {
     if (names.length === 0) return new Map();
     const rows = await this.#db
@@ -125,7 +125,7 @@ export class SecretBundleRepository {
       .execute();
   }
 
-  /** Whether there was one to delete. */
+  /** Deletes a bundle. False when there was none. */
   async delete(tenantId: string, name: string): Promise<boolean> {
     const result = await this.#db
       .deleteFrom('secret_bundles')
@@ -135,7 +135,7 @@ export class SecretBundleRepository {
     return result.numDeletedRows === 1n;
   }
 
-  /** How many bundles there are, and how many of them another master key than this one wraps. */
+  /** The number of bundles, and how many of their data keys are wrapped by other master keys. */
   async countWrapped(masterKeyId: string): Promise<{ total: number; others: number }> {
     const { rows } = await sql<{ total: number; others: number }>`
       select count(*)::int as total,
@@ -144,8 +144,8 @@ export class SecretBundleRepository {
     return rows[0] ?? { total: 0, others: 0 };
   }
 
-  /** Wraps up to `most` data keys anew, all or none of them. Answers how many; the values stay as they are. */
-  async rewrap(masterKeyId: string, most: number, rewrap: Rewrap<WrappedKeyRow>): Promise<number> {
+  /** Rewraps up to `limit` data keys in one transaction and returns their number. The values do not change. */
+  async rewrap(masterKeyId: string, limit: number, rewrap: Rewrap<WrappedKeyRow>): Promise<number> {
     return this.#db.transaction().execute(async (transaction) => {
       const rows = await transaction
         .selectFrom('secret_bundles')
@@ -153,7 +153,7 @@ export class SecretBundleRepository {
         .where('master_key_id', '<>', masterKeyId)
         .orderBy('tenant_id')
         .orderBy('name')
-        .limit(most)
+        .limit(limit)
         .forUpdate()
         .execute();
       for (const row of rows) {
@@ -169,7 +169,7 @@ export class SecretBundleRepository {
   }
 }
 
-/** The names of a tenant's bundles; no other is added until the transaction ends. */
+/** The names of a tenant's bundles. Blocks other inserts for this tenant until the transaction ends. */
 async function lockNames(transaction: Transaction<Schema>, tenantId: string): Promise<string[]> {
   await transaction
     .selectFrom('tenants')

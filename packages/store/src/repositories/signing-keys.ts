@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Schema, SigningKeyRow } from '../schema.ts';
 
-/** The keys that sign account tokens, sealed; the same ones for every control plane. */
+/** The sealed keys that sign account tokens, shared by all control planes. */
 export class SigningKeyRepository {
   readonly #db: Kysely<Schema>;
 
@@ -21,8 +21,8 @@ export class SigningKeyRepository {
   }
 
   /**
-   * Adds a key in the place of `replaces` as the newest (undefined: of none). False when another
-   * control plane was first.
+   * Adds a key if the newest key is still `replaces` (undefined: if there is none). False when another control plane has
+   * added a key first.
    */
   async add(key: { kid: string; sealed: Buffer }, replaces: string | undefined): Promise<boolean> {
     return this.#db.transaction().execute(async (transaction) => {

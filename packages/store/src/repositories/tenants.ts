@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Schema, TenantRow } from '../schema.ts';
 
-/** Accounts: one account is one tenant. */
+/** Tenants. Each account is one tenant. */
 export class TenantRepository {
   readonly #db: Kysely<Schema>;
 
@@ -9,7 +9,7 @@ export class TenantRepository {
     this.#db = db;
   }
 
-  /** The tenant of this address, made now under `tenantId` unless there is one. */
+  /** The tenant with this e-mail address. Creates it with the id `tenantId` unless it exists. */
   async findOrCreate(email: string, tenantId: string): Promise<TenantRow> {
     await this.#db
       .insertInto('tenants')
@@ -23,7 +23,7 @@ export class TenantRepository {
       .executeTakeFirstOrThrow();
   }
 
-  /** The tenant of this address, if it has one. */
+  /** The tenant with this e-mail address. Undefined when there is none. */
   async findByEmail(email: string): Promise<TenantRow | undefined> {
     return this.#db.selectFrom('tenants').selectAll().where('email', '=', email).executeTakeFirst();
   }

@@ -9,10 +9,10 @@ import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../batch-load.ts';
 import type { Schema, WorkerRow } from '../schema.ts';
 
-/** A report may hold more, even text that PostgreSQL cannot store. */
+/** Fields to store. A report may have others, even with text that PostgreSQL cannot store. */
 const TEMPLATE_FIELDS = Object.keys(WorkerTemplate.properties);
 
-/** Workers of the fleet: where they are, what they hold, when they were last heard of. */
+/** The workers of the fleet: their addresses, capacities and last heartbeats. */
 export class WorkerRepository {
   readonly #db: Kysely<Schema>;
   readonly #worker: BatchLoad<string, WorkerRow>;
@@ -30,7 +30,7 @@ export class WorkerRepository {
     return this.#db.selectFrom('workers').selectAll().orderBy('worker_id').execute();
   }
 
-  /** Adds a worker, or renews one that starts again. */
+  /** Adds a worker, or updates one that has restarted. */
   async register(worker: RegisterWorkerRequest): Promise<void> {
     const facts = {
       url: worker.url,
@@ -52,7 +52,7 @@ export class WorkerRepository {
       .execute();
   }
 
-  /** Notes a sign of life; false when no such worker is registered. */
+  /** Records a heartbeat. False when the worker is not registered. */
   async heartbeat(workerId: string, report: HeartbeatRequest): Promise<boolean> {
     const result = await this.#db
       .updateTable('workers')
@@ -66,7 +66,7 @@ export class WorkerRepository {
     return result.numUpdatedRows === 1n;
   }
 
-  /** Ids of workers silent for longer than this that still have sandboxes in the ledger. */
+  /** Ids of the workers without a heartbeat for this long that have live sandboxes in the ledger. */
   async findLost(silentMs: number): Promise<string[]> {
     const { rows } = await sql<{ worker_id: string }>`
       select worker_id from workers

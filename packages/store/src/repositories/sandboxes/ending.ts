@@ -5,19 +5,19 @@ import type { SandboxRow, Schema } from '../../schema.ts';
 /** The end of one sandbox. */
 export interface Ending {
   readonly vmId: string;
-  /** Only this generation ends; any, when left out. */
+  /** Ends only this generation. Default: any. */
   readonly generation?: number;
   /** Only a sandbox of this worker ends; of any, when left out. */
   readonly workerId?: string;
   readonly reason: EndReason;
-  /** When its worker says it ended; now, when left out. */
+  /** The time reported by the worker. Default: now. */
   readonly endedAt?: string;
   readonly cpuSeconds?: number;
   readonly agentStatus?: AgentStatus | undefined;
   readonly agentExitCode?: number | undefined;
 }
 
-/** What the end of its sandbox makes of a session. */
+/** The status of a session after its sandbox has ended. */
 const SESSION_AFTER: Readonly<Record<EndReason, Exclude<SessionStatus, 'active'>>> = {
   deleted: 'completed',
   idle_timeout: 'completed',
@@ -30,9 +30,8 @@ const SESSION_AFTER: Readonly<Record<EndReason, Exclude<SessionStatus, 'active'>
 };
 
 /**
- * Ends a sandbox in the ledger, and with it the session that it belongs to, forgets the secrets of its
- * agent, and gives its capacity back, in one statement; exactly one caller gets the row, however many
- * race to end it.
+ * Ends a sandbox in the ledger in one statement: also ends its session, removes the secrets of its agent and releases
+ * its capacity. Exactly one of several concurrent callers gets the row.
  */
 export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRow | undefined> {
   return release(
@@ -58,7 +57,7 @@ export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRo
   );
 }
 
-/** Removes the row of a sandbox that no worker ever started and that nobody has asked to delete. */
+/** Removes the row of a sandbox that no worker has started and whose deletion was not requested. */
 export async function forget(
   db: Kysely<Schema>,
   vmId: string,
@@ -73,7 +72,7 @@ export async function forget(
   );
 }
 
-/** Runs the statement that takes one sandbox out of the active ones; locks tenant, then worker. */
+/** Runs a statement that ends or removes one sandbox, and updates the counters. Locks the tenant, then the worker. */
 async function release(
   db: Kysely<Schema>,
   statement: RawBuilder<unknown>,

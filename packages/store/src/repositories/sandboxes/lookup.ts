@@ -2,19 +2,19 @@ import { LIMITS } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
 
-/** Names a sandbox as one tenant sees it. */
+/** Identifies a sandbox of a tenant. */
 export interface OwnedId {
   readonly tenantId: string;
   readonly vmId: string;
 }
 
-/** Records stay visible to their owner for this long after their end. */
+/** Condition: the sandbox is live, or ended recently enough that its owner can still see it. */
 const VISIBLE = sql`(state <> 'destroyed'
   or ended_at > now() - make_interval(secs => ${LIMITS.destroyedRecordSeconds}))`;
 
 /**
- * Finds many at once. Owner and id are one condition of one statement: an id of another tenant is
- * looked up, and missed, exactly as one that does not exist.
+ * Finds many sandboxes at once. Owner and id are one condition of one statement, so the id of another tenant's sandbox
+ * cannot be distinguished from one that does not exist.
  */
 export async function findOwned(
   db: Kysely<Schema>,
@@ -29,7 +29,7 @@ export async function findOwned(
   return ids.map((id) => byId.get(`${id.tenantId} ${id.vmId}`));
 }
 
-/** A tenant's records, oldest first. */
+/** All visible sandboxes of a tenant, oldest first. */
 export async function listOwned(db: Kysely<Schema>, tenantId: string): Promise<SandboxRow[]> {
   return db
     .selectFrom('sandboxes')
@@ -41,18 +41,18 @@ export async function listOwned(db: Kysely<Schema>, tenantId: string): Promise<S
     .execute();
 }
 
-/** What the reconciler compares a worker's report with. */
+/** The data that the reconciler compares with a worker's report. */
 export type LedgerEntry = Pick<
   SandboxRow,
   'vm_id' | 'worker_id' | 'generation' | 'state' | 'delete_requested_at'
 > & {
-  /** Milliseconds since it was placed on its worker, by the database's clock. */
+  /** Milliseconds since the sandbox was placed on its worker, by the database's clock. */
   readonly age_ms: number;
-  /** Placed before its worker registered last: a creation then under way has ended with that process. */
+  /** Placed before its worker last registered. A creation in progress then ended with the old process. */
   readonly placed_before_registration: boolean;
 };
 
-/** Every entry that is active on this worker, and any of `vmIds` wherever it is and was. */
+/** All sandboxes that are live on this worker, and those in `vmIds` on any worker, live or ended. */
 export async function entriesFor(
   db: Kysely<Schema>,
   workerId: string,

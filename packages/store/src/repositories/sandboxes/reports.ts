@@ -1,17 +1,17 @@
 import { WorkerSandbox } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
-import { MOVES } from './transitions.ts';
+import { TRANSITIONS } from './transitions.ts';
 
-/** A report may hold more, even text that PostgreSQL cannot store. */
+/** Fields to store. A report may have others, even with text that PostgreSQL cannot store. */
 const FIELDS = Object.keys(WorkerSandbox.properties);
 
 /**
- * Takes over what a worker reports of its live sandboxes, in one statement. A report counts for
- * the generation it names, placed on this worker, if it is not older than what is known and its
- * state is the known one or can be reached from it. Answers the rows that changed.
+ * Applies a worker's reports on its live sandboxes in one statement. A report applies to the generation it names, if
+ * that is placed on this worker, the report is not older than the last one, and its state equals the stored state or
+ * can be reached from it. Returns the changed rows.
  *
- * Reserved memory is what was promised, so it stays as it is whatever a worker reports.
+ * Reports never change the reserved memory.
  */
 export async function applyReports(
   db: Kysely<Schema>,
@@ -37,7 +37,7 @@ export async function applyReports(
       and known.worker_id = ${workerId} and known.state <> 'destroyed'
       and coalesce(report.revision, known.revision) >= known.revision
       and (known.state = report.state or (known.state, report.state) in
-        (select * from unnest(${MOVES.from}::text[], ${MOVES.to}::text[])))
+        (select * from unnest(${TRANSITIONS.from}::text[], ${TRANSITIONS.to}::text[])))
       and (known.state, known.vcpu, known.host_port, known.active_connections, known.cpu_seconds,
            known.agent_status, known.agent_exit_code, known.revision)
         is distinct from (report.state, report.vcpu, report.host_port, report.active_connections,

@@ -2,30 +2,15 @@ import type { SandboxState, WorkerSandbox } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../../batch-load.ts';
 import type { SandboxRow, Schema } from '../../schema.ts';
+import type { PlacementRules } from './choose-worker.ts';
 import { type Ending, end, forget } from './ending.ts';
 import { entriesFor, findOwned, type LedgerEntry, listOwned, type OwnedId } from './lookup.ts';
-import {
-  type PlacedRow,
-  type PlacementRequest,
-  type PlacementRules,
-  placeAgain,
-  reserve,
-} from './placement.ts';
+import { type PlacedRow, type PlacementRequest, placeAgain, reserve } from './placement.ts';
 import { applyReports } from './reports.ts';
 
-export type { Ending } from './ending.ts';
-export type { LedgerEntry } from './lookup.ts';
-export type {
-  PlacedRow,
-  Placement,
-  PlacementRefusal,
-  PlacementRequest,
-  PlacementRules,
-} from './placement.ts';
-
 /**
- * The ledger of what sandboxes should be. Every change of state is one conditional update that
- * names the states it starts from and the generation it means.
+ * The desired state of sandboxes. Every change of state is one conditional update that names the states it may start
+ * from and the generation.
  */
 export class SandboxRepository {
   readonly #db: Kysely<Schema>;
@@ -38,7 +23,7 @@ export class SandboxRepository {
     this.#owned = batchLoad((ids) => findOwned(db, ids));
   }
 
-  /** A sandbox of this tenant that is alive or ended a short while ago. */
+  /** A sandbox of this tenant that is live or has recently ended. */
   find(tenantId: string, vmId: string): Promise<SandboxRow | undefined> {
     return this.#owned({ tenantId, vmId });
   }
@@ -72,7 +57,7 @@ export class SandboxRepository {
     return forget(this.#db, vmId, generation);
   }
 
-  /** Remembers that a sandbox shall go, for the reconciler to finish when its worker is back. */
+  /** Records the request to delete a sandbox. The reconciler deletes it when its worker is available again. */
   async requestDelete(vmId: string): Promise<void> {
     await this.#db
       .updateTable('sandboxes')
@@ -82,7 +67,7 @@ export class SandboxRepository {
       .execute();
   }
 
-  /** Whether this worker holds this sandbox, and it lives. */
+  /** Whether this sandbox is live and on this worker. */
   async isHeldBy(workerId: string, vmId: string): Promise<boolean> {
     const row = await this.#db
       .selectFrom('sandboxes')
@@ -94,7 +79,7 @@ export class SandboxRepository {
     return row !== undefined;
   }
 
-  /** How many there are in each state; ended ones are not counted. */
+  /** The number of sandboxes in each state, apart from ended ones. */
   async countByState(): Promise<Map<SandboxState, number>> {
     const rows = await this.#db
       .selectFrom('sandboxes')

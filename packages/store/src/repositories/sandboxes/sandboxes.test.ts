@@ -3,7 +3,8 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
 import { openStore, type Store } from '../../store.ts';
-import type { PlacementRequest, PlacementRules } from './sandbox-repository.ts';
+import type { PlacementRules } from './choose-worker.ts';
+import type { PlacementRequest } from './placement.ts';
 
 const RULES: PlacementRules = {
   unreachableMs: 30_000,
@@ -93,7 +94,7 @@ function report(vmId: string, changes: Partial<WorkerSandbox> = {}): WorkerSandb
   };
 }
 
-test('places on the worker with most to spare and reserves its memory', async () => {
+test('places on the worker with the most unreserved memory and reserves it', async () => {
   await addWorker('small', 1024);
   await addWorker('large', 4096);
   const sandbox = await place();
@@ -107,12 +108,12 @@ test('places on the worker with most to spare and reserves its memory', async ()
   expect(await reserved('small')).toBe(0);
 });
 
-test('takes the memory of the template when the request names none', async () => {
+test('uses the template’s memory size when the request has none', async () => {
   await addWorker('w', 4096);
   expect(await place({})).toMatchObject({ memory_mib: 512, placement: { size: {} } });
 });
 
-test('never promises more than a worker has, whoever asks at the same time', async () => {
+test('never reserves more than a worker’s memory under concurrency', async () => {
   await addWorker('a', 2048);
   await addWorker('b', 2048);
   const outcomes = await Promise.all(
@@ -124,7 +125,7 @@ test('never promises more than a worker has, whoever asks at the same time', asy
   expect(await reserved('b')).toBe(2048);
 });
 
-test('never places more than the tenant may have, whoever asks at the same time', async () => {
+test('never exceeds the tenant’s limit under concurrency', async () => {
   await addWorker('w', 100_000);
   const outcomes = await Promise.all(
     Array.from({ length: 60 }, () => store.sandboxes.reserve(request())),
@@ -133,7 +134,7 @@ test('never places more than the tenant may have, whoever asks at the same time'
   expect(outcomes.find((outcome) => !outcome.placed)).toEqual({ refusal: 'tenant_limit' });
 });
 
-test('passes over a worker that is short of memory as long as another one has room', async () => {
+test('chooses a worker without free memory only when no other fits', async () => {
   await addWorker('short', 8192);
   await addWorker('roomy', 2048);
   await store.workers.heartbeat('short', {
@@ -147,7 +148,7 @@ test('passes over a worker that is short of memory as long as another one has ro
   expect(placed).toEqual(['roomy', 'roomy', 'roomy', 'roomy', 'short']);
 });
 
-test('says why it cannot place', async () => {
+test('gives the reason when placement fails', async () => {
   expect(await store.sandboxes.reserve(request())).toEqual({ refusal: 'no_workers' });
   await addWorker('w', 1024, false);
   expect(await store.sandboxes.reserve(request())).toEqual({ refusal: 'template_not_available' });
@@ -159,7 +160,7 @@ test('says why it cannot place', async () => {
   expect(await store.sandboxes.reserve(request())).toEqual({ refusal: 'no_workers' });
 });
 
-test('places again on another worker under the next generation', async () => {
+test('places again on another worker with the next generation', async () => {
   await addWorker('a', 4096);
   const first = await place();
   await addWorker('b', 2048);
@@ -177,7 +178,7 @@ test('places again on another worker under the next generation', async () => {
   expect([await reserved('a'), await reserved('b')]).toEqual([0, 512]);
 });
 
-test('ends a sandbox exactly once and gives its room back', async () => {
+test('ends a sandbox exactly once and releases its memory', async () => {
   await addWorker('w', 4096);
   const sandbox = await place();
   const ends = await Promise.all(
@@ -200,7 +201,7 @@ test('does not end another generation', async () => {
   ).toBeUndefined();
 });
 
-test('forgets what was never started, and only that', async () => {
+test('forgets only sandboxes that were never started', async () => {
   await addWorker('w', 4096);
   const started = await place();
   const unstarted = await place();
@@ -211,7 +212,7 @@ test('forgets what was never started, and only that', async () => {
   expect(await reserved('w')).toBe(512);
 });
 
-test('many creates and ends at once keep the counters right', async () => {
+test('counters stay correct under concurrent creates and ends', async () => {
   await addWorker('w', 100_000);
   await Promise.all(
     Array.from({ length: 40 }, async () => {
@@ -223,7 +224,7 @@ test('many creates and ends at once keep the counters right', async () => {
   expect((await store.tenants.find(TENANT))?.active_sandboxes).toBe(0);
 });
 
-test('takes over reports that move forward and refuses those that do not', async () => {
+test('applies reports of legal transitions and ignores others', async () => {
   await addWorker('w', 4096);
   const { vm_id } = await place();
   const apply = async (changes: Partial<WorkerSandbox>) =>
@@ -252,7 +253,7 @@ test('a late report does not undo a newer one', async () => {
   ).toHaveLength(1);
 });
 
-test('shows a tenant its own records only, and ended ones for a while', async () => {
+test('shows a tenant only its own sandboxes, and ended ones for a limited time', async () => {
   await addWorker('w', 4096);
   await store.tenants.findOrCreate('bob@example.com', 'usr_2');
   const { vm_id } = await place();
@@ -265,14 +266,14 @@ test('shows a tenant its own records only, and ended ones for a while', async ()
   expect(await store.sandboxes.list(TENANT)).toEqual([]);
 });
 
-test('finds many at once', async () => {
+test('finds many sandboxes concurrently', async () => {
   await addWorker('w', 100_000);
   const placed = await Promise.all(Array.from({ length: 10 }, () => place()));
   const found = await Promise.all(placed.map((row) => store.sandboxes.find(TENANT, row.vm_id)));
   expect(found.map((row) => row?.vm_id)).toEqual(placed.map((row) => row.vm_id));
 });
 
-test('knows workers that were lost with sandboxes', async () => {
+test('finds lost workers that have sandboxes', async () => {
   await addWorker('w', 4096);
   await addWorker('idle', 1024);
   await place();

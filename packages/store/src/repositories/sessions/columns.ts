@@ -1,8 +1,8 @@
 import { sql } from 'kysely';
 import type { SessionRow } from '../../schema.ts';
 
-/** Everything but the conversation, which may be large. */
-export const ROW = [
+/** All columns except the conversation, which can be large. */
+export const SESSION_COLUMNS = [
   'session_id',
   'tenant_id',
   'status',
@@ -30,7 +30,7 @@ export const ROW = [
   'ended_at',
 ] as const satisfies (keyof SessionRow)[];
 
-/** So many seconds from now, by the database's clock. */
-export function until(seconds: number) {
+/** The time this many seconds from now, by the database's clock. */
+export function fromNow(seconds: number) {
   return sql<Date>`now() + make_interval(secs => ${seconds})`;
 }

@@ -1,16 +1,16 @@
 import { type Kysely, sql } from 'kysely';
 import type { Schema } from '../../schema.ts';
 
-/** Files are kept in pieces of this many bytes. */
+/** Files are stored in pieces of this size. */
 export const PIECE_BYTES = 1024 * 1024;
 
-/** Files of a session that are complete. */
+/** A complete upload of a session's files. */
 export interface StoredFiles {
   readonly uploadId: string;
   readonly sizeBytes: number;
 }
 
-/** Working files of sessions, in pieces. They last only when a turn names them. */
+/** Working files of sessions, in pieces. An upload is kept only if a committed turn names it. */
 export class SessionFilesRepository {
   readonly #db: Kysely<Schema>;
 
@@ -18,7 +18,7 @@ export class SessionFilesRepository {
     this.#db = db;
   }
 
-  /** Begins an upload, whose id is a UUID. Several of the same files may run; the first to end counts. */
+  /** Begins an upload, whose id is a UUID. Of several uploads of the same files, the first to finish is kept. */
   async begin(uploadId: string, sessionId: string, filesId: string): Promise<void> {
     await this.#db
       .insertInto('session_uploads')
@@ -33,7 +33,7 @@ export class SessionFilesRepository {
       .execute();
   }
 
-  /** Ends an upload; when another one of the same files was first, this one is dropped. */
+  /** Completes an upload, or discards it when another upload of the same files has finished first. */
   async finish(uploadId: string, sizeBytes: number): Promise<void> {
     const { rows } = await sql`
       update session_uploads done set size_bytes = ${sizeBytes}
@@ -52,7 +52,7 @@ export class SessionFilesRepository {
       .execute();
   }
 
-  /** Complete files of this id. */
+  /** The complete upload of these files. Undefined when there is none. */
   async find(sessionId: string, filesId: string): Promise<StoredFiles | undefined> {
     const row = await this.#db
       .selectFrom('session_uploads')
@@ -66,7 +66,7 @@ export class SessionFilesRepository {
       : { uploadId: row.upload_id, sizeBytes: Number(row.size_bytes) };
   }
 
-  /** Undefined behind the last piece. */
+  /** One piece of an upload. Undefined after the last piece. */
   async piece(uploadId: string, piece: number): Promise<Buffer | undefined> {
     const row = await this.#db
       .selectFrom('session_pieces')
@@ -77,7 +77,7 @@ export class SessionFilesRepository {
     return row?.bytes;
   }
 
-  /** Removes uploads that no turn has named within this time. */
+  /** Removes uploads that no turn has committed within this time. Returns their number. */
   async removeOrphans(olderThanSeconds: number): Promise<number> {
     const { numAffectedRows } = await sql`
       delete from session_uploads

@@ -7,7 +7,7 @@ import type { Schema } from '../../schema.ts';
 import { SessionHistoryRepository, type Turn } from './history.ts';
 
 const SESSION = '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b';
-const MOST_BYTES = 100;
+const MAX_BYTES = 100;
 
 let postgres: TestPostgres;
 let db: Kysely<Schema>;
@@ -18,7 +18,7 @@ beforeAll(async () => {
   const pool = new pg.Pool({ connectionString: postgres.url });
   db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
   await migrate(db);
-  history = new SessionHistoryRepository(db, MOST_BYTES);
+  history = new SessionHistoryRepository(db, MAX_BYTES);
 });
 afterAll(async () => {
   await db?.destroy();
@@ -48,7 +48,7 @@ beforeEach(async () => {
     .execute();
 });
 
-/** Ten bytes a line. */
+/** A line of ten bytes. */
 const line = (seq: number) => `{"s":${String(seq).padStart(3)}}\n`;
 const turn = (firstSeq: number, lastSeq: number): Turn => ({
   sessionId: SESSION,
@@ -71,13 +71,13 @@ const kept = async () => {
 const range = (first: number, last: number) =>
   Array.from({ length: last - first + 1 }, (_, index) => first + index);
 
-test('the oldest turns go first, and never more than their share is kept', async () => {
+test('removes the oldest turns first and never exceeds the limit', async () => {
   expect(line(1)).toHaveLength(10);
   for (let first = 1; first <= 41; first += 4) await history.commit(turn(first, first + 3));
   expect(await kept()).toEqual({ first: 37, last: 44, seqs: range(37, 44) });
 });
 
-test('of a turn that alone is larger, the newest frames are kept', async () => {
+test('keeps the newest frames of a turn that alone exceeds the limit', async () => {
   await history.commit(turn(1, 4));
   await history.commit(turn(5, 29));
   expect(await kept()).toEqual({ first: 20, last: 29, seqs: range(20, 29) });
@@ -85,14 +85,14 @@ test('of a turn that alone is larger, the newest frames are kept', async () => {
   expect(await kept()).toEqual({ first: 30, last: 30, seqs: [30] });
 });
 
-test('a turn that was cut otherwise by a worker that came back replaces what it repeats', async () => {
+test('a turn with different bounds replaces the frames it repeats', async () => {
   await history.commit(turn(1, 2));
   await history.commit(turn(3, 4));
   await history.commit(turn(3, 6));
   expect(await kept()).toEqual({ first: 1, last: 6, seqs: range(1, 6) });
 });
 
-test('what is kept has neither a hole nor a repeat', async () => {
+test('the stored frames have no gaps and no repeats', async () => {
   await history.commit(turn(1, 2));
   await history.commit(turn(5, 6));
   expect(await kept()).toEqual({ first: 5, last: 6, seqs: [5, 6] });
@@ -100,14 +100,14 @@ test('what is kept has neither a hole nor a repeat', async () => {
   expect(await kept()).toEqual({ first: 6, last: 8, seqs: range(6, 8) });
 });
 
-test('a turn of another generation is stale; of no session, unknown', async () => {
+test('reports another generation as stale and another session as unknown_session', async () => {
   expect(await history.commit({ ...turn(1, 1), generation: 2 })).toBe('stale');
   const nobody = { ...turn(1, 1), sessionId: SESSION.replace('019a', '019b') };
   expect(await history.commit(nobody)).toBe('unknown_session');
   expect(await kept()).toEqual({ first: 1, last: 0, seqs: [] });
 });
 
-test('turns that come at once are taken one after the other', async () => {
+test('commits concurrent turns one at a time', async () => {
   await Promise.all(range(1, 5).map((seq) => history.commit(turn(seq, seq))));
   const { first, last, seqs } = await kept();
   expect(last).toBe(5);

@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema } from '../../schema.ts';
 
-/** What a finished turn left behind. */
+/** The results of a finished turn. */
 export interface Turn {
   readonly sessionId: string;
   readonly generation: number;
@@ -10,16 +10,16 @@ export interface Turn {
   readonly lastSeq: number;
   /** One JSON object a line, UTF-8. */
   readonly frames: Buffer;
-  /** As it was, when left out. */
+  /** Default: unchanged. */
   readonly conversation?: Buffer;
-  /** As they were, when left out. */
+  /** Default: unchanged. */
   readonly filesId?: string;
 }
 
-/** What became of a turn. A repeated one is committed as well. */
+/** The outcome of committing a turn. Repeating a commit also gives `committed`. */
 export type TurnOutcome = 'committed' | 'stale' | 'unknown_session' | 'unknown_files';
 
-/** Where a session goes on from. */
+/** The state from which a session resumes. */
 export interface StoredState {
   readonly generation: number;
   readonly lastSeq: number;
@@ -29,18 +29,18 @@ export interface StoredState {
   readonly firstSeq: number;
 }
 
-/** Frames kept of a session, its conversation, and which files belong to it: one thing, changed as one. */
+/** The recent frames, the conversation and the files of a session, which change together. */
 export class SessionHistoryRepository {
   readonly #db: Kysely<Schema>;
-  readonly #mostBytes: number;
+  readonly #maxBytes: number;
 
-  /** `mostBytes` bounds the frames kept of a session; the oldest go first. */
-  constructor(db: Kysely<Schema>, mostBytes: number) {
+  /** @param maxBytes limit on the stored frames of a session; the oldest are removed first */
+  constructor(db: Kysely<Schema>, maxBytes: number) {
     this.#db = db;
-    this.#mostBytes = mostBytes;
+    this.#maxBytes = maxBytes;
   }
 
-  /** Commits a turn, all of it or nothing. What is older than the newest commit changes nothing. */
+  /** Commits a turn atomically. A turn older than the newest commit changes nothing. */
   async commit(turn: Turn): Promise<TurnOutcome> {
     return this.#db.transaction().execute(async (transaction) => {
       const session = await transaction
@@ -71,7 +71,7 @@ export class SessionHistoryRepository {
     });
   }
 
-  /** Undefined when there is no such session. */
+  /** The stored state of a session. Undefined when the session does not exist. */
   async state(sessionId: string): Promise<StoredState | undefined> {
     return this.#db
       .transaction()
@@ -104,14 +104,14 @@ export class SessionHistoryRepository {
   async #keep(transaction: Transaction<Schema>, turn: Turn): Promise<void> {
     if (turn.frames.length === 0) return;
     const { sessionId } = turn;
-    const chunk = newest(turn, this.#mostBytes);
-    // The same turn again, or one that a worker cut otherwise after a crash.
+    const chunk = newest(turn, this.#maxBytes);
+    // A repeated turn, or one with different bounds that a worker sends after a crash.
     await transaction
       .deleteFrom('session_frames')
       .where('session_id', '=', sessionId)
       .where('first_seq', '>=', sql<string>`${chunk.firstSeq}`)
       .execute();
-    // Nothing is kept before a hole, so that what is replayed has none.
+    // Removes frames before a gap, so that a replay has no gaps.
     await sql`
       delete from session_frames where session_id = ${sessionId}
         and not exists (select from session_frames last
@@ -133,7 +133,7 @@ export class SessionHistoryRepository {
         from session_frames where session_id = ${sessionId}
       ) sized
       where session_frames.session_id = ${sessionId} and session_frames.first_seq = sized.first_seq
-        and sized.bytes > ${this.#mostBytes}`.execute(transaction);
+        and sized.bytes > ${this.#maxBytes}`.execute(transaction);
   }
 }
 
@@ -141,7 +141,7 @@ function isOlder(turn: Turn, lastSeq: number, commitSeq: number): boolean {
   return turn.lastSeq < lastSeq || (turn.lastSeq === lastSeq && turn.firstSeq < commitSeq);
 }
 
-/** Makes uploaded files those of the session, in place of what it had; false when there are none of this id. */
+/** Makes uploaded files the files of the session and removes its earlier ones. False when there is no such upload. */
 async function takeFiles(
   transaction: Transaction<Schema>,
   sessionId: string,
@@ -158,13 +158,13 @@ async function takeFiles(
   return true;
 }
 
-/** The last lines of a turn that fit; each line is a frame that names its own `seq`. */
+/** The last frames of a turn that fit into `maxBytes`. Each line is one frame. */
 function newest(
   { frames, firstSeq }: Turn,
-  mostBytes: number,
+  maxBytes: number,
 ): { frames: Buffer; firstSeq: number } {
-  if (frames.length <= mostBytes) return { frames, firstSeq };
-  const start = frames.indexOf('\n', frames.length - mostBytes - 1) + 1;
+  if (frames.length <= maxBytes) return { frames, firstSeq };
+  const start = frames.indexOf('\n', frames.length - maxBytes - 1) + 1;
   const kept = start === 0 ? frames.subarray(frames.length) : frames.subarray(start);
   const dropped = frames.subarray(0, frames.length - kept.length);
   return { frames: kept, firstSeq: firstSeq + countLines(dropped) };

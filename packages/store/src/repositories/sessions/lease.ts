@@ -1,43 +1,43 @@
 import { type Kysely, sql } from 'kysely';
 import type { Schema, SessionRow } from '../../schema.ts';
-import { ROW, until } from './columns.ts';
+import { fromNow, SESSION_COLUMNS } from './columns.ts';
 
-/** Who holds a session while starting or stopping it, and for how long unless renewed. */
+/** Exclusive access to a session while a request starts or stops it, until it expires or is released. */
 export interface SessionLease {
   readonly sessionId: string;
-  /** A UUID of the holder's own. */
+  /** A UUID that identifies the holder. */
   readonly holder: string;
   readonly seconds: number;
 }
 
-/** Takes hold of a session; undefined while another request has it. */
+/** Acquires the lease of a session. Undefined while another request holds it. */
 export async function claim(
   db: Kysely<Schema>,
   { sessionId, holder, seconds }: SessionLease,
 ): Promise<SessionRow | undefined> {
   return db
     .updateTable('sessions')
-    .set({ busy_by: holder, busy_until: until(seconds) })
+    .set({ busy_by: holder, busy_until: fromNow(seconds) })
     .where('session_id', '=', sessionId)
     .where(sql<boolean>`(busy_until is null or busy_until < now())`)
-    .returning(ROW)
+    .returning(SESSION_COLUMNS)
     .executeTakeFirst();
 }
 
-/** Keeps hold of it. */
+/** Extends the lease. */
 export async function renew(
   db: Kysely<Schema>,
   { sessionId, holder, seconds }: SessionLease,
 ): Promise<void> {
   await db
     .updateTable('sessions')
-    .set({ busy_until: until(seconds) })
+    .set({ busy_until: fromNow(seconds) })
     .where('session_id', '=', sessionId)
     .where('busy_by', '=', holder)
     .execute();
 }
 
-/** Lets go of it. */
+/** Releases the lease. */
 export async function release(
   db: Kysely<Schema>,
   { sessionId, holder }: Omit<SessionLease, 'seconds'>,

@@ -8,7 +8,7 @@ export interface SessionPage {
   readonly offset: number;
 }
 
-/** A session and the worker that its sandbox runs on, if it runs. */
+/** A session, and the worker of its running sandbox, if there is one. */
 export type RoutedSession = Pick<
   SessionRow,
   'session_id' | 'tenant_id' | 'app_id' | 'set_id' | 'template' | 'status' | 'expires_at'
@@ -19,7 +19,7 @@ export type RoutedSession = Pick<
   readonly certificate: string | null;
 };
 
-/** Whose a session is and where it can be reached. */
+/** The owner of a session and the address of its worker. */
 export async function findRoute(
   db: Kysely<Schema>,
   sessionId: string,
@@ -35,20 +35,20 @@ export async function findRoute(
   return rows[0];
 }
 
-/** A session as the worker sees it that holds a sandbox of it. */
+/** A session from the perspective of a worker that has a sandbox of it. */
 export type HeldSession = Pick<SessionRow, 'session_id' | 'generation' | 'files_id'> & {
-  /** Which start of the session the sandbox belongs to; older than `generation` when it was started anew. */
+  /** The generation of the sandbox. Lower than `generation` when the session has been restarted since. */
   readonly held_generation: number;
 };
 
-/** Which sandbox of a session is meant. */
+/** Selects a sandbox of a session. */
 export type HeldSandbox =
-  /** The one of this start of the session, whether it still lives or not. */
+  /** The sandbox of this generation, live or ended. */
   | { readonly generation: number; readonly vmId?: string }
-  /** The present one, while it lives. */
+  /** The current sandbox, while it is live. */
   | 'current';
 
-/** The session if a sandbox of it is, or was, on this worker. */
+/** The session, if the selected sandbox is or was on this worker. */
 export async function findHeld(
   db: Kysely<Schema>,
   workerId: string,
@@ -68,7 +68,7 @@ export async function findHeld(
   return rows[0];
 }
 
-/** An active session that uses a bundle, and where it runs. */
+/** An active session that uses a bundle, and its location. */
 export interface SessionUse {
   readonly session_id: string;
   readonly tenant_id: string;
@@ -77,7 +77,7 @@ export interface SessionUse {
   readonly vendor: LlmVendor;
 }
 
-/** Every active session of a tenant that uses this bundle and has a sandbox. */
+/** All active sessions of a tenant that use this bundle and have a live sandbox. */
 export async function listUsing(
   db: Kysely<Schema>,
   tenantId: string,

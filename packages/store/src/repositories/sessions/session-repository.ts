@@ -1,8 +1,9 @@
-import type { Agent, AppJson, LlmVendor, SessionStatus } from '@svc/contract';
-import { type Kysely, sql } from 'kysely';
+import type { Agent, AppJson, LlmVendor } from '@svc/contract';
+import type { Kysely } from 'kysely';
 import type { Schema, SessionRow } from '../../schema.ts';
-import { ROW, until } from './columns.ts';
+import { fromNow, SESSION_COLUMNS } from './columns.ts';
 import { claim, release, renew, type SessionLease } from './lease.ts';
+import { close, closeOrphans, forget, restart, revert } from './lifecycle.ts';
 import {
   findHeld,
   findRoute,
@@ -13,10 +14,7 @@ import {
   type SessionUse,
 } from './lookup.ts';
 
-export type { SessionLease } from './lease.ts';
-export type { HeldSession, RoutedSession, SessionPage, SessionUse } from './lookup.ts';
-
-/** A session that is about to be started for the first time. */
+/** A session to be started for the first time. */
 export interface NewSession {
   readonly sessionId: string;
   readonly tenantId: string;
@@ -36,7 +34,7 @@ export interface NewSession {
   readonly ttlSeconds: number;
 }
 
-/** Sessions. A session ends in the statement that ends its sandbox. */
+/** Sessions. The statement that ends a sandbox also ends its session. */
 export class SessionRepository {
   readonly #db: Kysely<Schema>;
 
@@ -44,7 +42,7 @@ export class SessionRepository {
     this.#db = db;
   }
 
-  /** Adds a session, active and held by whoever starts it. */
+  /** Adds an active session. The caller holds its lease. */
   async insert(session: NewSession, lease: Omit<SessionLease, 'sessionId'>): Promise<SessionRow> {
     return this.#db
       .insertInto('sessions')
@@ -66,30 +64,30 @@ export class SessionRepository {
         secrets: [...session.secrets],
         user_id: session.userId,
         busy_by: lease.holder,
-        busy_until: until(lease.seconds),
-        expires_at: until(session.ttlSeconds),
+        busy_until: fromNow(lease.seconds),
+        expires_at: fromNow(session.ttlSeconds),
       })
-      .returning(ROW)
+      .returning(SESSION_COLUMNS)
       .executeTakeFirstOrThrow();
   }
 
-  /** The session of this id, whoever owns it. The id must be a UUID. */
+  /** The session with this id, regardless of its owner. The id must be a UUID. */
   async find(sessionId: string): Promise<SessionRow | undefined> {
     return this.#db
       .selectFrom('sessions')
-      .select(ROW)
+      .select(SESSION_COLUMNS)
       .where('session_id', '=', sessionId)
       .executeTakeFirst();
   }
 
-  /** A tenant's sessions, newest first, and how many there are in all. */
+  /** A page of a tenant's sessions, newest first, and their total number. */
   async list(
     tenantId: string,
     { limit, offset }: SessionPage,
   ): Promise<{ rows: SessionRow[]; total: number }> {
     const own = this.#db.selectFrom('sessions').where('tenant_id', '=', tenantId);
     const rows = await own
-      .select(ROW)
+      .select(SESSION_COLUMNS)
       .orderBy('created_at', 'desc')
       .orderBy('session_id', 'desc')
       .limit(limit)
@@ -116,80 +114,29 @@ export class SessionRepository {
     return release(this.#db, lease);
   }
 
-  /**
-   * Makes an ended session active again, under the next generation and with another sandbox. Undefined when
-   * it has been started meanwhile, or was never ended.
-   */
-  async restart(
-    { session_id: sessionId, generation }: Pick<SessionRow, 'session_id' | 'generation'>,
-    start: { vmId: string; ttlSeconds: number; model: string },
-  ): Promise<SessionRow | undefined> {
-    return this.#db
-      .updateTable('sessions')
-      .set((eb) => ({
-        status: 'active',
-        generation: eb('generation', '+', 1),
-        vm_id: start.vmId,
-        model: start.model,
-        expires_at: until(start.ttlSeconds),
-        ended_at: null,
-      }))
-      .where('session_id', '=', sessionId)
-      .where('generation', '=', generation)
-      .where('status', '<>', 'active')
-      .returning(ROW)
-      .executeTakeFirst();
+  /** See {@link restart}. */
+  restart(...parameters: WithoutDb<typeof restart>): Promise<SessionRow | undefined> {
+    return restart(this.#db, ...parameters);
   }
 
-  /** Undoes a {@link restart} that no sandbox came of: the session is as ended as it was before. */
-  async revert(
-    { session_id: sessionId, generation }: Pick<SessionRow, 'session_id' | 'generation'>,
-    before: Pick<SessionRow, 'status' | 'vm_id' | 'model' | 'ended_at' | 'expires_at'>,
-  ): Promise<void> {
-    const { status, vm_id, model, ended_at, expires_at } = before;
-    await this.#db
-      .updateTable('sessions')
-      .set({ status, vm_id, model, ended_at, expires_at })
-      .where('session_id', '=', sessionId)
-      .where('generation', '=', generation)
-      .where('status', '=', 'active')
-      .execute();
+  /** See {@link revert}. */
+  revert(...parameters: WithoutDb<typeof revert>): Promise<void> {
+    return revert(this.#db, ...parameters);
   }
 
-  /** Ends an active session that has no sandbox which could end it. */
-  async close(
-    { session_id: sessionId, generation }: Pick<SessionRow, 'session_id' | 'generation'>,
-    status: Exclude<SessionStatus, 'active'>,
-  ): Promise<SessionRow | undefined> {
-    return this.#db
-      .updateTable('sessions')
-      .set({ status, ended_at: sql<Date>`now()` })
-      .where('session_id', '=', sessionId)
-      .where('generation', '=', generation)
-      .where('status', '=', 'active')
-      .returning(ROW)
-      .executeTakeFirst();
+  /** See {@link close}. */
+  close(...parameters: WithoutDb<typeof close>): Promise<SessionRow | undefined> {
+    return close(this.#db, ...parameters);
   }
 
-  /** Removes a session whose first start failed, and of which nobody was told. */
-  async forget(sessionId: string): Promise<void> {
-    await this.#db
-      .deleteFrom('sessions')
-      .where('session_id', '=', sessionId)
-      .where('generation', '=', 1)
-      .execute();
+  /** See {@link forget}. */
+  forget(sessionId: string): Promise<void> {
+    return forget(this.#db, sessionId);
   }
 
-  /** Ends active sessions whose start was cut short by a crash: nobody holds them, and no sandbox of theirs lives. */
-  async closeOrphans(): Promise<number> {
-    const { numAffectedRows } = await sql`
-      update sessions set status = 'failed', ended_at = now()
-      where status = 'active' and (busy_until is null or busy_until < now())
-        and not exists (select from sandboxes
-          where sandboxes.vm_id = sessions.vm_id and sandboxes.state <> 'destroyed')`.execute(
-      this.#db,
-    );
-    return Number(numAffectedRows ?? 0);
+  /** See {@link closeOrphans}. */
+  closeOrphans(): Promise<number> {
+    return closeOrphans(this.#db);
   }
 
   /** See {@link findRoute}. */
@@ -198,7 +145,7 @@ export class SessionRepository {
   }
 
   /** See {@link findHeld}. */
-  heldBy(...parameters: HeldParameters): Promise<HeldSession | undefined> {
+  heldBy(...parameters: WithoutDb<typeof findHeld>): Promise<HeldSession | undefined> {
     return findHeld(this.#db, ...parameters);
   }
 
@@ -208,4 +155,5 @@ export class SessionRepository {
   }
 }
 
-type HeldParameters = Parameters<typeof findHeld> extends [unknown, ...infer Rest] ? Rest : never;
+type WithoutDb<F extends (...parameters: never[]) => unknown> =
+  Parameters<F> extends [unknown, ...infer Rest] ? Rest : never;

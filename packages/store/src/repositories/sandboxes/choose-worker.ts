@@ -1,0 +1,101 @@
+import type { SandboxPlacement } from '@svc/contract';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import type { Schema } from '../../schema.ts';
+
+/** Memory of a sandbox when neither the request nor the template specifies it. */
+const FALLBACK_MEMORY_MIB = 1024;
+
+/** Rules of placement, from configuration. */
+export interface PlacementRules {
+  /** Workers without a heartbeat for longer than this get no sandboxes. */
+  readonly unreachableMs: number;
+  readonly sandboxesPerTenant: number;
+}
+
+/** The properties of a placement that its worker must fit. */
+type PlacementNeed = Pick<SandboxPlacement, 'template' | 'size'>;
+
+export type PlacementRefusal =
+  | 'tenant_limit'
+  | 'no_workers'
+  | 'template_not_available'
+  | 'no_capacity';
+
+/** Unreserved memory of an offer. */
+const SPARE = sql`(offer.total_memory_mib - offer.reserved_memory_mib)`;
+const FITS = sql`(${SPARE} >= offer.need)`;
+/**
+ * Whether the worker had no free memory at its last heartbeat. Such workers are chosen last, but not excluded: memory
+ * may have become free since, and a worker without memory refuses.
+ */
+const IS_SHORT = sql`(coalesce(offer.free_memory_mib, 1) <= 0)`;
+
+/** The CTEs `candidate` and `chosen`: choose the fitting worker with the most unreserved memory, and reserve it. */
+export function chooseWorker(
+  need: PlacementNeed,
+  rules: PlacementRules,
+  excluded: readonly string[],
+  condition: RawBuilder<unknown>,
+): RawBuilder<unknown> {
+  return sql`
+    candidate as (
+      select offer.* from ${offers(need, rules, excluded)}
+      where ready and ${FITS} and ${condition}
+      order by ${IS_SHORT}, ${SPARE} desc, offer.worker_id limit 1
+    ), chosen as (
+      update workers set reserved_memory_mib = workers.reserved_memory_mib + candidate.need
+      from candidate where workers.worker_id = candidate.worker_id
+        and workers.memory_mib - workers.reserved_memory_mib >= candidate.need
+      returning workers.worker_id, candidate.need, candidate.vcpu, candidate.disk_mib
+    )`;
+}
+
+/** One row per reachable worker that has the template. */
+function offers(
+  need: PlacementNeed,
+  rules: PlacementRules,
+  excluded: readonly string[],
+): RawBuilder<unknown> {
+  return sql`(
+    select workers.worker_id, workers.memory_mib as total_memory_mib, workers.free_memory_mib,
+      workers.reserved_memory_mib, known.ready, known.vcpu, known.disk_mib,
+      coalesce(${need.size.memory_mib ?? null}::int, known.memory_mib, ${FALLBACK_MEMORY_MIB}) as need
+    from workers, jsonb_to_recordset(workers.templates)
+      as known(template text, ready boolean, vcpu int, memory_mib int, disk_mib int)
+    where ${reachable(rules)} and known.template = ${need.template}
+      and workers.worker_id <> all(${[...excluded]}::text[])
+  ) offer`;
+}
+
+function reachable(rules: PlacementRules): RawBuilder<unknown> {
+  return sql`(workers.heartbeat_at > now() - make_interval(secs => ${rules.unreachableMs / 1000}))`;
+}
+
+/** The reason why placement failed. Undefined when it would succeed now. */
+export async function refusalOf(
+  db: Kysely<Schema>,
+  need: PlacementNeed,
+  rules: PlacementRules,
+  excluded: readonly string[],
+  tenantId: string | null = null,
+): Promise<PlacementRefusal | undefined> {
+  const { rows } = await sql<{
+    limited: boolean;
+    workers: boolean;
+    offered: boolean;
+    fitting: boolean;
+  }>`
+    select
+      exists (select from tenants where tenant_id = ${tenantId}
+        and active_sandboxes >= ${rules.sandboxesPerTenant}) as limited,
+      exists (select from workers where ${reachable(rules)}) as workers,
+      exists (select from ${offers(need, rules, [])} where ready) as offered,
+      exists (select from ${offers(need, rules, excluded)} where ready and ${FITS}) as fitting`.execute(
+    db,
+  );
+  const facts = rows[0];
+  if (facts?.limited) return 'tenant_limit';
+  if (!facts?.workers) return 'no_workers';
+  if (!facts.offered) return 'template_not_available';
+  return facts.fitting ? undefined : 'no_capacity';
+}

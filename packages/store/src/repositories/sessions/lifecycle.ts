@@ -1,0 +1,84 @@
+import type { SessionStatus } from '@svc/contract';
+import { type Kysely, sql } from 'kysely';
+import type { Schema, SessionRow } from '../../schema.ts';
+import { fromNow, SESSION_COLUMNS } from './columns.ts';
+
+/** Identifies one start of a session. */
+export type SessionStart = Pick<SessionRow, 'session_id' | 'generation'>;
+
+/**
+ * Makes an ended session active again, with the next generation and another sandbox. Undefined when the session is
+ * active, or another request has restarted it.
+ */
+export async function restart(
+  db: Kysely<Schema>,
+  { session_id: sessionId, generation }: SessionStart,
+  start: { vmId: string; ttlSeconds: number; model: string },
+): Promise<SessionRow | undefined> {
+  return db
+    .updateTable('sessions')
+    .set((eb) => ({
+      status: 'active',
+      generation: eb('generation', '+', 1),
+      vm_id: start.vmId,
+      model: start.model,
+      expires_at: fromNow(start.ttlSeconds),
+      ended_at: null,
+    }))
+    .where('session_id', '=', sessionId)
+    .where('generation', '=', generation)
+    .where('status', '<>', 'active')
+    .returning(SESSION_COLUMNS)
+    .executeTakeFirst();
+}
+
+/** Undoes a {@link restart} whose sandbox could not be created. */
+export async function revert(
+  db: Kysely<Schema>,
+  { session_id: sessionId, generation }: SessionStart,
+  before: Pick<SessionRow, 'status' | 'vm_id' | 'model' | 'ended_at' | 'expires_at'>,
+): Promise<void> {
+  const { status, vm_id, model, ended_at, expires_at } = before;
+  await db
+    .updateTable('sessions')
+    .set({ status, vm_id, model, ended_at, expires_at })
+    .where('session_id', '=', sessionId)
+    .where('generation', '=', generation)
+    .where('status', '=', 'active')
+    .execute();
+}
+
+/** Ends an active session that has no sandbox. */
+export async function close(
+  db: Kysely<Schema>,
+  { session_id: sessionId, generation }: SessionStart,
+  status: Exclude<SessionStatus, 'active'>,
+): Promise<SessionRow | undefined> {
+  return db
+    .updateTable('sessions')
+    .set({ status, ended_at: sql<Date>`now()` })
+    .where('session_id', '=', sessionId)
+    .where('generation', '=', generation)
+    .where('status', '=', 'active')
+    .returning(SESSION_COLUMNS)
+    .executeTakeFirst();
+}
+
+/** Removes a session whose first start failed and which no client has seen. */
+export async function forget(db: Kysely<Schema>, sessionId: string): Promise<void> {
+  await db
+    .deleteFrom('sessions')
+    .where('session_id', '=', sessionId)
+    .where('generation', '=', 1)
+    .execute();
+}
+
+/** Ends active sessions whose start was interrupted by a crash: they have no lease and no live sandbox. */
+export async function closeOrphans(db: Kysely<Schema>): Promise<number> {
+  const { numAffectedRows } = await sql`
+    update sessions set status = 'failed', ended_at = now()
+    where status = 'active' and (busy_until is null or busy_until < now())
+      and not exists (select from sandboxes
+        where sandboxes.vm_id = sessions.vm_id and sandboxes.state <> 'destroyed')`.execute(db);
+  return Number(numAffectedRows ?? 0);
+}
