@@ -2,7 +2,6 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { Harness } from '../test/harness.ts';
 import { MemoryHost } from '../test/memory-host.ts';
 import { placement } from '../test/placement.ts';
-import { until } from '../test/until.ts';
 
 let harness: Harness;
 
@@ -27,10 +26,10 @@ describe('a shutdown', () => {
     const { host } = harness;
     const kept = placement();
     await harness.json('POST', '/sandboxes', kept);
-    await until(() => expect(host.live.length).toBe(2));
+    await expect.poll(() => host.live.length).toBe(2);
     host.gate = new Promise(() => undefined);
     const half = harness.json('POST', '/sandboxes', placement({ vcpu: 2 }));
-    await until(() => expect(host.restoring).toBe(1));
+    await expect.poll(() => host.restoring).toBe(1);
     await harness.worker.close({ keepSandboxes: true });
     expect(await half).toMatchObject({ status: 503, body: { code: 'shutting_down' } });
     expect(host.live.map((vm) => vm.labels.vm_id)).toEqual([kept.vm_id]);

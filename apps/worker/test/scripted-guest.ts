@@ -1,29 +1,29 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { AgentFrame, GuestMessage, WorkerMessage } from '@svc/contract';
-import { until } from './until.ts';
+import { expect } from 'vitest';
 
 type Numbered = Extract<GuestMessage, { readonly n: number }>;
 type Unnumbered<T> = T extends unknown ? Omit<T, 'n'> : never;
 
 /**
- * The agent runtime's end of the line, as a script: a real TCP server that numbers, keeps and resends as the
- * runtime does, and that can be made to lie.
+ * A scripted agent runtime behind the guest's end of the agent link: a real TCP server that numbers, keeps and resends
+ * messages like the runtime, and that can be made to lie.
  */
 export class ScriptedGuest implements AsyncDisposable {
-  /** Everything the worker sent, in order, over all connections. */
+  /** Every message of the worker, in order, over all connections. */
   readonly heard: WorkerMessage[] = [];
-  /** Answers a client's frame; by default a task gets one turn. */
+  /** Answers a client's frame. By default, each task gets one turn. */
   onClient: (frame: Extract<WorkerMessage, { type: 'client' }>['frame']) => void = (frame) => {
     if (frame.type === 'task') this.turn(frame.prompt, `did ${frame.prompt}`);
   };
-  /** What `save` is answered with; undefined: nothing. */
+  /** Answers a `save` request. By default, sends the current conversation. */
   onSave: () => void = () => this.state(this.conversation);
-  /** Does instead of the usual when the worker configures; undefined: `configured`. */
+  /** Answers a `configure` request in place of the default, `configured`. */
   onConfigure: ((socket: Socket) => void) | undefined;
-  /** Whether connections are let in. */
+  /** Whether the guest accepts connections. */
   open = true;
-  /** Whether `received` is answered. */
+  /** Whether the guest confirms clients' frames with `received`. */
   answersReceived = true;
   conversation = 'nothing yet';
   connections = 0;
@@ -52,7 +52,7 @@ export class ScriptedGuest implements AsyncDisposable {
     return address.port;
   }
 
-  /** How many numbered messages have not been acknowledged. */
+  /** The number of messages that the worker has not acknowledged. */
   get unacknowledged(): number {
     return this.#pending.length;
   }
@@ -65,7 +65,7 @@ export class ScriptedGuest implements AsyncDisposable {
     return this.#attached !== undefined;
   }
 
-  /** What the worker configured it with. */
+  /** The setup of the last `configure` request. */
   get setup() {
     return this.all('configure').at(-1)?.setup;
   }
@@ -88,7 +88,7 @@ export class ScriptedGuest implements AsyncDisposable {
     this.#push({ type: 'exited', exitCode });
   }
 
-  /** A whole turn with one word in it. */
+  /** Sends a whole turn whose only text is `word`. */
   turn(conversation: string, word: string, files = false): void {
     this.conversation = conversation;
     this.frame({ type: 'task_started' });
@@ -97,19 +97,17 @@ export class ScriptedGuest implements AsyncDisposable {
     this.frame({ type: 'task_completed', status: 'completed', result: word });
   }
 
-  /** Sends bytes as they are. */
+  /** Sends raw bytes. */
   raw(data: string | Buffer): void {
     this.#attached?.write(data);
   }
 
-  /** Settles when the worker has acknowledged everything. */
+  /** Settles when the worker has acknowledged every message. */
   async drained(): Promise<void> {
-    await until(() => {
-      if (this.#pending.length > 0) throw new Error(`${this.#pending.length} are not acknowledged`);
-    });
+    await expect.poll(() => this.unacknowledged).toBe(0);
   }
 
-  /** Breaks every connection off; nobody is attached from then on, until the worker comes back. */
+  /** Breaks every connection. The guest stays detached until the worker reconnects. */
   cut(): void {
     this.#attached = undefined;
     for (const socket of this.#sockets) socket.destroy();

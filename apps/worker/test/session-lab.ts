@@ -7,14 +7,14 @@ import type { SessionStoreDouble } from './session-store-double.ts';
 
 type LabOptions = Omit<HarnessOptions, 'guest'>;
 
-/** A worker, and a scripted guest that is the agent runtime of its VMs. */
+/** A worker whose VMs run a scripted guest as their agent runtime. */
 export class SessionLab implements AsyncDisposable {
   readonly guest: ScriptedGuest;
-  /** That of the worker that runs. */
+  /** The harness of the running worker. */
   harness: Harness;
   readonly #options: LabOptions;
   readonly #guests: ScriptedGuest[];
-  /** Of every worker, the latest first. */
+  /** The harnesses of all workers, latest first. */
   readonly #harnesses: Harness[];
 
   private constructor(options: LabOptions, guest: ScriptedGuest, harness: Harness) {
@@ -30,12 +30,12 @@ export class SessionLab implements AsyncDisposable {
     return new SessionLab(options, guest, await Harness.start({ ...options, guest }));
   }
 
-  /** What the control plane has of its sessions. */
+  /** The session store of the control plane. */
   get store(): SessionStoreDouble {
     return this.harness.controlPlane.sessions;
   }
 
-  /** One more guest, for the VMs that are restored from now on. */
+  /** Adds a guest, which VMs restored from now on run. */
   async addGuest(): Promise<ScriptedGuest> {
     const guest = await ScriptedGuest.listen();
     this.#guests.push(guest);
@@ -54,7 +54,7 @@ export class SessionLab implements AsyncDisposable {
     return { ...started, client: await this.attach(started.session) };
   }
 
-  /** The worker goes and leaves its VMs to the next; what `between` does happens while there is none. */
+  /** Restarts the worker, which leaves its VMs to its successor. `between` runs while there is no worker. */
   async restart(between: () => Promise<void> | void = () => undefined): Promise<void> {
     const { worker, host, controlPlane, dataDir } = this.harness;
     await worker.close({ keepSandboxes: true });
@@ -71,7 +71,7 @@ export class SessionLab implements AsyncDisposable {
     await this.harness.worker.ready;
   }
 
-  /** Ends the worker first, which asks its guests to save. */
+  /** Stops the worker first, because it asks its guests to save. */
   async [Symbol.asyncDispose](): Promise<void> {
     for (const harness of this.#harnesses) await harness[Symbol.asyncDispose]();
     for (const guest of this.#guests) await guest[Symbol.asyncDispose]();
@@ -93,7 +93,7 @@ export function useSessionLab(
     lab = undefined;
   });
   return () => {
-    if (lab === undefined) throw new Error('only while tests run');
+    if (lab === undefined) throw new Error('the lab exists only while tests run');
     return lab;
   };
 }

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { INTERNAL_PREFIX, SESSION_PROTOCOL } from '@svc/contract';
 import { SessionTokens } from '@svc/service-kit';
+import { vi } from 'vitest';
 import WebSocket from 'ws';
 import type { Harness } from './harness.ts';
-import { until } from './until.ts';
 
 export interface ReceivedFrame {
   readonly type: string;
@@ -14,13 +14,13 @@ export interface ReceivedFrame {
 
 export interface SocketOptions {
   readonly afterSeq?: number;
-  /** Instead of a good hop token. */
+  /** Replaces the valid hop token; null sends none. */
   readonly token?: string | null;
-  /** Stops reading at the first frame, before more of them come. */
+  /** Whether the client stops reading at the first frame. */
   readonly pauses?: boolean;
 }
 
-/** A client of a session at the worker, as a runtime host is one. */
+/** A client of a session at the worker, in the role of a runtime host. */
 export class SessionSocket {
   readonly ws: WebSocket;
   readonly frames: ReceivedFrame[] = [];
@@ -49,7 +49,7 @@ export class SessionSocket {
     return socket;
   }
 
-  /** The status and code with which an upgrade is refused. */
+  /** The status and error code with which the worker refuses an upgrade. */
   static async refusal(
     harness: Harness,
     session: string,
@@ -68,22 +68,21 @@ export class SessionSocket {
     this.ws.send(JSON.stringify(frame));
   }
 
-  /** Waits for the first frame that `is` picks. */
+  /** Waits for the first frame, received already or later, that `is` accepts. */
   next(is: (frame: ReceivedFrame) => boolean): Promise<ReceivedFrame> {
-    return until(() => {
+    const find = () => {
       const found = this.frames.find(is);
-      if (found === undefined) {
-        throw new Error(`not among ${this.types.slice(-20).join(', ')}`);
-      }
+      if (found === undefined) throw new Error(`not among ${this.types.slice(-20).join(', ')}`);
       return found;
-    });
+    };
+    return vi.waitFor(find, { timeout: 20_000, interval: 10 });
   }
 
   get types(): string[] {
     return this.frames.map(({ type }) => type);
   }
 
-  /** Numbers of the kept frames, in the order they came. */
+  /** The numbers of the received frames, in their order of arrival. */
   get seqs(): number[] {
     return this.frames.map(({ seq }) => seq).filter((seq) => seq !== undefined);
   }
@@ -109,7 +108,7 @@ async function dial(
   });
 }
 
-/** A token such as a runtime host mints for the hop. */
+/** A token like those that a runtime host mints for the connection to a worker. */
 export function hopToken(
   { secret }: Harness,
   session: string,

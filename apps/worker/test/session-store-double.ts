@@ -13,21 +13,21 @@ import {
 import { acceptStreamOnly, type HttpServer } from '@svc/service-kit';
 import { Type } from 'typebox';
 
-/** The control plane's side of sessions, in memory: notes what workers commit. */
+/** An in-memory session store of the control plane, which records the workers' commits. */
 export class SessionStoreDouble {
-  /** What every sandbox's agent gets. */
+  /** The secrets of every sandbox's agent. */
   secrets: AgentSecrets = { llm: { api_key: 'sk-the-real-key' }, env: { GREETING: 'hello' } };
   readonly turns: (CommitTurnRequest & { readonly session: string })[] = [];
   readonly files = new Map<string, Buffer>();
   readonly states = new Map<string, SessionState>();
-  /** Answered to commits instead of the usual. */
+  /** The error that answers each commit; undefined accepts it. */
   failure: ServiceError | undefined;
-  /** Each commit waits for this. */
+  /** Settles before any commit is answered. */
   gate: Promise<void> = Promise.resolve();
   secretsAsked = 0;
   commitsAsked = 0;
 
-  /** The frames that were committed, in the order of their commits. */
+  /** The committed frames, in the order of their commits. */
   get frames(): { seq: number; type: string }[] {
     return this.turns
       .flatMap(({ frames }) => frames.split('\n'))
@@ -35,7 +35,7 @@ export class SessionStoreDouble {
       .map((line) => JSON.parse(line));
   }
 
-  /** What a resume would go on from. */
+  /** The state from which a session would be resumed. */
   stateOf(session: string): SessionState {
     const turns = this.turns.filter((turn) => turn.session === session);
     const last = <K extends 'conversation' | 'files_id'>(key: K) =>

@@ -3,7 +3,6 @@ import { Harness } from '../../test/harness.ts';
 import { MemoryHost, STANDARD } from '../../test/memory-host.ts';
 import type { MemoryMicrovm } from '../../test/memory-microvm.ts';
 import { placement } from '../../test/placement.ts';
-import { until } from '../../test/until.ts';
 
 const harnesses: Harness[] = [];
 
@@ -89,13 +88,13 @@ describe('a worker that starts after a crash', () => {
     const others = new MemoryHost();
     const unwanted = await vmWith(others, { version: 1, role: 'pool' });
     await start(others);
-    await until(() => expect(unwanted.isGone).toBe(true));
+    await expect.poll(() => unwanted.isGone).toBe(true);
 
     const replaced = new MemoryHost();
     const old = await vmWith(replaced, { version: 1, role: 'pool' });
     replaced.currentImages = [{ ...STANDARD, rootfs: 'standard-2.img' }];
     await start(replaced, { standard: 1 });
-    await until(() => expect(old.isGone).toBe(true));
+    await expect.poll(() => old.isGone).toBe(true);
   });
 
   it.each([
@@ -106,7 +105,7 @@ describe('a worker that starts after a crash', () => {
     const host = new MemoryHost();
     const vm = await vmWith(host, labels);
     const harness = await start(host);
-    await until(() => expect(vm.isGone).toBe(true));
+    await expect.poll(() => vm.isGone).toBe(true);
     expect(await harness.json('GET', '/sandboxes')).toMatchObject({ body: { sandboxes: [] } });
   });
 
@@ -119,11 +118,11 @@ describe('a worker that starts after a crash', () => {
     const host = new MemoryHost();
     const vm = await vmWith(host, labels);
     const harness = await start(host);
-    await until(async () =>
-      expect(await harness.json('GET', '/sandboxes/vm_1')).toMatchObject({
+    await expect
+      .poll(() => harness.json('GET', '/sandboxes/vm_1'))
+      .toMatchObject({
         body: { state: 'destroyed', end_reason: reason },
-      }),
-    );
+      });
     expect(vm.isGone).toBe(true);
   });
 
@@ -132,7 +131,7 @@ describe('a worker that starts after a crash', () => {
     const newer = await vmWith(host, LABELS);
     const older = await vmWith(host, { ...LABELS, generation: 2 });
     const harness = await start(host);
-    await until(() => expect(older.isGone).toBe(true));
+    await expect.poll(() => older.isGone).toBe(true);
     expect(newer.isGone).toBe(false);
     expect(await harness.json('GET', '/sandboxes/vm_1')).toMatchObject({
       body: { generation: 3, state: 'running' },

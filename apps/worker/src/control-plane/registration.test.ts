@@ -1,7 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Harness, type HarnessOptions } from '../../test/harness.ts';
 import { placement } from '../../test/placement.ts';
-import { until } from '../../test/until.ts';
 
 const harnesses: Harness[] = [];
 
@@ -44,38 +43,38 @@ describe('the registration with the control plane', () => {
     const harness = await start({ pool: { standard: 1 } });
     const request = placement({ memory_mib: 1024 });
     await harness.json('POST', '/sandboxes', request);
-    await until(() =>
-      expect(harness.controlPlane.heartbeats.at(-1)).toMatchObject({
+    await expect
+      .poll(() => harness.controlPlane.heartbeats.at(-1))
+      .toMatchObject({
         // The idle VM counts as free: it is ended when its capacity is needed.
         free: { memory_mib: 65_536 - 1024, disk_mib: 131_072 - 1024 },
         sandboxes: [{ vm_id: request.vm_id, state: 'running', cpu_seconds: 1.5 }],
-      }),
-    );
+      });
     harness.host.memoryMib = 1;
     harness.host.diskMib = 1;
-    await until(() =>
-      expect(harness.controlPlane.heartbeats.at(-1)).toMatchObject({
+    await expect
+      .poll(() => harness.controlPlane.heartbeats.at(-1))
+      .toMatchObject({
         free: { memory_mib: 0, disk_mib: 0 },
-      }),
-    );
+      });
   });
 
   it('sends changes at once, without waiting for the next heartbeat', async () => {
     const harness = await start();
     harness.controlPlane.heartbeatMs = 600_000;
     harness.controlPlane.knows = false;
-    await until(() => expect(harness.controlPlane.registrations.length).toBe(2));
+    await expect.poll(() => harness.controlPlane.registrations.length).toBe(2);
     const beats = harness.controlPlane.heartbeats.length;
     const request = placement();
     await harness.json('POST', '/sandboxes', request);
     harness.host.vmOf(request.vm_id).die();
-    await until(() =>
-      expect(harness.controlPlane.events.at(-1)).toMatchObject({
+    await expect
+      .poll(() => harness.controlPlane.events.at(-1))
+      .toMatchObject({
         vm_id: request.vm_id,
         state: 'destroyed',
         end_reason: 'worker_lost',
-      }),
-    );
+      });
     expect(harness.controlPlane.heartbeats.length).toBe(beats);
   });
 
@@ -87,14 +86,12 @@ describe('the registration with the control plane', () => {
     const { heartbeats } = harness.controlPlane;
     const reported = () =>
       heartbeats.findIndex(({ sandboxes }) => sandboxes[0]?.state === 'destroyed');
-    await until(() => expect(reported()).toBeGreaterThanOrEqual(0));
-    await until(() => expect(heartbeats.slice(reported()).at(-1)?.sandboxes).toEqual([]));
+    await expect.poll(() => reported()).toBeGreaterThanOrEqual(0);
+    await expect.poll(() => heartbeats.slice(reported()).at(-1)?.sandboxes).toEqual([]);
     harness.controlPlane.knows = false;
-    await until(() =>
-      expect(harness.controlPlane.registrations.at(1)?.sandboxes).toMatchObject([
-        { vm_id: request.vm_id, state: 'destroyed' },
-      ]),
-    );
+    await expect
+      .poll(() => harness.controlPlane.registrations.at(1)?.sandboxes)
+      .toMatchObject([{ vm_id: request.vm_id, state: 'destroyed' }]);
   });
 
   it('carries out orders to destroy, except those for an older generation', async () => {
@@ -106,11 +103,11 @@ describe('the registration with the control plane', () => {
       { vm_id: newer.vm_id, generation: 1, reason: 'deleted' },
       { vm_id: 'vm_unknown', generation: 9, reason: 'deleted' },
     ];
-    await until(async () =>
-      expect(await harness.json('GET', `/sandboxes/${ordered.vm_id}`)).toMatchObject({
+    await expect
+      .poll(() => harness.json('GET', `/sandboxes/${ordered.vm_id}`))
+      .toMatchObject({
         body: { state: 'destroyed', end_reason: 'credits_exhausted' },
-      }),
-    );
+      });
     expect(await harness.json('GET', `/sandboxes/${newer.vm_id}`)).toMatchObject({
       body: { state: 'running' },
     });
@@ -129,11 +126,9 @@ describe('the registration with the control plane', () => {
     await controlPlane.stop();
     await harness.json('POST', `/sandboxes/${request.vm_id}/pause`);
     await controlPlane.start();
-    await until(() =>
-      expect(
-        controlPlane.events.at(-1) ?? controlPlane.heartbeats.at(-1)?.sandboxes[0],
-      ).toMatchObject({ vm_id: request.vm_id, state: 'paused' }),
-    );
+    await expect
+      .poll(() => controlPlane.events.at(-1) ?? controlPlane.heartbeats.at(-1)?.sandboxes[0])
+      .toMatchObject({ vm_id: request.vm_id, state: 'paused' });
   });
 
   it('rejects `ready` when the worker ends before it is registered', async () => {

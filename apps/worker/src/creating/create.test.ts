@@ -4,7 +4,6 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { CoreHarness } from '../../test/core-harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import { placement } from '../../test/placement.ts';
-import { until } from '../../test/until.ts';
 
 const NEVER = new AbortController().signal;
 let host: MemoryHost;
@@ -118,13 +117,13 @@ describe('a create that fails', () => {
     const callers = [new AbortController(), new AbortController()] as const;
     const calls = callers.map(({ signal }) => core.creator.create(request, signal));
     const outcomes = Promise.allSettled(calls);
-    await until(() => expect(host.restoring).toBe(1));
+    await expect.poll(() => host.restoring).toBe(1);
     callers[0].abort(new Error('left'));
     await expect(calls[0]).rejects.toThrow('left');
     expect(core.registry.get(request.vm_id).endReason).toBeUndefined();
     callers[1].abort(new Error('left too'));
     await outcomes;
-    await until(() => expect(core.registry.get(request.vm_id).state).toBe('destroyed'));
+    await expect.poll(() => core.registry.get(request.vm_id).state).toBe('destroyed');
     gate.resolve();
     nothingIsLeft();
   });
@@ -154,7 +153,7 @@ describe('a create that fails', () => {
       const create = core.creator.create(request, NEVER);
       create.catch(() => undefined);
       await reached.promise;
-      await until(() => expect(core.registry.find(request.vm_id)).toBeDefined());
+      await expect.poll(() => core.registry.find(request.vm_id)).toBeDefined();
       const sandbox = core.registry.get(request.vm_id);
       await sandbox.end('deleted');
       expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'deleted' });

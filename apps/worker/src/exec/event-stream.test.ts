@@ -1,6 +1,5 @@
 import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { until } from '../../test/until.ts';
 import { EventStream } from './event-stream.ts';
 
 describe('EventStream', () => {
@@ -11,7 +10,7 @@ describe('EventStream', () => {
       for (; sent < 50; sent += 1) await events.send('stdout', { data: 'x'.repeat(100_000) });
       events.end();
     })();
-    await until(() => expect(sent).toBeGreaterThan(0));
+    await expect.poll(() => sent).toBeGreaterThan(0);
     expect(sent).toBeLessThan(20);
     const all = await text(events.body);
     await producer;

@@ -5,7 +5,6 @@ import { CoreHarness } from '../../test/core-harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import type { MemoryMicrovm } from '../../test/memory-microvm.ts';
 import { placement } from '../../test/placement.ts';
-import { until } from '../../test/until.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { download } from './download.ts';
 import { upload } from './upload.ts';
@@ -82,7 +81,7 @@ describe('download', () => {
     expect(size).toBe(3);
     expect(isIdle()).toBe(false);
     expect((await buffer(body)).toString()).toBe('abc');
-    await until(() => expect(isIdle()).toBe(true));
+    await expect.poll(() => isIdle()).toBe(true);
   });
 
   it.each(['reader', 'guest'])('is aborted when the %s stalls', async (who) => {
@@ -95,7 +94,7 @@ describe('download', () => {
     const failed = Promise.withResolvers<Error>();
     body.on('error', failed.resolve);
     expect(await failed.promise).toMatchObject({ code: 'guest_unresponsive' });
-    await until(() => expect(stream.destroyed && isIdle()).toBe(true));
+    await expect.poll(() => stream.destroyed && isIdle()).toBe(true);
   });
 
   it('ends when the caller disconnects', async () => {
@@ -104,6 +103,6 @@ describe('download', () => {
     const { body } = await download(sandbox, '/f', LIMITS, caller.signal);
     body.on('error', () => undefined);
     caller.abort(new Error('left'));
-    await until(() => expect(body.destroyed && isIdle()).toBe(true));
+    await expect.poll(() => body.destroyed && isIdle()).toBe(true);
   });
 });

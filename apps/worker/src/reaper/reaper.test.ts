@@ -3,7 +3,6 @@ import { CoreHarness } from '../../test/core-harness.ts';
 import { ManualClock } from '../../test/manual-clock.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import { ONE_SHOT, placement } from '../../test/placement.ts';
-import { until } from '../../test/until.ts';
 import type { SandboxAgent } from '../sandbox/agent.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
@@ -26,7 +25,7 @@ function create(changes: Parameters<typeof placement>[0] = {}): Promise<Sandbox>
 async function passAfter(seconds: number): Promise<void> {
   clock.advance(seconds * 1000);
   core.reaper.pass();
-  await until(() => expect(core.registry.all().some((one) => one.isEnding)).toBe(false));
+  await expect.poll(() => core.registry.all().some((one) => one.isEnding)).toBe(false);
 }
 
 function agentRecording(frames: unknown[]): SandboxAgent {

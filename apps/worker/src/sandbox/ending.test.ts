@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { CoreHarness } from '../../test/core-harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import { placement } from '../../test/placement.ts';
-import { until } from '../../test/until.ts';
 
 const NEVER = new AbortController().signal;
 let host: MemoryHost;
@@ -22,9 +21,9 @@ describe('a teardown', () => {
   it('starts when the VM process dies', async () => {
     const sandbox = await core.creator.create(placement(), NEVER);
     host.vmOf(sandbox.id).die();
-    await until(() =>
-      expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'worker_lost' }),
-    );
+    await expect
+      .poll(() => sandbox.record())
+      .toMatchObject({ state: 'destroyed', end_reason: 'worker_lost' });
     nothingIsLeft();
   });
 

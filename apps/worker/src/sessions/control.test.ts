@@ -2,12 +2,11 @@ import { MicrovmError } from '@svc/microvm';
 import { describe, expect, it } from 'vitest';
 import { useSessionLab } from '../../test/session-lab.ts';
 import { SessionSocket } from '../../test/session-socket.ts';
-import { until } from '../../test/until.ts';
 
 const lab = useSessionLab();
 
 describe('cancel', () => {
-  it('reaches every client, is kept, and says whether anybody heard it', async () => {
+  it('reaches every client, is stored, and reports whether any client received it', async () => {
     const { harness } = lab();
     const { session, vmId } = await harness.startSession();
     expect(await harness.json('POST', `/sandboxes/${vmId}/cancel`)).toMatchObject({
@@ -26,8 +25,8 @@ describe('cancel', () => {
   });
 });
 
-describe('a rotation', () => {
-  it('takes new values into use, and tells clients which keys', async () => {
+describe('a config update', () => {
+  it('applies the new values, and names the changed keys to clients', async () => {
     const { vmId, client } = await lab().startAttached();
     lab().store.secrets = {
       llm: { api_key: 'sk-the-new-key' },
@@ -42,13 +41,13 @@ describe('a rotation', () => {
       keys,
       seq: 1,
     });
-    await until(() =>
-      expect(lab().guest.all('env').at(-1)).toEqual({ type: 'env', env: { GREETING: 'good day' } }),
-    );
+    await expect
+      .poll(() => lab().guest.all('env').at(-1))
+      .toEqual({ type: 'env', env: { GREETING: 'good day' } });
     expect(JSON.stringify([lab().guest.heard, client.frames])).not.toContain('sk-the');
   });
 
-  it('reaches a guest whose line is down as soon as it is up', async () => {
+  it('reaches a guest whose link is down once the link is up again', async () => {
     const { guest } = lab();
     const { vmId } = await lab().harness.startSession();
     guest.open = false;
@@ -58,10 +57,10 @@ describe('a rotation', () => {
     });
     expect(guest.all('env')).toEqual([]);
     guest.open = true;
-    await until(() => expect(guest.all('env').length).toBeGreaterThan(0));
+    await expect.poll(() => guest.all('env').length).toBeGreaterThan(0);
   });
 
-  it('fails when the values cannot be had, and is refused for what is not there', async () => {
+  it('fails when the values cannot be fetched, and is refused for an unknown or destroyed sandbox', async () => {
     const { harness } = lab();
     const { vmId } = await harness.startSession();
     harness.controlPlane.broken = true;
@@ -80,7 +79,7 @@ describe('a rotation', () => {
 });
 
 describe('a paused session', () => {
-  it('runs again when a client attaches, and not before', async () => {
+  it('resumes when a client attaches, and not before', async () => {
     const { harness } = lab();
     const { session, vmId } = await harness.startSession();
     await harness.json('POST', `/sandboxes/${vmId}/pause`);
@@ -90,7 +89,7 @@ describe('a paused session', () => {
     await client.next(({ type }) => type === 'task_completed');
   });
 
-  it('answers 502 when it does not wake', async () => {
+  it('refuses a client with a server error when the sandbox cannot be resumed', async () => {
     const { harness } = lab();
     const { session, vmId } = await harness.startSession();
     await harness.json('POST', `/sandboxes/${vmId}/pause`);

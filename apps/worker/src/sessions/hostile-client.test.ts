@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, it } from 'vitest';
 import { useSessionLab } from '../../test/session-lab.ts';
 import { hopToken, SessionSocket } from '../../test/session-socket.ts';
-import { until } from '../../test/until.ts';
 
 let session: string;
 
@@ -19,27 +18,27 @@ function taskOf(bytes: number): string {
   return JSON.stringify({ type: 'task', prompt: 'x'.repeat(bytes - empty.length) });
 }
 
-describe('a frame that is none', () => {
+describe('a client’s frame', () => {
   it.each([
     ['binary', Buffer.from('{"type":"ping"}'), 'frame_binary'],
-    ['no JSON', 'hello', 'frame_invalid'],
+    ['not JSON', 'hello', 'frame_invalid'],
     ['empty', '', 'frame_invalid'],
-    ['no object', '[]', 'frame_invalid'],
+    ['an array', '[]', 'frame_invalid'],
     ['null', 'null', 'frame_invalid'],
-    ['of no type', '{}', 'frame_invalid'],
+    ['without a type', '{}', 'frame_invalid'],
     ['of an unknown type', '{"type":"constructor"}', 'frame_invalid'],
-    ['of a type of the service', '{"type":"ready"}', 'frame_invalid'],
+    ['of a type that only the service sends', '{"type":"ready"}', 'frame_invalid'],
     ['without its fields', '{"type":"task"}', 'frame_invalid'],
     ['with wrong fields', '{"type":"exec","command":7}', 'frame_invalid'],
     [
-      'deep',
+      'deeply nested',
       `{"type":"tool_call","name":"x","arguments":{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}}`,
       'frame_invalid',
     ],
     ['one byte too large', taskOf(MIB + 1), 'frame_too_large'],
     ['several MiB', 'x'.repeat(7 * MIB), 'frame_too_large'],
   ])(
-    'because it is %s is answered to its sender alone, and the connection lives',
+    'that is %s is answered with an error to its sender only, and keeps the connection open',
     async (_what, data, code) => {
       const other = await lab().attach(session);
       const client = await lab().attach(session);
@@ -62,14 +61,14 @@ describe('a frame that is none', () => {
     },
   );
 
-  it('is taken at exactly 1 MiB', async () => {
+  it('of exactly 1 MiB is accepted', async () => {
     const client = await lab().attach(session);
     client.ws.send(taskOf(MIB));
     await client.next(({ type }) => type === 'task_completed');
     await client.close();
   });
 
-  it('of 16 MiB ends its own connection only', async () => {
+  it('of 16 MiB closes its own connection only', async () => {
     const other = await lab().attach(session);
     const client = await lab().attach(session);
     client.ws.send('x'.repeat(16 * MIB));
@@ -81,7 +80,7 @@ describe('a frame that is none', () => {
 });
 
 describe('too many frames', () => {
-  it('are dropped and said so once a second; the session and the others go on', async () => {
+  it('are dropped with at most one error a second, without affecting other clients', async () => {
     const client = await lab().attach(session);
     const other = await lab().attach(session);
     const before = lab().guest.all('client').length;
@@ -92,13 +91,14 @@ describe('too many frames', () => {
     await client.next((frame) => frame.code === 'frame_rate');
     other.send({ type: 'ping' });
     await other.next(({ type }) => type === 'pong');
-    await until(() => {
+    const typesAfterPing = () => {
       client.send({ type: 'ping' });
-      expect(client.types).toContain('pong');
-    });
+      return client.types;
+    };
+    await expect.poll(typesAfterPing).toContain('pong');
     const passed = () => lab().guest.all('client').length - before;
-    await until(() => expect(passed()).toBeGreaterThan(0));
-    // A slow machine takes so long that more may pass.
+    await expect.poll(() => passed()).toBeGreaterThan(0);
+    // On a slow machine the test takes longer, so more frames may pass.
     const seconds = (performance.now() - begun) / 1000;
     expect(passed()).toBeLessThanOrEqual(1_000 + 200 * seconds);
     const told = client.frames.filter(({ code }) => code === 'frame_rate').length;
@@ -108,7 +108,7 @@ describe('too many frames', () => {
     await other.close();
   });
 
-  it('for a guest that takes none are answered busy', async () => {
+  it('for a guest that accepts none are answered with busy', async () => {
     const stuck = await lab().addGuest();
     stuck.answersReceived = false;
     const { client } = await lab().startAttached();
@@ -121,12 +121,12 @@ describe('too many frames', () => {
 describe('an upgrade', () => {
   it.each([
     ['no token', async () => null],
-    ['nonsense', async () => 'nonsense'],
+    ['an invalid token', async () => 'nonsense'],
     [
       'the token of another session',
       () => hopToken(lab().harness, '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b'),
     ],
-    ['a token that a customer has', () => hopToken(lab().harness, session, 'runtime')],
+    ['a customer’s token', () => hopToken(lab().harness, session, 'runtime')],
   ])('with %s is refused', async (_what, token) => {
     expect(await SessionSocket.refusal(lab().harness, session, { token: await token() })).toEqual({
       status: 401,
@@ -134,7 +134,7 @@ describe('an upgrade', () => {
     });
   });
 
-  it('is refused for a session that is not here', async () => {
+  it('is refused for an unknown session', async () => {
     const unknown = '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b';
     expect(await SessionSocket.refusal(lab().harness, unknown)).toEqual({
       status: 404,
@@ -143,7 +143,7 @@ describe('an upgrade', () => {
   });
 
   it.each([['/internal/v1/sandboxes'], ['/internal/v1/sessions/x/ws/more'], ['/']])(
-    'of %s is refused',
+    'to %s is refused',
     async (path) => {
       expect(await SessionSocket.refusal(lab().harness, session, { path })).toMatchObject({
         status: 404,
@@ -151,7 +151,7 @@ describe('an upgrade', () => {
     },
   );
 
-  it.each(['-1', 'x', '1e3', ''])('after the frame "%s" is refused', async (seq) => {
+  it.each(['-1', 'x', '1e3', ''])('with after_seq "%s" is refused', async (seq) => {
     const path = `/internal/v1/sessions/${session}/ws?after_seq=${seq}`;
     expect(await SessionSocket.refusal(lab().harness, session, { path })).toEqual({
       status: 400,

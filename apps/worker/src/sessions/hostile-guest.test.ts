@@ -2,7 +2,6 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { ScriptedGuest } from '../../test/scripted-guest.ts';
 import { useSessionLab } from '../../test/session-lab.ts';
 import type { SessionSocket } from '../../test/session-socket.ts';
-import { until } from '../../test/until.ts';
 
 let liar: ScriptedGuest;
 let neighbour: string;
@@ -17,41 +16,41 @@ beforeEach(async () => {
   ({ session: neighbour } = await lab().harness.startSession());
 });
 
-async function neighbourIsWell(): Promise<void> {
+async function expectNeighbourWorks(): Promise<void> {
   const other = await lab().attach(neighbour);
   other.send({ type: 'task', prompt: 'well?' });
   await other.next(({ type }) => type === 'task_completed');
   await other.close();
 }
 
-async function stillTalks(): Promise<void> {
+async function expectStillHeard(): Promise<void> {
   liar.frame({ type: 'text_delta', data: 'the end' });
   await client.next(({ data }) => data === 'the end');
 }
 
-describe('a guest that lies', () => {
+describe('a hostile guest', () => {
   it.each([
-    ['usage', { type: 'usage', input_tokens: 1_000_000, output_tokens: 5 }],
-    ['a cancel', { type: 'system', event: 'cancel', reason: 'admin_action' }],
-    ['a rotation', { type: 'system', event: 'config_update', keys: ['X'] }],
-    ['ready', { type: 'ready', agent: 'x', model: 'y', resumed: true }],
+    ['a usage frame', { type: 'usage', input_tokens: 1_000_000, output_tokens: 5 }],
+    ['a cancel frame', { type: 'system', event: 'cancel', reason: 'admin_action' }],
+    ['a config_update frame', { type: 'system', event: 'config_update', keys: ['X'] }],
+    ['a ready frame', { type: 'ready', agent: 'x', model: 'y', resumed: true }],
     ['a frame without its fields', { type: 'tool_call' }],
     ['a frame of no type', {}],
-  ])('about %s is not heard', async (_what, frame) => {
+  ])('cannot show clients %s', async (_what, frame) => {
     liar.frame(frame);
-    await stillTalks();
-    expect(client.types).toEqual(['ready', 'text_delta']);
+    await expectStillHeard();
+    expect(client.types).toEqual(['a ready frame', 'text_delta']);
     await liar.drained();
   });
 
-  it('about numbers and times is put right', async () => {
+  it('cannot set the number or the time of a frame', async () => {
     liar.frame({ type: 'text_delta', data: 'x', seq: 4711, ts: 'never', more: 1 });
     const frame = await client.next(({ data }) => data === 'x');
     expect(frame).toEqual({ type: 'text_delta', data: 'x', seq: 1, ts: expect.any(String) });
     expect(Date.parse(frame.ts)).toBeGreaterThan(0);
   });
 
-  it('about the numbers of its messages loses only its own', async () => {
+  it('that misnumbers its messages loses only its own', async () => {
     const say = (n: unknown, data: string) =>
       liar.raw(`${JSON.stringify({ type: 'frame', n, frame: { type: 'text_delta', data } })}\n`);
     say(5, 'five');
@@ -62,35 +61,35 @@ describe('a guest that lies', () => {
     say(Number.MAX_SAFE_INTEGER, 'the last');
     await client.next(({ data }) => data === 'the last');
     expect(client.frames.map(({ data }) => data)).toEqual([undefined, 'five', 'the last']);
-    await neighbourIsWell();
+    await expectNeighbourWorks();
   });
 
-  it('with garbage is heard behind it, up to a point', async () => {
+  it('that sends garbage is still read, and is reconnected when it sends too much of it', async () => {
     liar.raw('garbage\n{"half":\n\n[[[[\n\xff\n');
-    await stillTalks();
+    await expectStillHeard();
     const before = liar.connections;
     liar.raw('garbage\n'.repeat(500));
-    await until(() => expect(liar.connections).toBeGreaterThan(before));
+    await expect.poll(() => liar.connections).toBeGreaterThan(before);
     liar.frame({ type: 'text_delta', data: 'again' });
     await client.next(({ data }) => data === 'again');
   });
 
-  it('with deep JSON is heard behind it', async () => {
+  it('that sends deeply nested JSON is still read', async () => {
     liar.raw(
       `{"type":"frame","n":1,"frame":{"type":"tool_call","id":"x","name":"x","arguments":${'['.repeat(200_000)}${']'.repeat(200_000)}}}\n`,
     );
-    await stillTalks();
+    await expectStillHeard();
   });
 
-  it('with a line that never ends is hung up on, and heard again', async () => {
+  it('that sends an endless line is disconnected, then reconnected', async () => {
     const before = liar.connections;
     liar.raw('x'.repeat(9 * 1024 * 1024));
-    await until(() => expect(liar.connections).toBeGreaterThan(before));
-    await stillTalks();
-    await neighbourIsWell();
+    await expect.poll(() => liar.connections).toBeGreaterThan(before);
+    await expectStillHeard();
+    await expectNeighbourWorks();
   });
 
-  it('about what it has received harms nobody', async () => {
+  it('that confirms frames it never received does no harm', async () => {
     liar.raw(
       '{"type":"received","c":9007199254740991}\n{"type":"attached","c":9007199254740991}\n',
     );
@@ -99,47 +98,47 @@ describe('a guest that lies', () => {
     await client.next(({ type }) => type === 'task_completed');
   });
 
-  it('about the end of its tasks keeps its sandbox busy at most for its lifetime', async () => {
+  it('that ends tasks it never started does no harm', async () => {
     for (let index = 0; index < 50; index += 1) {
       liar.frame({ type: 'task_completed', status: 'completed', result: 'x' });
     }
-    await stillTalks();
-    await neighbourIsWell();
+    await expectStillHeard();
+    await expectNeighbourWorks();
   });
 
-  it('that hangs up again and again is called again with pauses, while its neighbour is served', async () => {
+  it('that disconnects repeatedly is reconnected with backoff, while its neighbour works', async () => {
     const before = liar.connections;
     for (let index = 0; index < 10; index += 1) {
       liar.cut();
-      await until(() => expect(liar.attached).toBe(true));
-      // Or it would be given up, for it would not get on.
+      await expect.poll(() => liar.attached).toBe(true);
+      // Without progress the worker would give the guest up.
       liar.frame({ type: 'text_delta', data: `again ${index}` });
       await client.next(({ data }) => data === `again ${index}`);
     }
     expect(liar.connections - before).toBeLessThan(200);
-    await stillTalks();
-    await neighbourIsWell();
+    await expectStillHeard();
+    await expectNeighbourWorks();
   });
 
-  it('that cannot be reached any more ends its own session', async () => {
+  it('that becomes unreachable ends its own session only', async () => {
     liar.open = false;
     liar.cut();
     expect(await client.closed).toEqual({ code: 1001, reason: 'sandbox destroyed' });
     expect(client.frames.at(-1)).toMatchObject({ type: 'error', code: 'agent_failed' });
-    await neighbourIsWell();
+    await expectNeighbourWorks();
   });
 
-  it('that says nothing but nonsense ends its own session', async () => {
+  it('that sends only garbage ends its own session only', async () => {
     const babble = setInterval(() => liar.raw('x\n'.repeat(200)), 20);
     try {
       expect(await client.closed).toMatchObject({ code: 1001 });
     } finally {
       clearInterval(babble);
     }
-    await neighbourIsWell();
+    await expectNeighbourWorks();
   });
 
-  it('without end is heard up to a bound, told so once, and heard again when it is asked', async () => {
+  it('that sends endless output is cut off with one error, until a client asks something new', async () => {
     const word = 'x'.repeat(1_000_000);
     client.ws.on('message', () => client.frames.splice(0, Math.max(0, client.frames.length - 50)));
     for (let index = 0; index < 100; index += 1) {
@@ -147,41 +146,41 @@ describe('a guest that lies', () => {
       if (index % 10 === 9) await liar.drained();
     }
     const errors = () => client.frames.filter(({ code }) => code === 'frame_rate');
-    await until(() => expect(errors()).toHaveLength(1));
+    await expect.poll(() => errors()).toHaveLength(1);
     const { seq = 0 } = errors()[0] ?? {};
     expect(seq).toBeLessThan(75);
-    await neighbourIsWell();
+    await expectNeighbourWorks();
     client.send({ type: 'exec', command: 'go on' });
-    await until(() => expect(liar.all('client')).toHaveLength(1));
-    await stillTalks();
+    await expect.poll(() => liar.all('client')).toHaveLength(1);
+    await expectStillHeard();
     expect(client.frames.at(-1)?.seq).toBe(seq + 1);
-    // 100 MB, at the pace that a guest is read with.
+    // 100 MB, at the rate limit for reading a guest.
   }, 120_000);
 
-  it('with endless turns is committed at a bearable pace', async () => {
+  it('that ends turns endlessly is committed at a limited rate', async () => {
     for (let index = 0; index < 400; index += 1) liar.state(`${index}`);
-    await until(() => expect(lab().store.turns.length).toBeGreaterThan(30));
-    await neighbourIsWell();
+    await expect.poll(() => lab().store.turns.length).toBeGreaterThan(30);
+    await expectNeighbourWorks();
     expect(lab().store.turns.length).toBeLessThan(150);
   });
 });
 
-describe('a guest that does not get ready', () => {
+describe('a guest that does not become ready', () => {
   it.each([
-    ['hangs up', (socket: { destroy(): unknown }) => socket.destroy()],
+    ['disconnects', (socket: { destroy(): unknown }) => socket.destroy()],
     [
       'sends garbage',
       (socket: { write(text: string): unknown }) => socket.write('x\n'.repeat(500)),
     ],
     [
-      'sends a line without end',
+      'sends an endless line',
       (socket: { write(text: string): unknown }) => socket.write('x'.repeat(9_000_000)),
     ],
-  ])('and %s fails its create, which leaves nothing', async (_what, answer) => {
+  ])('but %s fails its create, which leaves nothing behind', async (_what, answer) => {
     const silent = await lab().addGuest();
     silent.onConfigure = answer;
     await expect(lab().harness.startSession()).rejects.toThrow('500');
-    await until(() => expect(lab().harness.host.live).toHaveLength(2));
+    await expect.poll(() => lab().harness.host.live).toHaveLength(2);
     expect(lab().store.turns).toEqual([]);
   });
 });

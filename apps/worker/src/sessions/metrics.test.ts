@@ -3,7 +3,6 @@ import { afterEach, beforeEach, expect, it } from 'vitest';
 import { Harness } from '../../test/harness.ts';
 import { ScriptedGuest } from '../../test/scripted-guest.ts';
 import { SessionSocket } from '../../test/session-socket.ts';
-import { until } from '../../test/until.ts';
 
 let guest: ScriptedGuest;
 let harness: Harness;
@@ -25,17 +24,16 @@ const TASKS = 'svc_worker_session_tasks_total';
 const FRAMES = 'svc_worker_session_frames_total';
 const COMMITS = 'svc_worker_session_turn_commit_duration_seconds_count';
 
-/** Waits until the metrics have all these lines. */
+/** Waits until the metrics include all these lines. */
 async function shows(...lines: string[]): Promise<void> {
-  await until(async () => {
-    const shown = (await harness.metrics())
+  const shown = async () =>
+    (await harness.metrics())
       .split('\n')
       .filter((line) => /^svc_worker_(agent|session)/.test(line) && !line.includes('_bucket'));
-    expect(shown).toEqual(expect.arrayContaining(lines));
-  });
+  await expect.poll(shown).toEqual(expect.arrayContaining(lines));
 }
 
-it('sessions, their clients, frames, tasks and commits are counted, and none is named', async () => {
+it('counts sessions, clients, frames, tasks and commits without naming any of them', async () => {
   await shows(
     'svc_worker_sessions{agent="deictic"} 0',
     'svc_worker_session_clients 0',
@@ -71,7 +69,7 @@ it('sessions, their clients, frames, tasks and commits are counted, and none is 
   await shows('svc_worker_sessions{agent="deictic"} 0', 'svc_worker_session_clients 0');
 });
 
-it('a turn that could not be saved is counted as failed', async () => {
+it('counts a turn that could not be saved as failed', async () => {
   const { session } = await harness.startSession();
   const client = await SessionSocket.open(harness, session);
   harness.controlPlane.sessions.failure = new ServiceError('payload_too_large');
@@ -85,7 +83,7 @@ it('a turn that could not be saved is counted as failed', async () => {
   );
 });
 
-it('a turn of a session that was started anew is counted as stale, and its task not as ended', async () => {
+it('counts a turn of a superseded session as stale, and its task not at all', async () => {
   const { session } = await harness.startSession();
   const client = await SessionSocket.open(harness, session);
   harness.controlPlane.sessions.failure = new ServiceError('stale_generation');
@@ -99,11 +97,11 @@ it('a turn of a session that was started anew is counted as stale, and its task 
   );
 });
 
-it('an agent that cannot be reached any more is counted, one that is reached again is not', async () => {
+it('counts an agent that stays unreachable, but not one that reconnects', async () => {
   const { session } = await harness.startSession();
   const client = await SessionSocket.open(harness, session);
   guest.cut();
-  await until(() => expect(guest.attached).toBe(true));
+  await expect.poll(() => guest.attached).toBe(true);
   guest.frame({ type: 'text_delta', data: 'still here' });
   await client.next(({ data }) => data === 'still here');
   await shows('svc_worker_agent_lines_lost_total 0');

@@ -1,11 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import { useSessionLab } from '../../test/session-lab.ts';
 import { SessionSocket } from '../../test/session-socket.ts';
-import { until } from '../../test/until.ts';
 
 const lab = useSessionLab({ agentTimeouts: { slowConsumerMs: 3_000 } });
 
-function say(count: number, from = 0, size = 20): void {
+function sendText(count: number, from = 0, size = 20): void {
   for (let index = from; index < from + count; index += 1) {
     lab().guest.frame({ type: 'text_delta', data: `${index} ${'x'.repeat(size)}` });
   }
@@ -15,26 +14,26 @@ const range = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index);
 
 describe('clients of a session', () => {
-  it('all get everything, and only what comes after they attached', async () => {
+  it('all get every frame from their attachment on, and none from before it', async () => {
     const { harness } = lab();
     const { session, vmId, client: first } = await lab().startAttached();
-    say(10);
+    sendText(10);
     await first.next(({ seq }) => seq === 10);
     const second = await lab().attach(session);
     expect(second.frames[0]).toMatchObject({ type: 'ready', last_seq: 10 });
     expect(await harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
       body: { active_connections: 2 },
     });
-    say(10, 10);
+    sendText(10, 10);
     for (const client of [first, second]) await client.next(({ seq }) => seq === 20);
     expect(first.seqs).toEqual(range(1, 20));
     expect(second.seqs).toEqual(range(11, 20));
     await first.close();
-    await until(async () =>
-      expect(await harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
+    await expect
+      .poll(() => harness.json('GET', `/sandboxes/${vmId}`))
+      .toMatchObject({
         body: { active_connections: 1 },
-      }),
-    );
+      });
   });
 
   it.each([
@@ -43,22 +42,22 @@ describe('clients of a session', () => {
     [19, 20],
     [20, 21],
     [900, 21],
-  ])('that come back after %i go on with %i', async (afterSeq, next) => {
+  ])('that reattach after frame %i continue with frame %i', async (afterSeq, next) => {
     const { session } = await lab().harness.startSession();
-    say(20);
+    sendText(20);
     await lab().guest.drained();
     const client = await lab().attach(session, { afterSeq });
-    say(1, 20);
+    sendText(1, 20);
     await client.next(({ seq }) => seq === 21);
     expect(client.seqs).toEqual(range(next, 21));
   });
 
-  it('miss nothing and see nothing twice, whenever they come and go under load', async () => {
+  it('miss no frame and get none twice while they reconnect under load', async () => {
     const { session } = await lab().harness.startSession();
     const total = 6_000;
     let said = 0;
     const talk = setInterval(() => {
-      if (said < total) say(200, said);
+      if (said < total) sendText(200, said);
       said += 200;
     }, 5);
     try {
@@ -90,12 +89,12 @@ describe('clients of a session', () => {
     expect(later.frames.slice(1)).toEqual(live.frames.slice(1));
   });
 
-  it('that do not read are sent away, and the others hear everything', async () => {
+  it('that do not read are disconnected, and the others get every frame', async () => {
     const { session, client: slow } = await lab().startAttached();
     const good = await lab().attach(session);
     slow.ws.pause();
     const total = 400;
-    say(total, 0, 50_000);
+    sendText(total, 0, 50_000);
     await good.next(({ seq }) => seq === total);
     expect(good.seqs).toEqual(range(1, total));
     slow.ws.resume();
@@ -105,36 +104,35 @@ describe('clients of a session', () => {
     expect(slow.seqs.length).toBeLessThan(total);
   });
 
-  it('that do not read a replay are sent away', async () => {
+  it('that do not read a replay are disconnected', async () => {
     const { harness } = lab();
     const { session } = await harness.startSession();
-    say(200, 0, 50_000);
+    sendText(200, 0, 50_000);
     await lab().guest.drained();
     const slow = await lab().attach(session);
     slow.ws.pause();
     const other = await lab().attach(session, { afterSeq: 0, pauses: true });
-    await until(() => expect(harness.host.live).toHaveLength(1));
-    await until(async () => {
-      const { body } = await harness.json('GET', '/sandboxes');
-      expect(body).toMatchObject({ sandboxes: [{ active_connections: 1 }] });
-    });
+    await expect.poll(() => harness.host.live).toHaveLength(1);
+    await expect
+      .poll(() => harness.json('GET', '/sandboxes'))
+      .toMatchObject({ body: { sandboxes: [{ active_connections: 1 }] } });
     slow.ws.terminate();
     other.ws.resume();
     await other.closed;
     expect(other.seqs).toEqual(range(1, other.seqs.length));
   });
 
-  it('may not be more than a session bears', async () => {
+  it('beyond 64 per session are refused with 429', async () => {
     const { session } = await lab().harness.startSession();
     await Promise.all(range(1, 64).map(() => lab().attach(session)));
     expect(await SessionSocket.refusal(lab().harness, session)).toMatchObject({ status: 429 });
   });
 
-  it('still find the newest frames when the history is full', async () => {
+  it('get the newest frames when the history is full', async () => {
     const { session } = await lab().harness.startSession();
     const total = 450;
     for (let index = 0; index < total; index += 50) {
-      say(50, index, 50_000);
+      sendText(50, index, 50_000);
       await lab().guest.drained();
     }
     const client = await lab().attach(session, { afterSeq: 0 });

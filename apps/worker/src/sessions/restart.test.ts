@@ -2,7 +2,6 @@ import { appendFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { useSessionLab } from '../../test/session-lab.ts';
-import { until } from '../../test/until.ts';
 
 const lab = useSessionLab();
 
@@ -12,7 +11,7 @@ async function segments(session: string): Promise<string[]> {
   return names.filter((name) => name.endsWith('.frames')).map((name) => join(directory, name));
 }
 
-it('a client that comes back gets every frame once, and the turn goes on', async () => {
+it('gives a client that reattaches every frame once, and continues the turn', async () => {
   const { guest } = lab();
   const { session, vmId, client: before } = await lab().startAttached();
   guest.onClient = () => undefined;
@@ -35,15 +34,15 @@ it('a client that comes back gets every frame once, and the turn goes on', async
     [4, 'task_completed'],
   ]);
   const { turns } = lab().store;
-  await until(() => expect(turns.at(-1)).toMatchObject({ vm_id: vmId, last_seq: 4 }));
+  await expect.poll(() => turns.at(-1)).toMatchObject({ vm_id: vmId, last_seq: 4 });
   expect(turns.find((turn) => turn.conversation === 'all of it')).toBeDefined();
-  // Its credentials are there again, and processes get the newest values.
-  await until(() =>
-    expect(guest.all('env').at(-1)).toEqual({ type: 'env', env: { GREETING: 'hello' } }),
-  );
+  // The worker has fetched the credentials again and passed the environment on.
+  await expect
+    .poll(() => guest.all('env').at(-1))
+    .toEqual({ type: 'env', env: { GREETING: 'hello' } });
 });
 
-it('a frame that was half written when the worker was killed comes again from the guest', async () => {
+it('gets a frame again from the guest that a killed worker had written partially', async () => {
   const { guest } = lab();
   const { session } = await lab().harness.startSession();
   guest.frame({ type: 'text_delta', data: 'whole' });
@@ -63,11 +62,11 @@ it('a frame that was half written when the worker was killed comes again from th
   await guest.drained();
 });
 
-it('what clients had sent and the guest had not received arrives once', async () => {
+it('delivers clients’ frames once that the guest had not received', async () => {
   const { guest } = lab();
   const { session, client } = await lab().startAttached();
   client.send({ type: 'exec', command: 'first' });
-  await until(() => expect(guest.all('client')).toHaveLength(1));
+  await expect.poll(() => guest.all('client')).toHaveLength(1);
   guest.open = false;
   guest.cut();
   client.send({ type: 'exec', command: 'second' });
@@ -79,21 +78,21 @@ it('what clients had sent and the guest had not received arrives once', async ()
   await lab().restart(() => {
     guest.open = true;
   });
-  await until(() => expect(executed).toEqual(['second', 'third']));
+  await expect.poll(() => executed).toEqual(['second', 'third']);
   const again = await lab().attach(session);
   again.send({ type: 'exec', command: 'fourth' });
-  await until(() => expect(executed).toEqual(['second', 'third', 'fourth']));
+  await expect.poll(() => executed).toEqual(['second', 'third', 'fourth']);
   expect(guest.all('client').at(-1)).toMatchObject({ c: 4 });
 });
 
-it('a turn whose commit was under way is committed by the next worker, then shown', async () => {
+it('commits a turn whose commit was interrupted, then shows its end', async () => {
   const { store } = lab();
   const { session } = await lab().harness.startSession();
   const gate = Promise.withResolvers<void>();
   store.gate = gate.promise;
   const client = await lab().attach(session);
   client.send({ type: 'task', prompt: 'a' });
-  await until(() => expect(store.commitsAsked).toBe(1));
+  await expect.poll(() => store.commitsAsked).toBe(1);
   store.gate = Promise.resolve();
   await lab().restart();
   const again = await lab().attach(session, { afterSeq: 0 });
@@ -103,7 +102,7 @@ it('a turn whose commit was under way is committed by the next worker, then show
   gate.resolve();
 });
 
-it('a paused session can be attached to', async () => {
+it('lets clients attach to a paused session', async () => {
   const { session, vmId } = await lab().harness.startSession();
   await lab().harness.json('POST', `/sandboxes/${vmId}/pause`);
   await lab().restart();
@@ -115,19 +114,19 @@ it('a paused session can be attached to', async () => {
   await client.next(({ type }) => type === 'task_completed');
 });
 
-it('frames of a session whose VM died meanwhile are still handed over', async () => {
+it('commits the frames of a session whose VM died meanwhile', async () => {
   const { harness } = lab();
   const { session } = await harness.startSession();
   lab().guest.frame({ type: 'text_delta', data: 'last words' });
   await lab().guest.drained();
   await lab().restart(() => harness.host.live[0]?.die());
-  await until(() =>
-    expect(lab().store.turns.at(-1)).toMatchObject({ session, first_seq: 1, last_seq: 1 }),
-  );
-  await until(async () => expect(await readdir(join(harness.dataDir, 'sessions'))).toEqual([]));
+  await expect
+    .poll(() => lab().store.turns.at(-1))
+    .toMatchObject({ session, first_seq: 1, last_seq: 1 });
+  await expect.poll(() => readdir(join(harness.dataDir, 'sessions'))).toEqual([]);
 });
 
-it('a session whose sandbox was about to end is saved before it does', async () => {
+it('saves a session whose sandbox was about to end', async () => {
   const { harness } = lab();
   const { session, vmId } = await harness.startSession();
   lab().guest.conversation = 'not yet saved';
@@ -135,11 +134,11 @@ it('a session whose sandbox was about to end is saved before it does', async () 
     const vm = harness.host.vmOf(vmId);
     vm.labels = { ...vm.labels, end_reason: 'idle_timeout' };
   });
-  await until(() => expect(harness.host.live).toEqual([]));
+  await expect.poll(() => harness.host.live).toEqual([]);
   expect(lab().store.turns.at(-1)).toMatchObject({ session, conversation: 'not yet saved' });
 });
 
-it('nothing of a session that ended stays on disk', async () => {
+it('leaves no files of an ended session on disk', async () => {
   const { harness } = lab();
   const { vmId } = await harness.startSession();
   await harness.json('DELETE', `/sandboxes/${vmId}`);

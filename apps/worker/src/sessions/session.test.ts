@@ -3,12 +3,11 @@ import { join } from 'node:path';
 import { MicrovmError } from '@svc/microvm';
 import { describe, expect, it } from 'vitest';
 import { useSessionLab } from '../../test/session-lab.ts';
-import { until } from '../../test/until.ts';
 
 const lab = useSessionLab();
 
 describe('a session', () => {
-  it('answers its create once its agent is configured, with everything but the key', async () => {
+  it('is created once its agent is configured with everything but the model’s key', async () => {
     const { guest, harness } = lab();
     lab().store.secrets = {
       llm: { api_key: 'sk-the-real-key' },
@@ -33,7 +32,7 @@ describe('a session', () => {
     });
   });
 
-  it('whose VM does not come leaves nothing behind', async () => {
+  it('whose VM fails leaves no files behind', async () => {
     const { harness } = lab();
     harness.host.onRestored = (vm) => {
       vm.faults.personalize = new MicrovmError('timeout', 'it does not answer');
@@ -42,7 +41,7 @@ describe('a session', () => {
     expect(await readdir(join(harness.dataDir, 'sessions'))).toEqual([]);
   });
 
-  it('greets a client with ready, then passes a whole turn', async () => {
+  it('sends a client ready, then a whole turn', async () => {
     const { client } = await lab().startAttached();
     expect(client.frames).toEqual([
       {
@@ -62,6 +61,6 @@ describe('a session', () => {
     expect(client.types).toEqual(['ready', 'task_started', 'text_delta', 'task_completed']);
     expect(client.seqs).toEqual([1, 2, 3]);
     await lab().guest.drained();
-    await until(() => expect(lab().store.frames).toHaveLength(3));
+    await expect.poll(() => lab().store.frames).toHaveLength(3);
   });
 });

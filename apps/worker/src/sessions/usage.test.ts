@@ -8,7 +8,7 @@ import { request } from 'undici';
 import { expect, it } from 'vitest';
 import { SessionLab } from '../../test/session-lab.ts';
 
-it('what the vendor counts is kept and shown; the key is the gateway’s, and newer after a rotation', async () => {
+it('stores and shows the usage that the vendor reports, and uses the new key after a rotation', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'svc-usage-'));
   const tls = await createSelfSigned({ commonName: 'm', names: ['127.0.0.1'], days: 1 });
   const egressCaFile = join(directory, 'ca.pem');

@@ -7,11 +7,11 @@ import { LimitedStream } from '../../files/limited-stream.ts';
 import { tailOf } from './tail.ts';
 
 const EMPTY: LogsResponse = { content: '', truncated: false, total_bytes: 0 };
-/** More than a runtime keeps of its agent's log. */
+/** More than a runtime keeps of its agent's log, in bytes. */
 const MAX_BYTES = 32 * 1024 * 1024;
 const SUFFIX = '.stderr.log';
 
-/** Copies of agents' stderr logs, for the time when they can no longer be read in the sandbox. */
+/** Copies of agents' stderr logs, for sandboxes that are paused or have ended. */
 export class AgentLogs {
   readonly #directory: string;
 
@@ -19,7 +19,7 @@ export class AgentLogs {
     this.#directory = directory;
   }
 
-  /** Keeps a sandbox's log as it is now in place of an older copy. Fails beyond 32 MiB. */
+  /** Copies a sandbox's log, replacing an older copy. Rejects a log over 32 MiB. */
   async keep(vmId: string, log: Readable): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const path = this.#path(vmId);
@@ -35,7 +35,7 @@ export class AgentLogs {
     }
   }
 
-  /** The tail of the copy; empty when there is none. */
+  /** The tail of a sandbox's copy; empty without one. */
   async read(vmId: string, wanted: LogTail): Promise<LogsResponse> {
     const file = await orUndefined(open(this.#path(vmId), 'r'));
     if (file === undefined) return EMPTY;
@@ -46,7 +46,7 @@ export class AgentLogs {
     }
   }
 
-  /** Deletes copies that are older than records of ended sandboxes are kept. `isKept`: those that stay anyway. */
+  /** Deletes copies older than the records of ended sandboxes are kept, except those that `isKept` names. */
   async sweep(now: number, isKept: (vmId: string) => boolean): Promise<void> {
     for (const name of (await orUndefined(readdir(this.#directory))) ?? []) {
       const path = join(this.#directory, name);
@@ -62,7 +62,7 @@ export class AgentLogs {
   }
 }
 
-/** Undefined when there is no such file. */
+/** Undefined when the file does not exist. */
 async function orUndefined<T>(work: Promise<T>): Promise<T | undefined> {
   try {
     return await work;

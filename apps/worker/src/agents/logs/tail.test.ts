@@ -30,7 +30,7 @@ async function tail(content: string | Buffer, wanted: LogTail) {
 const text = fc.string({ unit: fc.constantFrom('a', '\n', 'é', '€', '😀', '\r'), maxLength: 200 });
 
 describe('tailOf', () => {
-  it('answers the longest end of the text that fits and cuts no character', async () => {
+  it('returns the longest tail that fits without splitting a character', async () => {
     await fc.assert(
       fc.asyncProperty(text, fc.integer({ min: 1, max: 300 }), async (log, bytes) => {
         const answer = await tail(log, { bytes });
@@ -45,7 +45,7 @@ describe('tailOf', () => {
     );
   });
 
-  it('answers the last lines', async () => {
+  it('returns the last lines', async () => {
     await fc.assert(
       fc.asyncProperty(text, fc.integer({ min: 1, max: 20 }), async (log, lines) => {
         const all = log.split('\n');
@@ -59,7 +59,7 @@ describe('tailOf', () => {
     );
   });
 
-  it('leaves out a character that is still being written', async () => {
+  it('omits a character that is still being written', async () => {
     const log = Buffer.concat([Buffer.from('ok '), Buffer.from('😀').subarray(0, 3)]);
     expect(await tail(log, { lines: 10 })).toEqual({
       content: 'ok ',
@@ -68,13 +68,13 @@ describe('tailOf', () => {
     });
   });
 
-  it('answers at most a megabyte of lines', async () => {
+  it('returns at most a megabyte of lines', async () => {
     const answer = await tail(`${'x'.repeat(1_500_000)}\n`, { lines: 1 });
     expect(answer.content.length).toBe(1_048_576);
     expect(answer.truncated).toBe(true);
   });
 
-  it('survives bytes that are no UTF-8', async () => {
+  it('accepts bytes that are not valid UTF-8', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.uint8Array({ maxLength: 50 }),
@@ -89,14 +89,16 @@ describe('tailOf', () => {
   });
 });
 
-describe('the pieces', () => {
-  it('keep whole text and last lines of nothing', () => {
+describe('wholeText and lastLines', () => {
+  it('accept empty input', () => {
     expect(wholeText(Buffer.alloc(0), true).length).toBe(0);
     expect(lastLines(Buffer.alloc(0), 3).length).toBe(0);
     expect(lastLines(Buffer.from('\n\n'), 1).toString()).toBe('\n');
   });
+});
 
-  it('read a log that is there and one that is not', async () => {
+describe('AgentLogs', () => {
+  it('returns the tail of a copied log, and an empty one without a copy', async () => {
     const logs = new AgentLogs(directory);
     expect(await logs.read('vm_1', { lines: 1 })).toMatchObject({ content: '' });
     await logs.keep('vm_1', Readable.from(['one\n', 'two\n']));

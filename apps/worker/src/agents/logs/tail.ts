@@ -4,8 +4,8 @@ import { LIMITS, type LogsResponse, type LogTail } from '@svc/contract';
 const NEWLINE = 0x0a;
 
 /**
- * The tail of a log file: the last bytes or lines, at most the byte limit in both cases.
- * Never begins or ends in the middle of a UTF-8 character, even while the file is being written to.
+ * The tail of a log file: its last bytes or lines, within the byte limit in both cases. Never begins or ends in the
+ * middle of a UTF-8 character, even while the file is being written.
  */
 export async function tailOf(file: FileHandle, wanted: LogTail): Promise<LogsResponse> {
   const { size } = await file.stat();
@@ -22,7 +22,7 @@ export async function tailOf(file: FileHandle, wanted: LogTail): Promise<LogsRes
   };
 }
 
-/** Bytes `from`..`from + length` of the file, or fewer if it shrank meanwhile. */
+/** The bytes from `from` to `from + length` of the file, or fewer if it has shrunk meanwhile. */
 async function readRange(file: FileHandle, from: number, length: number): Promise<Buffer> {
   const buffer = Buffer.alloc(length);
   let filled = 0;
@@ -34,14 +34,14 @@ async function readRange(file: FileHandle, from: number, length: number): Promis
   return buffer.subarray(0, filled);
 }
 
-/** The bytes without a character that is cut at either edge. */
+/** The bytes without a partial character at either edge. */
 export function wholeText(bytes: Buffer, cutAtStart: boolean): Buffer {
   let start = 0;
   while (cutAtStart && start < 3 && isContinuation(bytes[start])) start += 1;
   return bytes.subarray(start, bytes.length - incompleteEnd(bytes));
 }
 
-/** The last `count` lines; a line feed at the very end belongs to the last line. */
+/** The last `count` lines. A line feed at the very end belongs to the last line. */
 export function lastLines(bytes: Buffer, count: number): Buffer {
   let at = bytes.length - 1;
   if (bytes[at] === NEWLINE) at -= 1;
@@ -53,7 +53,7 @@ export function lastLines(bytes: Buffer, count: number): Buffer {
   return bytes;
 }
 
-/** How many bytes at the end are the beginning of a character that is not complete. */
+/** The number of bytes at the end that belong to an incomplete character. */
 function incompleteEnd(bytes: Buffer): number {
   for (let back = 1; back <= Math.min(4, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back] ?? 0;
@@ -63,7 +63,7 @@ function incompleteEnd(bytes: Buffer): number {
   return 0;
 }
 
-/** How long a character that starts with this byte is. */
+/** The length of a character that starts with this byte, in bytes. */
 function lengthOf(lead: number): number {
   if (lead >= 0xf0) return 4;
   if (lead >= 0xe0) return 3;

@@ -6,7 +6,6 @@ import { Harness } from '../../../test/harness.ts';
 import { MemoryHost } from '../../../test/memory-host.ts';
 import { ONE_SHOT } from '../../../test/placement.ts';
 import { SessionLab, useSessionLab } from '../../../test/session-lab.ts';
-import { until } from '../../../test/until.ts';
 import { AgentLogs } from '../logs/agent-logs.ts';
 
 const LOG = '/var/log/svc/agent.log';
@@ -18,7 +17,7 @@ async function recordOf(id: string, from = lab().harness) {
 }
 
 describe('a one-shot agent', () => {
-  it('is given its task and its environment, without what is the gateway’s', async () => {
+  it('receives its task and its environment without the gateway’s variables', async () => {
     const id = await lab().harness.create({
       agent: ONE_SHOT,
       env_vars: { A: '1', LLM_BASE_URL: 'https://x' },
@@ -39,44 +38,44 @@ describe('a one-shot agent', () => {
   it.each([
     [0, 'completed'],
     [3, 'failed'],
-  ])('that ends with %i has %s, for a restarted worker too', async (code, status) => {
+  ])('that exits with %i has %s, for a restarted worker too', async (code, status) => {
     const { guest, harness } = lab();
     const id = await harness.create({ agent: ONE_SHOT });
-    guest.frame({ type: 'text_delta', data: 'nobody hears this' });
+    guest.frame({ type: 'text_delta', data: 'no client sees this' });
     guest.exited(code);
     guest.exited(99);
     const ended = { agent_status: status, agent_exit_code: code, state: 'running' };
-    await until(async () => expect(await recordOf(id)).toMatchObject(ended));
+    await expect.poll(() => recordOf(id)).toMatchObject(ended);
     await guest.drained();
-    await until(() =>
-      expect(harness.controlPlane.events.at(-1)).toMatchObject({
+    await expect
+      .poll(() => harness.controlPlane.events.at(-1))
+      .toMatchObject({
         vm_id: id,
         agent_exit_code: code,
-      }),
-    );
+      });
     await using second = await Harness.start({ host: new MemoryHost(harness.host.live) });
     expect(await recordOf(id, second)).toMatchObject(ended);
   });
 
-  it('that is lost has failed', async () => {
+  it('that becomes unreachable has failed', async () => {
     await using quick = await SessionLab.start({ agentTimeouts: { linkLostMs: 300 } });
     const id = await quick.harness.create({ agent: ONE_SHOT });
     quick.guest.open = false;
     quick.guest.cut();
-    await until(async () =>
-      expect(await recordOf(id, quick.harness)).toMatchObject({
+    await expect
+      .poll(() => recordOf(id, quick.harness))
+      .toMatchObject({
         agent_status: 'failed',
         agent_exit_code: 137,
         state: 'running',
-      }),
-    );
+      });
   });
 });
 
-describe('its log', () => {
+describe('the log of a one-shot agent', () => {
   const logs = (id: string) => lab().harness.json('GET', `/sandboxes/${id}/logs?lines=1`);
 
-  it('can be read while it runs, while it is paused, and after the sandbox has ended', async () => {
+  it('can be read while the sandbox runs, while it is paused, and after it has ended', async () => {
     const { harness } = lab();
     const id = await harness.create({ agent: ONE_SHOT });
     expect(await logs(id)).toMatchObject({ body: { content: '', total_bytes: 0 } });
@@ -96,18 +95,18 @@ describe('its log', () => {
     expect(await logs(id)).toMatchObject({ body: { content: 'four\n', total_bytes: 19 } });
   });
 
-  it('is there when its end is known, though the VM dies then', async () => {
+  it('is copied before the exit is reported, so that it outlives the VM', async () => {
     const id = await lab().harness.create({ agent: ONE_SHOT });
     const vm = lab().harness.host.vmOf(id);
     vm.files.set(LOG, Buffer.from('the end\n'));
     lab().guest.exited(1);
-    await until(async () => expect(await recordOf(id)).toMatchObject({ agent_exit_code: 1 }));
+    await expect.poll(() => recordOf(id)).toMatchObject({ agent_exit_code: 1 });
     vm.die();
-    await until(async () => expect(await recordOf(id)).toMatchObject({ state: 'destroyed' }));
+    await expect.poll(() => recordOf(id)).toMatchObject({ state: 'destroyed' });
     expect(await logs(id)).toMatchObject({ body: { content: 'the end\n' } });
   });
 
-  it('that is larger than any log is not taken', async () => {
+  it('is not copied when it is larger than 32 MiB', async () => {
     const { harness } = lab();
     const id = await harness.create({ agent: ONE_SHOT });
     harness.host.vmOf(id).files.set(LOG, Buffer.alloc(40 * 1024 * 1024, 'x'));
@@ -116,7 +115,7 @@ describe('its log', () => {
     expect(await readdir(directory)).toEqual([]);
   });
 
-  it('is deleted when the record is forgotten', async () => {
+  it('is deleted once it is old, unless its sandbox still has a record', async () => {
     const directory = await mkdtemp(join(tmpdir(), 'svc-logs-'));
     const copies = new AgentLogs(directory);
     for (const id of ['vm_old', 'vm_known', 'vm_new']) {

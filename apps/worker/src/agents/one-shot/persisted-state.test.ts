@@ -9,7 +9,6 @@ import { createSelfSigned } from '@svc/service-kit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ONE_SHOT } from '../../../test/placement.ts';
 import { SessionLab } from '../../../test/session-lab.ts';
-import { until } from '../../../test/until.ts';
 
 let endpoint: Server;
 let directory: string;
@@ -58,14 +57,14 @@ const start = () => lab.harness.create({ agent: { ...ONE_SHOT, persistence_url: 
 const puts = () => heard.filter(({ method }) => method === 'PUT');
 
 describe('the persistence endpoint of a one-shot agent', () => {
-  it('is asked first, and told after each turn and at the end', async () => {
+  it('is read at the start, and written after each turn and at the end', async () => {
     answer = ({ method }) =>
       method === 'GET' ? [200, JSON.stringify({ version: 1, state: 'earlier' })] : [204, ''];
     const { guest } = lab;
     const id = await start();
     expect(guest.setup).toMatchObject({ conversation: 'earlier' });
     guest.state('later');
-    await until(() => expect(puts()).toHaveLength(1));
+    await expect.poll(() => puts()).toHaveLength(1);
     expect(puts()[0]).toMatchObject({ authorization: 'Custom secret=42' });
     expect(JSON.parse(puts()[0]?.body ?? '')).toEqual({
       version: 1,
@@ -81,16 +80,16 @@ describe('the persistence endpoint of a one-shot agent', () => {
     expect(JSON.stringify(guest.heard)).not.toContain('secret=42');
   });
 
-  it('keeps what it has when a state is too large to be taken up again', async () => {
+  it('keeps its state when a new one is too large to start from', async () => {
     const { guest } = lab;
     await start();
     guest.state('x'.repeat(5 * 1024 * 1024));
     guest.state('small');
-    await until(() => expect(puts()).toHaveLength(1));
+    await expect.poll(() => puts()).toHaveLength(1);
     expect(JSON.parse(puts()[0]?.body ?? '')).toMatchObject({ state: 'small' });
   });
 
-  it('is tried again when it fails', async () => {
+  it('is retried when it fails', async () => {
     await start();
     let failures = 2;
     answer = () => {
@@ -98,22 +97,22 @@ describe('the persistence endpoint of a one-shot agent', () => {
       return failures >= 0 ? [503, ''] : [200, ''];
     };
     lab.guest.state('x');
-    await until(() => expect(puts()).toHaveLength(3));
+    await expect.poll(() => puts()).toHaveLength(3);
   });
 
   it.each([
     ['refuses', () => [401, ''] as [number, string]],
-    ['has something else', () => [200, '{"version":2}'] as [number, string]],
-    ['has no JSON', () => [200, 'hello'] as [number, string]],
-    ['has more than there can be', () => [200, 'x'.repeat(5_000_000)] as [number, string]],
-    ['sends elsewhere', () => [302, ''] as [number, string]],
+    ['answers with another version', () => [200, '{"version":2}'] as [number, string]],
+    ['answers with text other than JSON', () => [200, 'hello'] as [number, string]],
+    ['answers with too large a state', () => [200, 'x'.repeat(5_000_000)] as [number, string]],
+    ['redirects', () => [302, ''] as [number, string]],
   ])('that %s fails the create, so that nothing is overwritten', async (_what, with_) => {
     answer = with_;
     await expect(start()).rejects.toThrow('500');
     expect(puts()).toEqual([]);
   });
 
-  it('may not be where the rules do not allow', async () => {
+  it('is refused at an address outside the egress rules', async () => {
     const agent = { ...ONE_SHOT, persistence_url: 'https://127.0.0.1:9/' };
     await expect(lab.harness.create({ agent })).rejects.toThrow('500');
     expect(heard).toEqual([]);

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
-import { until } from '../../../test/until.ts';
 
 let harness: Harness;
 
@@ -55,17 +54,17 @@ describe('exec', () => {
       json: { command: 'sleep 600 & sleep 600' },
       signal: caller.signal,
     });
-    await until(() => expect(vm.groups.size).toBe(1));
+    await expect.poll(() => vm.groups.size).toBe(1);
     caller.abort();
     await expect(call).rejects.toThrow();
-    await until(() => expect(vm.groups.size).toBe(0));
+    await expect.poll(() => vm.groups.size).toBe(0);
   });
 
   it('ends with the sandbox', async () => {
     const id = await harness.create();
     const vm = harness.host.vmOf(id);
     const running = harness.exec(id, { command: 'sleep 600' });
-    await until(() => expect(vm.groups.size).toBe(1));
+    await expect.poll(() => vm.groups.size).toBe(1);
     await harness.json('DELETE', `/sandboxes/${id}`);
     expect(await running).toMatchObject({ status: 409, body: { code: 'sandbox_not_running' } });
   });
@@ -82,16 +81,14 @@ describe('exec', () => {
         })
         .catch(() => undefined),
     );
-    await until(() => expect(vm.groups.size).toBe(64));
+    await expect.poll(() => vm.groups.size).toBe(64);
     expect(await harness.exec(id, { command: 'true' })).toMatchObject({
       status: 429,
       body: { code: 'too_many_execs' },
     });
     callers.abort();
     await Promise.all(calls);
-    await until(async () =>
-      expect(await harness.exec(id, { command: 'true' })).toMatchObject({ status: 200 }),
-    );
+    await expect.poll(() => harness.exec(id, { command: 'true' })).toMatchObject({ status: 200 });
   });
 
   it('streams events that end with exit', async () => {
@@ -114,7 +111,7 @@ describe('exec', () => {
       json: { command: 'sleep 600' },
       headers: { accept: 'text/event-stream' },
     });
-    await until(() => expect(vm.groups.size).toBe(1));
+    await expect.poll(() => vm.groups.size).toBe(1);
     vm.die();
     expect(await response.body.text()).toContain(
       'event: error\ndata: {"code":"sandbox_not_running"',

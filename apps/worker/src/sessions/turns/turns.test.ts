@@ -1,22 +1,21 @@
 import { ServiceError } from '@svc/contract';
 import { describe, expect, it } from 'vitest';
 import { SessionLab, useSessionLab } from '../../../test/session-lab.ts';
-import { until } from '../../../test/until.ts';
 
 const lab = useSessionLab();
 
 const completed = (frame: { type: string }) => frame.type === 'task_completed';
 
 describe('the end of a turn', () => {
-  it('is shown only when the turn is the control plane’s', async () => {
+  it('is shown only after the turn is committed', async () => {
     const { store } = lab();
     const { session, vmId } = await lab().harness.startSession();
     const gate = Promise.withResolvers<void>();
     store.gate = gate.promise;
     const client = await lab().attach(session);
     client.send({ type: 'task', prompt: 'a' });
-    await until(() => expect(store.commitsAsked).toBe(1));
-    // What has nothing to do with the turn goes on meanwhile.
+    await expect.poll(() => store.commitsAsked).toBe(1);
+    // Frames outside the turn are shown meanwhile.
     await lab().harness.json('POST', `/sandboxes/${vmId}/cancel`);
     await client.next(({ event }) => event === 'cancel');
     expect(client.types).toEqual(['ready', 'task_started', 'text_delta', 'system']);
@@ -36,24 +35,24 @@ describe('the end of a turn', () => {
         .slice(0, 2)
         .map((line) => JSON.parse(line)),
     ).toEqual(client.frames.slice(1, 3));
-    // What came behind it follows by itself.
-    await until(() => expect(store.frames.map(({ seq }) => seq)).toEqual([1, 2, 3, 4]));
+    // The frames behind the turn are committed in the background.
+    await expect.poll(() => store.frames.map(({ seq }) => seq)).toEqual([1, 2, 3, 4]);
   });
 
-  it('waits for a control plane that is away', async () => {
+  it('waits for an unavailable control plane', async () => {
     const { client } = await lab().startAttached();
     lab().harness.controlPlane.broken = true;
     client.send({ type: 'task', prompt: 'a' });
     await client.next(({ type }) => type === 'text_delta');
-    await until(() => expect(lab().guest.unacknowledged).toBe(2));
+    await expect.poll(() => lab().guest.unacknowledged).toBe(2);
     lab().harness.controlPlane.broken = false;
     await client.next(completed);
     expect(client.types).not.toContain('error');
     expect(lab().store.turns[0]).toMatchObject({ conversation: 'a' });
   });
 
-  it('tells the truth when it could not be saved, and the next one saves all of it', async () => {
-    // For the commit that succeeds, too.
+  it('is reported as not saved after a failure, and the next turn saves everything', async () => {
+    // This also bounds the commit that succeeds.
     await using impatient = await SessionLab.start({ agentTimeouts: { commitMs: 5_000 } });
     const { store } = impatient;
     const { client } = await impatient.startAttached();
@@ -66,28 +65,28 @@ describe('the end of a turn', () => {
     ]);
     store.failure = undefined;
     client.send({ type: 'task', prompt: 'b' });
-    await until(() =>
-      expect(client.types.filter((type) => type === 'task_completed').length).toBe(2),
-    );
-    await until(() => expect(store.frames.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7]));
+    await expect
+      .poll(() => client.types.filter((type) => type === 'task_completed').length)
+      .toBe(2);
+    await expect.poll(() => store.frames.map(({ seq }) => seq)).toEqual([1, 2, 3, 4, 5, 6, 7]);
     expect(store.turns.map(({ conversation }) => conversation)).toContain('b');
   });
 
-  it('is never shown of a session that was started anew; its sandbox ends', async () => {
+  it('is never shown for a superseded session, whose sandbox ends', async () => {
     const { vmId, client } = await lab().startAttached();
     lab().store.failure = new ServiceError('stale_generation');
     client.send({ type: 'task', prompt: 'a' });
     expect(await client.closed).toEqual({ code: 1001, reason: 'sandbox destroyed' });
     expect(client.types).not.toContain('task_completed');
-    await until(async () =>
-      expect(await lab().harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
+    await expect
+      .poll(() => lab().harness.json('GET', `/sandboxes/${vmId}`))
+      .toMatchObject({
         body: { state: 'destroyed' },
-      }),
-    );
+      });
     expect(lab().guest.all('save')).toEqual([]);
   });
 
-  it('brings the files along when they have changed', async () => {
+  it('saves the files when they have changed', async () => {
     const { store } = lab();
     const { session, vmId } = await lab().harness.startSession();
     const vm = lab().harness.host.vmOf(vmId);
@@ -99,11 +98,11 @@ describe('the end of a turn', () => {
     const id = store.turns[0]?.files_id ?? '';
     expect(store.files.get(id)?.equals(archive)).toBe(true);
     lab().guest.turn('b', 'b', false);
-    await until(() => expect(store.turns.map((turn) => turn.conversation)).toContain('b'));
+    await expect.poll(() => store.turns.map((turn) => turn.conversation)).toContain('b');
     expect(store.files.size).toBe(1);
   });
 
-  it('keeps the conversation when the files cannot be had, and gets them the next time', async () => {
+  it('saves the conversation when the files cannot be fetched, and the files with the next turn', async () => {
     const { store } = lab();
     const { vmId, client } = await lab().startAttached();
     lab().guest.turn('a', 'a', true);
@@ -113,16 +112,14 @@ describe('the end of a turn', () => {
     expect(store.turns[0]).not.toHaveProperty('files_id');
     lab().harness.host.vmOf(vmId).files.set('/var/lib/svc/saved.tar', Buffer.from('tar'));
     lab().guest.turn('b', 'b', false);
-    await until(() =>
-      expect(store.turns.find(({ conversation }) => conversation === 'b')).toHaveProperty(
-        'files_id',
-      ),
-    );
+    await expect
+      .poll(() => store.turns.find(({ conversation }) => conversation === 'b'))
+      .toHaveProperty('files_id');
   });
 });
 
 describe('the end of the sandbox', () => {
-  it('saves what the agent has, and commits it before the VM is gone', async () => {
+  it('saves and commits the agent’s state before the VM is destroyed', async () => {
     const { guest } = lab();
     const { vmId, client } = await lab().startAttached();
     guest.frame({ type: 'text_delta', data: 'half a thought' });
@@ -147,7 +144,7 @@ describe('the end of the sandbox', () => {
     expect(await client.closed).toEqual({ code: 1001, reason: 'sandbox destroyed' });
   });
 
-  it('wakes a paused agent for it', async () => {
+  it('resumes a paused agent to save its state', async () => {
     const { harness } = lab();
     const { vmId } = await harness.startSession();
     await harness.json('POST', `/sandboxes/${vmId}/pause`);
@@ -155,7 +152,7 @@ describe('the end of the sandbox', () => {
     expect(lab().store.turns.at(-1)).toMatchObject({ conversation: 'nothing yet' });
   });
 
-  it('does not wait for ever: not for a guest that is silent, not for a control plane that is away', async () => {
+  it('waits for a silent guest and an unavailable control plane for a limited time only', async () => {
     await using impatient = await SessionLab.start({
       agentTimeouts: { saveMs: 1_000, finishMs: 3_000 },
     });
@@ -169,18 +166,18 @@ describe('the end of the sandbox', () => {
     expect(harness.host.live).toEqual([]);
   });
 
-  it('commits the frames of a VM that died in the middle', async () => {
+  it('commits the frames of a VM that died during a turn', async () => {
     const { client } = await lab().startAttached();
     lab().guest.frame({ type: 'task_started' });
     lab().guest.frame({ type: 'text_delta', data: 'x' });
     await client.next(({ seq }) => seq === 2);
     lab().harness.host.live[0]?.die();
     await client.closed;
-    await until(() => expect(lab().store.frames.map(({ seq }) => seq)).toEqual([1, 2]));
+    await expect.poll(() => lab().store.frames.map(({ seq }) => seq)).toEqual([1, 2]);
     expect(lab().store.turns.at(-1)).not.toHaveProperty('conversation');
   });
 
-  it('saves on an orderly shutdown too', async () => {
+  it('saves the state on an orderly shutdown too', async () => {
     const { client } = await lab().startAttached();
     lab().guest.conversation = 'before the end';
     await lab().harness.worker.close({ keepSandboxes: false });
@@ -190,7 +187,7 @@ describe('the end of the sandbox', () => {
 });
 
 describe('a resumed session', () => {
-  it('goes on with its conversation, its files and its numbers', async () => {
+  it('continues with its conversation, files and numbering', async () => {
     const { harness, store } = lab();
     const { session, vmId } = await harness.startSession();
     harness.host.vmOf(vmId).files.set('/var/lib/svc/saved.tar', Buffer.from('my files'));
@@ -215,13 +212,13 @@ describe('a resumed session', () => {
     await after.next(({ seq }) => seq === 6);
     expect(after.seqs).toEqual([2, 3, 4, 5, 6]);
     expect(after.frames.slice(1, 3)).toEqual(before.frames.slice(2, 4));
-    await until(() => expect(store.turns.at(-1)).toMatchObject({ generation: 2, last_seq: 6 }));
+    await expect.poll(() => store.turns.at(-1)).toMatchObject({ generation: 2, last_seq: 6 });
   });
 
-  it('is not started when its state cannot be had, and leaves nothing', async () => {
+  it('is not started when its state cannot be fetched, and leaves nothing behind', async () => {
     const request = lab().harness.startSession({ resumed: true });
     await expect(request).rejects.toThrow();
-    await until(() => expect(lab().harness.host.live).toEqual([]));
+    await expect.poll(() => lab().harness.host.live).toEqual([]);
     expect(lab().guest.setup).toBeUndefined();
   });
 });

@@ -3,7 +3,6 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { CoreHarness } from '../../../test/core-harness.ts';
 import { LIMITS, MemoryHost, STANDARD } from '../../../test/memory-host.ts';
 import { placement } from '../../../test/placement.ts';
-import { until } from '../../../test/until.ts';
 
 const NEVER = new AbortController().signal;
 let host: MemoryHost;
@@ -30,7 +29,7 @@ describe('the pool keeper', () => {
     const gate = Promise.withResolvers<void>();
     host.gate = gate.promise;
     const create = core.creator.create(placement(), NEVER);
-    await until(() => expect(host.restoring).toBe(1));
+    await expect.poll(() => host.restoring).toBe(1);
     await whileKept(core, async () => {
       const other = core.foreground.run(async () => {
         gate.resolve();
@@ -38,7 +37,7 @@ describe('the pool keeper', () => {
         expect(host.requests.length).toBe(1);
       });
       await other;
-      await until(() => expect(core.pool.size('standard')).toBe(1));
+      await expect.poll(() => core.pool.size('standard')).toBe(1);
     });
   });
 
@@ -59,17 +58,17 @@ describe('the pool keeper', () => {
     await core.fillPool();
     host.memoryMib = 100;
     await whileKept(core, async () => {
-      await until(() => expect(host.live.length).toBe(0));
+      await expect.poll(() => host.live.length).toBe(0);
       expect(host.requests.length).toBe(2);
       host.memoryMib = 10_000;
-      await until(() => expect(core.pool.size('standard')).toBe(2));
+      await expect.poll(() => core.pool.size('standard')).toBe(2);
     });
   });
 
   it('stops during a restore and leaves nothing behind', async () => {
     const core = new CoreHarness(host, { pool: { standard: 1 } });
     host.gate = new Promise(() => undefined);
-    await whileKept(core, () => until(() => expect(host.restoring).toBe(1)));
+    await whileKept(core, () => expect.poll(() => host.restoring).toBe(1));
     expect(host.live).toEqual([]);
     expect(core.capacity.free.vcpu).toBe(LIMITS.vcpu);
   });
@@ -78,7 +77,7 @@ describe('the pool keeper', () => {
     host.currentImages = [{ ...STANDARD, ready: false }];
     const core = new CoreHarness(host, { pool: { standard: 1 } });
     const images = vi.spyOn(host, 'images');
-    await whileKept(core, () => until(() => expect(images.mock.calls.length).toBeGreaterThan(2)));
+    await whileKept(core, () => expect.poll(() => images.mock.calls.length).toBeGreaterThan(2));
     expect(host.requests).toEqual([]);
   });
 });

@@ -3,7 +3,6 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { CoreHarness } from '../../../test/core-harness.ts';
 import { LIMITS, MemoryHost, STANDARD } from '../../../test/memory-host.ts';
 import { placement } from '../../../test/placement.ts';
-import { until } from '../../../test/until.ts';
 
 const NEVER = new AbortController().signal;
 let host: MemoryHost;
@@ -54,10 +53,10 @@ describe('the pool', () => {
   it('is refilled after a hand-over and after a VM has died', async () => {
     const core = new CoreHarness(host, { pool: { standard: 2 } });
     await whileKept(core, async () => {
-      await until(() => expect(core.pool.size('standard')).toBe(2));
+      await expect.poll(() => core.pool.size('standard')).toBe(2);
       await core.creator.create(placement(), NEVER);
       host.live.find((vm) => vm.labels.role === 'pool')?.die();
-      await until(() => expect(core.pool.size('standard')).toBe(2));
+      await expect.poll(() => core.pool.size('standard')).toBe(2);
       expect(host.live.length).toBe(3);
     });
   });
@@ -92,8 +91,8 @@ describe('the pool', () => {
     const sandbox = await core.creator.create(placement(), NEVER);
     expect(sandbox.record().rootfs).toBe('standard-2.img');
     await whileKept(core, async () => {
-      await until(() => expect(old?.isGone).toBe(true));
-      await until(() => expect(core.pool.size('standard')).toBe(1));
+      await expect.poll(() => old?.isGone).toBe(true);
+      await expect.poll(() => core.pool.size('standard')).toBe(1);
     });
   });
 

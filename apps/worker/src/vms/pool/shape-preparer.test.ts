@@ -2,7 +2,6 @@ import { beforeEach, expect, it } from 'vitest';
 import { CoreHarness } from '../../../test/core-harness.ts';
 import { MemoryHost, STANDARD } from '../../../test/memory-host.ts';
 import { silentLogger } from '../../../test/silent-logger.ts';
-import { until } from '../../../test/until.ts';
 import { ShapePreparer } from './shape-preparer.ts';
 
 const LARGE = { vcpu: 1, memoryMib: 1024 };
@@ -79,5 +78,5 @@ it('stops when its signal aborts', async () => {
   const done = prepare();
   stop.abort();
   await done;
-  await until(() => expect(host.prepared).toEqual([]));
+  await expect.poll(() => host.prepared).toEqual([]);
 });
