@@ -121,7 +121,7 @@ describe('authentication', () => {
   });
 
   test('bounds the connections that have not authenticated, and frees their places', async () => {
-    await listen({ authenticateMs: 3_000 });
+    await listen({ authenticateMs: 1_500 });
     const silent = await Promise.all(Array.from({ length: 10 }, () => open()));
     await expect.poll(() => silent.filter(({ closed }) => closed).length).toBe(6);
     await expect.poll(() => silent.every(({ closed }) => closed)).toBe(true);

@@ -58,7 +58,7 @@ test.concurrent.each(
       { when: { user: 'fail' }, reply },
       { when: { user: 'again' }, reply: { text: 'here I am' } },
     ],
-    { setup: { dialect, model: 'm-1' }, options: { attempts: ATTEMPTS, silenceMs: 3_000 } },
+    { setup: { dialect, model: 'm-1' }, options: { attempts: ATTEMPTS, silenceMs: 2_000 } },
   );
   expect((await session.run('fail')).status).toBe('failed');
   expect(session.ofType('error')).toMatchObject([{ code: 'llm_unavailable' }]);
