@@ -13,7 +13,8 @@ import { type Database, openDatabase, openLedger } from './database.ts';
 import { Draining } from './draining.ts';
 import { registerLedgerMetrics } from './metrics.ts';
 import { sweep } from './reconcile/sweeper.ts';
-import { createMailer, createServices } from './wiring.ts';
+import { createMailer } from './tenants/mail.ts';
+import { createServices } from './wiring.ts';
 import { WorkerConnections } from './workers/connections.ts';
 
 const API_VERSION = '1.0.0';

@@ -26,7 +26,7 @@ export interface Services {
   readonly agentVault: AgentVault;
   readonly reconciler: Reconciler;
   readonly limits: Limits;
-  readonly operations: Operations;
+  readonly monitoring: Monitoring;
 }
 
 /** Limits that the operator sets. */
@@ -38,7 +38,7 @@ export interface Limits {
 }
 
 /** The state of the control plane, for its operator. */
-export interface Operations {
+export interface Monitoring {
   /** Settles when the control plane can serve. */
   ready(): Promise<void>;
   /** Every metric in the Prometheus text format. */

@@ -1,5 +1,4 @@
 import { hkdfSync } from 'node:crypto';
-import { join } from 'node:path';
 import type { Config } from '@svc/config';
 import { CONTROL_PLANE_NAME } from '@svc/contract';
 import { EgressPolicy } from '@svc/egress';
@@ -32,7 +31,7 @@ import type { Services } from './services.ts';
 import { SessionAccessIssuer } from './sessions/access.ts';
 import { ConfigUpdates } from './sessions/config-updates.ts';
 import { createSessions } from './sessions/sessions.ts';
-import { createOutboxMailer, createSmtpMailer, type Mailer, splitMail } from './tenants/mail.ts';
+import type { Mailer } from './tenants/mail.ts';
 import { OneTimeCodes } from './tenants/one-time-codes.ts';
 import { Tenants } from './tenants/tenants.ts';
 import type { WorkerConnections } from './workers/connections.ts';
@@ -118,21 +117,11 @@ export async function createServices(parts: Parts): Promise<Services> {
       }),
       uploadBytes: config.limits.uploadBytes,
     },
-    operations: {
+    monitoring: {
       ready: () => store.ping(),
       metrics: () => parts.registry.metrics(),
     },
   };
-}
-
-/**
- * Sends mail by SMTP when a server is configured. All other mail, and mail to this machine itself, goes to the
- * outbox of the data directory.
- */
-export function createMailer(config: Config, logger: FastifyBaseLogger): Mailer {
-  const outbox = createOutboxMailer(join(config.dataDir, 'outbox'), config.mailFrom, logger);
-  if (config.smtpUrl === undefined) return outbox;
-  return splitMail(outbox, createSmtpMailer(config.smtpUrl.reveal(), config.mailFrom));
 }
 
 /** Derives a key for one purpose. Every replica derives the same key. */

@@ -13,7 +13,7 @@ import type { SessionAccessIssuer } from './access.ts';
 import { DEFAULT_SET, sessionApp } from './app.ts';
 import { openSessionBundles, type SessionBundles } from './bundles.ts';
 import { launch, ttlOf } from './launch.ts';
-import { holding, newLease } from './lease.ts';
+import { newLease, withHeldLease } from './lease.ts';
 import { checkLlmChoice, chooseModel, type LlmChoice } from './llm.ts';
 
 /** Services that start sessions. */
@@ -127,7 +127,7 @@ export class SessionCreator {
     const lease = newLease(sessionId);
     const vmId = makeId('sandbox', uuidv7());
     const session = await store.sessions.insert({ ...facts, sessionId, vmId }, lease);
-    return holding(store.sessions, lease, async () => {
+    return withHeldLease(store.sessions, lease, async () => {
       try {
         const { ttlSeconds } = facts;
         await launch(starter, { session, bundles, ttlSeconds, resumed: false }, signal);

@@ -17,7 +17,7 @@ export function newLease(sessionId: string): SessionLease {
  * Runs work that only one request at a time may do on a session, such as starting or stopping it.
  * @throws ServiceError `session_starting` while another request holds the session
  */
-export async function withSession<T>(
+export async function withSessionLease<T>(
   sessions: Sessions,
   sessionId: string,
   work: (session: SessionRow) => Promise<T>,
@@ -27,11 +27,11 @@ export async function withSession<T>(
   if (session === undefined) {
     throw new ServiceError('session_starting', undefined, { headers: { 'retry-after': '1' } });
   }
-  return holding(sessions, lease, () => work(session));
+  return withHeldLease(sessions, lease, () => work(session));
 }
 
 /** Runs work under a lease that is held already, then releases the lease. */
-export async function holding<T>(
+export async function withHeldLease<T>(
   sessions: Sessions,
   lease: SessionLease,
   work: () => Promise<T>,

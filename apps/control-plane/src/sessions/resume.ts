@@ -12,7 +12,7 @@ import { openSessionBundles, type SessionBundles } from './bundles.ts';
 import type { SessionParts } from './create.ts';
 import { isSessionId } from './find.ts';
 import { launch, ttlOf } from './launch.ts';
-import { withSession } from './lease.ts';
+import { withSessionLease } from './lease.ts';
 import { checkLlmChoice, chooseModel, type LlmChoice } from './llm.ts';
 import type { SessionStopper } from './stop.ts';
 
@@ -49,7 +49,7 @@ export class SessionResumer {
   ): Promise<ResumedSession> {
     const { store, access } = this.#parts;
     const found = await this.#findOwn(caller, request.chat_session_id);
-    return withSession(store.sessions, found.session_id, async (session) => {
+    return withSessionLease(store.sessions, found.session_id, async (session) => {
       const restart = await this.#plan(session, ttlOf(request));
       // A caller that has left does not want its running session stopped.
       signal.throwIfAborted();

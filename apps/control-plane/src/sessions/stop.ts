@@ -3,7 +3,7 @@ import type { SessionRow, Store } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
 import type { SandboxDeleter } from '../sandboxes/delete.ts';
 import { findSession } from './find.ts';
-import { withSession } from './lease.ts';
+import { withSessionLease } from './lease.ts';
 
 /** Ends sessions gracefully: their state is saved while their sandbox is torn down. */
 export class SessionStopper {
@@ -23,7 +23,7 @@ export class SessionStopper {
     const found = await findSession(this.#store, caller, sessionId);
     const ended =
       found.status === 'active'
-        ? await withSession(this.#store.sessions, found.session_id, (row) => this.stop(row))
+        ? await withSessionLease(this.#store.sessions, found.session_id, (row) => this.stop(row))
         : found;
     return { chat_session_id: ended.session_id, status: ended.status };
   }

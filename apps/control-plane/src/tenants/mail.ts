@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Config } from '@svc/config';
 import type { FastifyBaseLogger } from 'fastify';
 import { createTransport } from 'nodemailer';
 
@@ -28,6 +29,19 @@ const SMTP_DEADLINES = {
 /** Deadline of a message, however slowly the server responds. */
 const SEND_DEADLINE_MS = 30_000;
 
+/**
+ * Sends mail by SMTP when a server is configured. All other mail, and mail to this machine itself, goes to the
+ * outbox of the data directory.
+ */
+export function createMailer(
+  config: Pick<Config, 'dataDir' | 'mailFrom' | 'smtpUrl'>,
+  logger: FastifyBaseLogger,
+): Mailer {
+  const outbox = createOutboxMailer(join(config.dataDir, 'outbox'), config.mailFrom, logger);
+  if (config.smtpUrl === undefined) return outbox;
+  return splitMail(outbox, createSmtpMailer(config.smtpUrl.reveal(), config.mailFrom));
+}
+
 /** Sends through an SMTP server, which fails when it takes longer than `deadlineMs`. */
 export function createSmtpMailer(url: string, from: string, deadlineMs = SEND_DEADLINE_MS): Mailer {
   // Options in the query of the URL override these.
@@ -50,11 +64,7 @@ export function createSmtpMailer(url: string, from: string, deadlineMs = SEND_DE
 }
 
 /** For installations without an SMTP server: writes messages to files in `directory` and to the log. */
-export function createOutboxMailer(
-  directory: string,
-  from: string,
-  logger: FastifyBaseLogger,
-): Mailer {
+function createOutboxMailer(directory: string, from: string, logger: FastifyBaseLogger): Mailer {
   const composer = createTransport(
     { streamTransport: true, buffer: true, newline: 'windows' },
     { from },
@@ -75,7 +85,7 @@ export function createOutboxMailer(
 }
 
 /** Sends mail for this machine to `here`, all other mail to `away`. */
-export function splitMail(here: Mailer, away: Mailer): Mailer {
+function splitMail(here: Mailer, away: Mailer): Mailer {
   return {
     send: (message) => (staysHere(message.to) ? here : away).send(message),
     close: () => {

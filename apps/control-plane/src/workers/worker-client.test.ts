@@ -59,10 +59,7 @@ const NONSENSE: readonly [what: string, lie: Lie][] = [
   ['an error as text', () => ({ status: 500, type: 'text/plain', body: 'oops' })],
   ['an error as plain JSON', json({ code: 'no_capacity' }, 409)],
   ['a problem that breaks off', () => ({ status: 409, type: PROBLEM_MEDIA_TYPE, body: '{' })],
-  [
-    'an endless problem',
-    () => ({ status: 409, type: PROBLEM_MEDIA_TYPE, body: endless('') }),
-  ],
+  ['an endless problem', () => ({ status: 409, type: PROBLEM_MEDIA_TYPE, body: endless('') })],
   ['an unknown error code', problem('on_fire', 500)],
   ['an error code with another status', problem('sandbox_not_found', 409)],
   ['a detail that is not text', problem('sandbox_not_found', 404, { detail: 7 })],

@@ -1,7 +1,7 @@
 import { INTERNAL_PREFIX, WorkerEventsRequest, WorkerParams } from '@svc/contract';
 import { requireWorker } from '../../auth/worker-authenticator.ts';
 import type { Route } from '../../services.ts';
-import { WORKER_BODY_BYTES } from './limits.ts';
+import { WORKER_BODY_BYTES } from './body-limits.ts';
 
 /** `POST /internal/v1/workers/{worker_id}/events`: changes of sandboxes since the last report. */
 export const workerEvents: Route<'workerAuth' | 'reconciler'> = (

@@ -1,7 +1,7 @@
 import { HeartbeatRequest, HeartbeatResponse, INTERNAL_PREFIX, WorkerParams } from '@svc/contract';
 import { requireWorker } from '../../auth/worker-authenticator.ts';
 import type { Route } from '../../services.ts';
-import { WORKER_BODY_BYTES } from './limits.ts';
+import { WORKER_BODY_BYTES } from './body-limits.ts';
 
 /** `POST /internal/v1/workers/{worker_id}/heartbeat`: the capacity and sandboxes of a live worker. */
 export const workerHeartbeat: Route<'workerAuth' | 'reconciler'> = (

@@ -2,7 +2,7 @@ import { INTERNAL_PREFIX, RegisterWorkerRequest, RegisterWorkerResponse } from '
 import { requireWorker } from '../../auth/worker-authenticator.ts';
 import type { Route } from '../../services.ts';
 import { checkWorkerAddress } from '../../workers/worker-address.ts';
-import { WORKER_BODY_BYTES } from './limits.ts';
+import { WORKER_BODY_BYTES } from './body-limits.ts';
 
 /** `POST /internal/v1/workers/register`: a worker has started. */
 export const registerWorker: Route<'workerAuth' | 'reconciler'> = (

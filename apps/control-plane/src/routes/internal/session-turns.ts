@@ -1,7 +1,7 @@
 import { CommitTurnRequest, INTERNAL_PREFIX, SessionParams } from '@svc/contract';
 import { workerOf } from '../../auth/worker-authenticator.ts';
 import type { Route } from '../../services.ts';
-import { TURN_BODY_BYTES } from './limits.ts';
+import { TURN_BODY_BYTES } from './body-limits.ts';
 
 /** `POST /internal/v1/sessions/{id}/turns`: commits a turn, for the worker that ran it. */
 export const sessionTurns: Route<'workerAuth' | 'sessions'> = (app, { workerAuth, sessions }) => {

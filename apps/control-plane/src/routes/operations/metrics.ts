@@ -3,7 +3,7 @@ import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /metrics` */
-export const metricsPage: Route<'operations'> = (app, { operations }) => {
+export const metricsPage: Route<'monitoring'> = (app, { monitoring }) => {
   app.get(
     '/metrics',
     {
@@ -21,6 +21,6 @@ export const metricsPage: Route<'operations'> = (app, { operations }) => {
       },
     },
     async (_request, reply) =>
-      reply.type('text/plain; version=0.0.4; charset=utf-8').send(await operations.metrics()),
+      reply.type('text/plain; version=0.0.4; charset=utf-8').send(await monitoring.metrics()),
   );
 };

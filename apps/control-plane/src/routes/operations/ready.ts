@@ -3,7 +3,7 @@ import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 
 /** `GET /readyz`: whether the control plane can serve requests. */
-export const readiness: Route<'operations'> = (app, { operations }) => {
+export const readiness: Route<'monitoring'> = (app, { monitoring }) => {
   app.get(
     '/readyz',
     {
@@ -18,7 +18,7 @@ export const readiness: Route<'operations'> = (app, { operations }) => {
       },
     },
     async () => {
-      await operations.ready();
+      await monitoring.ready();
       return { status: 'ready' as const };
     },
   );
