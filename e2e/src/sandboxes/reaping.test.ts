@@ -9,7 +9,7 @@ import { TestSandbox } from '../../test/test-sandbox.ts';
 /** A sandbox may end late by one interval of the reaper and the duration of its pass, which is long on a loaded machine. */
 const LATE_SECONDS = LIMITS.reaperIntervalMs / 1000 + 30;
 
-/** The reaper passes at least once between the two, so that it would end the sandbox for being idle. */
+/** The reaper passes at least once between the two times, and would end an idle sandbox then. */
 const LIFETIMES = { idle_timeout_seconds: 6, max_lifetime_seconds: 20 };
 
 let account: Account;

@@ -55,7 +55,7 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
     );
 
     const vmId = await fixture().sandboxOf(session);
-    // Before the search in the guest, whose command line contains the key.
+    // This precedes the search in the guest, because the command line of the search contains the key.
     const qemu = await vmPid(shared.address.dataDir, vmId);
     expect(await memoryHolds(qemu, visible)).toBe(true);
     expect(await memoryHolds(qemu, key)).toBe(false);

@@ -6,7 +6,7 @@ import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
 import { framesOf, type SessionClient, textOf } from '../../test/sessions/session-client.ts';
 import { SessionFixture } from '../../test/sessions/session-fixture.ts';
 
-const WORDS = Array.from({ length: 48 }, (_, index) => `word${index} `);
+const WORDS = Array.from({ length: 60 }, (_, index) => `word${index} `);
 /** Too long to ever end, so that every fault strikes in the middle of it. */
 const ENDLESS = Array.from({ length: 5_000 }, (_, index) => `word${index} `);
 const SCRIPT = {

@@ -26,7 +26,7 @@ const COUNTED = [
 
 /** Time between the two looks of {@link idleState}: long enough for a restore to acquire its next resource. */
 const STABLE_MS = 250;
-/** A look starts four programs, so looking more often would slow down what it waits for. */
+/** Each look runs four programs, so more frequent polling would slow down the service under test. */
 const POLL_MS = 100;
 
 /** Waits until the service holds no sandbox, its pool is full, and two successive looks find the same resources. */

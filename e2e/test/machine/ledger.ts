@@ -23,7 +23,7 @@ export async function queryLedger<Row extends pg.QueryResultRow>(
   }
 }
 
-/** What the ledger holds for sandboxes that are not destroyed, in its rows and in its counters. */
+/** Sandboxes that are not destroyed, according to the ledger's rows and to its counters. */
 export interface LedgerUse {
   readonly active: string[];
   readonly countedSandboxes: number;

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { orIfAbsent } from './or-if-absent.ts';
 
-/** The fields of `service.json`, which a running service keeps in its data directory, that the driver's users need. */
+/** Fields of `service.json`, in which a running service describes itself. */
 export interface ServiceRecord {
   readonly process: { readonly pid: number };
   readonly state: 'starting' | 'ready';

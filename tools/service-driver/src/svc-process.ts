@@ -15,7 +15,7 @@ const READY_POLL_MS = 25;
 const COMMAND_MS = 180_000;
 const STOP_MS = 180_000;
 
-/** How to run the command line. */
+/** Environment and launcher of the command line. */
 export interface SvcContext {
   readonly env: NodeJS.ProcessEnv;
   /** Program and arguments that run the command line, such as `nsenter` with a network namespace. */
