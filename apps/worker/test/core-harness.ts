@@ -1,8 +1,8 @@
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import type { WorkerSandbox } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { sleep } from '@svc/service-kit/concurrency';
 import type { AgentStarter } from '../src/agents/agent-starter.ts';
 import { AgentLogs } from '../src/agents/logs/agent-logs.ts';
 import { type Clock, systemClock } from '../src/clock.ts';
@@ -85,12 +85,22 @@ export class CoreHarness {
 
   /** Runs the pool keeper until the pool is full. */
   async fillPool(): Promise<void> {
+    await this.keepPoolWhile(async () => {
+      while ([...this.#targets.keys()].some((template) => this.pool.missing(template) > 0)) {
+        await setTimeout(1);
+      }
+    });
+  }
+
+  /** Runs the pool keeper for as long as `check` takes. */
+  async keepPoolWhile(check: () => Promise<void>): Promise<void> {
     const stop = new AbortController();
     const run = this.keeper.run(stop.signal);
-    while ([...this.#targets.keys()].some((template) => this.pool.missing(template) > 0)) {
-      await sleep(1, stop.signal);
+    try {
+      await check();
+    } finally {
+      stop.abort();
+      await run;
     }
-    stop.abort();
-    await run;
   }
 }

@@ -118,7 +118,7 @@ function checkMoves(seen: readonly WorkerSandbox[]): void {
   for (const { vm_id, generation, state, revision = 0 } of seen) {
     const key = `${vm_id} ${generation}`;
     const before = last.get(key) ?? { state: 'creating', revision: -1 };
-    // A create that was rolled back may be asked for again.
+    // A create that was rolled back may be retried.
     const legal = canMove(before.state, state) || before.state === 'destroyed';
     expect(legal, `${before.state} to ${state}`).toBe(true);
     expect(revision).toBeGreaterThan(before.revision);

@@ -11,18 +11,6 @@ beforeEach(() => {
   host = new MemoryHost();
 });
 
-/** Runs the keeper for as long as `check` takes. */
-async function whileKept(core: CoreHarness, check: () => Promise<void>): Promise<void> {
-  const stop = new AbortController();
-  const run = core.keeper.run(stop.signal);
-  try {
-    await check();
-  } finally {
-    stop.abort();
-    await run;
-  }
-}
-
 describe('the pool keeper', () => {
   it('restores nothing while a caller waits', async () => {
     const core = new CoreHarness(host, { pool: { standard: 1 } });
@@ -30,7 +18,7 @@ describe('the pool keeper', () => {
     host.gate = gate.promise;
     const create = core.creator.create(placement(), NEVER);
     await expect.poll(() => host.restoring).toBe(1);
-    await whileKept(core, async () => {
+    await core.keepPoolWhile(async () => {
       const other = core.foreground.run(async () => {
         gate.resolve();
         await create;
@@ -57,7 +45,7 @@ describe('the pool keeper', () => {
     const core = new CoreHarness(host, { pool: { standard: 2 } });
     await core.fillPool();
     host.memoryMib = 100;
-    await whileKept(core, async () => {
+    await core.keepPoolWhile(async () => {
       await expect.poll(() => host.live.length).toBe(0);
       expect(host.requests.length).toBe(2);
       host.memoryMib = 10_000;
@@ -68,7 +56,7 @@ describe('the pool keeper', () => {
   it('stops during a restore and leaves nothing behind', async () => {
     const core = new CoreHarness(host, { pool: { standard: 1 } });
     host.gate = new Promise(() => undefined);
-    await whileKept(core, () => expect.poll(() => host.restoring).toBe(1));
+    await core.keepPoolWhile(() => expect.poll(() => host.restoring).toBe(1));
     expect(host.live).toEqual([]);
     expect(core.capacity.free.vcpu).toBe(LIMITS.vcpu);
   });
@@ -77,7 +65,7 @@ describe('the pool keeper', () => {
     host.currentImages = [{ ...STANDARD, ready: false }];
     const core = new CoreHarness(host, { pool: { standard: 1 } });
     const images = vi.spyOn(host, 'images');
-    await whileKept(core, () => expect.poll(() => images.mock.calls.length).toBeGreaterThan(2));
+    await core.keepPoolWhile(() => expect.poll(() => images.mock.calls.length).toBeGreaterThan(2));
     expect(host.requests).toEqual([]);
   });
 });

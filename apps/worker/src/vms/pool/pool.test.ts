@@ -11,18 +11,6 @@ beforeEach(() => {
   host = new MemoryHost();
 });
 
-/** Runs the keeper for as long as `check` takes. */
-async function whileKept(core: CoreHarness, check: () => Promise<void>): Promise<void> {
-  const stop = new AbortController();
-  const run = core.keeper.run(stop.signal);
-  try {
-    await check();
-  } finally {
-    stop.abort();
-    await run;
-  }
-}
-
 describe('the pool', () => {
   it('is filled one VM at a time, and hands a VM over without a restore', async () => {
     const core = new CoreHarness(host, { pool: { standard: 3 } });
@@ -52,7 +40,7 @@ describe('the pool', () => {
 
   it('is refilled after a hand-over and after a VM has died', async () => {
     const core = new CoreHarness(host, { pool: { standard: 2 } });
-    await whileKept(core, async () => {
+    await core.keepPoolWhile(async () => {
       await expect.poll(() => core.pool.size('standard')).toBe(2);
       await core.creator.create(placement(), NEVER);
       host.live.find((vm) => vm.labels.role === 'pool')?.die();
@@ -90,7 +78,7 @@ describe('the pool', () => {
     host.currentImages = [{ ...STANDARD, id: 'standard-2', rootfs: 'standard-2.img' }];
     const sandbox = await core.creator.create(placement(), NEVER);
     expect(sandbox.record().rootfs).toBe('standard-2.img');
-    await whileKept(core, async () => {
+    await core.keepPoolWhile(async () => {
       await expect.poll(() => old?.isGone).toBe(true);
       await expect.poll(() => core.pool.size('standard')).toBe(1);
     });
