@@ -7,6 +7,7 @@ import {
   registerHttpMetrics,
   SessionTokens,
 } from '@svc/service-kit';
+import { routeUpgrades } from '@svc/service-kit/websocket';
 import { SessionDirectory } from './control-plane/session-directory.ts';
 import { RuntimeMetrics } from './metrics.ts';
 import { DEFAULT_BOUNDS, type RuntimeHost, type RuntimeHostOptions } from './options.ts';
@@ -14,7 +15,6 @@ import { OpenConnections } from './proxy/open-connections.ts';
 import { operationRoutes } from './routes/operations.ts';
 import { sessionSocketRoute } from './routes/session-socket.ts';
 import { ConnectionSlots } from './upgrade/connection-slots.ts';
-import { routeUpgrades } from './upgrade/upgrades.ts';
 
 /** Time limits at shutdown: for clients to answer the close, and for requests to finish. */
 const END_MS = 5_000;

@@ -181,7 +181,6 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   serveSessionSockets(app, {
     sessions,
     tokens: new SessionTokens(clusterSecret, 'worker'),
-    logger,
     ending,
   });
   const reaper = new Reaper({ registry, clock, logs, onFault });

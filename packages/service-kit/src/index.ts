@@ -8,8 +8,10 @@
  * - `metrics/`      Prometheus registry, process and HTTP metrics
  * - `process/`      orderly shutdown, file locks, process identity, atomic writes
  * - `secret`        a value that cannot be printed by accident
+ * - `streams/`      bounds for the bodies of uploads and other streams
  * - `tls/`          the local CA, server certificates, self-signed worker certificates
  * - `tokens/`       short-lived tokens between the components, and session tokens
+ * - `websocket/`    WebSocket endpoints among the routes of an HTTP server
  *
  * Each folder can be imported on its own (`@svc/service-kit/process`). Commands that must start fast do that.
  */

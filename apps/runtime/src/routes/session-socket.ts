@@ -7,7 +7,8 @@ import {
 } from '@svc/contract';
 import type { HttpServer, SessionTokens } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
-import { type WebSocket, WebSocketServer } from 'ws';
+import { WebSocketEndpoint } from '@svc/service-kit/websocket';
+import type { WebSocket } from 'ws';
 import type { SessionDirectory } from '../control-plane/session-directory.ts';
 import type { RuntimeMetrics } from '../metrics.ts';
 import type { RuntimeBounds } from '../options.ts';
@@ -17,9 +18,7 @@ import { closeSocket } from '../proxy/close-socket.ts';
 import type { OpenConnections } from '../proxy/open-connections.ts';
 import { authorize } from '../upgrade/authorize.ts';
 import type { ConnectionSlots } from '../upgrade/connection-slots.ts';
-import { checkHandshake } from '../upgrade/handshake.ts';
 import { tokenOf } from '../upgrade/session-token.ts';
-import { upgradeOf } from '../upgrade/upgrades.ts';
 import { connectWorker, type WorkerUpgrade } from '../worker/connect-worker.ts';
 
 export interface SocketContext {
@@ -38,70 +37,65 @@ export interface SocketContext {
 /** `GET /v1/sessions/{id}/ws?after_seq=N&token=…`: the WebSocket of a session. */
 export function sessionSocketRoute(app: HttpServer, context: SocketContext): void {
   const { slots, bounds, connections, metrics, isClosing } = context;
-  const server = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    perMessageDeflate: false,
-    maxPayload: MAX_MESSAGE_BYTES,
-    handleProtocols: (offered) => (offered.has(SESSION_PROTOCOL) ? SESSION_PROTOCOL : false),
+  const endpoint = new WebSocketEndpoint({
+    protocol: SESSION_PROTOCOL,
+    maxMessageBytes: MAX_MESSAGE_BYTES,
   });
-  app.get('/v1/sessions/:id/ws', { schema: { params: SessionParams } }, async (request, reply) => {
-    const upgrade = upgradeOf(request.raw);
-    if (upgrade === undefined) throw new ServiceError('route_not_found', 'Open it as a WebSocket.');
-    checkHandshake(request.raw);
-    if (isClosing()) throw new ServiceError('shutting_down');
-    const slot = slots.take(request.ip);
-    try {
-      const query = queryOf(request.raw.url);
-      const signal = withDeadline(upgrade.gone, bounds.handshakeMs);
-      const { id } = request.params;
-      const token = tokenOf(request.headers.authorization, query);
-      const { route } = await authorize(id, token, context, signal);
-      const afterSeq = parseAfterSeq(query);
-      const hop = {
-        sessionId: id,
-        afterSeq,
-        token: await context.hopTokens.mint(identityOf(route)),
-        requestId: request.id,
-      };
-      const worker = await reach(route, hop, signal).catch((err: unknown) => {
-        request.log.warn(
-          { err, session: id, worker: route.worker?.worker_id },
-          'cannot reach the worker of a session',
-        );
-        return undefined;
-      });
-      if (upgrade.gone.aborted || isClosing()) {
-        worker?.terminate();
-        throw new ServiceError('shutting_down');
-      }
-      reply.hijack();
-      upgrade.take();
-      let isAccepted = false;
-      server.handleUpgrade(request.raw, upgrade.socket, upgrade.head, (client) => {
-        isAccepted = true;
+  app.get(
+    '/v1/sessions/:id/ws',
+    { schema: { params: SessionParams }, config: { webSocket: true } },
+    async (request, reply) => {
+      const upgrade = endpoint.begin(request);
+      if (isClosing()) throw new ServiceError('shutting_down');
+      const slot = slots.take(request.ip);
+      try {
+        const query = queryOf(request.raw.url);
+        const signal = withDeadline(upgrade.gone, bounds.handshakeMs);
+        const { id } = request.params;
+        const token = tokenOf(request.headers.authorization, query);
+        const { route } = await authorize(id, token, context, signal);
+        const afterSeq = parseAfterSeq(query);
+        const hop = {
+          sessionId: id,
+          afterSeq,
+          token: await context.hopTokens.mint(identityOf(route)),
+          requestId: request.id,
+        };
+        const worker = await reach(route, hop, signal).catch((err: unknown) => {
+          request.log.warn(
+            { err, session: id, worker: route.worker?.worker_id },
+            'cannot reach the worker of a session',
+          );
+          return undefined;
+        });
+        if (upgrade.gone.aborted || isClosing()) {
+          worker?.terminate();
+          throw new ServiceError('shutting_down');
+        }
+        const client = endpoint.accept(upgrade, request, reply)?.ws;
+        if (client === undefined) {
+          worker?.terminate();
+          slot.release();
+          return reply;
+        }
         slot.settle();
         client.once('close', slot.release);
         metrics.accepted.inc({ upstream: worker === undefined ? 'unavailable' : 'reached' });
         if (worker === undefined) {
           closeSocket(client, UPSTREAM_UNAVAILABLE, bounds.closeGraceMs);
-          return;
+          return reply;
         }
         request.log.debug({ session: id }, 'attached');
         connections.open(client, worker, (end) => {
           request.log.debug({ session: id, ...end }, 'detached');
         });
-      });
-      if (!isAccepted) {
-        worker?.terminate();
+        return reply;
+      } catch (error) {
         slot.release();
+        throw error;
       }
-      return reply;
-    } catch (error) {
-      slot.release();
-      throw error;
-    }
-  });
+    },
+  );
 }
 
 /** @throws when the session has no running sandbox, or its worker does not accept the upgrade */

@@ -5,6 +5,7 @@ import {
   type HttpServer,
   registerHttpMetrics,
 } from '@svc/service-kit';
+import { routeUpgrades } from '@svc/service-kit/websocket';
 import type { WorkerLogger } from '../logger.ts';
 import type { WorkerContext } from './context.ts';
 import { refuseWorkWhenEnding, requireControlPlane } from './guards.ts';
@@ -21,6 +22,7 @@ import { logsRoute } from './routes/logs.ts';
 import { metricsRoute } from './routes/metrics.ts';
 import { pauseRoute } from './routes/pause.ts';
 import { resumeRoute } from './routes/resume.ts';
+import { HANDSHAKE_MS } from './routes/session-socket.ts';
 import { uploadRoute } from './routes/upload.ts';
 
 const ROUTES = [
@@ -44,6 +46,7 @@ export function createWorkerServer(
   options: { readonly logger: WorkerLogger; readonly tls: CertificatePair },
 ): HttpServer {
   const app = createHttpServer(options);
+  routeUpgrades(app, HANDSHAKE_MS);
   registerHttpMetrics(app, context.metrics, 'worker');
   metricsRoute(app, context);
   app.register(

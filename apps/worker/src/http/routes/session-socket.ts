@@ -1,63 +1,56 @@
-import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
 import {
   INTERNAL_PREFIX,
   LIMITS,
-  makeProblem,
-  PROBLEM_MEDIA_TYPE,
   parseAfterSeq,
   SESSION_PROTOCOL,
   ServiceError,
 } from '@svc/contract';
 import type { HttpServer, SessionTokens } from '@svc/service-kit';
-import { toServiceError } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
-import { uuidv7 } from 'uuidv7';
-import { WebSocketServer } from 'ws';
-import type { WorkerLogger } from '../../logger.ts';
+import { WebSocketEndpoint } from '@svc/service-kit/websocket';
+import type { FastifyRequest } from 'fastify';
 import { MAX_MESSAGE_BYTES } from '../../sessions/clients/client-frames.ts';
 import type { SessionRegistry } from '../../sessions/registry.ts';
 import type { Session } from '../../sessions/session.ts';
 
-const PATH = new RegExp(`^${INTERNAL_PREFIX}/sessions/([^/]{1,128})/ws$`);
 /** Time limit for a paused sandbox to resume. */
 const OPEN_MS = 20_000;
+/** The time for a whole handshake, in milliseconds. */
+export const HANDSHAKE_MS = OPEN_MS + 5_000;
 
 export interface SessionSocketsDeps {
   readonly sessions: SessionRegistry;
   /** Verifies the tokens that runtime hosts mint for their connection to this worker. */
   readonly tokens: SessionTokens;
-  readonly logger: WorkerLogger;
   /** Aborts when the worker ends. */
   readonly ending: AbortSignal;
 }
 
 /**
  * Serves `GET /internal/v1/sessions/:id/ws` on the worker's server: the WebSocket of a session, for the bearer of a
- * hop token. Every other upgrade is refused with a plain answer.
+ * hop token. Every other upgrade is refused.
  */
 export function serveSessionSockets(app: HttpServer, deps: SessionSocketsDeps): void {
-  const sockets = new WebSocketServer({
-    noServer: true,
-    clientTracking: false,
-    perMessageDeflate: false,
-    maxPayload: MAX_MESSAGE_BYTES,
-    handleProtocols: (offered) => (offered.has(SESSION_PROTOCOL) ? SESSION_PROTOCOL : false),
+  const endpoint = new WebSocketEndpoint({
+    protocol: SESSION_PROTOCOL,
+    maxMessageBytes: MAX_MESSAGE_BYTES,
   });
-  app.server.on('upgrade', (request: IncomingMessage, socket: Duplex, head: Buffer) => {
-    const gone = new AbortController();
-    const leave = () => gone.abort(new Error('the client is gone'));
-    socket.on('error', leave).once('close', leave);
-    admit(request, deps, AbortSignal.any([gone.signal, deps.ending])).then(
-      ({ session, afterSeq }) => {
-        socket.off('error', leave);
-        sockets.handleUpgrade(request, socket, head, (ws) => {
-          session.attach({ ws, socket, ...(afterSeq === undefined ? {} : { afterSeq }) });
-        });
-      },
-      (error: unknown) => refuse(socket, deps.ending.aborted ? shuttingDown() : error, deps.logger),
-    );
-  });
+  app.get<{ Params: { id: string } }>(
+    `${INTERNAL_PREFIX}/sessions/:id/ws`,
+    { config: { webSocket: true } },
+    async (request, reply) => {
+      const upgrade = endpoint.begin(request);
+      const signal = AbortSignal.any([upgrade.gone, deps.ending]);
+      const { session, afterSeq } = await admit(request, deps, signal).catch((error: unknown) => {
+        throw deps.ending.aborted ? shuttingDown() : error;
+      });
+      const accepted = endpoint.accept(upgrade, request, reply);
+      if (accepted !== undefined) {
+        session.attach({ ...accepted, ...(afterSeq === undefined ? {} : { afterSeq }) });
+      }
+      return reply;
+    },
+  );
 }
 
 interface Admission {
@@ -67,18 +60,16 @@ interface Admission {
 
 /** @throws ServiceError for an upgrade that is not allowed or not possible now */
 async function admit(
-  request: IncomingMessage,
+  request: FastifyRequest<{ Params: { id: string } }>,
   { sessions, tokens, ending }: SessionSocketsDeps,
   signal: AbortSignal,
 ): Promise<Admission> {
   if (ending.aborted) throw shuttingDown();
-  const { pathname, searchParams } = new URL(request.url ?? '/', 'https://worker');
-  const id = PATH.exec(pathname)?.[1];
-  if (id === undefined) throw new ServiceError('route_not_found');
+  const { id } = request.params;
   const token = /^Bearer ([A-Za-z0-9._-]+)$/.exec(request.headers.authorization ?? '')?.[1];
   const claims = await tokens.verify(token);
   if (claims.chat_session_id !== id) throw new ServiceError('unauthorized');
-  const afterSeq = parseAfterSeq(searchParams);
+  const afterSeq = parseAfterSeq(new URL(request.url, 'https://worker').searchParams);
   const session = sessions.find(id);
   if (session === undefined) throw new ServiceError('session_not_found');
   if (session.clients >= LIMITS.clientsPerSession) throw new ServiceError('rate_limited');
@@ -90,16 +81,4 @@ async function admit(
 
 function shuttingDown(): ServiceError {
   return new ServiceError('shutting_down');
-}
-
-/** Answers an upgrade as a plain request that failed. */
-function refuse(socket: Duplex, error: unknown, logger: WorkerLogger): void {
-  const failure = toServiceError(error);
-  if (failure.status >= 500) logger.warn({ err: error }, 'cannot open the socket of a session');
-  const body = JSON.stringify(makeProblem(failure.code, uuidv7(), failure.message, failure.errors));
-  const challenge = failure.status === 401 ? 'WWW-Authenticate: Bearer\r\n' : '';
-  socket.end(
-    `HTTP/1.1 ${failure.status} Refused\r\nConnection: close\r\n${challenge}` +
-      `Content-Type: ${PROBLEM_MEDIA_TYPE}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
 }

@@ -6,10 +6,13 @@ const KEY = /^[+/0-9A-Za-z]{22}==$/;
 const VERSION = '13';
 
 /**
- * Checks that a request is a valid WebSocket handshake, before any lookup.
+ * Checks that a request is a well-formed WebSocket handshake.
  * @throws ServiceError `route_not_found` for another protocol, `bad_request` for a malformed handshake
  */
-export function checkHandshake({ headers, method }: IncomingMessage): void {
+export function checkHandshake({
+  headers,
+  method,
+}: Pick<IncomingMessage, 'headers' | 'method'>): void {
   if (method !== 'GET' || headers.upgrade?.toLowerCase() !== 'websocket') {
     throw new ServiceError('route_not_found', 'Open this address as a WebSocket.');
   }
