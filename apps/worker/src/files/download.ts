@@ -3,9 +3,9 @@ import { pipeline } from 'node:stream';
 import { ServiceError } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
 import { untilAborted } from '@svc/service-kit/concurrency';
+import { LimitedStream } from '@svc/service-kit/streams';
 import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { LimitedStream } from './limited-stream.ts';
 import { StallWatchdog } from './stall-watchdog.ts';
 import type { TransferLimits } from './upload.ts';
 

@@ -1,10 +1,9 @@
 import type { Readable } from 'node:stream';
 import { ServiceError } from '@svc/contract';
 import { untilAborted } from '@svc/service-kit/concurrency';
+import { hasData, LimitedStream, limitBody } from '@svc/service-kit/streams';
 import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
-import { hasData } from './has-data.ts';
-import { LimitedStream } from './limited-stream.ts';
 import { StallWatchdog } from './stall-watchdog.ts';
 
 export interface TransferLimits {
@@ -35,7 +34,7 @@ export async function upload(
       maxBytes: limits.maxUploadBytes,
       onProgress: () => watch.tick(),
     });
-    const detach = feed(source, limited);
+    const detach = limitBody(source, limited);
     try {
       await untilAborted(vm.upload(path, limited, signal), signal);
     } catch (error) {
@@ -50,21 +49,4 @@ export async function upload(
     watch.stop();
     endActivity();
   }
-}
-
-/**
- * Pipes `source` into `target`. Unlike a pipeline it leaves `source` open when `target` fails, since the response uses
- * the same connection. The returned function detaches them.
- */
-function feed(source: Readable, target: LimitedStream): () => void {
-  const onError = (error: Error) => target.destroy(error);
-  const onClose = () => {
-    if (!source.readableEnded) target.destroy(new Error('the body ended before it was complete'));
-  };
-  target.on('error', () => source.unpipe(target));
-  source.once('error', onError).once('close', onClose).pipe(target);
-  return () => {
-    source.unpipe(target).off('error', onError).off('close', onClose);
-    target.destroy();
-  };
 }

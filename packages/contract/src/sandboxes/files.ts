@@ -1,6 +1,7 @@
 /** `GET` and `POST /v1/sandboxes/{id}/files`. */
 
 import { type Static, Type } from 'typebox';
+import { ServiceError } from '../errors/service-error.ts';
 import { failsWith } from '../schema.ts';
 
 /** Form only; `checkPath` holds the rules of the path itself. */
@@ -18,3 +19,18 @@ export const UploadResponse = Type.Object({ status: Type.Literal('uploaded') });
 export type UploadResponse = Static<typeof UploadResponse>;
 
 export const OCTET_STREAM_MEDIA_TYPE = 'application/octet-stream';
+
+/**
+ * The length of an upload by its Content-Length header, in bytes; undefined when the header is absent.
+ * @throws ServiceError `missing_body` when it is 0, `payload_too_large` when it is over `maxBytes`
+ */
+export function declaredUploadBytes(
+  contentLength: string | undefined,
+  maxBytes: number,
+): number | undefined {
+  if (contentLength === undefined) return undefined;
+  const bytes = Number(contentLength);
+  if (bytes === 0) throw new ServiceError('missing_body');
+  if (bytes > maxBytes) throw new ServiceError('payload_too_large');
+  return bytes;
+}

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { LIMITS, type LogsResponse, type LogTail } from '@svc/contract';
-import { LimitedStream } from '../../files/limited-stream.ts';
+import { LimitedStream } from '@svc/service-kit/streams';
 import { tailOf } from './tail.ts';
 
 const EMPTY: LogsResponse = { content: '', truncated: false, total_bytes: 0 };
@@ -24,7 +24,7 @@ export class AgentLogs {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
     const path = this.#path(vmId);
     const temporary = `${path}.tmp`;
-    const meter = new LimitedStream({ maxBytes: MAX_BYTES, onProgress: () => undefined });
+    const meter = new LimitedStream({ maxBytes: MAX_BYTES });
     const file = await open(temporary, 'w', 0o600);
     try {
       await pipeline(log, meter, file.createWriteStream());

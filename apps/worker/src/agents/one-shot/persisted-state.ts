@@ -2,10 +2,10 @@ import { buffer } from 'node:stream/consumers';
 import { AGENT_LINK_LINE_BYTES, type Agent, ServiceError } from '@svc/contract';
 import type { Egress } from '@svc/egress';
 import { retry, withDeadline } from '@svc/service-kit/concurrency';
+import { LimitedStream } from '@svc/service-kit/streams';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { type Clock, timestamp } from '../../clock.ts';
-import { LimitedStream } from '../../files/limited-stream.ts';
 import type { AgentCredentials } from '../credentials.ts';
 
 export interface PersistedStateOptions {
@@ -150,7 +150,7 @@ export class PersistedState {
       if (response.statusCode === 404 || response.statusCode === 204) return undefined;
       throw new PersistenceError(response.statusCode);
     }
-    const meter = new LimitedStream({ maxBytes: MAX_BYTES, onProgress: () => undefined });
+    const meter = new LimitedStream({ maxBytes: MAX_BYTES });
     response.body.on('error', (error) => meter.destroy(error)).pipe(meter);
     const value: unknown = JSON.parse((await buffer(meter)).toString('utf8'));
     if (!stored.Check(value))

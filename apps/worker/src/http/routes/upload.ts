@@ -1,6 +1,7 @@
 import type { Readable } from 'node:stream';
 import {
   checkPath,
+  declaredUploadBytes,
   FileQuery,
   OCTET_STREAM_MEDIA_TYPE,
   ServiceError,
@@ -28,8 +29,7 @@ export function uploadRoute(app: HttpServer, context: WorkerContext): void {
       const { path } = request.query;
       checkPath(path);
       const sandbox = context.registry.get(request.params.id);
-      const announced = Number(request.headers['content-length'] ?? Number.NaN);
-      if (announced > context.transfers.maxUploadBytes) throw new ServiceError('payload_too_large');
+      declaredUploadBytes(request.headers['content-length'], context.transfers.maxUploadBytes);
       // Fastify calls no parser for a request without a body.
       if (request.body === undefined || request.body === null) {
         throw new ServiceError('missing_body');

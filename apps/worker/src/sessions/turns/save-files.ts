@@ -1,9 +1,9 @@
 import { pipeline } from 'node:stream/promises';
 import { LIMITS, SAVED_ARCHIVE } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
+import { LimitedStream } from '@svc/service-kit/streams';
 import { uuidv7 } from 'uuidv7';
 import type { SessionApi } from '../../control-plane/session-api.ts';
-import { LimitedStream } from '../../files/limited-stream.ts';
 import { StallWatchdog } from '../../files/stall-watchdog.ts';
 
 /** A transfer without progress for this long is given up, in ms. */
