@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe } from 'vitest';
-import { conversationCases } from './cases/conversation-cases.ts';
+import { conversationCases, transcriptCases } from './cases/conversation-cases.ts';
 import { failureCases } from './cases/failure-cases.ts';
 import { interruptCases } from './cases/interrupt-cases.ts';
 import { networkCases } from './cases/network-cases.ts';
-import { processCases } from './cases/process-cases.ts';
+import { processCases, rotationCases } from './cases/process-cases.ts';
 import { turnCases } from './cases/turn-cases.ts';
 import type { CliDriver } from './cli-driver.ts';
 import { type CliTest, cliTest } from './cli-test.ts';
@@ -37,6 +37,9 @@ export function describeVendorCli(
     failureCases(test, driver.cutCode);
     processCases(test);
     conversationCases(test);
+    // In this order, because it spares a restart: the second begins with a session of its own.
+    rotationCases(test);
+    transcriptCases(test);
     ownCases(test);
     // Must be last: it examines the requests of all the other tests.
     networkCases(test);

@@ -16,22 +16,6 @@ export function conversationCases(test: CliTest): void {
     }
   });
 
-  test('carries its transcript in the conversation where files are not saved', async ({ cli }) => {
-    const setup = { mode: 'one_shot' } as const;
-    await cli.reopen(setup);
-    cli.script();
-    await cli.run('before it moved');
-    for (const prompt of ['moved', 'moved again']) {
-      const conversation = cli.session.conversation();
-      await cli.session.close();
-      await rm(join(cli.world.home, cli.driver.transcripts), { recursive: true });
-      await cli.reopen({ ...setup, conversation });
-      expect(await cli.run(prompt)).toMatchObject({ result: `You said: ${prompt}` });
-      expect(cli.lastRequest()).toContain('before it moved');
-    }
-    await cli.reopen();
-  });
-
   test('begins a new conversation when the transcript is missing', async ({ cli }) => {
     cli.script();
     await cli.run('before it was lost');
@@ -45,6 +29,24 @@ export function conversationCases(test: CliTest): void {
     cli.script();
     await cli.run('before it was lost');
     await beginsAnew(cli, cli.driver.unknownConversation);
+  });
+}
+
+/** A conversation that carries its transcript. Leaves a session open whose files are not saved. */
+export function transcriptCases(test: CliTest): void {
+  test('carries its transcript in the conversation where files are not saved', async ({ cli }) => {
+    const setup = { mode: 'one_shot' } as const;
+    await cli.reopen(setup);
+    cli.script();
+    await cli.run('before it moved');
+    for (const prompt of ['moved', 'moved again']) {
+      const conversation = cli.session.conversation();
+      await cli.session.close();
+      await rm(join(cli.world.home, cli.driver.transcripts), { recursive: true });
+      await cli.reopen({ ...setup, conversation });
+      expect(await cli.run(prompt)).toMatchObject({ result: `You said: ${prompt}` });
+      expect(cli.lastRequest()).toContain('before it moved');
+    }
   });
 }
 

@@ -6,20 +6,6 @@ import { TURN_MS } from '../test-cli.ts';
 
 /** The processes of a session: when they are replaced, and that none is left behind. */
 export function processCases(test: CliTest): void {
-  test('restarts for rotated values and remembers the conversation', async ({ cli }) => {
-    const { driver, world } = cli;
-    cli.script();
-    await cli.run('before the rotation');
-    const processes = await cli.processes();
-    world.env = { ...world.env, BUNDLE_TOKEN: 'second' };
-    cli.scriptCommand('echo "$BUNDLE_TOKEN"');
-    await cli.run('which value?');
-    expect(world.texts('tool_result')).toEqual([driver.shellResult('second\n')]);
-    expect(cli.lastRequest()).toContain('before the rotation');
-    expect(await cli.processes()).toHaveLength(1);
-    expect(await cli.processes()).not.toEqual(processes);
-  });
-
   test('restarts after being killed and remembers the conversation', async ({ cli }) => {
     cli.script();
     await cli.run('before the crash');
@@ -51,5 +37,22 @@ export function processCases(test: CliTest): void {
     await cli.session.close();
     expect(await isRunning(sleep)).toBe(false);
     await cli.reopen({ conversation });
+  });
+}
+
+/** A rotation of the bundle's values. The next task in the same session restarts the CLI again. */
+export function rotationCases(test: CliTest): void {
+  test('restarts for rotated values and remembers the conversation', async ({ cli }) => {
+    const { driver, world } = cli;
+    cli.script();
+    await cli.run('before the rotation');
+    const processes = await cli.processes();
+    world.env = { ...world.env, BUNDLE_TOKEN: 'second' };
+    cli.scriptCommand('echo "$BUNDLE_TOKEN"');
+    await cli.run('which value?');
+    expect(world.texts('tool_result')).toEqual([driver.shellResult('second\n')]);
+    expect(cli.lastRequest()).toContain('before the rotation');
+    expect(await cli.processes()).toHaveLength(1);
+    expect(await cli.processes()).not.toEqual(processes);
   });
 }
