@@ -13,27 +13,27 @@ export interface Differences {
 export interface Ended {
   readonly entry: LedgerEntry;
   readonly reason: EndReason;
-  /** What its worker says of its end, if it knows. */
+  /** The final report of its worker, if there is one. */
   readonly report?: WorkerSandbox;
 }
 
-/** What is being compared. */
+/** Input of {@link compare}. */
 export interface Comparison {
   readonly workerId: string;
   readonly ledger: readonly LedgerEntry[];
   readonly reports: readonly WorkerSandbox[];
   /**
-   * A sandbox placed more recently than this, in milliseconds, may be missing from a report that
-   * was made before its creation reached the worker.
+   * Grace period of a new sandbox, in milliseconds. A report may lack the sandbox because it was made before the
+   * creation request reached the worker.
    */
   readonly graceMs: number;
-  /** The same for one placed before the worker registered last; it may be shorter. */
+  /** Grace period of a sandbox that was placed before the last registration of its worker; may be shorter. */
   readonly restartGraceMs: number;
 }
 
 /**
- * Compares what should be with what is. The worker is the truth about what lives; the ledger about
- * what should. Pure: the same input gives the same answer, however often it is asked.
+ * Compares the ledger with the reports of a worker. The worker is authoritative for the sandboxes that are alive,
+ * the ledger for those that should be. A pure function.
  */
 export function compare(comparison: Comparison): Differences {
   const { workerId, ledger, reports } = comparison;

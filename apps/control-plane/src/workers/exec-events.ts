@@ -6,12 +6,13 @@ import {
   type ExecEvent,
   ExecExitEvent,
   ExecOutputEvent,
+  isErrorCode,
 } from '@svc/contract';
 import { formatEvent } from '@svc/service-kit';
 import { Compile } from 'typebox/compile';
 import { type AnswerForm, BadAnswer } from './read-answer.ts';
 
-/** A worker sends output in smaller pieces; JSON can make them six times as long. */
+/** Workers send output in much smaller chunks, which JSON can make six times as long. */
 const MAX_EVENT_CHARS = 4 * 1024 * 1024;
 const EVENT = /^event: ([a-z]+)\ndata: (.*)$/;
 const CODE = 'worker_bad_response';
@@ -25,8 +26,8 @@ const FORMS: Readonly<Record<ExecEvent['event'], AnswerForm<unknown>>> = {
 };
 
 /**
- * The server-sent events of a streamed command, as the worker sent them and as long as they keep to the
- * contract. The first that does not ends the stream: `onBad` gets the reason, the reader an `error` event.
+ * Passes the server-sent events of a streamed command on as long as they match the contract. The first one that
+ * does not ends the stream: `onBad` gets the reason, the reader an `error` event.
  */
 export async function* checkedEvents(
   body: Readable,
@@ -50,7 +51,7 @@ class EventCheck {
   #pending = '';
   #isOver = false;
 
-  /** The events that are complete with this chunk. Those before a bad one are yielded before it throws. */
+  /** Yields the events that this chunk completes. @throws BadAnswer after the events before the bad one */
   *accept(chunk: Buffer): Generator<string> {
     const text = this.#pending + this.#decoder.write(chunk);
     let start = 0;
@@ -76,8 +77,11 @@ class EventCheck {
     if (this.#isOver) throw new BadAnswer('events follow the last one');
     const [, name = '', data = ''] = EVENT.exec(event) ?? [];
     if (!isEventName(name)) throw new BadAnswer('the stream holds an unknown event');
-    if (!FORMS[name].Check(parse(data)))
-      throw new BadAnswer(`the data of ${name} has another form`);
+    const value = parse(data);
+    if (!FORMS[name].Check(value)) throw new BadAnswer(`the data of ${name} has another form`);
+    if (name === 'error' && !isErrorCode((value as ExecErrorEvent).code)) {
+      throw new BadAnswer('the error code is unknown');
+    }
     this.#isOver = name === 'exit' || name === 'error';
   }
 }

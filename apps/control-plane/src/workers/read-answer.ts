@@ -44,27 +44,24 @@ export async function readProblem<T>(response: Response, form: AnswerForm<T>): P
   return value;
 }
 
-/** Checks status and media type; a body of another type is not read. @throws BadAnswer */
+/** Checks status and media type. @throws BadAnswer, without reading the body */
 export function checkHead(response: Response, status: number, mediaType: string): void {
-  const { statusCode, headers } = response;
-  const problem =
-    statusCode === status
-      ? mediaTypeProblem(headers['content-type'], mediaType)
-      : `status ${statusCode} instead of ${status}`;
-  if (problem === undefined) return;
-  discard(response);
-  throw new BadAnswer(problem);
+  checkStatus(response, status);
+  const header = response.headers['content-type'];
+  const actual = typeof header === 'string' ? header.split(';')[0]?.trim().toLowerCase() : '';
+  if (actual !== mediaType) throw discarded(response, `the media type is not ${mediaType}`);
 }
 
-/** Ends a response whose body is of no use. */
-export function discard({ body }: Pick<Response, 'body'>): void {
+/** @throws BadAnswer, without reading the body */
+export function checkStatus(response: Response, status: number): void {
+  const { statusCode } = response;
+  if (statusCode !== status) throw discarded(response, `status ${statusCode} instead of ${status}`);
+}
+
+function discarded({ body }: Response, problem: string): BadAnswer {
   body.on('error', () => undefined);
   body.destroy();
-}
-
-function mediaTypeProblem(header: unknown, expected: string): string | undefined {
-  const actual = typeof header === 'string' ? header.split(';')[0]?.trim().toLowerCase() : '';
-  return actual === expected ? undefined : `the media type is not ${expected}`;
+  return new BadAnswer(problem);
 }
 
 async function readValue(response: Response, maxBytes: number): Promise<unknown> {

@@ -284,6 +284,7 @@ describe('a stream', () => {
     ['an exit code that is not a number', () => formatEvent('exit', { exit_code: '0' })],
     ['lines that are not events', () => `hello\n\n${EXIT}`],
     ['an endless event', () => endless('event: stdout\ndata: ')],
+    ['an unknown error code', () => formatEvent('error', { code: 'on_fire', message: 'm' })],
     ['an end without an exit', () => formatEvent('stdout', { data: 'a' })],
     ['an event that breaks off', () => `${formatEvent('stdout', { data: 'a' })}event: std`],
     ['events after the exit', () => EXIT + formatEvent('stdout', { data: 'a' })],
@@ -298,6 +299,25 @@ describe('a stream', () => {
     );
     expect(text).not.toMatch(/reboot|hello/);
     expect(complaints()).toHaveLength(1);
+  });
+
+  test('of events ends on the worker when the caller leaves', async () => {
+    const vmId = await harness.create(account.key);
+    const source = new Readable({ read: () => undefined });
+    source.push(formatEvent('stdout', { data: 'a' }));
+    worker.lies.set('exec', events(source));
+    const controller = new AbortController();
+    const call = on(
+      '/exec',
+      'POST',
+      { json: { command: 'x' }, headers: EVENTS, signal: controller.signal },
+      vmId,
+    );
+    const outcome = expect(call).rejects.toThrow();
+    await expect.poll(() => source.readableLength).toBe(0);
+    controller.abort();
+    await outcome;
+    await expect.poll(() => source.destroyed).toBe(true);
   });
 
   test('of valid events passes unchanged, however it is split into chunks', async () => {

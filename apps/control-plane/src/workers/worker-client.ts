@@ -5,7 +5,7 @@ import type { FastifyBaseLogger } from 'fastify';
 import type { Dispatcher } from 'undici';
 import type { WorkerConnections } from './connections.ts';
 import { checkedEvents } from './exec-events.ts';
-import { BadAnswer, checkHead, discard, type ExpectedJson, readJson } from './read-answer.ts';
+import { BadAnswer, checkHead, checkStatus, type ExpectedJson, readJson } from './read-answer.ts';
 import type { WorkerAddress } from './worker-address.ts';
 import { badResponseError, errorFromWorker, unreachableError } from './worker-errors.ts';
 
@@ -72,10 +72,8 @@ export class WorkerClient {
   async callWithoutAnswer(worker: WorkerAddress, request: WorkerRequest): Promise<void> {
     await this.#answer(worker, request, async (signal) => {
       const response = await this.#send(worker, request, signal);
-      discard(response);
-      if (response.statusCode !== 204) {
-        throw new BadAnswer(`status ${response.statusCode} instead of 204`);
-      }
+      checkStatus(response, 204);
+      await response.body.dump();
     });
   }
 
