@@ -7,7 +7,7 @@
  * - `network/`    connects guests to the internet and keeps them from everything else
  * - `guest/`      identity, commands, files and the agent runtime inside a guest
  * - `image/`      recipes, images and snapshots; `image/build/` builds them
- * - `resources/`  the resources of the machine that VMs are made of
+ * - `resources/`  the resources of the machine that VMs use
  * - `vm/`         the life of one VM: restore, adopt, destroy
  */
 export { buildImage } from './image/build/build-image.ts';

@@ -13,7 +13,7 @@ import type { MicrovmHost, RestoreRequest } from './microvm-host.ts';
 import { openMicrovmHost } from './open-host.ts';
 
 const PREPARE_MS = 25 * 60_000;
-/** An emulated guest on a loaded machine takes its time. */
+/** An emulated guest on a loaded machine is slow. */
 vi.setConfig({ testTimeout: 180_000, hookTimeout: 240_000 });
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 const signal = () => AbortSignal.timeout(60_000);
@@ -58,7 +58,7 @@ async function output(
   return text.trim();
 }
 
-/** Says something to the agent runtime, and returns the type of what it answers. */
+/** Sends a message to the agent runtime and returns the type of its answer. */
 async function say(microvm: Microvm, message: object): Promise<string> {
   const socket = await microvm.dialAgent(signal());
   try {
@@ -83,7 +83,7 @@ async function configureAgent(microvm: Microvm): Promise<void> {
   expect(await say(microvm, CONFIGURE)).toBe('configured');
 }
 
-/** For Node in a guest: makes the agent runtime draw random numbers, and prints them. */
+/** Script for Node in a guest: makes the agent runtime generate random numbers, and prints them. */
 const ASK_RUNTIME = `
 const { execSync } = require('node:child_process');
 const DRAW = \`(() => {
@@ -113,7 +113,7 @@ describe('one VM', () => {
   });
   afterAll(() => microvm.destroy());
 
-  test('runs commands, and tells their outputs apart and how they ended', async () => {
+  test('runs commands and returns stdout, stderr and the exit code', async () => {
     const seen = { stdout: '', stderr: '' };
     const { exitCode } = await microvm.exec(
       {
@@ -130,20 +130,20 @@ describe('one VM', () => {
     expect(seen).toEqual({ stdout: `it's "$HOME"\n/tmp\n`, stderr: 'bad\n' });
   });
 
-  test('a command that ends by a signal has 128 and its number', async () => {
+  test('a command killed by a signal has exit code 128 plus the signal’s number', async () => {
     const killed = microvm.exec({ command: 'kill -9 $$', onOutput: () => undefined }, signal());
     await expect(killed).resolves.toEqual({ exitCode: 137 });
   });
 
-  test('a command returns though a process it left in the background goes on', async () => {
+  test('a command returns while a background process that it started keeps running', async () => {
     expect(await output(microvm, 'sleep 300 & echo started')).toBe('started');
-    // It has another name until its shell has become it.
+    // The process has another name until its shell has called exec.
     const end = () =>
       output(microvm, 'pgrep -x sleep >/dev/null && pkill -x sleep && echo was there');
     await expect.poll(end).toBe('was there');
   });
 
-  test('aborting a command kills everything it started', async () => {
+  test('aborting a command kills all its processes', async () => {
     const abort = new AbortController();
     const running = microvm.exec(
       {
@@ -153,12 +153,12 @@ describe('one VM', () => {
       abort.signal,
     );
     await expect(running).rejects.toThrow('enough');
-    // A killed process is listed until its parent has taken note.
+    // A killed process is listed until its parent has reaped it.
     const left = () => output(microvm, 'pgrep -x sleep || pgrep -f "while [:]" || echo none');
     await expect.poll(left).toBe('none');
   });
 
-  test('a slow reader holds the command up instead of filling our memory', async () => {
+  test('a slow reader slows the command down instead of filling the memory', async () => {
     const pauses: number[] = [];
     let bytes = 0;
     await microvm.exec(
@@ -173,11 +173,11 @@ describe('one VM', () => {
       signal(),
     );
     expect(bytes).toBe(8_000_000);
-    // What the SSH window lets the guest send ahead.
+    // The SSH window limits how much the guest sends ahead.
     expect(Math.max(...pauses)).toBeLessThanOrEqual(2 << 20);
   });
 
-  test('files go in and out unchanged, whatever is in them', async () => {
+  test('uploads and downloads arbitrary bytes unchanged', async () => {
     for (const size of [1, 65_536, 3_000_001]) {
       const content = randomBytes(size);
       await microvm.upload('/root/file with space', Readable.from([content]), signal());
@@ -187,14 +187,14 @@ describe('one VM', () => {
     }
   });
 
-  test('an empty file can be read', async () => {
+  test('downloads an empty file', async () => {
     await output(microvm, ': >/root/empty');
     const { size, stream } = await microvm.download('/root/empty', signal());
     expect(size).toBe(0);
     expect(await buffer(stream)).toHaveLength(0);
   });
 
-  test('a broken upload leaves the old file and nothing else', async () => {
+  test('a failed upload keeps the old file and leaves no other file', async () => {
     await output(microvm, 'mkdir /root/broken && echo old >/root/broken/file');
     async function* failing() {
       yield randomBytes(100_000);
@@ -211,7 +211,7 @@ describe('one VM', () => {
     ['/nowhere/file', 'parent_not_found'],
     ['/root', 'is_directory'],
     ['/etc/hostname/file', 'parent_not_found'],
-  ])('an upload to %s is %s', async (path, code) => {
+  ])('rejects an upload to %s with %s', async (path, code) => {
     const upload = microvm.upload(path, Readable.from([randomBytes(200_000)]), signal());
     await expect(upload).rejects.toMatchObject({ code });
   });
@@ -220,18 +220,18 @@ describe('one VM', () => {
     ['/nowhere', 'file_not_found'],
     ['/root', 'is_directory'],
     ['/dev/null', 'not_a_file'],
-  ])('a download of %s is %s', async (path, code) => {
+  ])('rejects a download of %s with %s', async (path, code) => {
     await expect(microvm.download(path, signal())).rejects.toMatchObject({ code });
   });
 
-  test('its name and environment reach every command', async () => {
+  test('commands see the name and environment of the owner', async () => {
     await microvm.personalize({ hostname: 'vm-1', env: { GREETING: 'hello' } }, signal());
     expect(await output(microvm, 'hostname; cat /etc/hostname; echo "$GREETING"')).toBe(
       'vm-1\nvm-1\nhello',
     );
   });
 
-  test('its clock is right after a pause', async () => {
+  test('the clock is correct after a pause', async () => {
     await microvm.pause(signal());
     expect(microvm.paused).toBe(true);
     await microvm.resume(signal());
@@ -241,7 +241,7 @@ describe('one VM', () => {
     expect(guest).toBeLessThan(Date.now() + 1000);
   });
 
-  test('its agent runtime answers, and takes a configuration once', async () => {
+  test('the agent runtime answers, and accepts only one configuration', async () => {
     expect(await say(microvm, { ...CONFIGURE, type: 'rehearse' })).toBe('rehearsed');
     await configureAgent(microvm);
     expect(await say(microvm, CONFIGURE)).toBe('closed');
@@ -250,7 +250,7 @@ describe('one VM', () => {
     expect(await say(microvm, { ...attach, token: 'guess' })).toBe('closed');
   });
 
-  test('nobody in the guest but its host may configure the agent runtime', async () => {
+  test('processes in the guest cannot use the agent runtime', async () => {
     const line = JSON.stringify({ type: 'attach', token: CONFIGURE.token, after: 0 });
     const ask = `
       const socket = require('node:net').connect(7100, '127.0.0.1', () => socket.write(process.env.LINE + '\\n'));
@@ -259,7 +259,7 @@ describe('one VM', () => {
     expect(await output(microvm, 'node -e "$ASK"', { ASK: ask, LINE: line })).toBe('closed');
   });
 
-  test('the connection to its agent runtime ends with it, and a destroyed VM has none', async () => {
+  test('destroying a VM closes the connection to its agent runtime and refuses new ones', async () => {
     const other = await restore();
     const socket = await other.dialAgent(signal());
     const closed = once(socket, 'close');
@@ -268,14 +268,14 @@ describe('one VM', () => {
     await expect(other.dialAgent(signal())).rejects.toMatchObject({ code: 'vm_gone' });
   });
 
-  test('it refuses a stranger on its channel', async () => {
+  test('the guest channel refuses a wrong token', async () => {
     const { GuestChannel } = await import('./guest/channel/guest-channel.ts');
-    const stranger = new GuestChannel({ host: microvm.host, port: 7000 }, 'guess');
-    await expect(stranger.ping(signal())).rejects.toMatchObject({ code: 'guest_unreachable' });
+    const client = new GuestChannel({ host: microvm.host, port: 7000 }, 'guess');
+    await expect(client.ping(signal())).rejects.toMatchObject({ code: 'guest_unreachable' });
   });
 });
 
-test('two clones share no randomness and no identity', async () => {
+test('two clones share no random numbers and no identity', async () => {
   const clones = await Promise.all([restore(), restore()]);
   await Promise.all(clones.map(configureAgent));
   const command =
@@ -289,8 +289,8 @@ test('two clones share no randomness and no identity', async () => {
   await Promise.all(clones.map((clone) => clone.destroy()));
 }, 300_000);
 
-test('a larger disk and other memory are really there', async () => {
-  // Frozen in advance and in the meantime, by whoever comes first; the other finds it there.
+test('restores with a larger disk and another shape', async () => {
+  // Both calls need the same snapshot. One takes it, the other waits and uses it.
   const shape = { memoryMib: 768, vcpu: 2 };
   const prepared = host.prepareShape('standard', shape, AbortSignal.timeout(240_000));
   const size = { vcpu: shape.vcpu, memory_mib: shape.memoryMib, disk_mib: 6144 };
@@ -309,7 +309,7 @@ test('a larger disk and other memory are really there', async () => {
   await microvm.destroy();
 }, 300_000);
 
-test('a destroyed VM leaves nothing, and its calls fail typed', async () => {
+test('a destroyed VM leaves no files, and its methods fail with vm_gone', async () => {
   const microvm = await restore();
   await Promise.all([microvm.destroy(), microvm.destroy()]);
   expect((await microvm.exited).reason).toBe('destroyed');
@@ -317,7 +317,7 @@ test('a destroyed VM leaves nothing, and its calls fail typed', async () => {
   await expect(output(microvm, 'true')).rejects.toMatchObject({ code: 'vm_gone' });
 });
 
-test('an aborted restore leaves nothing', async () => {
+test('an aborted restore leaves no files', async () => {
   const before = await readdir(join(directory.path, 'vms'));
   const abort = new AbortController();
   const restoring = host.restore({ id: 'm_aborted', template: 'standard' }, abort.signal);
@@ -327,13 +327,13 @@ test('an aborted restore leaves nothing', async () => {
   expect(await readdir(join(directory.path, 'vms'))).toEqual(before);
 });
 
-test('an unknown template is typed', async () => {
+test('rejects an unknown template with unknown_template', async () => {
   await expect(restore({ template: 'unknown' })).rejects.toMatchObject({
     code: 'unknown_template',
   });
 });
 
-test('VMs that are kept are found again with their labels, paused ones paused', async () => {
+test('adopts kept VMs with their labels and their paused state', async () => {
   const own = await temporaryDirectory();
   const options = { dataDir: own.path, imageDir, logger: silent };
   const first = await openMicrovmHost(options, signal());

@@ -10,7 +10,7 @@ export interface MicrovmLogger {
   error(fields: object, message: string): void;
 }
 
-/** The resources of this machine that the VMs of one data directory are made of. */
+/** The resources of this machine that the VMs of one data directory use. */
 export interface HostResources {
   readonly vmsDir: string;
   readonly imageDir: string;

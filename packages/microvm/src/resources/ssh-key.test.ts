@@ -14,18 +14,18 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-test('the key is made once', async () => {
+test('generates the key once', async () => {
   const key = await ensureSshKey(path);
   expect(await ensureSshKey(path)).toEqual(key);
 });
 
-test('a key that cannot be read is made anew, fresh or kept', async () => {
+test('replaces an unreadable key, whether new or stored', async () => {
   let made = 0;
   const generate = () => {
     made += 1;
     return made < 3 ? UNREADABLE : generateSshKey();
   };
-  // The generator's own are not always readable either.
+  // The real generator can also give unreadable keys, so the count may be higher.
   const key = await ensureSshKey(path, generate);
   expect(made).toBeGreaterThanOrEqual(3);
   expect(JSON.parse(await readFile(path, 'utf8'))).toEqual(key);

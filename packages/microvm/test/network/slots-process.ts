@@ -38,7 +38,7 @@ const methods = {
     return opened().release(slot);
   },
   async close(keep: readonly number[]): Promise<void> {
-    return opened().close({ keep });
+    await slots?.close({ keep });
   },
   async hostChanges(): Promise<readonly string[]> {
     return opened().hostChanges;

@@ -207,8 +207,9 @@ describe('without an upstream server', () => {
   });
 });
 
-describe('a faulty upstream server', () => {
-  test('that does not answer is followed by the next one', async () => {
+// Concurrent, because each test waits for the forwarder's deadlines.
+describe.concurrent('a faulty upstream server', () => {
+  test('that does not answer is followed by the next one', async ({ expect }) => {
     await using silent = await startDnsServer(() => undefined);
     await using good = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
     await using forwarder = await forward([silent.address, good.address]);
@@ -217,7 +218,9 @@ describe('a faulty upstream server', () => {
     await expect.poll(answers).toHaveLength(1);
   });
 
-  test('that fails makes the forwarder answer SERVFAIL before the guest’s timeout', async () => {
+  test('that fails makes the forwarder answer SERVFAIL before the guest’s timeout', async ({
+    expect,
+  }) => {
     await using failing = await startDnsServer((q) => reply(q, { rcode: 2 }));
     await using silent = await startDnsServer(() => undefined);
     const servers = [[failing.address], [silent.address], [], ['127.0.0.1:9']];
@@ -236,7 +239,7 @@ describe('a faulty upstream server', () => {
     for (const codes of all) expect(codes).toEqual([2, 2, 2, 2]);
   });
 
-  test('is ignored when its answer is invalid or to another question', async () => {
+  test('is ignored when its answer is invalid or to another question', async ({ expect }) => {
     const scripts: Script[] = [
       (q) => reply({ ...q, id: (q.id ?? 0) ^ 1 }, { answers: [a('6.6.6.6')] }),
       (q) =>

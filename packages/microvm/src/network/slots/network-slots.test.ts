@@ -1,5 +1,5 @@
 import { access } from 'node:fs/promises';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { runInNetns } from '../../../test/network/run-in-netns.ts';
 import { DNS_SERVER, ECHO_PORT } from '../../../test/network/test-addresses.ts';
 import { openTestNetwork, type TestNetwork } from '../../../test/network/test-network.ts';
@@ -9,12 +9,17 @@ import { networkNames } from './existing-slots.ts';
 
 let network: TestNetwork;
 
-beforeEach(async () => {
+beforeAll(async () => {
   network = await openTestNetwork();
 });
 
+// Does nothing after a test that has closed the network itself.
 afterEach(async () => {
-  await network.close();
+  await network.slots.call('close', []);
+});
+
+afterAll(async () => {
+  await network?.close();
 });
 
 /** Everything of an instance that still exists in the kernel. */
@@ -74,11 +79,12 @@ test('the pool refills itself and serves concurrent takes', async () => {
 });
 
 test('after a crash, slots of running VMs are adopted and all others are removed', async () => {
-  const instance = await network.slots.call('open', network.dataDir, { poolSize: 1 });
-  const alive = await network.slots.call('take');
-  const dead = await network.slots.call('take');
+  const crashed = await network.startSlots();
+  const instance = await crashed.call('open', network.dataDir, { poolSize: 1 });
+  const alive = await crashed.call('take');
+  const dead = await crashed.call('take');
   const guest = await network.startNetnsGuest(alive);
-  await network.slots.close();
+  await crashed.close();
 
   const restarted = await network.startSlots();
   const again = await restarted.call('open', network.dataDir, { keep: [alive.index, 2047] });
@@ -96,11 +102,12 @@ test('after a crash, slots of running VMs are adopted and all others are removed
 });
 
 test('closing with kept VMs leaves their network and the instance claim in place', async () => {
-  const instance = await network.slots.call('open', network.dataDir, {});
-  const kept = await network.slots.call('take');
-  const ended = await network.slots.call('take');
+  const first = await network.startSlots();
+  const instance = await first.call('open', network.dataDir, {});
+  const kept = await first.call('take');
+  const ended = await first.call('take');
   const guest = await network.startNetnsGuest(kept);
-  await network.slots.call('close', [kept.index]);
+  await first.call('close', [kept.index]);
   expect(await networkNames()).not.toContain(ended.netns);
   await guest.peer.call('echo', ECHO_PORT, DNS_SERVER);
 

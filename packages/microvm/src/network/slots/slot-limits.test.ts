@@ -1,6 +1,6 @@
 import { GUEST_LINK } from '@svc/contract';
 import { encode } from 'dns-packet';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import * as frames from '../../../test/network/frames.ts';
 import { runInNetns } from '../../../test/network/run-in-netns.ts';
 import type { TapGuest } from '../../../test/network/tap-guest.ts';
@@ -11,14 +11,20 @@ import type { SlotLimits } from '../network-policy.ts';
 const GATEWAY = GUEST_LINK.gateway;
 
 let network: TestNetwork;
+let guests: TapGuest[] = [];
 
-beforeEach(async () => {
+beforeAll(async () => {
   network = await openTestNetwork();
 });
 
 afterEach(async () => {
+  await Promise.all(guests.map((guest) => guest.close()));
+  guests = [];
   await network.slots.call('close', []);
-  await network.close();
+});
+
+afterAll(async () => {
+  await network?.close();
 });
 
 /** Two sandboxes with the given limits. */
@@ -27,6 +33,7 @@ async function openSandboxes(limits: Partial<SlotLimits>) {
   const [first, second] = [await network.slots.call('take'), await network.slots.call('take')];
   const flooder = await network.startTapGuest(first);
   const neighbour = await network.startTapGuest(second);
+  guests = [flooder, neighbour];
   return { flooder, neighbour, netns: first.netns };
 }
 

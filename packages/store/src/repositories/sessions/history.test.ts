@@ -102,8 +102,8 @@ test('the stored frames have no gaps and no repeats', async () => {
 
 test('reports another generation as stale and another session as unknown_session', async () => {
   expect(await history.commit({ ...turn(1, 1), generation: 2 })).toBe('stale');
-  const nobody = { ...turn(1, 1), sessionId: SESSION.replace('019a', '019b') };
-  expect(await history.commit(nobody)).toBe('unknown_session');
+  const unknown = { ...turn(1, 1), sessionId: SESSION.replace('019a', '019b') };
+  expect(await history.commit(unknown)).toBe('unknown_session');
   expect(await kept()).toEqual({ first: 1, last: 0, seqs: [] });
 });
 
