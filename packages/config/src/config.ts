@@ -19,7 +19,7 @@ export interface Config extends Omit<Values, 'dataDir' | 'imageDir' | 'runtimeLi
   readonly limits: ValuesOf<typeof LIMIT_VARIABLES>;
 }
 
-/** The environment does not make a configuration; the message lists every problem. */
+/** The environment is invalid. The message lists every problem. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
   readonly problems: readonly string[];
@@ -52,7 +52,7 @@ export function loadConfig(environment: Environment = process.env): Config {
   };
 }
 
-/** Names in the environment that look like ours and mean nothing: probably misspelt. */
+/** Variables with the service's prefix that it does not know: probably misspelt. */
 export function unknownVariables(
   environment: Environment,
   alsoKnown: readonly string[] = [],
@@ -61,7 +61,7 @@ export function unknownVariables(
   return Object.keys(environment).filter((name) => name.startsWith('SVC_') && !known.has(name));
 }
 
-/** The public URL of a listener: the configured one, or one made of `localhost` and the port really bound. */
+/** The public URL of a listener: the configured one, or `localhost` with the bound port. */
 export function publicUrl(
   configured: string | undefined,
   secureScheme: 'https' | 'wss',
@@ -73,9 +73,9 @@ export function publicUrl(
   return `${scheme}://localhost:${port}`;
 }
 
-/** The next port, so that services side by side have to be told one address each. */
+/** The next port, so that parallel services need only one address each. */
 function besides({ host, port }: ListenAddress): ListenAddress {
-  // Any free port stays any free port, and nothing comes after the last one.
+  // Port 0 stays 0, and there is no port after the last one.
   if (port === 0) return { host, port };
   return { host, port: port < LAST_PORT ? port + 1 : port - 1 };
 }
@@ -110,7 +110,7 @@ function conflictsOf(values: Values): string[] {
   return conflicts;
 }
 
-/** A directory of the XDG base directory specification, which has relative values ignored. */
+/** A directory of the XDG base directory specification, which says to ignore relative values. */
 function userDirectory(
   environment: Environment,
   variable: string,

@@ -1,12 +1,12 @@
 import type { TSchema } from 'typebox';
 
-/** How the text of a variable becomes a value, and what values are accepted. */
+/** The conversion of a variable's text to a value, and the accepted values. */
 export interface Kind<T> {
-  /** What a reader should write, to complete "must be …". */
+  /** The expected form, to complete "must be …". */
   readonly expects: string;
-  /** What the converted value must satisfy. */
+  /** The schema of the converted value. */
   readonly schema: TSchema;
-  /** The value, or undefined when the text has not the right form. */
+  /** The value, or undefined when the text has the wrong form. */
   convert(text: string): T | undefined;
   /** The value is never shown, not even in a problem report. */
   readonly secret?: boolean;
@@ -17,8 +17,8 @@ export interface Variable<T> {
   readonly name: string;
   readonly meaning: string;
   readonly kind: Kind<T>;
-  /** The text taken when the variable is absent or empty; none makes the value undefined. */
+  /** The default text when the variable is absent or empty. Without it the value is undefined. */
   readonly fallback?: string;
-  /** What the documentation says of the default where the text itself depends on the machine. */
+  /** The description of a default that depends on the machine. */
   readonly documentedDefault?: string;
 }

@@ -1,4 +1,4 @@
-/** The kinds of values that variables hold. */
+/** The kinds of values of variables. */
 
 import { isIP } from 'node:net';
 import { resolve } from 'node:path';
@@ -50,7 +50,7 @@ export function origin(...protocols: string[]): Kind<string> {
   };
 }
 
-/** A URL that may hold a password, so it is a secret. */
+/** A URL that may contain a password and is therefore a secret. */
 export function secretUrl(...protocols: string[]): Kind<Secret> {
   const schemes = protocols.map((protocol) => `${protocol}//`).join(' or ');
   return {
@@ -190,7 +190,7 @@ export const poolSizes: Kind<PoolSizes> = {
   },
 };
 
-/** Every item converted, or undefined when one cannot be; empty items are left out. */
+/** The converted items, or undefined when an item is invalid. Empty items are skipped. */
 function everyItem<T>(text: string, parse: (item: string) => T | undefined): T[] | undefined {
   const items = text
     .split(',')

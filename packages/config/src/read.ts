@@ -9,7 +9,7 @@ type ValueOf<V> =
 /** The values of a table of variables. Those without a default may be undefined. */
 export type ValuesOf<Table> = { readonly [Key in keyof Table]: ValueOf<Table[Key]> };
 
-/** Reads every variable of a table; what is wrong is added to `problems` and leaves its value undefined. */
+/** Reads every variable of a table. An invalid one adds to `problems` and has no value. */
 export function readTable<const Table extends Record<string, Variable<unknown>>>(
   table: Table,
   environment: Environment,

@@ -41,7 +41,7 @@ describe('addresses', () => {
     ['fec0::1'],
     ['ff02::1'],
     ['not an address'],
-  ])('%s is not public', (address) => {
+  ])('rejects %s', (address) => {
     expect(isPublicAddress(address)).toBe(false);
   });
 
@@ -57,7 +57,7 @@ describe('addresses', () => {
     ['8.8.8.8'],
     ['::ffff:8.8.8.8'],
     ['2606:4700:4700::1111'],
-  ])('%s is public', (address) => {
+  ])('accepts %s', (address) => {
     expect(isPublicAddress(address)).toBe(true);
   });
 });
@@ -65,7 +65,7 @@ describe('addresses', () => {
 describe('the policy', () => {
   const resolvingTo = (...addresses: string[]) => new EgressPolicy([], async () => addresses);
 
-  test('every address of a name must be public', async () => {
+  test('requires every address of a name to be public', async () => {
     const url = 'https://example.com/x';
     expect(await resolvingTo('8.8.8.8', '2606:4700::1').problemOf(url)).toBeUndefined();
     expect(await resolvingTo('8.8.8.8', '10.0.0.1').problemOf(url)).toBeDefined();
@@ -82,14 +82,14 @@ describe('the policy', () => {
     expect(await resolvingTo('8.8.8.8', address).problemOf('https://example.com/')).toBeDefined();
   });
 
-  test('a name that does not resolve is refused', async () => {
+  test('refuses a name that does not resolve', async () => {
     const policy = new EgressPolicy([], async () => {
       throw new Error('ENOTFOUND');
     });
     expect(await policy.problemOf('https://example.com/')).toBeDefined();
   });
 
-  test('exceptions name host and port', async () => {
+  test('allows exceptions by host and port', async () => {
     const allowed = [
       { host: 'a.internal', port: 8443 },
       { host: 'b.internal', port: undefined },
@@ -103,7 +103,7 @@ describe('the policy', () => {
     expect(await policy.problemOf('https://u:p@b.internal/')).toBeDefined();
   });
 
-  test('no text makes it throw', async () => {
+  test('does not throw for any text', async () => {
     await fc.assert(
       fc.asyncProperty(fc.oneof(fc.string(), fc.webUrl()), async (text) => {
         await resolvingTo('10.0.0.1').problemOf(text);

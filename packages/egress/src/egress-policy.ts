@@ -8,7 +8,7 @@ const LOOKUP_TIMEOUT_MS = 5_000;
 const HTTPS_PORT = 443;
 const LEAST_UNPRIVILEGED_PORT = 1024;
 
-/** A host, as URLs write it, that may be reached although it is not public; on every port when none is named. */
+/** A host, in URL notation, that is allowed although it is not public. Without a port, every port is allowed. */
 export interface AllowedHost {
   readonly host: string;
   readonly port: number | undefined;
@@ -17,7 +17,7 @@ export interface AllowedHost {
 /** Resolves a name to addresses. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
-/** Where requests on behalf of a customer may go. */
+/** The URLs and addresses that requests on behalf of customers may use. */
 export class EgressPolicy {
   readonly #allowed: readonly AllowedHost[];
   readonly #resolve: Resolve;
@@ -28,8 +28,8 @@ export class EgressPolicy {
   }
 
   /**
-   * Why this URL may not be used, or undefined when it may: https, no credentials, port 443 or an
-   * unprivileged one, every address public. A connection made later checks its own address again.
+   * The rule that a URL breaks, or undefined when it is allowed: https, no credentials, port 443 or an unprivileged
+   * port, only public addresses. Each later connection checks its own address again.
    */
   async problemOf(text: string): Promise<string | undefined> {
     const problem = this.formProblemOf(text);
@@ -45,7 +45,7 @@ export class EgressPolicy {
     }
   }
 
-  /** What speaks against a URL before its name is resolved; undefined when nothing does. */
+  /** The rule that a URL breaks before its name is resolved, or undefined. */
   formProblemOf(text: string): string | undefined {
     const url = URL.canParse(text) ? new URL(text) : undefined;
     if (url === undefined || url.hostname === '') return 'is not a URL';
@@ -56,9 +56,9 @@ export class EgressPolicy {
   }
 
   /**
-   * Where a connection to this host, a name or an address, may go.
+   * The addresses that a connection to this host, a name or an address, may use.
    *
-   * @throws EgressError when it does not resolve, or is no exception and one of its addresses is not public
+   * @throws EgressError when the host does not resolve, or has an address that is neither public nor an allowed exception
    */
   async addressesOf(host: string, port: number): Promise<readonly string[]> {
     const problem = this.#portProblem(host, port);

@@ -53,12 +53,12 @@ function open(options: Partial<EgressOptions> = {}): Egress {
   return egress;
 }
 
-/** Answers each lookup with the next addresses of the list. */
+/** Resolves each lookup to the next addresses of the list. */
 function resolving(...answers: string[][]) {
   return async () => answers.shift() ?? [];
 }
 
-/** What a request comes to: status and body, or what it was refused for. */
+/** The outcome of a request: status and body, or the reason for its refusal. */
 async function outcome(egress: Egress, url: string): Promise<string> {
   try {
     const { statusCode, body } = await egress.request(url);

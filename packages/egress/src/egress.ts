@@ -10,36 +10,36 @@ const BODY_MS = 60_000;
 const KEEP_ALIVE_MS = 30_000;
 
 export interface EgressOptions {
-  /** Hosts that may be reached although they are not public. */
+  /** Hosts that are allowed although they are not public. */
   readonly allowHosts: readonly AllowedHost[];
-  /** PEM file of CAs that are trusted beside those that Node trusts. */
+  /** PEM file of CAs to trust in addition to those of Node. */
   readonly caFile?: string | undefined;
-  /** Deadline of a connection, with its TLS handshake; 30 s by default. */
+  /** Deadline for a connection including its TLS handshake, in milliseconds. Default 30 seconds. */
   readonly connectMs?: number;
-  /** How names are resolved; by default as the system does. */
+  /** Resolves names. Default: the system's resolver. */
   readonly resolve?: Resolve;
 }
 
 export type EgressRequest = Omit<NonNullable<Parameters<typeof request>[1]>, 'dispatcher'>;
 export type EgressResponse = Awaited<ReturnType<typeof request>>;
 
-/** The way out for requests on behalf of customers. */
+/** Makes requests on behalf of customers. */
 export interface Egress {
   readonly policy: EgressPolicy;
-  /** For undici: checks every connection; see {@link guardedConnector}. Deadlines: 60 s for headers, and between bytes. */
+  /** For undici. Checks every connection, see {@link guardedConnector}. Deadlines: 60 s for headers and between bytes. */
   readonly dispatcher: Dispatcher;
   /**
-   * One request. Redirects are not followed, they are an answer like any other. The body of the answer has to be
-   * read or dumped.
+   * Sends one request. Redirects are not followed but returned like any other response. The caller must read or dump
+   * the body of the response.
    *
-   * @throws EgressError when the rules do not allow it; else what undici throws
+   * @throws EgressError when the policy refuses it; otherwise the error of undici
    */
   request(url: string, options?: EgressRequest): Promise<EgressResponse>;
-  /** Gives up what is under way. */
+  /** Aborts the requests in progress. */
   close(): Promise<void>;
 }
 
-/** Opens the way out. Throws when the CA file cannot be read. */
+/** Creates the client. @throws Error when the CA file cannot be read */
 export function createEgress(options: EgressOptions): Egress {
   const { allowHosts, caFile, connectMs = CONNECT_MS, resolve } = options;
   const policy = new EgressPolicy(allowHosts, resolve);

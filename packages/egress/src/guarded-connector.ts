@@ -8,15 +8,15 @@ const HTTPS_PORT = 443;
 
 export interface ConnectorOptions {
   readonly policy: EgressPolicy;
-  /** Until the TLS handshake is done, from when the name is resolved. */
+  /** Time limit from the resolved name to the completed TLS handshake, in milliseconds. */
   readonly connectMs: number;
-  /** Undefined for the CAs that Node trusts. */
+  /** Undefined: the CAs of Node. */
   readonly trust: SecureContext | undefined;
 }
 
 /**
- * Connects by TLS alone, and only where the policy allows it at that very moment: the addresses that were checked
- * are the ones that are connected to, so that a name cannot lead elsewhere in between.
+ * Connects only over TLS and only to addresses that the policy allows at that moment. It connects to the very
+ * addresses that it has checked, so that a name cannot resolve differently in between.
  */
 export function guardedConnector(options: ConnectorOptions): buildConnector.connector {
   const { policy, connectMs, trust } = options;
@@ -38,7 +38,7 @@ export function guardedConnector(options: ConnectorOptions): buildConnector.conn
   };
 }
 
-/** A lookup that knows the answer. What is an address already is connected to without one. */
+/** A lookup with a fixed result. Node makes no lookup for hosts that are addresses. */
 function answering(addresses: readonly string[]): LookupFunction {
   const found = addresses.map((address) => ({ address, family: isIP(address) }));
   return (_hostname, { all }, callback) => {

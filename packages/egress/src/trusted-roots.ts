@@ -5,8 +5,8 @@ import { createSecureContext, getCACertificates, type SecureContext } from 'node
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----/gs;
 
 /**
- * Trust in the CAs that Node trusts, and those of a PEM file beside them.
- * Throws an Error that names the file when there is no certificate to be read in it.
+ * TLS options that trust the CAs of Node and those of a PEM file.
+ * @throws Error that names the file when it holds no readable certificate
  */
 export function trustRootsAnd(caFile: string): SecureContext {
   return createSecureContext({

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 const REDACTED = '[secret]';
 
 /**
- * A value that cannot be logged, printed or serialised by accident: every way but {@link reveal} shows a placeholder.
+ * A value that cannot be logged, printed or serialised by accident: everything but {@link reveal} yields a placeholder.
  */
 export class Secret {
   readonly #value: string;
@@ -12,7 +12,7 @@ export class Secret {
     this.#value = value;
   }
 
-  /** The value itself; for the one place that needs it. */
+  /** The value itself. */
   reveal(): string {
     return this.#value;
   }

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 
-/** Below the range that the kernel gives to outgoing connections, so that none of them takes a port meanwhile. */
+/** Below the kernel's range for outgoing connections, so that none of them can take a port in between. */
 const FIRST = 20_000;
 const LAST = 31_999;
 
-/** Different ports that are free now. @throws Error when hardly any is */
+/** Distinct free ports. @throws Error when hardly any port is free */
 export async function freePorts(count: number, host = 'localhost'): Promise<number[]> {
   const ports = new Set<number>();
   for (let tries = 0; ports.size < count; tries += 1) {
@@ -16,7 +16,7 @@ export async function freePorts(count: number, host = 'localhost'): Promise<numb
   return [...ports];
 }
 
-/** A port that is free now. @throws Error when hardly any is */
+/** A free port. @throws Error when hardly any port is free */
 export async function freePort(host?: string): Promise<number> {
   const [port] = await freePorts(1, host);
   return port as number;

@@ -5,8 +5,8 @@ import { isTooDeep, MAX_JSON_DEPTH } from './json-depth.ts';
 const TOO_DEEP = `Nest objects and lists at most ${MAX_JSON_DEPTH} levels deep.`;
 
 /**
- * Only JSON is taken as a body, and an empty JSON body counts as none.
- * Keys that poison prototypes make the JSON invalid, and so does nesting without measure.
+ * Accepts only JSON bodies; an empty one counts as absent. JSON with prototype-poisoning keys or excessive nesting is
+ * invalid.
  */
 export function acceptJsonOnly(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
@@ -23,8 +23,8 @@ export function acceptJsonOnly(app: FastifyInstance): void {
 }
 
 /**
- * Makes the routes of this plugin scope take bodies of one media type, as the unread stream, of any length.
- * Call it in a scope of its own: it removes the parsers for everything else there.
+ * Makes the routes of a plugin scope accept bodies of one media type, of any length, as an unread stream. It removes
+ * all other parsers, so call it in a separate scope.
  */
 export function acceptStreamOnly(
   app: Pick<FastifyInstance, 'removeAllContentTypeParsers' | 'addContentTypeParser'>,

@@ -1,12 +1,12 @@
-/** What an API tells browsers: which pages may call it, and that no answer is a page unless it says so. */
+/** Response headers for browsers: CORS, and security headers for responses that are not pages. */
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 /** How a server treats browsers. */
 export interface BrowserRules {
-  /** Origins whose pages may call it, as browsers write them; none by default. */
+  /** Origins whose pages may call the server, in the notation of browsers. */
   readonly origins: readonly string[];
-  /** Tells browsers to come by HTTPS only from now on. */
+  /** Whether to tell browsers to use only HTTPS from now on. */
   readonly secure: boolean;
 }
 
@@ -26,9 +26,9 @@ const EXPOSED_HEADERS = 'x-request-id, retry-after, ratelimit, ratelimit-policy,
 const PREFLIGHT_SECONDS = 600;
 
 /**
- * Puts security headers on every answer, which a route may replace, and answers CORS for the origins
- * of the rules. No cookies are involved: credentials are in the Authorization header.
- * Register it before anything that may refuse a request, so that refusals can be read by pages too.
+ * Adds security headers, which a route may replace, to every response, and answers CORS for the allowed origins.
+ * No cookies are involved: credentials are in the Authorization header. Register it before any hook that may refuse
+ * a request, so that pages can read refusals as well.
  */
 export function applyBrowserRules(app: FastifyInstance, rules: BrowserRules): void {
   const headers = rules.secure ? { ...HEADERS, ...STRICT_TRANSPORT } : HEADERS;

@@ -7,10 +7,10 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   ERR_HTTP_REQUEST_TIMEOUT: 'request_timeout',
 };
 
-/** Failures of a TLS handshake: there is no connection on which they could be answered. */
+/** Failures of TLS handshakes, for which no response can be sent. */
 const TLS_FAILURE = /^ERR_(?:SSL|TLS)_/;
 
-/** Answers what Node's HTTP parser refuses, before there is a request that Fastify could see. */
+/** Answers requests that Node's HTTP parser rejects before Fastify sees them. */
 export function answerClientError(error: NodeJS.ErrnoException, socket: Socket): void {
   const { code: failure = '' } = error;
   if (failure === 'ECONNRESET' || TLS_FAILURE.test(failure) || !socket.writable) {

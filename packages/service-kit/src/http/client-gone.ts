@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify';
 
-/** Why a request was given up: nobody is there to read the answer. */
+/** The client disconnected before the response was complete. */
 export class ClientGoneError extends Error {
   override readonly name = 'ClientGoneError';
   constructor() {
@@ -8,7 +8,7 @@ export class ClientGoneError extends Error {
   }
 }
 
-/** A signal that aborts with {@link ClientGoneError} when the client leaves before the answer is complete. */
+/** A signal that aborts with {@link ClientGoneError} when the client disconnects before the response is complete. */
 export function clientGoneSignal(reply: FastifyReply): AbortSignal {
   const controller = new AbortController();
   const { raw } = reply;
@@ -20,7 +20,7 @@ export function clientGoneSignal(reply: FastifyReply): AbortSignal {
   return controller.signal;
 }
 
-/** Whether an error is, or came of, the client having left. */
+/** Whether an error is a {@link ClientGoneError} or was caused by one. */
 export function isClientGone(error: unknown): boolean {
   if (error instanceof ClientGoneError) return true;
   return error instanceof Error && error.cause !== undefined && isClientGone(error.cause);

@@ -1,6 +1,6 @@
 import { type ErrorCode, ServiceError } from '@svc/contract';
 
-/** What Fastify's own errors mean to a caller. */
+/** The error codes for Fastify's own errors. */
 const CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'payload_too_large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'unsupported_media_type',
@@ -15,7 +15,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   FST_ERR_NOT_FOUND: 'route_not_found',
 };
 
-/** Turns whatever a request failed with into a {@link ServiceError}; what is not understood is `internal_error`. */
+/** Converts the error of a request to a {@link ServiceError}; an unknown one becomes `internal_error`. */
 export function toServiceError(error: unknown): ServiceError {
   if (error instanceof ServiceError) return error;
   const name = codeOf(error);

@@ -1,4 +1,4 @@
-/** Levels of nesting that a body may have: recursion over it, here and in the database, has to end well before its stack. */
+/** Maximum nesting of a body: recursion over it, here and in the database, must stay far from a stack overflow. */
 export const MAX_JSON_DEPTH = 100;
 
 const QUOTE = 0x22;

@@ -6,8 +6,8 @@ type ChildOptions = Parameters<FastifyBaseLogger['child']>[1];
 const METHODS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent', 'child'] as const;
 
 /**
- * A request's logger that is made at its first line: most requests write none,
- * and making one costs a good part of what a small request does.
+ * A request logger that is created at its first line. Most requests write none, and creating one is a large part of
+ * the cost of a small request.
  */
 class LazyLogger {
   readonly level: string;
@@ -38,12 +38,12 @@ for (const method of METHODS) {
   });
 }
 
-/** Fastify's factory of request loggers. */
+/** The factory of request loggers for Fastify. */
 export function makeRequestLogger(
   parent: FastifyBaseLogger,
   bindings: Bindings,
   options: ChildOptions,
 ): FastifyBaseLogger {
-  // The methods are defined above, where the type cannot see them.
+  // The methods are defined above in a way that the type does not express.
   return new LazyLogger(parent, bindings, options) as unknown as FastifyBaseLogger;
 }

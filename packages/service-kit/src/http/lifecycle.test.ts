@@ -77,7 +77,7 @@ describe('closing', () => {
     const port = await listen(app);
     const slow = answerOf(request({ port, path: '/slow' }).end());
     await entered.promise;
-    // A request of which the server has only a part when closing begins.
+    // A request that the server has received only in part when closing begins.
     const head = 'GET /quick HTTP/1.1\r\nhost: x\r\n';
     const accepted = once(app.server, 'connection') as Promise<[Socket]>;
     const client = connect(port, '127.0.0.1');

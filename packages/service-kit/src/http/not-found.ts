@@ -2,7 +2,7 @@ import { ServiceError } from '@svc/contract';
 import type { FastifyRequest } from 'fastify';
 import type { RoutesTable } from './routes-table.ts';
 
-/** The answer to a request that no route takes: 405 when another method would be taken, else 404. */
+/** The error for a request without a route: 405 if the path has other methods, otherwise 404. */
 export function noRouteError(request: FastifyRequest, routes: RoutesTable): ServiceError {
   const path = request.raw.url?.split(/[?#]/, 1)[0] ?? '/';
   const allowed = routes.methodsOf(path);

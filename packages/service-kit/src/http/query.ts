@@ -1,6 +1,6 @@
 /**
- * The explicit rules by which query strings, which hold only text, become numbers and booleans.
- * A value that no rule covers stays text, so that validation refuses it.
+ * The explicit rules that convert the text of query strings to numbers and booleans. A value that no rule covers
+ * stays text, so that validation rejects it.
  */
 
 const INTEGER = /^-?\d+$/;
@@ -21,7 +21,7 @@ export function isWellEncoded(url: string): boolean {
   }
 }
 
-/** A copy of `query` in which every value has the type that `schema` declares for it, where it can. */
+/** A copy of `query` with each value converted, if possible, to the type that `schema` declares. */
 export function convertQuery(schema: unknown, query: unknown): unknown {
   if (!isRecord(query) || !isRecord(schema) || !isRecord(schema.properties)) return query;
   const converted: Record<string, unknown> = { ...query };
@@ -41,7 +41,7 @@ function convertText(type: unknown, text: string): unknown {
   return text;
 }
 
-/** Whole numbers beyond what a number holds exactly become the largest one, so that limits clamp them. */
+/** Integers beyond the safe range become the largest safe integer, so that limits clamp them. */
 function toInteger(text: string): number {
   const bound = Number.MAX_SAFE_INTEGER;
   return Math.max(-bound, Math.min(bound, Number(text)));

@@ -3,10 +3,10 @@ import type { IncomingMessage } from 'node:http';
 
 export const REQUEST_ID_HEADER = 'x-request-id';
 
-/** What may be echoed into headers, logs and error bodies without escaping. */
+/** The ids that can be echoed in headers, logs and error bodies without escaping. */
 const SANE = /^[A-Za-z0-9._:/+=@-]{1,128}$/;
 
-/** The caller's request id if it sent a sane one, else a new one. */
+/** The caller's request id if it is valid, otherwise a new one. */
 export function requestIdOf(request: Pick<IncomingMessage, 'headers'>): string {
   const sent = request.headers[REQUEST_ID_HEADER];
   return typeof sent === 'string' && SANE.test(sent) ? sent : randomUUID();

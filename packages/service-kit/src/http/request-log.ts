@@ -4,8 +4,8 @@ import { LogController } from 'fastify';
 const VERBOSE: ReadonlySet<string> = new Set(['trace', 'debug']);
 
 /**
- * Fastify's own log lines: one line a request and at debug only, so that the usual level costs nothing.
- * Failures are logged where they are answered.
+ * Fastify's own log lines: one line per request, at debug level only, so that the usual level costs nothing. The
+ * error handler logs failures.
  */
 export class RequestLog extends LogController {
   constructor() {
@@ -13,7 +13,7 @@ export class RequestLog extends LogController {
   }
 
   override incomingRequest(): void {
-    // The line at the end says all that this one could.
+    // The line at the end of the request contains the same fields.
   }
 
   override requestCompleted(

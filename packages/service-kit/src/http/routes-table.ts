@@ -1,4 +1,4 @@
-/** Remembers which methods each route pattern has, to answer 405 with `Allow`. */
+/** The methods of each route pattern, for 405 responses with `Allow`. */
 export class RoutesTable {
   readonly #methods = new Map<string, Set<string>>();
 
@@ -8,7 +8,7 @@ export class RoutesTable {
     this.#methods.set(pattern, known);
   }
 
-  /** The methods of the routes that match `path` (without query), sorted; empty when none does. */
+  /** The sorted methods of the routes that match `path` (without query); empty when no route matches. */
   methodsOf(path: string): string[] {
     const methods = [...this.#methods]
       .filter(([pattern]) => matches(pattern, path))

@@ -1,8 +1,8 @@
 import { ERROR_CODE_KEYWORD, type ErrorCode, isErrorCode } from '@svc/contract';
 
 /**
- * The error code that the schema names for the value at `path`: the innermost of the schemas passed on the way there.
- * `path` is a JSON pointer; parts that the schema says nothing about end the walk.
+ * The error code that the schema declares for the value at `path`, a JSON pointer: that of the innermost schema on
+ * the way there. The walk ends at the first part that the schema does not describe.
  */
 export function errorCodeAt(schema: unknown, path: string): ErrorCode | undefined {
   let current: unknown = schema;

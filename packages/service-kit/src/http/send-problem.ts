@@ -4,12 +4,12 @@ import { isClientGone } from './client-gone.ts';
 import { toServiceError } from './framework-errors.ts';
 import { REQUEST_ID_HEADER } from './request-id.ts';
 
-/** Fastify's error handler: answers any failure as problem+json and logs what an operator must know. */
+/** The error handler for Fastify: answers every failure as problem+json and logs those that concern an operator. */
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
   const failure = toServiceError(error);
   logFailure(failure, request);
   if (failure.status === 401) reply.header('www-authenticate', 'Bearer');
-  // The rest of a body that is too large is not worth reading.
+  // Do not read the rest of a body that is too large.
   if (failure.status === 413) reply.header('connection', 'close');
   reply
     .code(failure.status)
@@ -17,7 +17,7 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
     .header(REQUEST_ID_HEADER, request.id)
     .header('cache-control', 'no-store')
     .type(PROBLEM_MEDIA_TYPE)
-    // Bytes pass by the schema of the route, which may not describe this answer, and get no charset added.
+    // A buffer bypasses the route's schema, which may not describe this response, and gets no charset.
     .send(Buffer.from(JSON.stringify(problemOf(failure, request.id))));
 }
 

@@ -1,4 +1,4 @@
-/** The one way an HTTP server of the service is made. */
+/** Creates the HTTP servers of the service. */
 
 import {
   createServer as createPlainServer,
@@ -27,19 +27,19 @@ import { compileValidator } from './validation.ts';
 
 export interface HttpServerOptions {
   readonly logger: FastifyBaseLogger;
-  /** PEM certificate chain and key; without them the server speaks plain HTTP. */
+  /** PEM certificate chain and key. Without them the server speaks plain HTTP. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
-  /** Largest body that is parsed, in bytes; streams are not counted. Default 1 MiB. */
+  /** Maximum size of a parsed body, in bytes; streams are exempt. Default 1 MiB. */
   readonly bodyLimit?: number;
-  /** How long a client may take for the TLS handshake, and for the head of a request, in ms. Default 30 seconds. */
+  /** Time limit for the TLS handshake and for a request head, in ms. Default 30 seconds. */
   readonly headersTimeoutMs?: number;
-  /** How long a client may take to send a whole request, in ms. Default one hour: uploads are long. */
+  /** Time limit for a whole request, in ms. Default one hour, for uploads. */
   readonly requestTimeoutMs?: number;
-  /** How long the rest of a body may take whose request is answered already, in ms. Default 10 seconds. */
+  /** Time limit for the rest of a body after its request has been answered, in ms. Default 10 seconds. */
   readonly unreadBodyMs?: number;
-  /** Take the client's address from X-Forwarded-For: which proxies to believe. Default none. */
+  /** The proxies whose X-Forwarded-For header is trusted. Default none. */
   readonly trustProxy?: boolean | readonly string[];
-  /** What it tells browsers; a server that none calls needs none. */
+  /** The rules for browsers; unnecessary for a server that no browser calls. */
   readonly browsers?: BrowserRules;
 }
 
@@ -59,8 +59,8 @@ const UNREAD_BODY_MS = 10_000;
 const MAX_PARAM_CHARS = 4096;
 
 /**
- * A server that answers every failure as problem+json, marks every response with X-Request-Id,
- * validates without coercion, and refuses new work with 503 once closing has begun.
+ * A server that answers every failure as problem+json, sets X-Request-Id on every response, validates without
+ * coercion, and refuses new requests with 503 once closing has begun.
  */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const connections = new ConnectionTracker();
@@ -72,7 +72,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     genReqId: requestIdOf,
     requestIdHeader: false,
     trustProxy: proxiesOf(options.trustProxy),
-    // Answered by the hook below, in the one error format.
+    // The hook below answers in the common error format.
     return503OnClosing: false,
     routerOptions: { maxParamLength: MAX_PARAM_CHARS },
     frameworkErrors: sendProblem,
@@ -102,7 +102,7 @@ function createListener(handler: RequestListener, options: HttpServerOptions): S
   const settings = {
     keepAliveTimeout: KEEP_ALIVE_MS,
     headersTimeout,
-    // Connections are looked at this often.
+    // The interval at which Node checks connections for timeouts.
     connectionsCheckingInterval: Math.min(headersTimeout, HEADERS_TIMEOUT_MS),
     requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
     noDelay: true,
@@ -122,7 +122,7 @@ function guardRequests(app: HttpServer): void {
     closing = true;
     done();
   });
-  // Before the body is parsed, so that an unknown route is 404 whatever was sent to it.
+  // Before the body is parsed, so that an unknown route is 404 whatever its body is.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(REQUEST_ID_HEADER, request.id);
     if (closing) done(new ServiceError('shutting_down'));
@@ -130,7 +130,7 @@ function guardRequests(app: HttpServer): void {
     else if (!isWellEncoded(request.url)) done(new ServiceError('invalid_url'));
     else done();
   });
-  // A connection that was busy when closing began would otherwise be kept alive, and closing wait for it.
+  // A connection that was busy when closing began would otherwise stay open and delay the close.
   app.addHook('onResponse', (request, _reply, done) => {
     if (closing) request.raw.socket.destroySoon();
     done();

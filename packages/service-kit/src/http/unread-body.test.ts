@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const undo of cleanUp.splice(0).reverse()) await undo();
 });
 
-/** A server that refuses an upload of which it has read one chunk, and a client with one connection to it. */
+/** A server that refuses an upload after reading one chunk, and a client with one connection to it. */
 async function refusingServer(unreadBodyMs?: number) {
   const app = createHttpServer({
     logger: pino({ level: 'silent' }),
@@ -71,7 +71,7 @@ it('cuts a connection whose refused body does not come to its end', async () => 
   const [refused] = (await once(upload, 'response')) as [IncomingMessage];
   expect(refused.statusCode).toBe(409);
   refused.resume();
-  // How the cut is heard depends on what was on its way: as an end, or as a reset.
+  // The client sees an end or a reset, depending on the data in flight.
   upload.on('error', () => undefined);
   await closed.promise;
 });

@@ -2,8 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance } from 'fastify';
 
 /**
- * Reads off what a route left of a request's body once it has answered: the next request of the connection
- * stands behind it. A body that has not ended after `ms` milliseconds ends its connection.
+ * Discards the rest of a request body after the response, because the next request on the connection follows it. A
+ * body that has not ended after `ms` milliseconds closes its connection.
  * https://www.rfc-editor.org/rfc/rfc9112#section-9.3
  */
 export function discardUnreadBodies(app: FastifyInstance, ms: number): void {

@@ -1,4 +1,4 @@
-/** Validation of requests: nothing is coerced, unknown fields are left alone, a failure is a {@link ServiceError}. */
+/** Request validation: no coercion, unknown fields are ignored, failures are {@link ServiceError}s. */
 
 import { AjvCompiler } from '@fastify/ajv-compiler';
 import {
@@ -10,7 +10,7 @@ import {
 import { convertQuery } from './query.ts';
 import { errorCodeAt } from './schema-path.ts';
 
-/** The part of Ajv's error that is used. */
+/** The used part of an Ajv error. */
 interface Violation {
   readonly keyword: string;
   readonly instancePath: string;
@@ -35,7 +35,7 @@ const compile = AjvCompiler()(
       coerceTypes: false,
       removeAdditional: false,
       useDefaults: false,
-      // Every problem at once; bodies are bounded, and so is what is reported of them.
+      // All problems at once: both bodies and reports are bounded.
       allErrors: true,
       strict: false,
       keywords: [ERROR_CODE_KEYWORD, OPTIONAL_BODY_KEYWORD],
@@ -48,7 +48,7 @@ export function compileValidator({ schema, httpPart }: SchemaOfRoute): (value: u
   const check = compile({ schema } as Parameters<typeof compile>[0]);
   const mayBeAbsent = httpPart === 'body' && isOptionalBody(schema);
   return (value) => {
-    // Fastify hands an absent body over as null.
+    // Fastify passes an absent body as null.
     if (mayBeAbsent && (value === null || value === undefined)) return { value: undefined };
     const candidate = httpPart === 'querystring' ? convertQuery(schema, value) : value;
     if (check(candidate) === true) return { value: candidate };
@@ -75,7 +75,7 @@ function fieldError(violation: Violation): FieldError {
   return { path: placeOf(violation), message: messageOf(violation) };
 }
 
-/** JSON pointer to the value at fault; for a missing one, to where it should be. */
+/** JSON pointer to the invalid value, or to the place of a missing one. */
 function placeOf({ keyword, instancePath, params }: Violation): string {
   return keyword === 'required'
     ? `${instancePath}/${String(params.missingProperty)}`

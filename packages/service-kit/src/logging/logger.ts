@@ -3,15 +3,15 @@ import { prettyLine } from './pretty.ts';
 
 export interface LoggerOptions {
   readonly level: string;
-  /** Short lines for a person instead of JSON. Default: when standard output is a terminal. */
+  /** Short readable lines instead of JSON. Default: when standard output is a terminal. */
   readonly pretty?: boolean;
-  /** Where lines go. Default: standard output. */
+  /** The destination. Default: standard output. */
   readonly destination?: DestinationStream;
 }
 
 /**
- * Members that never reach a log, one level down as well.
- * The second line of defence: secrets are of a type that shows nothing of itself.
+ * Members that are never logged, at the top level and one level below. This is the second line of defence: secrets
+ * have a type that never reveals its value.
  */
 const SENSITIVE = [
   'api_key',
@@ -29,7 +29,7 @@ const SENSITIVE = [
   'values',
 ];
 
-/** The logger of a process. `logger.child({ component })` names the piece that speaks. */
+/** The logger of a process. `logger.child({ component })` names the component that logs. */
 export function createLogger(options: LoggerOptions): Logger {
   const { level, pretty = process.stdout.isTTY === true, destination = process.stdout } = options;
   return pino(

@@ -14,7 +14,7 @@ const COLOURS: Readonly<Record<number, string>> = {
   60: '\u001b[31m',
 };
 const RESET = '\u001b[0m';
-/** Members that the line shows in another way, or that say nothing to a person. */
+/** Members that the line shows differently, or that are of no use to a reader. */
 const HIDDEN: ReadonlySet<string> = new Set([
   'level',
   'time',
@@ -25,7 +25,7 @@ const HIDDEN: ReadonlySet<string> = new Set([
   'err',
 ]);
 
-/** One JSON line of the logger as a short line; what is not one is passed through. */
+/** Converts one JSON line of the logger to a short line; other text passes unchanged. */
 export function prettyLine(json: string): string {
   const record = parse(json);
   if (record === undefined) return json;

@@ -5,13 +5,13 @@ import { dirname } from 'node:path';
 export interface AtomicWriteOptions {
   /** Permission bits. Default 0600. */
   readonly mode?: number;
-  /** Whether the content must outlast a crash of the machine, not just of the process. Default true. */
+  /** Whether the content must survive a crash of the machine, not only of the process. Default true. */
   readonly durable?: boolean;
 }
 
 /**
- * Writes a file so that a reader or a crash sees the old content or the new one, never part of it.
- * When it returns, the new content is on disk, unless it need not be durable.
+ * Writes a file atomically: a reader, or a crash, finds the old or the new content, never a part of it. If durable,
+ * the new content is on disk on return.
  */
 export async function writeFileAtomic(
   path: string,
@@ -22,7 +22,7 @@ export async function writeFileAtomic(
   try {
     await withFile(temporary, 'wx', mode, async (file) => {
       await file.writeFile(data);
-      // The umask may have taken bits away.
+      // The umask may have cleared bits.
       await file.chmod(mode);
       if (durable) await file.sync();
     });

@@ -1,6 +1,6 @@
 /**
- * An exclusive lock between processes that the kernel gives up when its holder dies, however it dies.
- * Node has no flock(2), so a child of util-linux' `flock` holds it, and lives only as long as the pipe from us.
+ * An exclusive lock between processes, which the kernel releases when its holder dies. Node has no flock(2), so a
+ * child process running util-linux' `flock` holds the lock, and exits when its pipe from this process closes.
  */
 
 import { type ChildProcessByStdio, spawn } from 'node:child_process';
@@ -17,7 +17,7 @@ type Child = ChildProcessByStdio<Writable, Readable, null>;
 export class FileLockedError extends Error {
   override readonly name = 'FileLockedError';
   readonly path: string;
-  /** Pid that the holder left in the file. */
+  /** The pid of the holder, from the file. */
   readonly holder: number | undefined;
 
   constructor(path: string, holder: number | undefined) {
@@ -29,14 +29,14 @@ export class FileLockedError extends Error {
 
 export interface FileLock {
   readonly path: string;
-  /** Settles when the lock is no longer held, asked for or not. */
+  /** Resolves when the lock is no longer held, released or lost. */
   readonly released: Promise<void>;
   release(): Promise<void>;
 }
 
 /**
- * Takes the lock on a file, which is made if absent, and writes our pid into it.
- * @throws FileLockedError at once when it is held
+ * Locks a file, which is created if absent, and writes the pid of this process into it.
+ * @throws FileLockedError immediately when another process holds the lock
  */
 export async function lockFile(path: string): Promise<FileLock> {
   const child = spawn(
@@ -51,7 +51,7 @@ export async function lockFile(path: string): Promise<FileLock> {
       '-c',
       'echo locked; exec cat >/dev/null',
     ],
-    // Detached: Ctrl-C on our terminal must not take the lock away while we shut down in order.
+    // Detached: Ctrl-C on the terminal must not release the lock during the orderly shutdown.
     { stdio: ['pipe', 'pipe', 'ignore'], detached: true },
   );
   const released = new Promise<void>((resolve) => {
@@ -71,7 +71,7 @@ export async function lockFile(path: string): Promise<FileLock> {
   };
 }
 
-/** Settles once the child holds the lock. */
+/** Resolves when the child holds the lock. */
 async function acquired(child: Child, path: string): Promise<void> {
   const signal = AbortSignal.timeout(ACQUIRE_DEADLINE_MS);
   const locked = once(child.stdout, 'data', { signal }).then(() => undefined);

@@ -1,18 +1,18 @@
 import { readFile } from 'node:fs/promises';
 
-/** Names one process for ever: a pid alone is reused. */
+/** Identifies one process permanently: a pid alone can be reused. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** Clock ticks after boot at which it started. */
+  /** Its start time in clock ticks after boot. */
   readonly startTicks: number;
   readonly bootId: string;
 }
 
-/** The identity of a living process; undefined when there is none, or only a zombie. */
+/** The identity of a running process; undefined when there is none, or only a zombie. */
 export async function identityOf(pid: number): Promise<ProcessIdentity | undefined> {
   const stat = await readIfPresent(`/proc/${pid}/stat`);
   if (stat === undefined) return undefined;
-  // The command's name, in parentheses, may itself hold spaces and parentheses.
+  // The command name, in parentheses, may itself contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   const [state] = fields;
   const startTicks = Number(fields[19]);
@@ -21,7 +21,7 @@ export async function identityOf(pid: number): Promise<ProcessIdentity | undefin
   return { pid, startTicks, bootId };
 }
 
-/** Whether that very process still lives. */
+/** Whether this exact process is still running. */
 export async function isAlive(identity: ProcessIdentity): Promise<boolean> {
   const current = await identityOf(identity.pid);
   return (

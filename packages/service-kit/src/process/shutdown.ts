@@ -1,16 +1,16 @@
-/** The orderly end of a process: phases one after another, the tasks of a phase side by side, each with a deadline. */
+/** Orderly shutdown: phases in sequence, the tasks of a phase in parallel, each task with a deadline. */
 
 import type { Logger } from 'pino';
 
 /** In this order. */
 export const SHUTDOWN_PHASES = [
-  /** Take no new work. */
+  /** Accept no new work. */
   'refuse',
-  /** Tell long-lived clients and part from them. */
+  /** Notify and disconnect long-lived clients. */
   'disconnect',
-  /** Save what must not be lost. */
+  /** Save data that must not be lost. */
   'flush',
-  /** End the sandboxes, or leave them behind in order. */
+  /** End the sandboxes, or detach from them. */
   'end',
   /** Close servers, pools and files. */
   'close',
@@ -20,7 +20,7 @@ export type ShutdownPhase = (typeof SHUTDOWN_PHASES)[number];
 export interface ShutdownTask {
   readonly name: string;
   readonly phase: ShutdownPhase;
-  /** After this the end goes on without it. */
+  /** After this time, in milliseconds, the shutdown continues without the task. */
   readonly deadlineMs: number;
   run(signal: AbortSignal): Promise<void> | void;
 }
@@ -35,7 +35,7 @@ export class Shutdown {
     this.#logger = logger;
   }
 
-  /** Aborts when the end begins. */
+  /** Aborts when the shutdown begins. */
   get signal(): AbortSignal {
     return this.#begun.signal;
   }
@@ -44,7 +44,7 @@ export class Shutdown {
     this.#tasks.push(task);
   }
 
-  /** Ends everything, once however often it is called. Gives the names of the tasks that failed or ran late. */
+  /** Runs all tasks, once even if called repeatedly. Returns the names of the tasks that failed or ran late. */
   run(reason: string): Promise<readonly string[]> {
     this.#ending ??= this.#runAll(reason);
     return this.#ending;

@@ -1,4 +1,4 @@
-/** Makes X.509 certificates: P-256 keys, ECDSA with SHA-256. */
+/** Creates X.509 certificates: P-256 keys, ECDSA with SHA-256. */
 
 // Must come before x509, whose dependency injection needs it.
 import 'reflect-metadata';
@@ -14,14 +14,14 @@ export interface CertificatePair {
 
 export interface CertificateRequest {
   readonly commonName: string;
-  /** Host names and IP addresses the certificate is for. */
+  /** Host names and IP addresses of the certificate. */
   readonly names: readonly string[];
   readonly days: number;
 }
 
 const ALGORITHM = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const;
 const DAY_MS = 86_400_000;
-/** Clocks of other machines may be behind. */
+/** The clocks of other machines may be slow. */
 const BACKDATE_MS = 5 * 60_000;
 
 /** A certificate authority that signs only end certificates. */
@@ -68,7 +68,7 @@ export async function issueCertificate(
   return pairOf(cert, keys);
 }
 
-/** A server certificate that stands for itself, for clients that pin exactly it. */
+/** A self-signed server certificate, for clients that pin it. */
 export async function createSelfSigned(request: CertificateRequest): Promise<CertificatePair> {
   const keys = await generateKeys();
   const cert = await x509.X509CertificateGenerator.createSelfSigned({

@@ -1,4 +1,4 @@
-/** The certificates of a service that was given none: a CA of its own in the data directory, and one server certificate. */
+/** The certificates of a service without configured ones: a local CA in the data directory and one server certificate. */
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
@@ -11,30 +11,30 @@ import { type CertificatePair, createCa, issueCertificate } from './certificate.
 export interface LocalTls extends CertificatePair {
   /** The CA's certificate, PEM. */
   readonly ca: string;
-  /** The file that clients are to trust. */
+  /** The CA file for clients to trust. */
   readonly caFile: string;
 }
 
 export interface LocalTlsOptions {
-  /** Made if absent, mode 0700. */
+  /** Created if absent, with mode 0700. */
   readonly directory: string;
-  /** Host names and addresses besides those of this machine. */
+  /** Host names and addresses in addition to those of this machine. */
   readonly extraNames?: readonly string[];
 }
 
 const CA_DAYS = 3650;
 const SERVER_DAYS = 397;
-/** What has less left than this is made anew. */
+/** Certificates with less remaining validity are renewed. */
 const RENEW_MS = 30 * 86_400_000;
 
-/** Names that a service on this machine is reached by. */
+/** The names and addresses of this machine. */
 export function localNames(): string[] {
   return ['localhost', '127.0.0.1', '::1', hostname()];
 }
 
 /**
- * The local CA and a server certificate signed by it, made at the first call and kept.
- * The server certificate is made anew when it is near its end, lacks a name, or is of another CA.
+ * The local CA and a server certificate signed by it, created at the first call and kept. The server certificate is
+ * renewed when it is about to expire, lacks a name, or was signed by another CA.
  */
 export async function ensureLocalTls(options: LocalTlsOptions): Promise<LocalTls> {
   const { directory, extraNames = [] } = options;
@@ -50,7 +50,7 @@ export async function ensureLocalTls(options: LocalTlsOptions): Promise<LocalTls
   return { ...server, ca: ca.cert, caFile: fileOf(directory, 'ca') };
 }
 
-/** Reads `<name>.pem` and `<name>-key.pem`, and makes them where they are missing, damaged or not acceptable. */
+/** Reads `<name>.pem` and `<name>-key.pem`, and creates them when they are missing, damaged or not acceptable. */
 async function ensurePair(
   directory: string,
   name: string,
@@ -60,7 +60,7 @@ async function ensurePair(
   const present = await readPair(directory, name);
   if (present !== undefined && isUsable(present, isAcceptable)) return present;
   const made = await make();
-  // The key first: a crash in between leaves a pair that does not match, which is made anew.
+  // The key first: a crash in between leaves a mismatched pair, which is replaced.
   await writeFileAtomic(join(directory, `${name}-key.pem`), made.key, { mode: 0o600 });
   await writeFileAtomic(fileOf(directory, name), made.cert, { mode: 0o644 });
   return made;
@@ -84,7 +84,7 @@ function isUsable(pair: CertificatePair, accept: (cert: X509Certificate) => bool
     const cert = new X509Certificate(pair.cert);
     return cert.checkPrivateKey(createPrivateKey(pair.key)) && accept(cert);
   } catch {
-    // Not PEM: as good as absent.
+    // Not PEM: treated as absent.
     return false;
   }
 }

@@ -16,7 +16,7 @@ beforeAll(async () => {
 
 afterAll(() => rm(root, { recursive: true, force: true }));
 
-/** Serves one request over TLS and gives the status a client sees. */
+/** Serves one request over TLS and returns the status that the client receives. */
 async function serveOnce(
   tls: { cert: string; key: string },
   client: { ca: string; servername?: string; host?: string },

@@ -1,6 +1,6 @@
 /**
- * The short-lived tokens by which control planes, runtime hosts and workers know each other:
- * HS256 under a key derived from the cluster secret, naming who calls (`iss`) and who is called (`aud`).
+ * The short-lived tokens that authenticate control planes, runtime hosts and workers to each other: HS256 under a
+ * key derived from the cluster secret, with the caller as `iss` and the callee as `aud`.
  */
 
 import { hkdfSync } from 'node:crypto';
@@ -10,22 +10,22 @@ import type { Secret } from '../secret.ts';
 
 const ALGORITHM = 'HS256';
 const LIFETIME_SECONDS = 60;
-/** A token is handed out again while it has at least half its life left. */
+/** A token is reused while at least half of its lifetime is left. */
 const REUSE_MS = 30_000;
 const CLOCK_TOLERANCE_SECONDS = 5;
-/** Audiences are workers of the fleet; beyond this many, old ones are forgotten. */
+/** Maximum number of cached audiences, which are workers of the fleet. */
 const CACHE_SIZE = 1024;
 
-/** Gives a token for calls to `audience`. */
+/** Returns a token for calls to `audience`. */
 export type TokenMinter = (audience: string) => Promise<string>;
 
 /**
- * Checks the Authorization header of an internal request and gives who calls.
+ * Verifies the Authorization header of an internal request and returns the caller.
  * @throws ServiceError `unauthorized`
  */
 export type TokenVerifier = (authorization: string | undefined) => Promise<{ issuer: string }>;
 
-/** Makes tokens of the caller named `issuer`. */
+/** Mints tokens for the caller named `issuer`. */
 export function createTokenMinter(secret: Secret, issuer: string): TokenMinter {
   const key = deriveKey(secret);
   const cache = new Map<string, { token: Promise<string>; until: number }>();
@@ -40,7 +40,7 @@ export function createTokenMinter(secret: Secret, issuer: string): TokenMinter {
   };
 }
 
-/** Takes tokens meant for `audience`. */
+/** Verifies tokens for `audience`. */
 export function createTokenVerifier(secret: Secret, audience: string): TokenVerifier {
   const key = deriveKey(secret);
   return async (authorization) => {
@@ -71,7 +71,7 @@ function sign(key: Uint8Array, issuer: string, audience: string): Promise<string
     .sign(key);
 }
 
-/** Another purpose of the cluster secret gets another key. */
+/** Derives a separate key for each purpose of the cluster secret. */
 function deriveKey(secret: Secret): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret.reveal(), '', 'svc internal tokens v1', 32));
 }

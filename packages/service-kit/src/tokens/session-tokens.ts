@@ -1,7 +1,7 @@
 /**
  * Session tokens: HS256 JWTs with {@link SessionClaims}, under keys derived from the cluster secret. Those for
  * runtime hosts go to customers and live as long as the session; those for workers are minted by a runtime host
- * for one upgrade. Each kind has a key of its own, so neither is accepted in the other's place.
+ * for one upgrade. Each kind has its own key, so neither is accepted in place of the other.
  */
 
 import { hkdfSync } from 'node:crypto';
@@ -13,13 +13,13 @@ import type { Secret } from '../secret.ts';
 const ALGORITHM = 'HS256';
 const CLOCK_TOLERANCE_SECONDS = 5;
 
-/** Who a session token is for. */
+/** The audience of a session token. */
 export type SessionTokenAudience = 'runtime' | 'worker';
 
-/** Whom and what a token names: everything but its expiry. */
+/** The claims of a token except its expiry. */
 export type SessionIdentity = Omit<SessionClaims, 'exp'>;
 
-/** Makes and checks the session tokens of one audience. */
+/** Mints and verifies the session tokens of one audience. */
 export class SessionTokens {
   readonly #key: Uint8Array;
 
@@ -29,7 +29,7 @@ export class SessionTokens {
     );
   }
 
-  /** A token that expires at `expiresAt`; default: as soon as a hop needs. */
+  /** A token that expires at `expiresAt`; default: after the time that a hop needs. */
   mint(identity: SessionIdentity, expiresAt?: Date): Promise<string> {
     return new SignJWT({ ...identity })
       .setProtectedHeader({ alg: ALGORITHM })
