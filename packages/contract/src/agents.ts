@@ -1,4 +1,4 @@
-/** Agents that can run in a sandbox, and what models each accepts. */
+/** The agents that can run in a sandbox, and the models that each accepts. */
 
 import type { ErrorCode } from './errors/catalogue.ts';
 
@@ -13,9 +13,9 @@ export const MODEL_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$';
 const MODEL = new RegExp(MODEL_PATTERN);
 
 /**
- * What an agent needs where a request names no size; what is absent is the template's default. Each size that differs
- * is one more snapshot of every template, so that agents share theirs. After forty turns with 1 MB of conversation
- * Claude Code held 190 MiB of its own and 100 MiB of its program, codex 40 and 125: what is left is for commands.
+ * The size of an agent's sandbox when a request names none; absent values are the template's defaults. Each distinct
+ * size needs another snapshot of every template, so agents share theirs. After forty turns with 1 MB of conversation
+ * Claude Code held 190 MiB of its own and 100 MiB of its program, codex 40 and 125: the rest is for commands.
  */
 export const AGENT_SIZES: Record<Agent, { vcpu?: number; memory_mib?: number }> = {
   deictic: {},
@@ -36,7 +36,7 @@ export function isAgent(value: string): value is Agent {
 
 /**
  * The rule that a model breaks for this agent, or undefined when it is acceptable.
- * No model is acceptable wherever the vendor has a default: for every agent but `deictic`.
+ * Omitting the model is acceptable if the vendor has a default, which holds for every agent but `deictic`.
  */
 export function modelProblem(
   agent: Agent,

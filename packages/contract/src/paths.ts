@@ -1,4 +1,4 @@
-/** The rule for paths of files inside a sandbox. */
+/** The rules for file paths in a sandbox. */
 
 import type { ErrorCode } from './errors/catalogue.ts';
 import { ServiceError } from './errors/service-error.ts';
@@ -10,7 +10,7 @@ export type PathProblem = Extract<
 >;
 
 const utf8 = new TextEncoder();
-/** Escapes, overlong ones too, of the characters that matter. The escaped percent sign comes last: it is one more layer. */
+/** Escapes, including overlong ones, of the relevant characters. The escaped percent sign is last, because it starts another layer. */
 const ESCAPES: readonly [RegExp, string][] = [
   [/%(?:2e|c0%ae|e0%80%ae|f0%80%80%ae)/gi, '.'],
   [/%(?:2f|c0%af|e0%80%af|f0%80%80%af)/gi, '/'],
@@ -21,14 +21,14 @@ const ESCAPES: readonly [RegExp, string][] = [
 const MAX_READINGS = 8;
 
 /**
- * The rule that an already URL-decoded path breaks, or undefined when it is acceptable:
+ * The rule that a URL-decoded path breaks, or undefined when it is acceptable:
  * absolute, no `..` component and no NUL however often they are percent-encoded,
- * at most 4096 bytes and 255 bytes a component.
+ * at most 4096 bytes, and 255 bytes per component.
  */
 export function pathProblem(path: string): PathProblem | undefined {
   if (path === '') return 'path_required';
   if (!path.startsWith('/')) return 'path_not_absolute';
-  // A string that is not well-formed UTF-16 has no UTF-8 form, so it names no file.
+  // A string that is not well-formed UTF-16 has no UTF-8 form and cannot name a file.
   if (byteLength(path) > LIMITS.pathBytes || !path.isWellFormed()) return 'invalid_path';
   const readings = readingsOf(path);
   if (readings === undefined || readings.some(climbs)) return 'path_traversal';
@@ -47,7 +47,7 @@ export function checkPath(path: string): void {
   }
 }
 
-/** The path and everything that decoding it again and again makes of it; undefined when there is no end to it. */
+/** The path and all results of repeated decoding; undefined if decoding does not end. */
 function readingsOf(path: string): string[] | undefined {
   const readings = [path];
   for (let current = path; readings.length <= MAX_READINGS; ) {
@@ -56,7 +56,7 @@ function readingsOf(path: string): string[] | undefined {
     readings.push(next);
     current = next;
   }
-  // Nobody nests escapes this deep in good faith.
+  // Only an attack nests escapes this deep.
   return undefined;
 }
 

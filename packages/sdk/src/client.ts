@@ -15,17 +15,17 @@ export interface SvcClientOptions {
   readonly baseUrl: string;
   /** API key or account token. Only sign-up works without one. */
   readonly apiKey?: string | undefined;
-  /** PEM of the certificate authority to trust, for a service with its own CA. Of HTTP calls, it is ignored when `fetch` is given. */
+  /** PEM of the certificate authority to trust, for a service with its own CA. HTTP calls ignore it if `fetch` is given. */
   readonly ca?: string | Uint8Array | undefined;
   /** Replaces the HTTP client. */
   readonly fetch?: FetchLike | undefined;
-  /** Deadline of a call in milliseconds, retries included, where the call does not name its own. Default: each call's. */
+  /** Deadline of a call in milliseconds, including retries, for calls that name none. Default: that of each call. */
   readonly timeoutMs?: number | undefined;
-  /** How often a call that is safe to repeat is tried again. Default 3. */
+  /** The maximum number of retries of a call that is safe to repeat. Default 3. */
   readonly maxRetries?: number | undefined;
 }
 
-/** The service, as its customers see it. One client may be shared by any number of calls at once. */
+/** A client of the service. Any number of concurrent calls can share one client. */
 export class SvcClient {
   readonly sandboxes: Sandboxes;
   readonly sessions: Sessions;
@@ -55,7 +55,7 @@ export class SvcClient {
     this.templates = new Templates(transport);
   }
 
-  /** Closes the connections once the calls that are under way have ended. */
+  /** Closes the connections when the calls in progress have ended. */
   async close(): Promise<void> {
     await this.#http.close();
   }
@@ -66,5 +66,5 @@ export class SvcClient {
 }
 
 async function close(): Promise<void> {
-  // A fetch that the caller brought is the caller's to close.
+  // The caller closes its own fetch.
 }

@@ -4,13 +4,13 @@
  * - `client.sandboxes`        create, list, get, delete, exec, execStream, pause, resume, cancel, logs
  * - `client.sandboxes.files`  write, read, readStream
  * - `client.sessions`         create, resume, get, list, delete, connect
- * - `client.tenants`          sign-up by email and one-time code, the own account
+ * - `client.tenants`          sign-up by email and one-time code, the caller's account
  * - `client.keys`             API keys, managed with an API key
  * - `client.secrets`          secret bundles: create, rotate, list, get, delete
- * - `client.templates`        the apps that sessions can be made with
- * - `client.account`          what an account token opens: sign-in, API keys, audit records
+ * - `client.templates`        the apps for sessions
+ * - `client.account`          calls with an account token: sign-in, API keys, audit records
  *
- * Every failure that the service answers is a {@link SvcError} with a stable `code`.
+ * Every error response of the service becomes a {@link SvcError} with a stable `code`.
  */
 
 export type {

@@ -1,4 +1,4 @@
-/** API keys as listings show them, and as the creating call returns them. */
+/** API keys, as listed and as returned on creation. */
 
 import { type Static, Type } from 'typebox';
 import { KeyId } from '../ids.ts';
@@ -33,14 +33,14 @@ export const ApiKeyRecord = Type.Object(
 );
 export type ApiKeyRecord = Static<typeof ApiKeyRecord>;
 
-/** Both creating routes take this body, or none. */
+/** The optional body of both routes that create keys. */
 export const CreateApiKeyRequest = Type.Object(
   { name: Type.Optional(KeyName) },
   { [OPTIONAL_BODY_KEYWORD]: true },
 );
 export type CreateApiKeyRequest = Static<typeof CreateApiKeyRequest>;
 
-/** Any text: an id that names no key of the caller is 404, whatever its form. */
+/** Any text: an id without a key of the caller is 404, whatever its form. */
 export const ApiKeyParams = Type.Object({ key_id: KeyId });
 /** The same where the route calls it `id`. */
 export const ApiKeyIdParams = Type.Object({ id: KeyId });
@@ -78,7 +78,7 @@ export type ListApiKeysResponse = Static<typeof ListApiKeysResponse>;
 export const RevokeApiKeyResponse = Type.Object({ status: Type.Literal('revoked') });
 export type RevokeApiKeyResponse = Static<typeof RevokeApiKeyResponse>;
 
-/** Forms of the two kinds of key. */
+/** The forms of the two kinds of key. */
 export const LIVE_KEY_PATTERN = '^svc_live_[0-9A-Za-z]{43}$';
 export const TENANT_KEY_PATTERN = '^svc_[0-9a-f]{64}$';
 const KEY = new RegExp(`${LIVE_KEY_PATTERN}|${TENANT_KEY_PATTERN}`);
@@ -88,7 +88,7 @@ export function looksLikeApiKey(credential: string): boolean {
   return KEY.test(credential);
 }
 
-/** The part of a key that may be shown. */
+/** The displayable part of a key. */
 export function apiKeyPrefix(key: string): string {
   return key.slice(0, key.startsWith('svc_live_') ? 16 : 12);
 }

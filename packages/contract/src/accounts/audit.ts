@@ -1,4 +1,4 @@
-/** `/v1/audit`: what happened to an account, newest first. */
+/** `/v1/audit`: the events of an account, newest first. */
 
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../limits.ts';

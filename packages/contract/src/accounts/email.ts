@@ -6,7 +6,7 @@ import { failsWith } from '../schema.ts';
 const EMAIL =
   /^[^\s\p{C}@<>()[\]\\,;:"]{1,64}@(?:[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z0-9-]{2,63}$/u;
 
-/** Form only; `normaliseEmail` decides what is an address. */
+/** Form only; `normaliseEmail` decides whether it is an address. */
 export const EmailField = Type.String({
   minLength: 1,
   maxLength: LIMITS.emailChars + 64,
@@ -19,7 +19,7 @@ export const EmailField = Type.String({
 export const MessageResponse = Type.Object({ message: Type.String() });
 export type MessageResponse = Static<typeof MessageResponse>;
 
-/** The address in the form it is stored and compared in (trimmed, lower case), or undefined if it is none. */
+/** The address in the form it is stored and compared in (trimmed, lower case), or undefined if it is not an address. */
 export function normaliseEmail(email: string): string | undefined {
   const normal = email.trim().toLowerCase();
   return normal.length <= LIMITS.emailChars && EMAIL.test(normal) ? normal : undefined;

@@ -11,7 +11,7 @@ export type RequestCodeRequest = Static<typeof RequestCodeRequest>;
 
 export const VerifyCodeRequest = Type.Object({
   email: EmailField,
-  // Any string passes here: a code that is not six digits is 401 like any wrong one.
+  // Any string passes: a code that is not six digits is 401, like any wrong code.
   code: Type.String({
     maxLength: 64,
     description: 'The six digits of the mail.',

@@ -1,4 +1,4 @@
-/** `/v1/templates`: the apps that a session can be made with. */
+/** `/v1/templates`: the apps for sessions. */
 
 import { type Static, Type } from 'typebox';
 

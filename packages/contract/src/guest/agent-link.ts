@@ -1,7 +1,7 @@
 /**
- * The line between a worker and the agent runtime in a guest: TCP to the guest's agent port, one JSON object a
- * line, in both directions. The runtime takes one connection at a time; a new one with the right token replaces
- * the old. Types only: each side checks what it reads, and the guest is never believed.
+ * The link between a worker and the agent runtime in a guest: TCP to the guest's agent port, with one JSON object per
+ * line in both directions. The runtime accepts one connection at a time; a new one with the right token replaces the
+ * old. These are types only: each side validates its input, and the worker never trusts the guest.
  */
 
 import type { Agent } from '../agents.ts';
@@ -9,21 +9,21 @@ import type { AppJson } from '../sandboxes/app-json.ts';
 import type { AgentFrame, ClientFrame } from '../sessions/frames.ts';
 import type { LlmDialect } from '../vendors.ts';
 
-/** What agents send as their key: the gateway puts the real one in its place. */
+/** The key that agents send. The gateway replaces it with the real one. */
 export const PLACEHOLDER_LLM_KEY = 'svc-llm-gateway';
-/** User and home directory of agents; the home directory is what a resume brings back. */
+/** User and home directory of agents. A resume restores the home directory. */
 export const AGENT_USER = 'agent';
 export const AGENT_HOME = '/home/agent';
-/** Where the runtime keeps the agent's stderr, for `logs`. */
+/** The file with the agent's standard error, for `logs`. */
 export const AGENT_LOG_PATH = '/var/log/svc/agent.log';
-/** Where the worker puts the files of a resumed session before it configures the runtime. */
+/** The archive with the files of a resumed session, which the worker writes before it configures the runtime. */
 export const RESTORE_ARCHIVE = '/var/lib/svc/restore.tar';
-/** Where the runtime puts the agent's files for the worker to fetch. */
+/** The archive with the agent's files, which the runtime writes for the worker to fetch. */
 export const SAVED_ARCHIVE = '/var/lib/svc/saved.tar';
-/** Longest line on the link. */
+/** Maximum length of a line on the link. */
 export const AGENT_LINK_LINE_BYTES = 8 * 1024 * 1024;
 
-/** Everything a runtime needs to run its agent; arrives once, with `configure`. */
+/** The configuration of an agent runtime, sent once with `configure`. */
 export interface AgentSetup {
   readonly mode: 'session' | 'one_shot';
   readonly agent: Agent;
@@ -33,11 +33,11 @@ export interface AgentSetup {
   readonly gateway: string;
   readonly wireVersion: 1 | 2;
   readonly app?: AppJson;
-  /** Values of bundles and `env_vars`, for processes that the agent starts. */
+  /** Values of bundles and `env_vars`, for the processes of the agent. */
   readonly env: Readonly<Record<string, string>>;
   readonly task?: string;
   readonly resumeId?: string;
-  /** The conversation as `state` last gave it. */
+  /** The conversation of the last `state` message. */
   readonly conversation?: string;
   /** Whether {@link RESTORE_ARCHIVE} holds the agent's files. */
   readonly restoreFiles: boolean;
@@ -45,26 +45,26 @@ export interface AgentSetup {
 
 /** From the worker to the runtime. */
 export type WorkerMessage =
-  /** First of all, once: sets the token that every later connection must name. Answered by `configured`. */
+  /** The first message, sent once: sets the token for every later connection. Answered by `configured`. */
   | { readonly type: 'configure'; readonly token: string; readonly setup: AgentSetup }
-  /** First on every later connection. Answered by `attached`, then what came after message `after`. */
+  /** The first message on every later connection. Answered by `attached`, then the messages after number `after`. */
   | { readonly type: 'attach'; readonly token: string; readonly after: number }
-  /** Everything up to message `n` is kept: the runtime may forget it. */
+  /** Everything up to message `n` is stored: the runtime may discard it. */
   | { readonly type: 'ack'; readonly n: number }
-  /** A client's frame, checked; `c` rises by one, a number seen before is left out. */
+  /** A validated client frame. `c` increases by one; the runtime skips a number that it has seen. */
   | {
       readonly type: 'client';
       readonly c: number;
       readonly frame: Exclude<ClientFrame, { type: 'ping' }>;
     }
-  /** New values for processes started from now on. */
+  /** New values for processes that start from now on. */
   | { readonly type: 'env'; readonly env: Readonly<Record<string, string>> }
-  /** The sandbox is about to end: save now, answer with `state`. */
+  /** The sandbox is about to end: save now and answer with `state`. */
   | { readonly type: 'save' }
   /** Before the owner comes: goes the way of `configure` and keeps nothing. Answered by `rehearsed`. */
   | { readonly type: 'rehearse'; readonly token: string; readonly setup: AgentSetup };
 
-/** From the runtime to the worker. Numbered ones are sent again after a reconnect until acknowledged. */
+/** From the runtime to the worker. Numbered messages are resent after a reconnect until acknowledged. */
 export type GuestMessage =
   | { readonly type: 'configured' }
   | { readonly type: 'attached'; readonly c: number }
@@ -72,8 +72,8 @@ export type GuestMessage =
   | { readonly type: 'received'; readonly c: number }
   | { readonly type: 'frame'; readonly n: number; readonly frame: AgentFrame }
   /**
-   * The turn is over: what has to be saved before the frames behind it (`task_completed`) are shown. `files` says
-   * that {@link SAVED_ARCHIVE} is new since the last time.
+   * The turn has ended: the state to save before clients receive the frames after it (`task_completed`). `files` means
+   * that {@link SAVED_ARCHIVE} has changed since the last time.
    */
   | {
       readonly type: 'state';

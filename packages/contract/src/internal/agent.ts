@@ -4,18 +4,18 @@ import { type Static, Type } from 'typebox';
 import { mapOf } from '../schema.ts';
 
 /**
- * `GET /internal/v1/sandboxes/{vm_id}/agent-secrets`, for the worker that holds the sandbox. Kept in memory only;
- * fetched anew after a rotation and after a restart.
+ * `GET /internal/v1/sandboxes/{vm_id}/agent-secrets`, for the worker that holds the sandbox. Kept in memory only,
+ * and fetched again after a rotation or a restart.
  */
 export const AgentSecrets = Type.Object({
   llm: Type.Object({
     api_key: Type.String(),
-    /** Checked against the address rules when it was given; checked again at each connection. */
+    /** Checked against the address rules when given, and again at each connection. */
     base_url: Type.Optional(Type.String()),
-    /** The model to use where the placement names none. */
+    /** The model for placements that name none. */
     model: Type.Optional(Type.String()),
   }),
-  /** Every other value of the bundles: environment of the agent's processes. */
+  /** All other values of the bundles: the environment of the agent's processes. */
   env: mapOf<string>({ type: 'string' }),
   persistence_auth_header: Type.Optional(Type.String()),
 });

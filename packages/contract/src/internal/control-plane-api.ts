@@ -1,4 +1,4 @@
-/** What the control plane serves to workers, below `/internal/v1`. */
+/** The control plane's API for workers, below `/internal/v1`. */
 
 import { type Static, Type } from 'typebox';
 import { END_REASONS } from '../states.ts';
@@ -82,8 +82,8 @@ export const CONTROL_PLANE_NAME = 'svc-control-plane';
 
 export const WORKER_TIMES = {
   heartbeatIntervalMs: 5_000,
-  /** Silent this long: not placed on, its sandboxes listed from the ledger. */
+  /** A worker silent for this long gets no new sandboxes, and the ledger lists its sandboxes. */
   unreachableMs: 30_000,
-  /** Silent this long: its sandboxes are given up as `worker_lost`. */
+  /** The sandboxes of a worker silent for this long are ended as `worker_lost`. */
   lostMs: 300_000,
 } as const;

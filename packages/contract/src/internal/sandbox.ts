@@ -1,4 +1,4 @@
-/** A sandbox as its worker reports it: the truth about what lives. */
+/** A sandbox as its worker reports it, which is authoritative for running VMs. */
 
 import { type Static, Type } from 'typebox';
 import { AGENT_STATUSES } from '../agents.ts';

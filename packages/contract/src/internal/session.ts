@@ -1,4 +1,4 @@
-/** Sessions between runtime host, control plane and worker, below {@link INTERNAL_PREFIX}. */
+/** The internal API for sessions, below {@link INTERNAL_PREFIX}. */
 
 import { type Static, Type } from 'typebox';
 import { SESSION_STATUSES } from '../sessions/record.ts';
@@ -8,8 +8,8 @@ import { Count } from './bounds.ts';
 export const RUNTIME_NAME = 'svc-runtime';
 
 /**
- * `GET /internal/v1/sessions/{chat_session_id}` of the control plane, for runtime hosts: whose it is and where it
- * runs. 404 `session_not_found` when unknown.
+ * `GET /internal/v1/sessions/{chat_session_id}` of the control plane, for runtime hosts: the owner and the
+ * worker of a session. 404 `session_not_found` when unknown.
  */
 export const SessionRoute = Type.Object({
   chat_session_id: Type.String(),
@@ -20,7 +20,7 @@ export const SessionRoute = Type.Object({
   cua_enabled: Type.Boolean(),
   status: Type.Enum([...SESSION_STATUSES]),
   expires_at: Type.String(),
-  /** Absent when it has no sandbox that lives. */
+  /** Absent without a running sandbox. */
   worker: Type.Optional(
     Type.Object({
       worker_id: Type.String(),
@@ -39,42 +39,42 @@ export const SessionSocketQuery = Type.Object({
 export type SessionSocketQuery = Static<typeof SessionSocketQuery>;
 
 /**
- * `POST /internal/v1/sessions/{chat_session_id}/turns` of the control plane: what a finished turn (or the end of
- * the sandbox) left behind, committed as one. Refused with 409 `stale_generation` when a newer start of the
- * session exists. `frames` are the kept frames since the last commit, one JSON object a line.
+ * `POST /internal/v1/sessions/{chat_session_id}/turns` of the control plane: commits the results of a finished turn
+ * (or of the end of the sandbox) atomically. Refused with 409 `stale_generation` when a newer start of the session
+ * exists. `frames` are the stored frames since the last commit, one JSON object per line.
  */
 export const CommitTurnRequest = Type.Object({
   generation: Count(1),
   vm_id: Type.String(),
   first_seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-  /** Highest seq handed out so far; `first_seq - 1` when there are no frames. */
+  /** The highest seq assigned so far; `first_seq - 1` without frames. */
   last_seq: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
   frames: Type.String(),
-  /** The agent's own record of the conversation, opaque; absent: as it was. */
+  /** The agent's own opaque record of the conversation; absent if unchanged. */
   conversation: Type.Optional(Type.String()),
-  /** Id of working files uploaded before; absent: as they were. */
+  /** Id of the working files uploaded before; absent if unchanged. */
   files_id: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9._-]{1,128}$' })),
 });
 export type CommitTurnRequest = Static<typeof CommitTurnRequest>;
 
 /**
  * `PUT /internal/v1/sessions/{chat_session_id}/files/{files_id}?generation=N` of the control plane: a tar of the
- * agent's home directory as `application/octet-stream`, kept when a turn names it. `GET` on the same gives it back.
+ * agent's home directory as `application/octet-stream`, kept when a turn names it. `GET` on the same path returns it.
  */
 export const SessionFilesParams = Type.Object({ id: Type.String(), files_id: Type.String() });
 export type SessionFilesParams = Static<typeof SessionFilesParams>;
 export const SessionFilesQuery = Type.Object({ generation: Count(1) });
 export type SessionFilesQuery = Static<typeof SessionFilesQuery>;
 
-/** `GET /internal/v1/sessions/{chat_session_id}/state` of the control plane: where a resumed session goes on from. */
+/** `GET /internal/v1/sessions/{chat_session_id}/state` of the control plane: the starting point of a resumed session. */
 export const SessionState = Type.Object({
   generation: Type.Integer(),
   last_seq: Type.Integer({ minimum: 0 }),
   conversation: Type.Optional(Type.String()),
   files_id: Type.Optional(Type.String()),
-  /** The latest kept frames, one JSON object a line, for clients that come back with `after_seq`. */
+  /** The latest stored frames, one JSON object per line, for clients that reconnect with `after_seq`. */
   frames: Type.String(),
-  /** First seq in `frames`; what came before can no longer be replayed. */
+  /** The first seq in `frames`; earlier frames can no longer be replayed. */
   first_seq: Type.Integer({ minimum: 1 }),
 });
 export type SessionState = Static<typeof SessionState>;

@@ -12,7 +12,7 @@ import type {
 } from '@svc/contract';
 import type { CallOptions, Transport } from '../transport/request.ts';
 
-/** What an account token opens: sign-in, the account's API keys, its audit records. */
+/** Calls with an account token: sign-in, the account's API keys and audit records. */
 export class Account {
   readonly #transport: Transport;
 
@@ -20,12 +20,12 @@ export class Account {
     this.#transport = transport;
   }
 
-  /** Has a one-time code mailed to the address. The answer never tells whether it has an account. */
+  /** Requests a one-time code by mail. The response never reveals whether the address has an account. */
   async login(email: string, options?: CallOptions): Promise<MessageResponse> {
     return this.#post('/v1/auth/login', { email }, options);
   }
 
-  /** The same for an address that is meant to be new. */
+  /** The same for a new address. */
   async register(email: string, options?: CallOptions): Promise<MessageResponse> {
     return this.#post('/v1/auth/register', { email }, options);
   }
@@ -35,7 +35,7 @@ export class Account {
     return this.#post('/v1/auth/verify-otp', { email, code }, options);
   }
 
-  /** Makes an API key; its secret is in this answer and nowhere after. */
+  /** Creates an API key. Only this result contains its secret. */
   async createKey(
     request: CreateApiKeyRequest = {},
     options?: CallOptions,
@@ -43,7 +43,7 @@ export class Account {
     return this.#post('/v1/api-keys', request, options);
   }
 
-  /** Every API key, revoked ones too. */
+  /** All API keys, including revoked ones. */
   async listKeys(options?: CallOptions): Promise<ApiKeyRecord[]> {
     const answer = await this.#transport.json<ListApiKeysResponse>({
       method: 'GET',
@@ -53,7 +53,7 @@ export class Account {
     return answer.api_keys;
   }
 
-  /** Ends an API key for good. */
+  /** Revokes an API key permanently. */
   async revokeKey(keyId: string, options?: CallOptions): Promise<RevokeApiKeyResponse> {
     const path = `/v1/api-keys/${encodeURIComponent(keyId)}`;
     return this.#transport.json({ method: 'DELETE', path, options });
@@ -64,7 +64,7 @@ export class Account {
     return this.#transport.json({ method: 'GET', path: '/v1/audit', query, options });
   }
 
-  /** The account's audit records, newest first, as many pages as the loop asks for. */
+  /** The account's audit records, newest first. Fetches pages as the loop needs them. */
   async *audit(options?: CallOptions): AsyncGenerator<AuditEntry, void, void> {
     let cursor: string | undefined;
     do {

@@ -3,7 +3,7 @@ import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-pa
 import { SvcError } from '../errors.ts';
 import type { RawAnswer } from '../transport/request.ts';
 
-/** What a streamed command yields. A stream that breaks throws instead. */
+/** An event of a streamed command. A broken stream throws instead. */
 export type ExecStreamEvent =
   | ({ readonly type: 'stdout' | 'stderr' } & ExecOutputEvent)
   | ({ readonly type: 'exit' } & ExecExitEvent);
@@ -45,7 +45,7 @@ export async function* readExecEvents({
   throw broken();
 }
 
-/** The server-sent events of a body; `failure` gives a broken body the form that callers see. */
+/** The server-sent events of a body. `failure` converts the error of a broken body. */
 async function* messagesOf(
   body: ReadableStream<Uint8Array>,
   failure: (cause: unknown) => unknown,
@@ -62,7 +62,7 @@ async function* messagesOf(
       yield next.value;
     }
   } finally {
-    // Ends the request when the loop was left early; a failed body has nothing left to end.
+    // Ends the request when the loop was left early. A failed body is already closed.
     await reader.cancel().catch(() => undefined);
   }
 }

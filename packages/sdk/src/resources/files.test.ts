@@ -26,7 +26,7 @@ afterEach(async () => {
   }
 });
 
-/** Answers like the service and remembers the bodies it got. */
+/** Responds like the service and records the received bodies. */
 function recorder(bodies: Buffer[]) {
   return async (request: IncomingMessage, response: ServerResponse) => {
     const chunks: Buffer[] = [];

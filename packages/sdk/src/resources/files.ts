@@ -2,10 +2,10 @@ import type { UploadResponse } from '@svc/contract';
 import { SvcError } from '../errors.ts';
 import type { CallOptions, RawAnswer, RequestBody, Transport } from '../transport/request.ts';
 
-/** What can be written to a file; a Node `Readable` is an async iterable. Streams are sent as they are read. */
+/** The content of a file to write. A Node `Readable` is an async iterable. Streams are sent as they are read. */
 export type UploadSource = RequestBody;
 
-/** A file on its way out. `size` is in bytes, undefined when the service did not say. */
+/** A file being read. `size` is in bytes, undefined if the service did not send it. */
 export interface FileDownload {
   readonly size: number | undefined;
   readonly stream: ReadableStream<Uint8Array>;
@@ -22,8 +22,8 @@ export class Files {
   }
 
   /**
-   * Writes a file, whole or not at all. Its directory must exist.
-   * Tried again after a failure on the way only when the source is not a stream.
+   * Writes a file, completely or not at all. Its directory must exist. A failed transfer is retried unless the source
+   * is a stream.
    */
   async write(
     id: string,
@@ -55,7 +55,7 @@ export class Files {
     }
   }
 
-  /** Reads a file as a stream; not reading it holds the transfer back. Cancel the stream to end it early. */
+  /** Reads a file as a stream, with backpressure. Cancel the stream to end it early. */
   async readStream(id: string, path: string, options?: CallOptions): Promise<FileDownload> {
     const { response } = await this.#open(id, path, options);
     const length = response.headers.get('content-length');

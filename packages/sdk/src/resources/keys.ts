@@ -16,7 +16,7 @@ export class Keys {
     this.#transport = transport;
   }
 
-  /** Makes a key; its secret is in this answer and nowhere after. */
+  /** Creates a key. Only this result contains its secret. */
   async create(
     request: CreateApiKeyRequest = {},
     options?: CallOptions,
@@ -24,7 +24,7 @@ export class Keys {
     return this.#transport.json({ method: 'POST', path: PATH, json: request, options });
   }
 
-  /** Every key, revoked ones too, newest first. */
+  /** All keys, including revoked ones, newest first. */
   async list(options?: CallOptions): Promise<ApiKeyRecord[]> {
     const answer = await this.#transport.json<ListTenantKeysResponse>({
       method: 'GET',
@@ -34,7 +34,7 @@ export class Keys {
     return answer.keys;
   }
 
-  /** Ends a key for good; it is refused from this moment on. */
+  /** Revokes a key permanently, effective immediately. */
   async revoke(keyId: string, options?: CallOptions): Promise<void> {
     const path = `${PATH}/${encodeURIComponent(keyId)}`;
     await this.#transport.empty({ method: 'DELETE', path, options });

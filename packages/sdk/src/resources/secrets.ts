@@ -12,7 +12,7 @@ const PATH = '/v1/tenants/me/secrets';
 /** Values of a bundle by environment variable name. */
 export type SecretValues = Readonly<Record<string, string>>;
 
-/** Secret bundles. Values go in and never come out. */
+/** Secret bundles. Their values can be written but never read. */
 export class Secrets {
   readonly #transport: Transport;
 
@@ -20,7 +20,7 @@ export class Secrets {
     this.#transport = transport;
   }
 
-  /** Makes a bundle. */
+  /** Creates a bundle. */
   async create(
     name: string,
     values: SecretValues,
@@ -36,7 +36,7 @@ export class Secrets {
     options?: CallOptions,
   ): Promise<RotateBundleResponse> {
     const path = pathOf(name);
-    // Not repeated by itself: each time would count as a rotation.
+    // Not retried automatically: each call would count as a rotation.
     return this.#transport.json({
       method: 'PUT',
       path,

@@ -15,10 +15,10 @@ import type { CallOptions, Transport } from '../transport/request.ts';
 import type { CreateOptions } from './sandboxes.ts';
 
 const PATH = '/v1/sessions';
-/** A start may have to boot a micro-VM, and to stop one before. */
+/** A start may have to boot a micro-VM, and to stop another one first. */
 const START_TIMEOUT_MS = 180_000;
 const DELETE_TIMEOUT_MS = 120_000;
-/** How long the question may take whether a session that does not answer has ended. */
+/** Time limit for finding out whether an unresponsive session has ended. */
 const LOOK_TIMEOUT_MS = 5_000;
 
 /** Sessions: conversations with agents in sandboxes, live over a WebSocket, resumable. */
@@ -31,7 +31,7 @@ export class Sessions {
     this.#ca = ca;
   }
 
-  /** Starts a session and resolves with what opens its WebSocket. Safe to repeat: the call carries an idempotency key. */
+  /** Starts a session and resolves with its address and token. Safe to repeat: the call carries an idempotency key. */
   async create(request: CreateSessionRequest, options: CreateOptions = {}): Promise<SessionAccess> {
     return this.#transport.json({
       method: 'POST',
@@ -45,8 +45,7 @@ export class Sessions {
   }
 
   /**
-   * Starts a session again, on a fresh sandbox with the conversation and the files it had. One that still runs is
-   * stopped first.
+   * Restarts a session in a new sandbox with its earlier conversation and files. A running session is stopped first.
    */
   async resume(
     request: string | ResumeSessionRequest,
@@ -82,8 +81,8 @@ export class Sessions {
   }
 
   /**
-   * Attaches to a session, with what `create` or `resume` answered. Connects at once and again whenever the connection
-   * breaks; what goes wrong for good is thrown by the loop over its frames.
+   * Attaches to a session, with the result of `create` or `resume`. Connects immediately, and reconnects whenever the
+   * connection breaks. The loop over its frames throws permanent errors.
    */
   connect(access: SessionAddress, options: ConnectOptions = {}): SessionConnection {
     return new SessionConnection(access, options, {

@@ -1,7 +1,7 @@
 import type { CatalogueEntry, ListTemplatesResponse } from '@svc/contract';
 import type { CallOptions, Transport } from '../transport/request.ts';
 
-/** The apps that sessions can be made with. */
+/** The apps for sessions. */
 export class Templates {
   readonly #transport: Transport;
 

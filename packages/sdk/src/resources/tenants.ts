@@ -9,7 +9,7 @@ export class Tenants {
     this.#transport = transport;
   }
 
-  /** Has a one-time code mailed to the address. The answer never tells whether it has an account. */
+  /** Requests a one-time code by mail. The response never reveals whether the address has an account. */
   async requestCode(email: string, options?: CallOptions): Promise<MessageResponse> {
     return this.#transport.json({ method: 'POST', path: '/v1/tenants', json: { email }, options });
   }

@@ -2,7 +2,7 @@ import { SESSION_PROTOCOL } from '@svc/contract';
 import { SvcError } from '../errors.ts';
 import type { OpenSocket } from './socket.ts';
 
-/** In a browser: the token goes in the query, for a page can set no headers; why an upgrade was refused is not shown. */
+/** For browsers: sends the token in the query, because a page cannot set headers. It cannot read why an upgrade was refused. */
 export const openBrowserSocket: OpenSocket = async ({ url, token, signal }, handlers) => {
   signal.throwIfAborted();
   const address = new URL(url);

@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const end of cleanUp.splice(0)) await end();
 });
 
-/** A connection to a server that meets it like this; waits between tries are short. */
+/** A connection to a server with these meetings; pauses between attempts are short. */
 async function connect(meetings: Meeting[], options: ConnectOptions = {}, hasEnded = false) {
   const server = await scriptedSessions(...meetings);
   const connection = new SessionConnection(server.access, options, {
@@ -34,7 +34,7 @@ async function numbersOf(connection: AsyncIterable<SessionFrame>) {
   return (await collect(connection)).map((frame) => seqOf(frame) ?? frame.type);
 }
 
-/** Sends these and then parts. */
+/** Sends these frames and then closes. */
 const says =
   (texts: readonly string[], end?: readonly [number, string]): Meeting =>
   (socket) => {
@@ -217,7 +217,7 @@ describe('it ends for good', () => {
       expect(() => connection.task('more')).toThrow(
         expect.objectContaining({ code: 'connection_closed' }),
       );
-      // A try that was under way may still reach the server.
+      // An attempt in progress may still reach the server.
       await expect.poll(server.connections).toBe(0);
       const tries = server.count();
       await expect

@@ -14,13 +14,13 @@ import { Sequence } from './sequence.ts';
 import type { SessionSocket, SocketEnd } from './socket.ts';
 
 /**
- * A live connection to a session: yields its frames, each numbered one once and in order, across as many WebSockets
- * as it takes. Ends with the session; leaving a loop over it does not end it, {@link close} does.
+ * A live connection to a session. Yields its frames, each numbered one once and in order, across reconnects. It ends
+ * with the session or with {@link close}; leaving a loop over its frames does not end it.
  *
- * Frames are sent at most once: one that is under way when the connection breaks may be lost.
+ * Frames are sent at most once: one in transit when the connection breaks may be lost.
  */
 export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisposable {
-  /** Resolves with how the session's WebSocket ended; rejects with what the loop throws. */
+  /** Resolves with the close of the session's WebSocket; rejects with the error that the loop throws. */
   readonly closed: Promise<SocketEnd>;
   readonly #address: SessionAddress;
   readonly #options: ConnectOptions;
@@ -41,32 +41,32 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
     this.#parts = parts;
     this.#sequence = new Sequence(options.afterSeq);
     this.closed = this.#run();
-    // Whoever loops over the frames meets the failure there.
+    // The loop over the frames throws the error.
     this.closed.catch(() => undefined);
   }
 
-  /** The number of the last frame received: as `afterSeq` of another connection, it goes on from here. */
+  /** The number of the last received frame. As `afterSeq` of another connection, it continues from here. */
   get lastSeq(): number | undefined {
     return this.#sequence.last;
   }
 
-  /** Gives the agent a task. `id` comes back in its `task_started` and `task_completed`. */
+  /** Gives the agent a task. Its `task_started` and `task_completed` frames repeat `id`. */
   task(prompt: string, { id }: { readonly id?: string } = {}): void {
     this.send({ type: 'task', prompt, ...(id === undefined ? {} : { id }) });
   }
 
-  /** Runs a shell command beside the agent; `stdout`, `stderr` and `exit` frames answer, with `id` where one is given. */
+  /** Runs a shell command alongside the agent. Its `stdout`, `stderr` and `exit` frames repeat `id` if given. */
   exec(command: string, { id }: { readonly id?: string } = {}): void {
     this.send({ type: 'exec', command, ...(id === undefined ? {} : { id }) });
   }
 
-  /** Interrupts the task that runs, or the one with this id. */
+  /** Interrupts the running task, or the one with this id. */
   interrupt({ id }: { readonly id?: string } = {}): void {
     this.send({ type: 'interrupt', ...(id === undefined ? {} : { id }) });
   }
 
   /**
-   * Sends any frame; while there is no connection, as soon as there is one.
+   * Sends any frame, immediately or as soon as there is a connection.
    * @throws SvcError `connection_closed`, `frame_too_large`, `send_queue_full`
    */
   send(frame: ClientFrame): void {
@@ -76,7 +76,7 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
     this.#outbox.send(frame);
   }
 
-  /** Ends the connection, not the session. Frames that were received can still be read. */
+  /** Closes the connection, not the session. Received frames can still be read. */
   async close(): Promise<void> {
     this.#stop.abort(CLOSED);
     await this.closed.catch(() => undefined);
@@ -132,7 +132,7 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
     }
   }
 
-  /** How one WebSocket ended, or why there was none. Throws what no other attempt can mend. */
+  /** The end of one WebSocket, or the failure to open it. Throws permanent errors. */
   async #connectOnce(): Promise<SocketEnd | SvcError> {
     this.#wasReady = false;
     const over = Promise.withResolvers<SocketEnd>();
@@ -179,7 +179,7 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
     }
   }
 
-  /** A worker greets with `ready`: only then does anybody take frames. The loop is shown the first one. */
+  /** A worker accepts frames only after its `ready` frame. The loop yields the first one. */
   #ready(frame: SessionFrame): void {
     const isFirst = !this.#everReady;
     this.#everReady = true;
@@ -202,5 +202,5 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
   }
 }
 
-/** Why a connection stops that its owner closed. */
+/** The reason of a connection that its owner closed. */
 const CLOSED = Symbol('closed');

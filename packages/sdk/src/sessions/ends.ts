@@ -1,12 +1,12 @@
 import { SvcError } from '../errors.ts';
 import type { SocketEnd } from './socket.ts';
 
-/** Whether a close is the session's own end: another connection would find nothing. */
+/** Whether a close means that the session has ended, so that a reconnect is pointless. */
 export function isOrderlyEnd({ code, reason }: SocketEnd): boolean {
   return code === 1000 || (code === 1001 && reason === 'sandbox destroyed');
 }
 
-/** Whether the session's worker was not there: perhaps for a moment, perhaps because the session has ended. */
+/** Whether the session's worker was unreachable, either temporarily or because the session has ended. */
 export function isWithoutUpstream({ code }: SocketEnd): boolean {
   return code === 1011;
 }
@@ -17,7 +17,7 @@ export function mayPass(error: unknown): error is SvcError {
   return error.status === 0 || error.status === 429 || error.status >= 500;
 }
 
-/** The error of a session that is over. */
+/** The error for a session that has ended. */
 export function sessionEnded(): SvcError {
   return new SvcError({
     code: 'session_ended',
@@ -25,7 +25,7 @@ export function sessionEnded(): SvcError {
   });
 }
 
-/** The error of giving up. */
+/** The error after the last failed reconnect. */
 export function gaveUp(tries: number, last: SocketEnd | SvcError): SvcError {
   const isError = last instanceof SvcError;
   const why = isError ? last.detail : `closed with ${last.code} ${last.reason}`.trim();

@@ -1,13 +1,13 @@
 import type { SessionFrame } from './frames.ts';
 
-/** Frames that wait for the loop: beyond the first number nothing more is read, below the second it goes on. */
-const MANY = 1_024;
-const FEW = 256;
+/** Numbers of queued frames at which reading pauses and resumes. */
+const PAUSE_AT = 1_024;
+const RESUME_AT = 256;
 
 type Result = IteratorResult<SessionFrame, undefined>;
 type Waiting = { resolve(result: Result): void; reject(error: unknown): void };
 
-/** What was received and not yet asked for. Ends, or fails, behind the frames that it still holds. */
+/** The received frames that have not been consumed. Ends or fails after the queued frames. */
 export class FrameQueue {
   readonly #frames: SessionFrame[] = [];
   readonly #waiting: Waiting[] = [];
@@ -15,7 +15,7 @@ export class FrameQueue {
   #isFull = false;
   #end: { readonly error?: unknown } | undefined;
 
-  /** `onFull` is told when there is too much to read on, and when there is room again. */
+  /** `onFull` is called when the queue becomes full and when it has space again. */
   constructor(onFull: (isFull: boolean) => void) {
     this.#onFull = onFull;
   }
@@ -29,23 +29,23 @@ export class FrameQueue {
     const waiting = this.#waiting.shift();
     if (waiting !== undefined) waiting.resolve({ done: false, value: frame });
     else this.#frames.push(frame);
-    if (this.#frames.length >= MANY) this.#setFull(true);
+    if (this.#frames.length >= PAUSE_AT) this.#setFull(true);
   }
 
   async next(): Promise<Result> {
     const value = this.#frames.shift();
-    if (this.#frames.length <= FEW) this.#setFull(false);
+    if (this.#frames.length <= RESUME_AT) this.#setFull(false);
     if (value !== undefined) return { done: false, value };
     if (this.#end !== undefined) return this.#ended(this.#end);
     return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
   }
 
-  /** No more frames come. */
+  /** Ends the queue. */
   end(): void {
     this.#finish({});
   }
 
-  /** No more frames come, because of this. */
+  /** Ends the queue with an error. */
   fail(error: unknown): void {
     this.#finish({ error });
   }
@@ -58,7 +58,7 @@ export class FrameQueue {
     for (const { resolve } of others) resolve({ done: true, value: undefined });
   }
 
-  /** A failure is thrown once; whoever asks again is told that it is over. */
+  /** Throws the error once; later calls report the end. */
   async #ended(end: { readonly error?: unknown }): Promise<Result> {
     this.#end = {};
     if ('error' in end) throw end.error;

@@ -1,16 +1,16 @@
 import type { ServerFrame } from '@svc/contract';
 
-/** An image of the desktop, in sessions that have one. */
+/** An image of the desktop, in sessions with a desktop. */
 export interface ScreenshotFrame {
   readonly type: 'screenshot';
   /** PNG or JPEG. */
   readonly data: Uint8Array;
 }
 
-/** What a connection yields. A newer service may send further types. */
+/** A frame that a connection yields. A newer service may send further types. */
 export type SessionFrame = ServerFrame | ScreenshotFrame;
 
-/** The frame that a message of the service holds; undefined for what is none. */
+/** The frame in a message of the service; undefined if the message is not a frame. */
 export function frameOf(message: string | Uint8Array): SessionFrame | undefined {
   if (typeof message !== 'string') return { type: 'screenshot', data: message };
   try {
@@ -22,12 +22,12 @@ export function frameOf(message: string | Uint8Array): SessionFrame | undefined 
   }
 }
 
-/** The number of a frame; undefined for one that concerns this connection alone. */
+/** The number of a frame; undefined for a frame that concerns only this connection. */
 export function seqOf(frame: SessionFrame): number | undefined {
   return 'seq' in frame && typeof frame.seq === 'number' ? frame.seq : undefined;
 }
 
-/** The number of the newest frame that was kept when the connection was made. */
+/** The number of the newest frame at the time of the connection. */
 export function lastSeqOf(frame: SessionFrame): number | undefined {
   return 'last_seq' in frame && typeof frame.last_seq === 'number' ? frame.last_seq : undefined;
 }

@@ -6,12 +6,12 @@ import type { OpenSocket, SessionSocket } from './socket.ts';
 
 const HANDSHAKE_MS = 15_000;
 const CLOSE_MS = 5_000;
-/** The service pings at an interval: after more than two of it nobody is there. */
+/** The service pings at an interval. Silence for more than two intervals means that the connection is lost. */
 const SILENCE_MS = 2.5 * LIMITS.keepaliveIntervalMs;
 const LONGEST_FRAME_BYTES = 64 * 1024 * 1024;
 const LONGEST_PROBLEM_BYTES = 64 * 1024;
 
-/** In Node: the token goes in a header, a certificate authority of its own can be trusted, silence is noticed. */
+/** For Node: sends the token in a header, can trust a private CA, and detects silent connections. */
 export const openNodeSocket: OpenSocket = async ({ url, token, ca, signal }, handlers) => {
   signal.throwIfAborted();
   const socket = new WebSocket(url, [SESSION_PROTOCOL], {
@@ -67,7 +67,7 @@ function handleOf(socket: WebSocket): SessionSocket {
   };
 }
 
-/** Cuts a connection on which nothing comes any more, the service's pings included. */
+/** Terminates a connection on which nothing arrives any more, not even the service's pings. */
 function watch(socket: WebSocket): void {
   const timer = setTimeout(() => {
     if (socket.isPaused) timer.refresh();
@@ -80,7 +80,7 @@ function watch(socket: WebSocket): void {
     .once('close', () => clearTimeout(timer));
 }
 
-/** The problem with which an upgrade was refused. */
+/** The problem in the response that refused an upgrade. */
 async function refused(response: IncomingMessage): Promise<SvcError> {
   const chunks: Buffer[] = [];
   let length = 0;

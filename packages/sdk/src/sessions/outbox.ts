@@ -1,25 +1,25 @@
 import { type ClientFrame, LIMITS } from '@svc/contract';
 import { SvcError } from '../errors.ts';
 
-/** What may wait to be sent. */
+/** Limits of the queue of unsent frames. */
 const MOST_FRAMES = 256;
 const MOST_BYTES = 4 * LIMITS.clientFrameBytes;
 
 const utf8 = new TextEncoder();
 
-/** What carries frames while connected. */
+/** The connection that carries frames. */
 interface Carrier {
   send(text: string): void;
   readonly unsentBytes: number;
 }
 
-/** Sends frames, and keeps those that have to wait for a connection. */
+/** Sends frames, and queues them while there is no connection. */
 export class Outbox {
   readonly #waiting: string[] = [];
   #bytes = 0;
   #carrier: Carrier | undefined;
 
-  /** @throws SvcError `frame_too_large`, or `send_queue_full` when too much waits already */
+  /** @throws SvcError `frame_too_large`, or `send_queue_full` when the queue is full */
   send(frame: ClientFrame): void {
     const text = JSON.stringify(frame);
     const bytes = utf8.encode(text).length;
@@ -41,14 +41,14 @@ export class Outbox {
     this.#bytes += bytes;
   }
 
-  /** Sends what waits, and from now on at once. */
+  /** Sends the queued frames, and later ones immediately. */
   open(carrier: Carrier): void {
     this.#carrier = carrier;
     this.#bytes = 0;
     for (const text of this.#waiting.splice(0)) carrier.send(text);
   }
 
-  /** Keeps from now on what is to be sent. */
+  /** Queues frames from now on. */
   shut(): void {
     this.#carrier = undefined;
   }

@@ -1,10 +1,10 @@
 import { SvcError } from '../errors.ts';
 import { lastSeqOf, type SessionFrame, seqOf } from './frames.ts';
 
-/** Sees to it that every numbered frame is taken once and in order, across connections. */
+/** Ensures that every numbered frame is delivered once and in order, across connections. */
 export class Sequence {
   #last: number | undefined;
-  /** Whatever comes first is the beginning: what came before it is not kept any more. */
+  /** Whether the first frame may have any number, because earlier ones are no longer kept. */
   #takesAnyFirst: boolean;
 
   /** `after`: the number of the last frame seen; 0 for the earliest that is kept; undefined for live frames alone. */
@@ -13,23 +13,23 @@ export class Sequence {
     this.#takesAnyFirst = after === undefined || after === 0;
   }
 
-  /** The number of the last frame that was taken, from which a new connection goes on. */
+  /** The number of the last delivered frame, after which a new connection continues. */
   get last(): number | undefined {
     return this.#last;
   }
 
-  /** Notes from where a connection, by its `ready` frame, is live. */
+  /** Records the number after which a connection is live, from its `ready` frame. */
   begin(ready: SessionFrame): void {
     const newest = lastSeqOf(ready);
     if (newest === undefined) return;
-    // A session that lost its last frames with its machine numbers anew from where it was saved.
+    // A session that lost its latest frames with its machine reuses the numbers after its last save.
     if (this.#last === undefined || newest < this.#last) this.#last = newest;
     if (this.#last === newest) this.#takesAnyFirst = false;
   }
 
   /**
    * Whether a frame is new. Frames without a number always are.
-   * @throws SvcError `frames_lost` when others are missing before it
+   * @throws SvcError `frames_lost` when frames before it are missing
    */
   take(frame: SessionFrame): boolean {
     const seq = seqOf(frame);

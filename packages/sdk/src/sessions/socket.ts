@@ -4,20 +4,20 @@ export interface SocketEnd {
   readonly reason: string;
 }
 
-/** What happens on a WebSocket that is open. */
+/** The events of an open WebSocket. */
 export interface SocketHandlers {
   message(data: string | Uint8Array): void;
-  /** Once, and nothing after it. */
+  /** Called once, as the last event. */
   closed(end: SocketEnd): void;
 }
 
-/** A WebSocket that is open, in Node or in a browser. */
+/** An open WebSocket, in Node or in a browser. */
 export interface SessionSocket {
   send(text: string): void;
   readonly unsentBytes: number;
-  /** Stops and restarts reading, where the platform can. */
+  /** Pauses and resumes reading, if the platform can. */
   setPaused(paused: boolean): void;
-  /** Ends it with 1000; cut when the other side does not answer in time. */
+  /** Closes with code 1000; terminates if the other side does not answer in time. */
   close(): void;
 }
 
@@ -26,11 +26,11 @@ export interface SocketRequest {
   /** Session JWT. */
   readonly token: string;
   readonly ca: string | Uint8Array | undefined;
-  /** Gives up while it is being opened. */
+  /** Cancels the opening. */
   readonly signal: AbortSignal;
 }
 
-/** Opens a WebSocket. Rejects with a SvcError when it is refused or cannot be reached. */
+/** Opens a WebSocket. Rejects with a SvcError when it is refused or the service is unreachable. */
 export type OpenSocket = (
   request: SocketRequest,
   handlers: SocketHandlers,
