@@ -96,6 +96,20 @@ export default {
       },
     },
     {
+      name: 'a-sandbox-knows-no-other-part-of-the-worker',
+      comment: 'The other folders of the worker act on sandboxes; clock and logger are shared.',
+      severity: 'error',
+      from: { path: '^apps/worker/src/sandbox/', pathNot: TEST_FILE },
+      to: { path: '^apps/worker/src/[^/]+/', pathNot: '^apps/worker/src/sandbox/' },
+    },
+    {
+      name: 'agents-know-no-sessions',
+      comment: 'A session is one use of an agent; one-shot tasks are the other.',
+      severity: 'error',
+      from: { path: '^apps/worker/src/agents/', pathNot: TEST_FILE },
+      to: { path: '^apps/worker/src/(sessions|http)/' },
+    },
+    {
       name: 'tools-import-no-apps',
       comment: 'Tools serve the tests and start apps as processes.',
       severity: 'error',

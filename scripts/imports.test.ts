@@ -42,6 +42,14 @@ const VIOLATIONS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   'bench-uses-the-public-api': {
     'bench/src/rows/planted.ts': "import '@svc/store';",
   },
+  'a-sandbox-knows-no-other-part-of-the-worker': {
+    'apps/worker/src/sandbox/planted.ts': "import '../vms/pool.ts';",
+    'apps/worker/src/vms/pool.ts': 'export const pool = 1;',
+  },
+  'agents-know-no-sessions': {
+    'apps/worker/src/agents/planted.ts': "import '../sessions/session.ts';",
+    'apps/worker/src/sessions/session.ts': 'export const session = 1;',
+  },
   'tools-import-no-apps': {
     'tools/model-server/src/planted.ts': "import '@svc/worker';",
   },
