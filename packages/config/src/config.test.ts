@@ -16,7 +16,7 @@ function problemsOf(environment: Record<string, string>): readonly string[] {
 }
 
 describe('defaults', () => {
-  it('make a configuration out of nothing', () => {
+  it('are sufficient for a complete configuration', () => {
     const config = loadConfig(HOME);
     expect(config).toMatchObject({
       dataDir: '/home/ada/.local/share/svc',
@@ -42,14 +42,14 @@ describe('defaults', () => {
     expect(loadConfig({ ...HOME, XDG_CACHE_HOME: '/cache' }).imageDir).toBe('/cache/svc/images');
   });
 
-  it('put the runtime host beside the control plane', () => {
+  it('give the runtime host the port after that of the control plane', () => {
     const portFor = (listen: string) => loadConfig({ ...HOME, SVC_LISTEN: listen }).runtimeListen;
     expect(portFor('[::]:9443')).toEqual({ host: '::', port: 9444 });
     expect(portFor('localhost:0')).toEqual({ host: 'localhost', port: 0 });
     expect(portFor('localhost:65535').port).toBe(65_534);
   });
 
-  it('hold for empty values too', () => {
+  it('replace empty values', () => {
     expect(loadConfig({ ...HOME, SVC_LISTEN: '', SVC_POOL: '' }).pool).toEqual({ standard: 2 });
   });
 });
@@ -115,7 +115,7 @@ describe('values', () => {
     expect(problemsOf({ [name]: value })).toEqual([expect.stringContaining(`${name} must be `)]);
   });
 
-  it('are all reported at once, and secrets not shown', () => {
+  it('that are invalid are all reported together, without secrets', () => {
     const problems = problemsOf({
       SVC_LISTEN: 'nowhere',
       SVC_CLUSTER_SECRET: 'canary',
@@ -129,7 +129,7 @@ describe('values', () => {
     );
   });
 
-  it('that belong together are asked for together', () => {
+  it('that depend on each other must be set together', () => {
     expect(problemsOf({ SVC_S3_BUCKET: 'b' })).toHaveLength(1);
     expect(problemsOf({ SVC_STRIPE_SECRET_KEY: 'sk' })).toHaveLength(1);
     expect(
@@ -138,18 +138,18 @@ describe('values', () => {
   });
 });
 
-it('names variables that mean nothing', () => {
+it('reports unknown variables', () => {
   const environment = { SVC_LISTN: 'x', SVC_LISTEN: 'y', SVC_API_KEY: 'z', PATH: '/bin' };
   expect(unknownVariables(environment, ['SVC_API_KEY'])).toEqual(['SVC_LISTN']);
 });
 
-it('makes public URLs of the bound port', () => {
+it('derives public URLs from the bound port', () => {
   expect(publicUrl(undefined, 'https', { tls: true }, 9000)).toBe('https://localhost:9000');
   expect(publicUrl(undefined, 'wss', { tls: false }, 9000)).toBe('ws://localhost:9000');
   expect(publicUrl('https://svc.test', 'https', { tls: false }, 9000)).toBe('https://svc.test');
 });
 
-it('is documented as it is', async () => {
+it('matches its documentation', async () => {
   const page = new URL('../../../docs/configuration.md', import.meta.url);
   expect(await readFile(page, 'utf8')).toBe(configurationPage());
 });

@@ -13,9 +13,9 @@ export const MODEL_PATTERN = '^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,127}$';
 const MODEL = new RegExp(MODEL_PATTERN);
 
 /**
- * The size of an agent's sandbox when a request names none; absent values are the template's defaults. Each distinct
- * size needs another snapshot of every template, so agents share theirs. After forty turns with 1 MB of conversation
- * Claude Code held 190 MiB of its own and 100 MiB of its program, codex 40 and 125: the rest is for commands.
+ * The size of an agent's sandbox when the request names none; absent values are the template's defaults. Each distinct
+ * size needs another snapshot of every template, so agents share sizes. After forty turns with 1 MB of conversation,
+ * Claude Code used 190 MiB of data and 100 MiB of program memory, and codex 40 and 125; the rest is for commands.
  */
 export const AGENT_SIZES: Record<Agent, { vcpu?: number; memory_mib?: number }> = {
   deictic: {},
@@ -29,7 +29,7 @@ const MODEL_PREFIXES: Record<Agent, readonly string[] | undefined> = {
   codex: ['gpt', 'o'],
 };
 
-/** Whether `value` names an agent of the service. */
+/** Whether `value` is the name of an agent. */
 export function isAgent(value: string): value is Agent {
   return (AGENTS as readonly string[]).includes(value);
 }

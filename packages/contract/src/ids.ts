@@ -19,12 +19,12 @@ const PATTERNS: Record<IdKind, RegExp> = {
   transaction: new RegExp(`^${ID_PREFIXES.transaction}${UNIQUE_PART}$`),
 };
 
-/** Makes an identifier from a UUID (version 7 keeps ids sortable); `makeId('sandbox', uuidv7())`. */
+/** Makes an identifier from a UUID (version 7 keeps ids sortable), for example `makeId('sandbox', uuidv7())`. */
 export function makeId(kind: IdKind, uuid: string): string {
   return ID_PREFIXES[kind] + uuid.replaceAll('-', '').toLowerCase();
 }
 
-/** Whether `value` has the form of an identifier of this kind; says nothing about existence. */
+/** Whether `value` has the form of an identifier of this kind. The identifier need not exist. */
 export function isId(kind: IdKind, value: string): boolean {
   return PATTERNS[kind].test(value);
 }

@@ -1,14 +1,14 @@
 /**
- * The contract of the service: wire schemas, error codes, limits, states and the pure rules over them.
- * Imports nothing of the service, runs in Node and in a browser.
+ * The contract of the service: wire schemas, error codes, limits, states, and pure rules for them.
+ * It imports no other package of the service and runs in Node and in browsers.
  *
- * - `errors/`     the one catalogue of error codes, the problem body, {@link ServiceError}
- * - `sandboxes/`, `sessions/`, `accounts/`, `secrets/`, `catalogue/`  public routes, one file a resource or operation
- * - `internal/`   between control plane, runtime hosts and workers
- * - `guest/`      between a worker and the agent runtime in a guest
- * - `limits`, `states`, `ids`, `paths`, `templates`, `agents`, `vendors`, `reserved-keys`  rules that several pieces share
+ * - `errors/`     the catalogue of error codes, the problem body, {@link ServiceError}
+ * - `sandboxes/`, `sessions/`, `accounts/`, `secrets/`, `catalogue/`  public routes, one file per resource or operation
+ * - `internal/`   the API between the control plane, runtime hosts and workers
+ * - `guest/`      the link between a worker and the agent runtime in a guest
+ * - `limits`, `states`, `ids`, `paths`, `templates`, `agents`, `vendors`, `reserved-keys`  rules that several components share
  *
- * Request schemas check form. Where a failure has its own code, the schema names it (`failsWith`) and the HTTP layer answers it.
+ * Request schemas check form. If a failure has its own code, the schema names it (`failsWith`) and the HTTP layer sends it.
  */
 
 export type { Static } from 'typebox';

@@ -1,5 +1,5 @@
 /**
- * Every fixed numeric limit of the service, in the units its name gives.
+ * Every fixed numeric limit of the service, in the unit that its name states.
  * Limits that an operator may change are the defaults of `SVC_LIMIT_*` and live in {@link DEFAULT_LIMITS}.
  */
 
@@ -14,12 +14,12 @@ export const LIMITS = {
 
   idleTimeoutSecondsDefault: 60,
   maxLifetimeSecondsDefault: 7200,
-  /** Longer lifetimes are clamped to this. */
+  /** Longer lifetimes are clamped to this value. */
   maxLifetimeSecondsCap: 7200,
-  /** The warning event goes out this long before the maximum lifetime. */
+  /** The warning event is sent this long before the maximum lifetime ends. */
   lifetimeWarningSeconds: 10,
   reaperIntervalMs: 10_000,
-  /** A destroyed sandbox stays visible to list and get for this long. */
+  /** List and get show a destroyed sandbox for this long. */
   destroyedRecordSeconds: 900,
 
   vcpuMin: 1,
@@ -37,7 +37,7 @@ export const LIMITS = {
   execTimeoutSecondsMax: 7200,
   /** Output beyond this is dropped and the result is marked truncated. */
   execOutputBytes: 10 * MIB,
-  /** Commands running at once in one sandbox. */
+  /** Commands that run concurrently in one sandbox. */
   execsPerSandbox: 64,
 
   pathBytes: 4096,
@@ -52,25 +52,25 @@ export const LIMITS = {
 
   secretBundlesPerTenant: 50,
   secretKeysPerBundle: 50,
-  /** Of UTF-8, for each value. */
+  /** Maximum UTF-8 size of each value. */
   secretValueBytes: 65_536,
 
   sessionTtlSecondsDefault: 3600,
-  /** Longer times are clamped to this. */
+  /** Longer times are clamped to this value. */
   sessionTtlSecondsCap: 7200,
-  /** The sandbox of a session ends when nobody attaches and nothing runs for this long. */
+  /** The sandbox of a session ends after this long without an attached client or a running task. */
   sessionIdleSeconds: 900,
   bundlesPerSession: 10,
-  /** A larger frame of a client is answered by an error. */
+  /** A larger client frame is answered with an error. */
   clientFrameBytes: MIB,
-  /** WebSockets attached to one session at once. */
+  /** WebSockets attached to one session at the same time. */
   clientsPerSession: 64,
   /** Tasks that wait behind the running one. */
   queuedTasks: 8,
   keepaliveIntervalMs: 30_000,
-  /** The agent's working files beyond this are not kept for a resume. */
+  /** Working files over this size are not kept for a resume. */
   sessionFilesBytes: 256 * MIB,
-  /** Frames kept for `after_seq`; older ones go first. */
+  /** Frames kept for `after_seq`; the oldest are dropped first. */
   sessionHistoryBytes: 16 * MIB,
 
   apiKeyNameChars: 64,

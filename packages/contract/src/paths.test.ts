@@ -9,7 +9,7 @@ const goodPath = fc
   .array(component, { minLength: 1, maxLength: 8 })
   .map((parts) => `/${parts.join('/')}`);
 
-/** Ways to write `..` that some decoder understands, nested as deep as asked for. */
+/** An encoding of `..` that some decoder understands, nested `depth` levels deep. */
 const escaped = (depth: number): string =>
   depth === 0
     ? '..'
@@ -18,7 +18,7 @@ const escaped = (depth: number): string =>
         .replaceAll('.', '%2e');
 
 describe('paths in a sandbox', () => {
-  it('of ordinary components are accepted', () => {
+  it('with ordinary components are accepted', () => {
     fc.assert(
       fc.property(goodPath, (path) => {
         expect(pathProblem(path)).toBeUndefined();
@@ -27,7 +27,7 @@ describe('paths in a sandbox', () => {
     );
   });
 
-  it('with a climbing component are refused wherever it stands and however it is escaped', () => {
+  it('with a `..` component are refused, at any position and in any encoding', () => {
     fc.assert(
       fc.property(
         goodPath,

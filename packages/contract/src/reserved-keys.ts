@@ -1,4 +1,4 @@
-/** Environment names that belong to the service and are refused in `env_vars` and in secret bundles. */
+/** Environment variable names that are reserved for the service and refused in `env_vars` and in secret bundles. */
 
 export const RESERVED_KEYS = [
   'AGENT_TYPE',
@@ -13,7 +13,7 @@ export const RESERVED_KEYS = [
 
 const RESERVED: ReadonlySet<string> = new Set(RESERVED_KEYS);
 
-/** Names of `values` that are reserved, in the order they were given. Matching is exact in case. */
+/** The reserved names in `values`, in their order. Matching is case-sensitive. */
 export function reservedKeysIn(values: Readonly<Record<string, string>>): string[] {
   return Object.keys(values).filter((name) => RESERVED.has(name));
 }

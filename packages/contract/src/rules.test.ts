@@ -30,7 +30,7 @@ import {
 const codes = Object.keys(ERRORS).filter(isErrorCode);
 
 describe('errors', () => {
-  it('are snake_case, with an error status, a title and a sentence', () => {
+  it('have a snake_case code, an error status, a title and a full sentence', () => {
     for (const code of codes) {
       const { status, title, detail } = ERRORS[code];
       expect(code).toMatch(/^[a-z][a-z0-9]*(_[a-z0-9]+)*$/);
@@ -41,7 +41,7 @@ describe('errors', () => {
     }
   });
 
-  it('make problems that match their schema', () => {
+  it('produce problem bodies that match the schema', () => {
     for (const code of codes) expect(Value.Check(Problem, makeProblem(code, 'r-1'))).toBe(true);
     expect(makeProblem('no_workers', 'r-1', 'Wait.', [{ path: '/a', message: 'b' }])).toMatchObject(
       {
@@ -53,7 +53,7 @@ describe('errors', () => {
     );
   });
 
-  it('are recognised by code, and only those of the catalogue', () => {
+  it('are recognised by their code; codes outside the catalogue are rejected', () => {
     const cause = new Error('why');
     const error = new ServiceError('no_capacity', undefined, { cause });
     expect(error).toMatchObject({ status: 409, message: ERRORS.no_capacity.detail, cause });
@@ -65,7 +65,7 @@ describe('errors', () => {
 });
 
 describe('ids', () => {
-  it('hold the UUID and its order', () => {
+  it('accept any UUID of version 7 and preserve its order', () => {
     fc.assert(
       fc.property(fc.uuid({ version: 7 }), fc.uuid({ version: 7 }), (a, b) => {
         expect(isId('sandbox', makeId('sandbox', a))).toBe(true);
@@ -75,7 +75,7 @@ describe('ids', () => {
     );
   });
 
-  it('are of one form', () => {
+  it('reject any other form', () => {
     fc.assert(fc.property(fc.string(), (text) => !isId('sandbox', `vm_${text}`)));
     expect(isId('sandbox', `vm_${'0'.repeat(32)}\n`)).toBe(false);
   });
@@ -99,14 +99,14 @@ describe('agents and models', () => {
     expect(modelProblem(agent, model)).toBe(problem);
   });
 
-  it('and templates are known by exact name', () => {
+  it('are matched by exact name, as are templates', () => {
     expect([isAgent('codex'), isAgent('Codex'), isAgent('toString')]).toEqual([true, false, false]);
     expect([isTemplate('standard'), isTemplate('standard ')]).toEqual([true, false]);
   });
 });
 
 describe('reserved keys', () => {
-  it('are found among any others', () => {
+  it('are found among any other names', () => {
     const names = fc
       .string({ minLength: 1 })
       .filter((name) => !RESERVED_KEYS.some((key) => key === name));
@@ -125,7 +125,7 @@ describe('reserved keys', () => {
 });
 
 describe('timeouts', () => {
-  it('have defaults and never pass the cap', () => {
+  it('have defaults and are clamped to the cap', () => {
     expect(effectiveTimeouts({})).toEqual({ idleTimeoutSeconds: 60, maxLifetimeSeconds: 7200 });
     fc.assert(
       fc.property(fc.integer({ min: 1 }), fc.double({ min: 1, noNaN: true }), (idle, lifetime) => {
@@ -141,13 +141,13 @@ describe('timeouts', () => {
 });
 
 describe('log queries', () => {
-  it('are one clamped tail', () => {
+  it('resolve to one tail, clamped to the limits', () => {
     expect(resolveLogsQuery({})).toEqual({ lines: 100 });
     expect(resolveLogsQuery({ lines: 10_001 })).toEqual({ lines: 10_000 });
     expect(resolveLogsQuery({ bytes: 2 ** 30, stream: 'stderr' })).toEqual({ bytes: 1_048_576 });
   });
 
-  it('that contradict or ask too early are refused', () => {
+  it('reject lines combined with bytes, and streams that are not implemented', () => {
     const codeOf = (query: Parameters<typeof resolveLogsQuery>[0]): unknown => {
       try {
         return resolveLogsQuery(query);
@@ -165,7 +165,7 @@ describe('app_json', () => {
   const agent = { name: 'a', capability_name: 'c', capability_description: 'd', tools: ['t'] };
   const app = (agents: object[]) => ({ name: 'n', capability_sets: [{ name: 's', agents }] });
 
-  it('is nested', () => {
+  it('accepts only the nested form', () => {
     expect(Value.Check(AppJson, app([agent]))).toBe(true);
     for (const bad of [
       {},
@@ -178,7 +178,7 @@ describe('app_json', () => {
     }
   });
 
-  it('may hold several agents', () => {
+  it('may contain several agents', () => {
     expect(isMultiAgent({ name: 'n', capability_sets: [{ name: 's', agents: [agent] }] })).toBe(
       false,
     );
@@ -189,7 +189,7 @@ describe('app_json', () => {
 });
 
 describe('accounts', () => {
-  it('know addresses in one form', () => {
+  it('normalise e-mail addresses and reject malformed ones', () => {
     expect(normaliseEmail('  Ada.Lovelace+x@Example.COM ')).toBe('ada.lovelace+x@example.com');
     const bad = [
       '',
@@ -213,7 +213,7 @@ describe('accounts', () => {
     );
   });
 
-  it('know keys and codes by form', () => {
+  it('recognise API keys and one-time codes by their form', () => {
     const live = `svc_live_${'aB3'.repeat(14)}x`;
     const tenant = `svc_${'0a'.repeat(32)}`;
     expect([live, tenant].map(looksLikeApiKey)).toEqual([true, true]);
@@ -232,7 +232,7 @@ describe('accounts', () => {
 });
 
 describe('the create request', () => {
-  it('takes the smallest and refuses wrong types of every field', () => {
+  it('accepts the smallest request and rejects a wrong type in any field', () => {
     expect(Value.Check(CreateSandboxRequest, { template: 'standard' })).toBe(true);
     for (const name of Object.keys(CreateSandboxRequest.properties)) {
       for (const wrong of [null, [], [1]]) {
@@ -243,7 +243,7 @@ describe('the create request', () => {
     }
   });
 
-  it('names agents and templates it does not know, for the rules to answer', () => {
+  it('accepts unknown agents and templates, which later rules reject', () => {
     fc.assert(
       fc.property(fc.string({ maxLength: 128 }), (name) =>
         Value.Check(CreateSandboxRequest, { template: name, agent: name }),

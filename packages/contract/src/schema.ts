@@ -1,14 +1,14 @@
-/** Small schema builders shared by the resources. */
+/** Small schema builders that the resources share. */
 
 import { type TSchema, type TSchemaOptions, type TUnsafe, Type } from 'typebox';
 import type { ErrorCode } from './errors/catalogue.ts';
 
-/** Schema keyword: the error code answered when a value under this schema is missing or invalid. */
+/** Schema keyword: the error code for a missing or invalid value of this schema. */
 export const ERROR_CODE_KEYWORD = 'x-error-code';
-/** Schema keyword: a request may leave this body out altogether. */
+/** Schema keyword: the request body is optional. */
 export const OPTIONAL_BODY_KEYWORD = 'x-optional-body';
 
-/** Schema options that make a failed validation of this value answer `code`. */
+/** Schema options that make a failed validation of this value produce `code`. */
 export function failsWith(code: ErrorCode): { [ERROR_CODE_KEYWORD]: ErrorCode } {
   return { [ERROR_CODE_KEYWORD]: code };
 }
@@ -21,8 +21,8 @@ export const Timestamp = Type.String({
 });
 
 /**
- * An object with string keys of the caller's choosing.
- * `additionalProperties` rather than `Type.Record`, whose key pattern skips keys that hold a newline.
+ * An object with arbitrary string keys.
+ * Uses `additionalProperties` because the key pattern of `Type.Record` skips keys that contain a newline.
  */
 export function mapOf<T>(
   value: TSchema | TSchemaOptions,
@@ -41,5 +41,5 @@ export const FreeObject = Type.Unsafe<Record<string, unknown>>({
   additionalProperties: true,
 });
 
-/** Matches strings without NUL, which no Linux path, argument or environment value can hold. */
+/** Matches strings without NUL, which no Linux path, argument or environment value can contain. */
 export const NO_NUL = '^[^\\u0000]*$';

@@ -5,12 +5,12 @@ import { ACTIVE_STATES, canMove, isActive, predecessors, SANDBOX_STATES } from '
 const state = fc.constantFrom(...SANDBOX_STATES);
 
 describe('sandbox states', () => {
-  it('all lead to destroyed, which leads nowhere', () => {
+  it('can all move to destroyed, which is final', () => {
     for (const from of ACTIVE_STATES) expect(canMove(from, 'destroyed')).toBe(true);
     for (const to of SANDBOX_STATES) expect(canMove('destroyed', to)).toBe(false);
   });
 
-  it('move exactly as specified otherwise', () => {
+  it('allow exactly the specified moves between active states', () => {
     const moves = ACTIVE_STATES.flatMap((from) =>
       ACTIVE_STATES.filter((to) => canMove(from, to)).map((to) => `${from} → ${to}`),
     );
@@ -24,7 +24,7 @@ describe('sandbox states', () => {
     ]);
   });
 
-  it('any legal walk ends, once destroyed, for good', () => {
+  it('never change after destroyed, on any legal path', () => {
     fc.assert(
       fc.property(fc.array(state, { maxLength: 50 }), (wishes) => {
         let current: (typeof SANDBOX_STATES)[number] = 'creating';

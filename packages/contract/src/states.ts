@@ -1,4 +1,4 @@
-/** The life of a sandbox: states, the moves between them, and why it ended. */
+/** The life cycle of a sandbox: its states, the moves between them, and the reasons for its end. */
 
 export const SANDBOX_STATES = [
   'creating',
@@ -11,7 +11,7 @@ export const SANDBOX_STATES = [
 ] as const;
 export type SandboxState = (typeof SANDBOX_STATES)[number];
 
-/** Every legal move. `destroyed` is reachable from each state and leads nowhere. */
+/** Every legal move. `destroyed` is reachable from every state and final. */
 export const TRANSITIONS = {
   creating: ['configuring', 'destroyed'],
   configuring: ['booting', 'destroyed'],
@@ -22,7 +22,7 @@ export const TRANSITIONS = {
   destroyed: [],
 } as const satisfies Record<SandboxState, readonly SandboxState[]>;
 
-/** States that `From` may move to, as a type: an illegal move does not compile. */
+/** The states to which `From` may move, as a type, so that an illegal move does not compile. */
 export type Successor<From extends SandboxState> = (typeof TRANSITIONS)[From][number];
 
 /** Whether a sandbox may move from `from` to `to`. Staying in a state is not a move. */
@@ -30,7 +30,7 @@ export function canMove(from: SandboxState, to: SandboxState): boolean {
   return (TRANSITIONS[from] as readonly SandboxState[]).includes(to);
 }
 
-/** States from which `to` can be reached in one move: the `from` list of a conditional update. */
+/** The states from which `to` can be reached in one move, for the `from` list of a conditional update. */
 export function predecessors(to: SandboxState): SandboxState[] {
   return SANDBOX_STATES.filter((from) => canMove(from, to));
 }

@@ -1,4 +1,4 @@
-/** Sandbox templates: the images a sandbox can be made from. */
+/** Sandbox templates: the images from which a sandbox can be created. */
 
 export const TEMPLATES = ['standard', 'browser', 'cua', 'canvas'] as const;
 export type Template = (typeof TEMPLATES)[number];
@@ -7,7 +7,7 @@ export type Template = (typeof TEMPLATES)[number];
 export const SESSION_TEMPLATES = ['standard', 'browser', 'cua'] as const satisfies Template[];
 export type SessionTemplate = (typeof SESSION_TEMPLATES)[number];
 
-/** Whether `value` names a template of the service; its image may still not be built on any worker. */
+/** Whether `value` is the name of a template. No worker may have built its image yet. */
 export function isTemplate(value: string): value is Template {
   return (TEMPLATES as readonly string[]).includes(value);
 }

@@ -1,16 +1,16 @@
-/** Vendors of models, and the dialects in which their APIs are spoken. */
+/** Model vendors and the dialects of their APIs. */
 
 export const LLM_VENDORS = ['anthropic', 'openai', 'google', 'deepseek'] as const;
 export type LlmVendor = (typeof LLM_VENDORS)[number];
 
 /**
- * How an agent speaks to the LLM gateway, as the first segment of the gateway's path. Below it follows what the
- * vendor's own base URL has: `/anthropic/v1/messages`, `/openai/chat/completions`, `/openai/responses`,
+ * The API dialect of a request to the LLM gateway, which is the first segment of the request path. The rest of the
+ * path is the vendor's own: `/anthropic/v1/messages`, `/openai/chat/completions`, `/openai/responses`,
  * `/google/models/{model}:streamGenerateContent`, `/deepseek/chat/completions`.
  */
 export type LlmDialect = LlmVendor;
 
-/** Base URL of each vendor's own API, joined with what an agent asks of its dialect. */
+/** Base URL of each vendor's API, to which the rest of the agent's request path is appended. */
 export const VENDOR_BASE_URLS: Readonly<Record<LlmVendor, string>> = {
   anthropic: 'https://api.anthropic.com',
   openai: 'https://api.openai.com/v1',
@@ -18,7 +18,7 @@ export const VENDOR_BASE_URLS: Readonly<Record<LlmVendor, string>> = {
   deepseek: 'https://api.deepseek.com',
 };
 
-/** google and deepseek at a base URL of the customer's speak the OpenAI dialect. */
+/** With a customer's own base URL, google and deepseek use the OpenAI dialect. */
 export function dialectOf(vendor: LlmVendor, hasBaseUrl: boolean): LlmDialect {
   return hasBaseUrl && vendor !== 'anthropic' ? 'openai' : vendor;
 }
@@ -30,7 +30,7 @@ const MODEL_VENDORS: readonly (readonly [RegExp, LlmVendor])[] = [
   [/^deepseek/, 'deepseek'],
 ];
 
-/** The vendor that a model's name tells, or undefined when it tells none. */
+/** The vendor implied by a model's name, or undefined when the name implies none. */
 export function vendorOfModel(model: string): LlmVendor | undefined {
   return MODEL_VENDORS.find(([pattern]) => pattern.test(model))?.[1];
 }

@@ -69,7 +69,7 @@ async function outcome(egress: Egress, url: string): Promise<string> {
 }
 
 describe('connections', () => {
-  test('a name that resolves to a public address first and to a private one then is not connected to', async () => {
+  test('are refused to a name that resolves first to a public and then to a private address', async () => {
     const egress = open({ resolve: resolving(['8.8.8.8'], ['127.0.0.1']) });
     const before = connections;
     const url = `https://model.test:${port}/`;
@@ -78,7 +78,7 @@ describe('connections', () => {
     expect(connections).toBe(before);
   });
 
-  test('one private address among public ones is enough to refuse', async () => {
+  test('are refused to a name with one private address among public ones', async () => {
     const egress = open({ resolve: resolving(['8.8.8.8', '127.0.0.1']) });
     expect(await outcome(egress, `https://model.test:${port}/`)).toContain('not public');
   });
@@ -91,14 +91,14 @@ describe('connections', () => {
     ['[::ffff:127.0.0.1]'],
     ['169.254.169.254'],
     ['[fd00:ec2::254]'],
-  ])('an address in the URL is checked: %s', async (host) => {
+  ])('are refused to the private address %s in a URL', async (host) => {
     const egress = open();
     const before = connections;
     expect(await outcome(egress, `https://${host}:${port}/`)).toContain('not public');
     expect(connections).toBe(before);
   });
 
-  test('the dispatcher alone refuses what the URL would have been refused for', async () => {
+  test('are refused by the dispatcher even if the URL was not checked', async () => {
     const { dispatcher } = open({ resolve: resolving(['127.0.0.1'], ['8.8.8.8']) });
     for (const [url, problem] of [
       [`https://model.test:${port}/`, 'not public'],
@@ -109,7 +109,7 @@ describe('connections', () => {
     }
   });
 
-  test('an exception is reached, on its port alone', async () => {
+  test('are allowed to an exception, only on its port', async () => {
     const resolve = async () => ['127.0.0.1'];
     const url = `https://model.test:${port}/`;
     expect(await outcome(open({ allowHosts: [{ host: 'model.test', port }], resolve }), url)).toBe(
@@ -125,23 +125,23 @@ describe('connections', () => {
 describe('requests', () => {
   const allowHosts = [{ host: '127.0.0.1', port: undefined }];
 
-  test('credentials and plain HTTP are refused', async () => {
+  test('with credentials or over plain HTTP are refused', async () => {
     const egress = open({ allowHosts });
     expect(await outcome(egress, `https://u:p@127.0.0.1:${port}/`)).toContain('credentials');
     expect(await outcome(egress, `http://127.0.0.1:${port}/`)).toContain('https');
   });
 
-  test('a redirect is an answer, not followed', async () => {
+  test('return a redirect instead of following it', async () => {
     const egress = open({ allowHosts });
     expect(await outcome(egress, `https://127.0.0.1:${port}/away`)).toBe('302 reached');
   });
 
-  test('a server of an unknown CA is not trusted', async () => {
+  test('to a server with an unknown CA fail', async () => {
     const egress = open({ allowHosts, caFile: undefined });
     expect(await outcome(egress, `https://127.0.0.1:${port}/`)).toMatch(/certificate/);
   });
 
-  test('closing gives up what is under way', async () => {
+  test('in progress are aborted by close', async () => {
     const silent = createServer();
     silent.on('connection', (socket) => socket.on('error', () => undefined));
     silent.listen(0, '127.0.0.1');
@@ -154,7 +154,7 @@ describe('requests', () => {
   });
 });
 
-test('a CA file without a certificate is refused by its name', async () => {
+test('names a CA file that contains no certificate', async () => {
   const file = join(directory, 'empty.pem');
   await writeFile(file, 'nothing\n');
   expect(() => createEgress({ allowHosts: [], caFile: file })).toThrow(file);

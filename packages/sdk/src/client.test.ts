@@ -22,7 +22,7 @@ const refused = () =>
   new TypeError('fetch failed', { cause: new Error('connect ECONNREFUSED 127.0.0.1:8443') });
 
 describe('requests', () => {
-  test('carry the credential, the body and an idempotency key of their own', async () => {
+  test('carry the credential, the body and a new idempotency key each', async () => {
     const { client, seen } = clientOf(json(201, CREATED));
     expect(await client.sandboxes.create({ template: 'standard' })).toEqual(CREATED);
     await client.sandboxes.create({ template: 'standard' });
@@ -35,17 +35,17 @@ describe('requests', () => {
     expect(second?.headers.get('idempotency-key')).not.toBe(first?.headers.get('idempotency-key'));
   });
 
-  test('escape ids and leave out absent query values', async () => {
+  test('escape ids and omit absent query values', async () => {
     const { client, seen } = clientOf(json(200, { content: '', truncated: false, total_bytes: 0 }));
     await client.sandboxes.logs('vm_/../x', { lines: 5 });
     expect(seen[0]?.url.href).toBe('https://svc.test/v1/sandboxes/vm_%2F..%2Fx/logs?lines=5');
   });
 
-  test('refuse a base URL that is none', () => {
+  test('reject an invalid base URL', () => {
     expect(() => new SvcClient({ baseUrl: 'localhost:8443' })).toThrow(/baseUrl/);
   });
 
-  test('lists come in both of their forms', async () => {
+  test('accept complete and partial lists', async () => {
     const { client } = clientOf(json(200, []), json(200, { sandboxes: [CREATED], partial: true }));
     expect(await client.sandboxes.list()).toEqual({ sandboxes: [], partial: false });
     expect(await client.sandboxes.list()).toEqual({ sandboxes: [CREATED], partial: true });
@@ -53,7 +53,7 @@ describe('requests', () => {
 });
 
 describe('failures', () => {
-  test('of the service keep everything the problem says', async () => {
+  test('of the service contain every member of the problem', async () => {
     const errors = [{ path: '/vcpu', message: 'must be <= 8' }];
     const { client } = clientOf(json(409, { ...PROBLEM, errors }, { 'retry-after': '7' }));
     const error = await client.sandboxes.create({ template: 'standard' }).catch((e: unknown) => e);
@@ -68,7 +68,7 @@ describe('failures', () => {
     });
   });
 
-  test('of something that is not the service are named as such', async () => {
+  test('without a problem body are unexpected_status', async () => {
     const { client } = clientOf(new Response('<html>', { status: 404 }));
     await expect(client.sandboxes.get('vm_1')).rejects.toMatchObject({
       code: 'unexpected_status',
@@ -76,12 +76,12 @@ describe('failures', () => {
     });
   });
 
-  test('a success that is not JSON is an invalid response', async () => {
+  test('include a success that is not JSON, as invalid_response', async () => {
     const { client } = clientOf(new Response('<html>'));
     await expect(client.sandboxes.get('vm_1')).rejects.toMatchObject({ code: 'invalid_response' });
   });
 
-  test('of the connection say why', async () => {
+  test('of the connection state the cause', async () => {
     const { client } = clientOf(refused());
     await expect(client.sandboxes.exec('vm_1', 'true')).rejects.toMatchObject({
       code: 'connection_failed',
@@ -90,7 +90,7 @@ describe('failures', () => {
     });
   });
 
-  test('a deadline is a timeout, and an abort the reason that the caller gave', async () => {
+  test('are a timeout after the deadline, and the reason of the signal after an abort', async () => {
     const hang = ({ signal }: { signal: AbortSignal }) =>
       new Promise<Response>((_, reject) => {
         signal.addEventListener('abort', () => reject(signal.reason));
@@ -121,20 +121,20 @@ describe('retries', () => {
     expect(seen).toHaveLength(1);
   });
 
-  test('do not repeat what cannot pass by itself', async () => {
+  test('do not repeat a permanent failure', async () => {
     const { client, seen } = clientOf(json(409, PROBLEM));
     await expect(client.sandboxes.create({ template: 'standard' })).rejects.toThrow(SvcError);
     expect(seen).toHaveLength(1);
   });
 
-  test('end after the configured number', async () => {
+  test('stop after the configured number', async () => {
     const { fetch, seen } = scriptedFetch(json(502, PROBLEM));
     const client = new SvcClient({ baseUrl: 'https://svc.test', fetch, maxRetries: 1 });
     await expect(client.sandboxes.get('vm_1')).rejects.toThrow(SvcError);
     expect(seen).toHaveLength(2);
   });
 
-  test('give up at once when asked to wait for longer than a caller would', async () => {
+  test('stop immediately when the service asks for a long wait', async () => {
     const { client, seen } = clientOf(json(429, PROBLEM, { 'retry-after': '3600' }));
     await expect(client.sandboxes.list()).rejects.toMatchObject({ retryAfterSeconds: 3600 });
     expect(seen).toHaveLength(1);

@@ -1,6 +1,6 @@
 import type { ErrorCode, FieldError, Problem } from '@svc/contract';
 
-/** Codes of failures that happen on the way, before or without an answer of the service. */
+/** Codes of failures that happen before or without a response of the service. */
 type ClientErrorCode =
   | 'connection_failed'
   | 'timeout'
@@ -14,7 +14,7 @@ type ClientErrorCode =
   | 'send_queue_full'
   | 'session_ended';
 
-/** Codes of the service's catalogue and of this client. A newer service may send further ones. */
+/** The codes of the service's catalogue and of this client. A newer service may send additional codes. */
 export type SvcErrorCode = ErrorCode | ClientErrorCode | (string & {});
 
 interface SvcErrorFields {
@@ -32,17 +32,17 @@ interface SvcErrorFields {
 export class SvcError extends Error {
   override readonly name = 'SvcError';
   readonly code: SvcErrorCode;
-  /** HTTP status, or 0 when there was no answer. */
+  /** HTTP status, or 0 when there was no response. */
   readonly status: number;
-  /** Names the kind of problem, the same for each one with this code. */
+  /** The kind of problem; the same for every error with this code. */
   readonly title: string;
-  /** One sentence that says what to do. */
+  /** A sentence that says what to do. */
   readonly detail: string;
-  /** Names this call in the service's log, when the service answered. */
+  /** Identifies this call in the service's log; undefined when the service did not respond. */
   readonly requestId: string | undefined;
-  /** The fields at fault, for validation problems. */
+  /** The invalid fields, for validation problems. */
   readonly errors: readonly FieldError[];
-  /** How long the service asks to wait before the next try. */
+  /** The time to wait before the next attempt, if the service requests one. */
   readonly retryAfterSeconds: number | undefined;
 
   constructor(fields: SvcErrorFields) {
@@ -60,10 +60,10 @@ export class SvcError extends Error {
   }
 }
 
-/** Problem bodies are small; whatever is larger did not come from the service. */
+/** Problem bodies are small: a larger body is not from the service. */
 const MAX_PROBLEM_CHARS = 256 * 1024;
 
-/** The error that an answer with a failure status stands for. Reads the body. */
+/** Converts a response with a failure status to an error. Reads the body. */
 export async function errorOfResponse(response: Response): Promise<SvcError> {
   const requestId = response.headers.get('x-request-id') ?? undefined;
   const text = (await response.text().catch(() => '')).slice(0, MAX_PROBLEM_CHARS);
@@ -101,7 +101,7 @@ function isProblem(value: unknown): value is Problem {
   );
 }
 
-/** Seconds of a Retry-After header; its date form is not used by the service. */
+/** The seconds of a Retry-After header. The service does not use the date form. */
 function retryAfter(header: string | null): number | undefined {
   if (header === null || !/^\d{1,6}$/.test(header.trim())) return undefined;
   return Number(header);

@@ -1,6 +1,6 @@
 import type { FetchLike } from '../src/transport/fetch.ts';
 
-/** A request as the stand-in saw it. */
+/** A request that the scripted fetch received. */
 export interface SeenRequest {
   readonly method: string;
   readonly url: URL;
@@ -9,10 +9,10 @@ export interface SeenRequest {
   readonly signal: AbortSignal;
 }
 
-/** What the stand-in answers: a response, a failed connection, or whatever a function makes of the request. */
+/** A scripted answer: a response, a failed connection, or a function of the request. */
 export type Answer = Response | Error | ((request: SeenRequest) => Response | Promise<Response>);
 
-/** A fetch for tests that gives the answers in turn, the last one for ever, and remembers what was asked. */
+/** A fetch for tests that returns the answers in turn, repeats the last one, and records the requests. */
 export function scriptedFetch(...answers: readonly Answer[]): {
   fetch: FetchLike;
   seen: SeenRequest[];
@@ -35,7 +35,7 @@ export function scriptedFetch(...answers: readonly Answer[]): {
   return { fetch, seen };
 }
 
-/** A JSON answer. */
+/** A JSON response. */
 export function json(
   status: number,
   body: unknown,

@@ -4,20 +4,20 @@ import type { AddressInfo } from 'node:net';
 import { promisify } from 'node:util';
 import { type WebSocket, WebSocketServer } from 'ws';
 
-/** A connection as the stand-in saw it. */
+/** A connection that the server accepted. */
 export interface SeenConnection {
   readonly url: URL;
   readonly authorization: string | undefined;
   readonly protocol: string;
   readonly socket: WebSocket;
-  /** Frames that came, parsed. */
+  /** The received frames, parsed. */
   readonly received: unknown[];
 }
 
-/** What a connection is met with: a script over its socket, or a status that refuses it. */
+/** The handling of one connection: a script for its socket, or a status with which it is refused. */
 export type Meeting = ((socket: WebSocket, url: URL) => void) | number;
 
-/** A WebSocket server for tests that meets connections in turn, the last way for ever. */
+/** A WebSocket server for tests that handles connections by the scripts in turn and repeats the last one. */
 export async function scriptedSessions(...meetings: readonly Meeting[]) {
   const seen: SeenConnection[] = [];
   const server = createServer();
@@ -53,9 +53,9 @@ export async function scriptedSessions(...meetings: readonly Meeting[]) {
   const { port } = server.address() as AddressInfo;
   return {
     seen,
-    /** Upgrades asked for, the refused ones too. */
+    /** The number of requested upgrades, including refused ones. */
     count: () => count,
-    /** Connections that are open, upgraded or not. */
+    /** The number of open connections, upgraded or not. */
     connections: () => promisify(server.getConnections.bind(server))(),
     access: {
       chat_session_id: 'session-1',
@@ -70,7 +70,7 @@ export async function scriptedSessions(...meetings: readonly Meeting[]) {
   };
 }
 
-/** A `ready` frame; with the newest kept number where one is given. */
+/** A `ready` frame, with the newest stored number if one is given. */
 export function ready(lastSeq?: number): string {
   const more = lastSeq === undefined ? {} : { last_seq: lastSeq };
   return JSON.stringify({ type: 'ready', agent: 'deictic', model: 'm', resumed: false, ...more });

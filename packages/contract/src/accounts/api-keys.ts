@@ -7,7 +7,7 @@ import { OPTIONAL_BODY_KEYWORD, Timestamp } from '../schema.ts';
 
 const PlanTier = Type.String({ examples: ['free'] });
 const Prefix = Type.String({ description: 'Leading characters of the key.' });
-/** Printable, so that a listing shows what is there. */
+/** Printable characters only, so that a listing shows the whole name. */
 const KeyName = Type.String({
   minLength: 1,
   maxLength: LIMITS.apiKeyNameChars,
@@ -40,9 +40,9 @@ export const CreateApiKeyRequest = Type.Object(
 );
 export type CreateApiKeyRequest = Static<typeof CreateApiKeyRequest>;
 
-/** Any text: an id without a key of the caller is 404, whatever its form. */
+/** Accepts any text: an id that is not of the caller's keys is 404, even if it is malformed. */
 export const ApiKeyParams = Type.Object({ key_id: KeyId });
-/** The same where the route calls it `id`. */
+/** The same for routes that call it `id`. */
 export const ApiKeyIdParams = Type.Object({ id: KeyId });
 
 /** A new key of the tenant routes: `svc_` and 64 hex digits. */
@@ -83,12 +83,12 @@ export const LIVE_KEY_PATTERN = '^svc_live_[0-9A-Za-z]{43}$';
 export const TENANT_KEY_PATTERN = '^svc_[0-9a-f]{64}$';
 const KEY = new RegExp(`${LIVE_KEY_PATTERN}|${TENANT_KEY_PATTERN}`);
 
-/** Whether a credential has the form of an API key, of either kind. */
+/** Whether a credential has the form of an API key of either kind. */
 export function looksLikeApiKey(credential: string): boolean {
   return KEY.test(credential);
 }
 
-/** The displayable part of a key. */
+/** The part of a key that may be displayed. */
 export function apiKeyPrefix(key: string): string {
   return key.slice(0, key.startsWith('svc_live_') ? 16 : 12);
 }

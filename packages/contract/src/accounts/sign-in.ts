@@ -1,4 +1,4 @@
-/** `/v1/auth`: sign-in of the older onboarding path. Its requests are those of `/v1/tenants`. */
+/** `/v1/auth`: sign-in for the older onboarding path. Its requests are the same as those of `/v1/tenants`. */
 
 import { type Static, Type } from 'typebox';
 import { TenantId } from '../ids.ts';

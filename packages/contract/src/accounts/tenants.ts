@@ -11,7 +11,7 @@ export type RequestCodeRequest = Static<typeof RequestCodeRequest>;
 
 export const VerifyCodeRequest = Type.Object({
   email: EmailField,
-  // Any string passes: a code that is not six digits is 401, like any wrong code.
+  // Accepts any string: a malformed code is 401, like any wrong code.
   code: Type.String({
     maxLength: 64,
     description: 'The six digits of the mail.',
@@ -43,7 +43,7 @@ export type TenantRecord = Static<typeof TenantRecord>;
 
 const CODE = /^[0-9]{6}$/;
 
-/** Whether a string has the form of a one-time code. */
+/** Whether a string has the form of a one-time code: six digits. */
 export function looksLikeCode(code: string): boolean {
   return CODE.test(code);
 }

@@ -1,6 +1,6 @@
 /**
- * Every error code the service can answer, each with its status and the default sentence that says what to do.
- * Codes are stable: clients match on them. A title names the class of problem and never changes with the request.
+ * Every error code of the service, each with its status and a default sentence that tells the caller what to do.
+ * Codes are stable: clients match on them. A title names the class of problem and does not depend on the request.
  */
 
 interface ErrorEntry {
@@ -297,7 +297,7 @@ const SESSIONS = {
   ),
 } as const;
 
-/** Codes of the internal API, between control plane and workers; clients never see them. */
+/** Codes of the internal API between the control plane and workers. Clients never see them. */
 const INTERNAL = {
   worker_not_registered: entry(404, 'Worker not registered', 'Register this worker again.'),
   worker_id_mismatch: entry(403, 'Worker id mismatch', 'Use the token of the worker in the path.'),
@@ -321,7 +321,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** Whether `value` is a code of the catalogue. */
+/** Whether `value` is a code in the catalogue. */
 export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(ERRORS, value);
 }

@@ -25,7 +25,7 @@ export const Problem = Type.Object(
 );
 export type Problem = Static<typeof Problem>;
 
-/** Builds the error body of `code`; `detail` defaults to the catalogue's sentence. */
+/** Builds the error body for `code`. `detail` defaults to the sentence in the catalogue. */
 export function makeProblem(
   code: ErrorCode,
   requestId: string,

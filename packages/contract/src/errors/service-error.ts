@@ -2,15 +2,15 @@ import { ERRORS, type ErrorCode } from './catalogue.ts';
 import type { FieldError } from './problem.ts';
 
 export interface ServiceErrorOptions {
-  /** The fields at fault, for validation problems. */
+  /** The invalid fields, for validation problems. */
   readonly errors?: readonly FieldError[];
   /** Extra response headers, such as Retry-After. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** What led here; logged, never sent. */
+  /** The underlying error, which is logged but never sent. */
   readonly cause?: unknown;
 }
 
-/** A failure with a code of the catalogue. Whatever throws it decides the answer that the caller gets. */
+/** A failure with a code from the catalogue. It determines the response that the caller receives. */
 export class ServiceError extends Error {
   override readonly name = 'ServiceError';
   readonly code: ErrorCode;
@@ -18,7 +18,7 @@ export class ServiceError extends Error {
   readonly errors: readonly FieldError[] | undefined;
   readonly headers: Readonly<Record<string, string>>;
 
-  /** `detail` is sent to the caller: one sentence that says what to do; default: the catalogue's. */
+  /** `detail` is sent to the caller: one sentence that says what to do. Default: the sentence in the catalogue. */
   constructor(code: ErrorCode, detail?: string, options: ServiceErrorOptions = {}) {
     super(
       detail ?? ERRORS[code].detail,
@@ -31,7 +31,7 @@ export class ServiceError extends Error {
   }
 }
 
-/** Whether `error` is a {@link ServiceError}, and of this code if one is given. */
+/** Whether `error` is a {@link ServiceError}, with this code if one is given. */
 export function isServiceError(error: unknown, code?: ErrorCode): error is ServiceError {
   return error instanceof ServiceError && (code === undefined || error.code === code);
 }

@@ -61,7 +61,7 @@ export type WorkerMessage =
   | { readonly type: 'env'; readonly env: Readonly<Record<string, string>> }
   /** The sandbox is about to end: save now and answer with `state`. */
   | { readonly type: 'save' }
-  /** Before the owner comes: goes the way of `configure` and keeps nothing. Answered by `rehearsed`. */
+  /** Warms up an idle runtime: runs the code paths of `configure` and keeps nothing. Answered by `rehearsed`. */
   | { readonly type: 'rehearse'; readonly token: string; readonly setup: AgentSetup };
 
 /** From the runtime to the worker. Numbered messages are resent after a reconnect until acknowledged. */

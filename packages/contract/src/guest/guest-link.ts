@@ -1,5 +1,5 @@
 /**
- * The addresses and ports of the link between a guest and its network namespace. They are the same in every sandbox
+ * The addresses and ports of the link between a guest and its network namespace. They are identical in every sandbox
  * and part of the image snapshots: changing a value here makes existing snapshots unusable.
  */
 export const GUEST_LINK = {
@@ -7,12 +7,12 @@ export const GUEST_LINK = {
   gateway: '172.30.0.1',
   prefixLength: 30,
   guestMac: '02:00:00:00:00:02',
-  /** Fixed, because a restored guest still holds it in its neighbour table. */
+  /** Fixed, because a restored guest still has it in its neighbour table. */
   gatewayMac: '02:00:00:00:00:01',
   /** Ports of the guest that its host can reach. */
   guestPorts: {
     ssh: 22,
-    /** The guest's daemon: identity, files, clock. */
+    /** The guest's daemon for identity, files and clock. */
     channel: 7000,
     /** The agent runtime. */
     agent: 7100,

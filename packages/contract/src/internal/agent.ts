@@ -1,4 +1,4 @@
-/** The credentials of an agent in a sandbox, between control plane and worker. */
+/** The credentials of an agent in a sandbox, as sent by the control plane to the worker. */
 
 import { type Static, Type } from 'typebox';
 import { mapOf } from '../schema.ts';

@@ -1,4 +1,4 @@
-/** Bounds of the values that workers report: the ledger must be able to store each of them. */
+/** Bounds for the values that workers report, all of which the ledger must be able to store. */
 
 import { Type } from 'typebox';
 
@@ -7,10 +7,10 @@ export const INTEGER_MAX = 2 ** 31 - 1;
 
 const PRINTABLE_ASCII = '^[\\x20-\\x7e]*$';
 
-/** A whole number from `minimum` on. */
+/** An integer of at least `minimum`. */
 export const Count = (minimum = 0) => Type.Integer({ minimum, maximum: INTEGER_MAX });
 
-/** An id, a name or an address. PostgreSQL stores neither NUL nor half a surrogate pair. */
+/** An id, a name or an address. PostgreSQL can store neither NUL nor a lone surrogate. */
 export const ShortText = (minLength = 0) =>
   Type.String({ minLength, maxLength: 256, pattern: PRINTABLE_ASCII });
 

@@ -77,13 +77,13 @@ export type WorkerEventsRequest = Static<typeof WorkerEventsRequest>;
 export const WorkerParams = Type.Object({ worker_id: Type.String() });
 export type WorkerParams = Static<typeof WorkerParams>;
 
-/** `iss` and `aud` of the control plane in internal tokens; a worker is named by its worker id. */
+/** `iss` and `aud` of the control plane in internal tokens. A worker uses its worker id. */
 export const CONTROL_PLANE_NAME = 'svc-control-plane';
 
 export const WORKER_TIMES = {
   heartbeatIntervalMs: 5_000,
-  /** A worker silent for this long gets no new sandboxes, and the ledger lists its sandboxes. */
+  /** After this much silence a worker gets no new sandboxes, and lists show its sandboxes from the ledger. */
   unreachableMs: 30_000,
-  /** The sandboxes of a worker silent for this long are ended as `worker_lost`. */
+  /** After this much silence the sandboxes of a worker are ended as `worker_lost`. */
   lostMs: 300_000,
 } as const;

@@ -1,6 +1,6 @@
 /**
  * The placement of a sandbox: everything that defines its VM and its life. The control plane derives it from a create
- * request, the ledger stores it, the worker's API takes it, and the VM's labels keep it for the next worker process.
+ * request, the ledger stores it, the worker's API accepts it, and the VM's labels keep it for the next worker process.
  * All of them pass it on as one value, so that a new field is declared here, or in `sizeFields`, and read where it
  * takes effect.
  */
@@ -12,16 +12,16 @@ import { type CreateSandboxRequest, effectiveTimeouts } from '../sandboxes/creat
 import { SandboxSize, sizeIn } from '../sandboxes/size.ts';
 import { LLM_VENDORS } from '../vendors.ts';
 
-/** The agent that runs in a sandbox from its start. Its keys travel apart, see `AgentSecrets`. */
+/** The agent that runs in a sandbox from its start. Its keys are sent separately, see `AgentSecrets`. */
 export const PlacedAgent = Type.Object({
   kind: Type.Enum([...AGENTS]),
-  /** Interactive for a session; otherwise a one-shot agent, with its task. */
+  /** Whether the agent serves a session. Otherwise it is a one-shot agent with a task. */
   mode: Type.Enum(['session', 'one_shot']),
   vendor: Type.Enum([...LLM_VENDORS]),
-  /** Always set by the control plane: the request's, else the bundle's `LLM_MODEL`, else the vendor's default. */
+  /** Always set by the control plane: from the request, else the bundle's `LLM_MODEL`, else the vendor's default. */
   model: Type.Optional(Type.String()),
   wire_version: Type.Unsafe<1 | 2>({ type: 'integer', enum: [1, 2] }),
-  /** Resume identifier of codex. */
+  /** The resume identifier for codex. */
   resume_id: Type.Optional(Type.String()),
   session: Type.Optional(
     Type.Object({
@@ -38,15 +38,15 @@ export const PlacedAgent = Type.Object({
 });
 export type PlacedAgent = Static<typeof PlacedAgent>;
 
-/** The input of an agent. Content of customers, so neither the ledger nor the VM's labels store it. */
+/** The input of an agent. It is customer content, so neither the ledger nor the VM's labels store it. */
 export const AgentInput = Type.Object({
   app: Type.Optional(AppJson),
-  /** Of a one-shot agent. */
+  /** The task of a one-shot agent. */
   task: Type.Optional(Type.String()),
 });
 export type AgentInput = Static<typeof AgentInput>;
 
-/** A sandbox as it is placed on a worker. Holds no secrets. */
+/** A sandbox as placed on a worker. Contains no secrets. */
 export const SandboxPlacement = Type.Object({
   template: Type.String({ minLength: 1, maxLength: 128 }),
   size: SandboxSize,
@@ -56,7 +56,7 @@ export const SandboxPlacement = Type.Object({
 });
 export type SandboxPlacement = Static<typeof SandboxPlacement>;
 
-/** The placement that a create request asks for, with the size of its agent where it names none. */
+/** The placement for a create request. Sizes that it does not name are those of its agent. */
 export function placementFor(
   request: CreateSandboxRequest,
   agent: PlacedAgent | undefined,

@@ -7,9 +7,9 @@ import { Count, INTEGER_MAX, ReportedTime, ShortText } from './bounds.ts';
 
 export const WorkerSandbox = Type.Object({
   vm_id: ShortText(1),
-  /** Rises each time the ledger places this sandbox anew; the higher one wins. */
+  /** Increases each time the ledger places this sandbox again; the higher one wins. */
   generation: Count(),
-  /** Rises with every change of this record on its worker, so that a late report never undoes a newer one. */
+  /** Increases with every change of this record on its worker, so that a late report never overwrites a newer one. */
   revision: Type.Optional(Count()),
   tenant_id: ShortText(1),
   template: ShortText(1),

@@ -1,4 +1,4 @@
-/** What a worker serves to the control plane, below {@link INTERNAL_PREFIX}. Exec, files, logs and cancel take the public shapes. */
+/** The worker's API for the control plane, below {@link INTERNAL_PREFIX}. Exec, files, logs and cancel use the public schemas. */
 
 import { type Static, Type } from 'typebox';
 import { EnvVars } from '../sandboxes/env.ts';
@@ -8,7 +8,7 @@ import { AgentInput, SandboxPlacement } from './placement.ts';
 
 export const INTERNAL_PREFIX = '/internal/v1';
 
-/** Idempotent by (vm_id, generation): the same call again answers the same sandbox. */
+/** Idempotent by (vm_id, generation): a repeated call returns the same sandbox. */
 export const PlaceSandboxRequest = Type.Object({
   vm_id: Type.String({ minLength: 1, maxLength: 128 }),
   generation: Type.Integer({ minimum: 0 }),

@@ -3,7 +3,7 @@ import { failsWith } from '../schema.ts';
 
 const Name = Type.String({ minLength: 1, maxLength: 256 });
 
-/** One of the agents of an app, chosen by its capability, limited to its tools (all of them when it names none). */
+/** An agent of an app, chosen by its capability and limited to the named tools (all tools if it names none). */
 export const AppAgent = Type.Object({
   name: Name,
   capability_name: Type.Optional(Type.String({ maxLength: 256 })),
@@ -11,7 +11,7 @@ export const AppAgent = Type.Object({
   tools: Type.Optional(Type.Array(Type.String({ maxLength: 256 }), { maxItems: 256 })),
 });
 
-/** The nested app description; a flat one, without `capability_sets`, is refused. */
+/** The nested app description. A flat one, without `capability_sets`, is refused. */
 export const AppJson = Type.Object(
   {
     name: Name,
@@ -27,7 +27,7 @@ export const AppJson = Type.Object(
 );
 export type AppJson = Static<typeof AppJson>;
 
-/** Whether the app holds more than one agent, which wire version 1 cannot carry. */
+/** Whether the app has more than one agent, which wire version 1 does not support. */
 export function isMultiAgent(app: AppJson): boolean {
   return app.capability_sets.reduce((count, set) => count + set.agents.length, 0) > 1;
 }

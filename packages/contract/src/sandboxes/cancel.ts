@@ -16,7 +16,7 @@ export const CancelRequest = Type.Object(
   },
   { [OPTIONAL_BODY_KEYWORD]: true },
 );
-/** Undefined when the request came without a body. */
+/** Undefined when the request has no body. */
 export type CancelRequest = Static<typeof CancelRequest> | undefined;
 
 export const CancelResponse = Type.Object({

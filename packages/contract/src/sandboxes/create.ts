@@ -11,12 +11,12 @@ import { AppJson } from './app-json.ts';
 import { EnvVars } from './env.ts';
 import { sizeFields } from './size.ts';
 
-/** Also a path component of the object store, so it holds neither slashes nor a leading dot. */
+/** Also used as a path component in the object store, so it has no slashes and no leading dot. */
 const ScopeId = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' });
 
 export const CreateSandboxRequest = Type.Object(
   {
-    // Any string passes here: an unknown name is 501 `unknown_template`, not a validation failure.
+    // Any string passes here: an unknown name is answered with 501 `unknown_template`, not as a validation failure.
     template: Type.String({
       maxLength: 128,
       examples: [...TEMPLATES],
@@ -98,8 +98,8 @@ export const CreateSandboxResponse = Type.Object(
 export type CreateSandboxResponse = Static<typeof CreateSandboxResponse>;
 
 /**
- * The idle timeout and lifetime that hold, in seconds. Lifetimes are clamped to the cap;
- * so is the idle timeout, since no sandbox lives long enough to reach a longer one.
+ * The effective idle timeout and lifetime, in seconds. Lifetimes are clamped to the cap, and so is the idle timeout:
+ * no sandbox lives long enough to reach a longer one.
  */
 export function effectiveTimeouts(
   request: Pick<CreateSandboxRequest, 'idle_timeout_seconds' | 'max_lifetime_seconds'>,

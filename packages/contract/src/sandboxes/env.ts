@@ -1,7 +1,7 @@
 import { LIMITS } from '../limits.ts';
 import { mapOf, NO_NUL } from '../schema.ts';
 
-/** Environment variables: names a shell accepts, values without NUL. */
+/** Environment variables, with names that a shell accepts and values without NUL. */
 export const EnvVars = mapOf<string>(
   { type: 'string', maxLength: LIMITS.envValueChars, pattern: NO_NUL },
   {

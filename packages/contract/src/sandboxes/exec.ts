@@ -58,21 +58,21 @@ export type ExecResponse = Static<typeof ExecResponse>;
 export const ExecOutputEvent = Type.Object({ data: Type.String() });
 export type ExecOutputEvent = Static<typeof ExecOutputEvent>;
 
-/** Data of the `exit` event, the last of a streamed exec that ended in order. */
+/** Data of the `exit` event, the last event of a streamed exec that completed. */
 export const ExecExitEvent = Type.Object(outcomeFields);
 export type ExecExitEvent = Static<typeof ExecExitEvent>;
 
-/** Data of the `error` event, the last of a streamed exec that broke after it began. */
+/** Data of the `error` event, the last event of a streamed exec that failed after it began. */
 export const ExecErrorEvent = Type.Object({ code: Type.String(), message: Type.String() });
 export type ExecErrorEvent = Static<typeof ExecErrorEvent>;
 
-/** A server-sent event of a streamed exec, as clients handle it. */
+/** A server-sent event of a streamed exec, as parsed by clients. */
 export type ExecEvent =
   | { readonly event: 'stdout' | 'stderr'; readonly data: ExecOutputEvent }
   | { readonly event: 'exit'; readonly data: ExecExitEvent }
   | { readonly event: 'error'; readonly data: ExecErrorEvent };
 
-/** Exit code of a command that `timeout_seconds` ended, as coreutils' `timeout` has it. */
+/** Exit code of a command that `timeout_seconds` ended, the same as that of coreutils' `timeout`. */
 export const EXEC_TIMEOUT_EXIT_CODE = 124;
 
 export const EVENT_STREAM_MEDIA_TYPE = 'text/event-stream';

@@ -4,7 +4,7 @@ import { type Static, Type } from 'typebox';
 import { ServiceError } from '../errors/service-error.ts';
 import { failsWith } from '../schema.ts';
 
-/** Form only; `checkPath` holds the rules of the path itself. */
+/** Checks form only; `checkPath` applies the path rules. */
 export const FileQuery = Type.Object({
   path: Type.String({
     minLength: 1,
@@ -21,8 +21,8 @@ export type UploadResponse = Static<typeof UploadResponse>;
 export const OCTET_STREAM_MEDIA_TYPE = 'application/octet-stream';
 
 /**
- * The length of an upload by its Content-Length header, in bytes; undefined when the header is absent.
- * @throws ServiceError `missing_body` when it is 0, `payload_too_large` when it is over `maxBytes`
+ * The length of an upload in bytes according to its Content-Length header; undefined when the header is absent.
+ * @throws ServiceError `missing_body` when it is 0, `payload_too_large` when it exceeds `maxBytes`
  */
 export function declaredUploadBytes(
   contentLength: string | undefined,

@@ -27,7 +27,7 @@ export const LogsQuery = Type.Object({
 });
 export type LogsQuery = Static<typeof LogsQuery>;
 
-/** What part of the log to answer: exactly one of trailing lines and trailing bytes. */
+/** The part of the log to return: either trailing lines or trailing bytes. */
 export type LogTail = { readonly lines: number } | { readonly bytes: number };
 
 export const LogsResponse = Type.Object(
@@ -41,7 +41,7 @@ export const LogsResponse = Type.Object(
 export type LogsResponse = Static<typeof LogsResponse>;
 
 /**
- * The tail that a valid query asks for, clamped to the limits.
+ * The tail that a valid query requests, clamped to the limits.
  * @throws ServiceError `log_lines_and_bytes`, `log_stream_not_implemented`
  */
 export function resolveLogsQuery(query: LogsQuery): LogTail {

@@ -1,4 +1,4 @@
-/** The sandbox record of list and get, and the answers built from it. */
+/** The sandbox record of list and get, and the responses built from it. */
 
 import { type Static, Type } from 'typebox';
 import { AGENT_STATUSES, AGENTS } from '../agents.ts';
@@ -33,7 +33,7 @@ export const SandboxRecord = Type.Object(
 );
 export type SandboxRecord = Static<typeof SandboxRecord>;
 
-/** The array, or on partial failure the object that says so. */
+/** An array, or an object with `partial: true` when a worker could not be reached. */
 export const ListSandboxesResponse = Type.Union([
   Type.Array(SandboxRecord),
   Type.Object({ sandboxes: Type.Array(SandboxRecord), partial: Type.Literal(true) }),
@@ -46,6 +46,6 @@ export const DeleteSandboxResponse = Type.Object({
 });
 export type DeleteSandboxResponse = Static<typeof DeleteSandboxResponse>;
 
-/** Path parameters of every route below `/v1/sandboxes/{id}`. An id of any form is looked up: 404, never 400. */
+/** Path parameters of every route below `/v1/sandboxes/{id}`. A malformed id is 404 like any unknown one, never 400. */
 export const SandboxParams = Type.Object({ id: SandboxId });
 export type SandboxParams = Static<typeof SandboxParams>;

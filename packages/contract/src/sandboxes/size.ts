@@ -1,7 +1,7 @@
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../limits.ts';
 
-/** Fields of a create request that say how large the sandbox is. Each is optional; the template has the default. */
+/** Fields of a create request that set the size of the sandbox. Each is optional; the template provides the default. */
 export const sizeFields = {
   vcpu: Type.Optional(
     Type.Integer({
@@ -26,13 +26,13 @@ export const sizeFields = {
   ),
 };
 
-/** The size of a sandbox: of a request, or of a placement. */
+/** The size of a sandbox, in a request or in a placement. */
 export const SandboxSize = Type.Object(sizeFields);
 export type SandboxSize = Static<typeof SandboxSize>;
 
 const SIZE_FIELDS = Object.keys(sizeFields) as (keyof SandboxSize)[];
 
-/** The size that a request names, without its other fields. */
+/** The size fields of a request, without its other fields. */
 export function sizeIn(request: SandboxSize): SandboxSize {
   const named = SIZE_FIELDS.flatMap((field) => {
     const value = request[field];

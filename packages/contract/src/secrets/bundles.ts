@@ -1,4 +1,4 @@
-/** `/v1/tenants/me/secrets`: named sets of secret values. Values go in and never come out. */
+/** `/v1/tenants/me/secrets`: named sets of secret values. Values can be written but never read. */
 
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../limits.ts';
@@ -11,7 +11,7 @@ const BundleName = Type.String({ pattern: BUNDLE_NAME_PATTERN, examples: ['opena
 const KeyNames = Type.Array(Type.String(), { description: 'Names only, sorted.' });
 const lastRotatedAt = { ...Timestamp, description: 'Absent before the first rotation.' };
 
-/** Form only; `bundleProblem` has the limits, each with a code of its own. */
+/** Checks form only; `bundleProblem` checks the limits, each of which has its own code. */
 const Values = mapOf<string>(
   { type: 'string' },
   {
@@ -32,7 +32,7 @@ export const RotateBundleRequest = Type.Object(
 );
 export type RotateBundleRequest = Static<typeof RotateBundleRequest>;
 
-/** Any text: a name that no bundle has is 404, whatever its form. */
+/** Accepts any text: an unknown name is 404, even if it is malformed. */
 export const BundleParams = Type.Object({
   name: Type.String({ description: 'Name of a bundle.', examples: ['openai-prod'] }),
 });
@@ -68,7 +68,7 @@ export type RotateBundleResponse = Static<typeof RotateBundleResponse>;
 export const DeleteBundleResponse = Type.Object({ status: Type.Literal('deleted') });
 export type DeleteBundleResponse = Static<typeof DeleteBundleResponse>;
 
-/** Whether `name` can be the name of a bundle. */
+/** Whether `name` is a valid bundle name. */
 export function isBundleName(name: string): boolean {
   return BUNDLE_NAME.test(name);
 }

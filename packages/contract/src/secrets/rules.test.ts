@@ -25,11 +25,11 @@ describe('bundle names', () => {
     .tuple(chars(LOWER + DIGITS, 1, 1), chars(`${LOWER}${DIGITS}-`, 0, 62))
     .map((parts) => parts.join(''));
 
-  test('of the documented form are names', () => {
+  test('of the documented form are valid', () => {
     fc.assert(fc.property(good, (name) => isBundleName(name)));
   });
 
-  test('are at most 63 of a few characters, whatever is tried', () => {
+  test('have at most 63 of the allowed characters, for any input', () => {
     fc.assert(
       fc.property(
         fc.oneof(
@@ -50,7 +50,7 @@ describe('bundle names', () => {
 });
 
 describe('bundle values', () => {
-  test('with good names, of any text, have no problem', () => {
+  test('may be any text under a valid name', () => {
     fc.assert(
       fc.property(fc.dictionary(keyName, goodValue, { maxKeys: 50 }), (values) => {
         expect(bundleProblem(values)).toBeUndefined();
@@ -58,7 +58,7 @@ describe('bundle values', () => {
     );
   });
 
-  test('are measured in bytes of UTF-8, exactly', () => {
+  test('are limited by their exact size in UTF-8', () => {
     const unit = fc.constantFrom('a', 'é', '€', '😀');
     fc.assert(
       fc.property(unit, fc.integer({ min: -3, max: 3 }), (char, over) => {
@@ -74,7 +74,7 @@ describe('bundle values', () => {
     );
   });
 
-  test('a problem never shows a value', () => {
+  test('never appear in a problem', () => {
     const secret = 'canary-canary';
     fc.assert(
       fc.property(fc.dictionary(fc.oneof(keyName, text), fc.constant(secret)), (values) => {
@@ -83,7 +83,7 @@ describe('bundle values', () => {
     );
   });
 
-  test('one reserved name among good ones is found', () => {
+  test('are refused under a reserved name, even among valid ones', () => {
     fc.assert(
       fc.property(
         fc.dictionary(keyName, goodValue, { maxKeys: 40 }),
@@ -99,8 +99,8 @@ describe('bundle values', () => {
   });
 });
 
-describe('addresses', () => {
-  test('that are taken stay the same when normalised again, and cannot break a header', () => {
+describe('e-mail addresses', () => {
+  test('are stable under repeated normalisation and cannot break a header', () => {
     fc.assert(
       fc.property(fc.oneof(text, fc.emailAddress()), (given) => {
         const email = normaliseEmail(given);
@@ -112,7 +112,7 @@ describe('addresses', () => {
     );
   });
 
-  test('differ in nothing but case and the space around them', () => {
+  test('are normalised without regard to case and surrounding spaces', () => {
     fc.assert(
       fc.property(fc.emailAddress(), (email) => {
         expect(normaliseEmail(`  ${email.toUpperCase()} `)).toBe(normaliseEmail(email));
@@ -125,7 +125,7 @@ describe('API keys', () => {
   const live = chars(UPPER + LOWER + DIGITS, 43, 43).map((rest) => `svc_live_${rest}`);
   const tenant = chars('0123456789abcdef', 64, 64).map((rest) => `svc_${rest}`);
 
-  test('are known by their form, and by nothing near it', () => {
+  test('are recognised by their exact form', () => {
     fc.assert(
       fc.property(fc.oneof(live, tenant), (key) => {
         expect(looksLikeApiKey(key)).toBe(true);

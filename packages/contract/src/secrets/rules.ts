@@ -2,17 +2,17 @@ import type { ErrorCode } from '../errors/catalogue.ts';
 import { LIMITS } from '../limits.ts';
 import { reservedKeysIn } from '../reserved-keys.ts';
 
-/** Names that a shell takes for an environment variable. */
+/** Names that a shell accepts for an environment variable. */
 const KEY_NAME = /^[A-Za-z_][A-Za-z0-9_]{0,127}$/;
 
-/** The key of a bundle that holds a customer's own model endpoint. */
+/** The bundle key for a customer's own model endpoint. */
 export const LLM_BASE_URL_KEY = 'LLM_BASE_URL';
-/** The key that every bundle used for a model must have. */
+/** The bundle key that every bundle used for a model must have. */
 export const LLM_API_KEY_KEY = 'LLM_API_KEY';
-/** The key of a bundle that names the model of sessions that name none. */
+/** The bundle key for the model of sessions whose request names none. */
 export const LLM_MODEL_KEY = 'LLM_MODEL';
 
-/** What is wrong with the values of a bundle. */
+/** A problem with the values of a bundle. */
 export interface BundleProblem {
   readonly code: ErrorCode;
   /** JSON pointer into the request. */
@@ -21,8 +21,8 @@ export interface BundleProblem {
 }
 
 /**
- * The first rule that the values of a bundle break, or undefined. Never says anything of a value
- * but its size. Where `LLM_BASE_URL` may point to is not decided here.
+ * The first rule that the values of a bundle break, or undefined. It reveals nothing about a value except its size.
+ * The addresses that `LLM_BASE_URL` may name are checked elsewhere.
  */
 export function bundleProblem(values: Readonly<Record<string, string>>): BundleProblem | undefined {
   const names = Object.keys(values);
@@ -51,7 +51,7 @@ function valueProblem(value: string): Omit<BundleProblem, 'path'> | undefined {
     const message = `is larger than ${LIMITS.secretValueBytes} bytes of UTF-8`;
     return { code: 'secret_value_too_large', message };
   }
-  // No environment variable can hold it.
+  // No environment variable can contain it.
   if (value.includes('\0')) return { code: 'validation_failed', message: 'must not contain NUL' };
   if (!value.isWellFormed()) return { code: 'validation_failed', message: 'must be valid Unicode' };
   return undefined;

@@ -5,7 +5,7 @@ const DIGITS = /^\d{1,16}$/;
 /**
  * The `after_seq` of a request for a session's WebSocket: replay the frames after this number. Undefined means
  * live frames only.
- * @throws ServiceError `validation_failed` unless it is absent or one whole number of at least 0
+ * @throws ServiceError `validation_failed` unless it is absent or a single non-negative integer
  */
 export function parseAfterSeq(query: URLSearchParams): number | undefined {
   const values = query.getAll('after_seq');

@@ -4,7 +4,7 @@ import { failsWith, mapOf } from '../schema.ts';
 
 const Name = Type.String({ minLength: 1, maxLength: 256 });
 
-/** One capability set: agents that share the work, or just the tools of a single one. */
+/** A capability set: agents that share the work, or only the tools of a single agent. */
 const SessionCapabilitySet = Type.Object({
   set_id: Type.Optional(Name),
   name: Type.Optional(Name),
@@ -13,7 +13,7 @@ const SessionCapabilitySet = Type.Object({
 });
 export type SessionCapabilitySet = Static<typeof SessionCapabilitySet>;
 
-/** By set id, or as the list that the catalogue and `app_json` have. */
+/** Keyed by set id, or as a list, like in the catalogue and in `app_json`. */
 export const SessionCapabilitySets = Type.Union(
   [
     mapOf<SessionCapabilitySet>(SessionCapabilitySet, { minProperties: 1, maxProperties: 64 }),
@@ -23,7 +23,7 @@ export const SessionCapabilitySets = Type.Union(
 );
 export type SessionCapabilitySets = Static<typeof SessionCapabilitySets>;
 
-/** The set of this id (or, in a list, of this name), or undefined when there is none. */
+/** The set with this id (in a list: with this name), or undefined when there is none. */
 export function findCapabilitySet(
   sets: SessionCapabilitySets,
   setId: string,

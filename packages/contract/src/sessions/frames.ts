@@ -7,9 +7,9 @@ import { CANCEL_REASONS } from '../states.ts';
 
 export const SESSION_PROTOCOL = 'svc.v2';
 
-/** A client's own name for what it asks; echoed where the answer belongs to it. */
+/** The client's own id for a request, repeated in the frames that answer it. */
 const Id = Type.Optional(Type.String({ minLength: 1, maxLength: 128 }));
-/** Which of several agents speaks; absent under wire version 1. */
+/** The agent that sent the frame, if there are several; absent in wire version 1. */
 const Agent = Type.Optional(Type.String());
 
 const frame = <const T extends string, P extends Record<string, TSchema>>(type: T, fields: P) =>
@@ -27,7 +27,7 @@ export const CLIENT_FRAME_TYPES = ['task', 'exec', 'interrupt', 'tool_call', 'pi
 
 export const TASK_STATUSES = ['completed', 'failed', 'interrupted'] as const;
 
-/** What an agent says. The worker checks it, and adds `seq` and `ts`. */
+/** A frame from an agent. The worker validates it and adds `seq` and `ts`. */
 export const AgentFrame = Type.Union([
   frame('task_started', { id: Id, agent: Agent }),
   frame('text_delta', { data: Type.String(), agent: Agent }),
@@ -66,13 +66,13 @@ export const AgentFrame = Type.Union([
 ]);
 export type AgentFrame = Static<typeof AgentFrame>;
 
-/** Frames that only the service itself makes: no guest can. */
+/** Frames that only the service itself sends, never a guest. */
 export const ServiceFrame = Type.Union([
   frame('ready', {
     agent: Type.String(),
     model: Type.String(),
     resumed: Type.Boolean(),
-    /** The newest kept frame: from behind it on the connection is live. */
+    /** The newest stored frame. The connection is live after it. */
     last_seq: Type.Optional(Type.Integer({ minimum: 0 })),
   }),
   frame('usage', {
@@ -88,8 +88,8 @@ export const ServiceFrame = Type.Union([
 export type ServiceFrame = Static<typeof ServiceFrame>;
 
 /**
- * A frame as clients get it. `seq` rises by one per session, across reconnects and resumes; `ready`, `pong` and
- * errors about a client's own frame concern one connection, are not kept, and have none.
+ * A frame as sent to clients. `seq` increases by one per session, across reconnects and resumes. `ready`, `pong` and
+ * errors about a client's own frame concern only one connection: they are not stored and have no `seq`.
  */
 export type ServerFrame = (AgentFrame | ServiceFrame) & {
   readonly seq?: number;

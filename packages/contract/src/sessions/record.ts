@@ -1,11 +1,11 @@
-/** Sessions as the API shows them. */
+/** Sessions as shown by the API. */
 
 import { type Static, Type } from 'typebox';
 import { AGENTS } from '../agents.ts';
 import { SandboxId } from '../ids.ts';
 import { Timestamp } from '../schema.ts';
 
-/** `completed`: its sandbox ended in order; `expired`: its time was over. Each of the last three can be resumed. */
+/** `completed`: its sandbox ended normally; `expired`: it ran out of time. Sessions in the last three states can be resumed. */
 export const SESSION_STATUSES = ['active', 'completed', 'failed', 'expired'] as const;
 export type SessionStatus = (typeof SESSION_STATUSES)[number];
 
@@ -14,7 +14,7 @@ export const SessionId = Type.String({
   examples: ['019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b'],
 });
 
-/** What a client needs to attach: the answer of create. */
+/** The response of create, with everything a client needs to attach. */
 export const SessionAccess = Type.Object(
   {
     chat_session_id: SessionId,
@@ -76,6 +76,6 @@ export const DeleteSessionResponse = Type.Object({
 });
 export type DeleteSessionResponse = Static<typeof DeleteSessionResponse>;
 
-/** Path parameters below `/v1/sessions/{id}`. An id of any form is looked up: 404, never 400. */
+/** Path parameters below `/v1/sessions/{id}`. A malformed id is 404 like any unknown one, never 400. */
 export const SessionParams = Type.Object({ id: SessionId });
 export type SessionParams = Static<typeof SessionParams>;

@@ -1,4 +1,4 @@
-/** Session JWTs: HS256. One kind opens the WebSocket, the other makes the hop to the worker. */
+/** Session JWTs, signed with HS256. One kind opens the WebSocket; the other is for the hop to the worker. */
 
 import { type Static, Type } from 'typebox';
 

@@ -7,7 +7,7 @@ function clientOf(...answers: Answer[]) {
   return { client: new SvcClient({ baseUrl: 'https://svc.test', apiKey: 'svc_k', fetch }), seen };
 }
 
-test('names of bundles and keys are escaped, and an answer without body is none', async () => {
+test('escapes the names of bundles and keys, and accepts a response without a body', async () => {
   const { client, seen } = clientOf(new Response(null, { status: 204 }), json(200, { name: 'a' }));
   expect(await client.keys.revoke('key_/x')).toBeUndefined();
   await client.secrets.get('a/b');
@@ -17,7 +17,7 @@ test('names of bundles and keys are escaped, and an answer without body is none'
   ]);
 });
 
-test('a rotation is sent once, whatever happens', async () => {
+test('never retries a rotation', async () => {
   const { client, seen } = clientOf(json(503, {}));
   await expect(client.secrets.rotate('a', { K: 'v' })).rejects.toThrow();
   expect(seen).toHaveLength(1);
@@ -25,7 +25,7 @@ test('a rotation is sent once, whatever happens', async () => {
   expect(seen[0]?.body).toBe('{"values":{"K":"v"}}');
 });
 
-test('audit records come page after page, only as far as they are wanted', async () => {
+test('fetches audit records page by page', async () => {
   const entry = (id: string) => ({ id, event: 'login_succeeded', created_at: '', details: {} });
   const { client, seen } = clientOf(
     json(200, { entries: [entry('3'), entry('2')], next_cursor: '2' }),

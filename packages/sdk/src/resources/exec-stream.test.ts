@@ -21,7 +21,7 @@ async function collect(events: AsyncIterable<ExecStreamEvent>): Promise<ExecStre
   return all;
 }
 
-test('yields output in order and the exit last, wherever the bytes are cut', async () => {
+test('yields output in order and the exit last, however the bytes are split', async () => {
   const text = `event: stdout\ndata: {"data":"grüß"}\n\n: ping\n\nevent: stderr\ndata: {"data":"oh\\n"}\n\n${EXIT}`;
   const bytes = new TextEncoder().encode(text);
   const pieces = Array.from(bytes, (byte) => Uint8Array.of(byte));
@@ -34,7 +34,7 @@ test('yields output in order and the exit last, wherever the bytes are cut', asy
   expect(request()?.headers.get('accept')).toBe('text/event-stream');
 });
 
-test('throws the error that the service ends the stream with', async () => {
+test('throws the error with which the service ends the stream', async () => {
   const { events } = streaming(
     streamOf(['event: error\ndata: {"code":"sandbox_not_running","message":"It ended."}\n\n']),
   );
@@ -49,7 +49,7 @@ test('throws when the stream ends without an exit', async () => {
   await expect(collect(events)).rejects.toMatchObject({ code: 'stream_ended' });
 });
 
-test('leaving the loop ends the request', async () => {
+test('ends the request when the loop is left', async () => {
   const { events, request } = streaming(streamOf(['event: stdout\ndata: {"data":"a"}\n\n'], false));
   for await (const event of events) {
     expect(event).toEqual({ type: 'stdout', data: 'a' });

@@ -62,7 +62,7 @@ async function* messagesOf(
       yield next.value;
     }
   } finally {
-    // Ends the request when the loop was left early. A failed body is already closed.
+    // Ends the request when the loop is left early. A failed body is already closed.
     await reader.cancel().catch(() => undefined);
   }
 }

@@ -7,7 +7,7 @@ import { SvcClient } from '../client.ts';
 
 const servers: Server[] = [];
 
-/** A client over real HTTP to a server that answers with `handler`. */
+/** A client that makes real HTTP requests to a server with this handler. */
 async function serving(
   handler: (request: IncomingMessage, response: ServerResponse) => void,
 ): Promise<SvcClient> {
@@ -53,7 +53,7 @@ test('writes strings, buffers, streams and iterables', async () => {
   expect(bodies.map(String)).toEqual(['hello', 'hello', 'hello', 'hello']);
 });
 
-test('reads whole files and streams, with their size', async () => {
+test('reads files whole and as streams with their size', async () => {
   const content = Buffer.alloc(3 * 1024 * 1024, 'x');
   await using client = await serving((request, response) => {
     expect(request.url).toBe('/v1/sandboxes/vm_1/files?path=%2Ftmp%2Fa+b');
@@ -69,7 +69,7 @@ test('reads whole files and streams, with their size', async () => {
   expect(received).toBe(content.length);
 });
 
-test('a file that is cut off on its way is an error, never a short file', async () => {
+test('throws when a file is cut off, instead of returning a part of it', async () => {
   await using client = await serving((_request, response) => {
     response.setHeader('content-length', 1000);
     response.write('only this');
@@ -80,7 +80,7 @@ test('a file that is cut off on its way is an error, never a short file', async 
   });
 });
 
-test('a streamed source is never sent twice', async () => {
+test('never sends a streamed source twice', async () => {
   let requests = 0;
   await using client = await serving((request, response) => {
     requests += 1;

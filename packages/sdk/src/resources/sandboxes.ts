@@ -16,13 +16,13 @@ import type { CallOptions, Transport } from '../transport/request.ts';
 import { type ExecStreamEvent, readExecEvents } from './exec-stream.ts';
 import { Files } from './files.ts';
 
-/** Options of a create. */
+/** Options for creating a sandbox or a session. */
 export interface CreateOptions extends CallOptions {
-  /** Makes repeated creates give the same sandbox for 24 h. Default: a new key for each call. */
+  /** Repeated creates with the same key return the same result for 24 hours. Default: a new key for each call. */
   readonly idempotencyKey?: string | undefined;
 }
 
-/** A list. `partial` is true when a worker did not answer and its sandboxes are shown as last known. */
+/** A list. `partial` is true when a worker did not respond and its sandboxes are shown in their last known state. */
 export interface SandboxList {
   readonly sandboxes: SandboxRecord[];
   readonly partial: boolean;
@@ -30,9 +30,9 @@ export interface SandboxList {
 
 const CREATE_TIMEOUT_MS = 180_000;
 const DELETE_TIMEOUT_MS = 120_000;
-/** What a blocking command may take beyond its own timeout, to start, be killed and be answered. */
+/** The time that a blocking command may take beyond its own timeout to start, be killed and return its result. */
 const EXEC_GRACE_MS = 60_000;
-/** No sandbox lives longer, so no command does. */
+/** The longest lifetime of a sandbox, and so of a command. */
 const EXEC_LONGEST_MS = 7_200_000;
 
 /** Sandboxes: micro-VMs that run commands and hold files. */
@@ -45,7 +45,7 @@ export class Sandboxes {
     this.files = new Files(transport);
   }
 
-  /** Makes a sandbox and resolves when it is running. Safe to repeat: the call carries an idempotency key. */
+  /** Creates a sandbox and resolves when it is running. Safe to repeat: the call carries an idempotency key. */
   async create(
     request: CreateSandboxRequest,
     options: CreateOptions = {},
@@ -61,7 +61,7 @@ export class Sandboxes {
     });
   }
 
-  /** The account's sandboxes, ended ones too for 15 minutes. */
+  /** The account's sandboxes, including those that ended in the last 15 minutes. */
   async list(options?: CallOptions): Promise<SandboxList> {
     const answer = await this.#transport.json<ListSandboxesResponse>({
       method: 'GET',
@@ -77,7 +77,7 @@ export class Sandboxes {
     return this.#transport.json({ method: 'GET', path: pathOf(id), options });
   }
 
-  /** Destroys a sandbox, in any state, and resolves when all of it is gone. */
+  /** Destroys a sandbox in any state and resolves when all its resources are released. */
   async delete(id: string, options?: CallOptions): Promise<DeleteSandboxResponse> {
     return this.#transport.json({
       method: 'DELETE',
@@ -87,7 +87,7 @@ export class Sandboxes {
     });
   }
 
-  /** Runs a shell command to its end. A non-zero exit is an answer, not an error. Aborting kills the command. */
+  /** Runs a shell command to completion. A non-zero exit code is a result, not an error. Aborting kills the command. */
   async exec(
     id: string,
     request: string | ExecRequest,
@@ -104,7 +104,7 @@ export class Sandboxes {
   }
 
   /**
-   * Runs a shell command and yields its output as it comes; the last event is `exit`.
+   * Runs a shell command and yields its output as it arrives. The last event is `exit`.
    * Leaving the loop early kills the command.
    */
   async *execStream(
@@ -131,17 +131,17 @@ export class Sandboxes {
     }
   }
 
-  /** Freezes a running sandbox: memory and disk stay, the CPU is free. */
+  /** Freezes a running sandbox: it keeps its memory and disk but uses no CPU. */
   async pause(id: string, options?: CallOptions): Promise<SandboxRecord> {
     return this.#transport.json({ method: 'POST', path: pathOf(id, 'pause'), options });
   }
 
-  /** Lets a paused sandbox go on. */
+  /** Resumes a paused sandbox. */
   async resume(id: string, options?: CallOptions): Promise<SandboxRecord> {
     return this.#transport.json({ method: 'POST', path: pathOf(id, 'resume'), options });
   }
 
-  /** Asks the clients attached to a sandbox to stop their work. Ends nothing by itself. */
+  /** Asks the clients attached to a sandbox to stop their work. Does not end anything itself. */
   async cancel(id: string, reason?: CancelReason, options?: CallOptions): Promise<CancelResponse> {
     return this.#transport.json({
       method: 'POST',

@@ -1,7 +1,7 @@
 import type { MessageResponse, TenantRecord, VerifyTenantResponse } from '@svc/contract';
 import type { CallOptions, Transport } from '../transport/request.ts';
 
-/** Sign-up and the own account. */
+/** Sign-up and the caller's account. */
 export class Tenants {
   readonly #transport: Transport;
 
@@ -14,7 +14,7 @@ export class Tenants {
     return this.#transport.json({ method: 'POST', path: '/v1/tenants', json: { email }, options });
   }
 
-  /** Exchanges the mailed code for an API key; makes the account at the first time. */
+  /** Exchanges the mailed code for an API key. Creates the account the first time. */
   async verify(email: string, code: string, options?: CallOptions): Promise<VerifyTenantResponse> {
     return this.#transport.json({
       method: 'POST',
@@ -24,7 +24,7 @@ export class Tenants {
     });
   }
 
-  /** The account that the credential belongs to. */
+  /** The account to which the credential belongs. */
   async me(options?: CallOptions): Promise<TenantRecord> {
     return this.#transport.json({ method: 'GET', path: '/v1/tenants/me', options });
   }

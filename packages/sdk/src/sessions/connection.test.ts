@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const end of cleanUp.splice(0)) await end();
 });
 
-/** A connection to a server with these meetings; pauses between attempts are short. */
+/** A connection to a server that follows these scripts, with short pauses between attempts. */
 async function connect(meetings: Meeting[], options: ConnectOptions = {}, hasEnded = false) {
   const server = await scriptedSessions(...meetings);
   const connection = new SessionConnection(server.access, options, {
@@ -46,7 +46,7 @@ const says =
 const DONE = [1000, ''] as const;
 
 describe('frames', () => {
-  test('come with the token in a header, typed, until the service closes with 1000', async () => {
+  test('are yielded until the service closes with 1000; the token is sent in a header', async () => {
     const { server, connection } = await connect([
       says([ready(4), numbered(5), '{"type":"pong","ts":"now"}', 'rubbish'], DONE),
     ]);
@@ -61,7 +61,7 @@ describe('frames', () => {
     });
   });
 
-  test('of a desktop come as bytes', async () => {
+  test('from a desktop are yielded as bytes', async () => {
     const { connection } = await connect([
       (socket) => {
         socket.send(ready(0));
@@ -75,7 +75,7 @@ describe('frames', () => {
     });
   });
 
-  test('are seen once and in order over any number of connections', async () => {
+  test('are yielded once and in order across connections', async () => {
     const statuses: string[] = [];
     const { server, connection } = await connect(
       [
@@ -98,7 +98,7 @@ describe('frames', () => {
     expect(statuses.filter((status) => status === 'disconnected')).toHaveLength(3);
   });
 
-  test('that came before the first frame are asked for by the number of ready', async () => {
+  test('missed before the first numbered frame are requested after the last_seq of ready', async () => {
     const { server, connection } = await connect([
       says([ready(41)]),
       says([ready(43), numbered(42), numbered(43)], DONE),
@@ -107,7 +107,7 @@ describe('frames', () => {
     expect(server.seen[1]?.url.search).toBe('?after_seq=41');
   });
 
-  test('are replayed from afterSeq on', async () => {
+  test('are replayed after afterSeq', async () => {
     const { server, connection } = await connect([says([ready(9), numbered(8)], DONE)], {
       afterSeq: 7,
     });
@@ -115,7 +115,7 @@ describe('frames', () => {
     expect(server.seen[0]?.url.search).toBe('?after_seq=7');
   });
 
-  test('that are missing in between are an error, behind those that came', async () => {
+  test('after a gap are replaced by an error; those before it are yielded', async () => {
     for (const [afterSeq, first] of [
       [undefined, 8],
       [7, 8],
@@ -134,7 +134,7 @@ describe('frames', () => {
     }
   });
 
-  test('that are not kept after afterSeq are an error, but not after 0', async () => {
+  test('no longer kept after afterSeq are an error, except after 0', async () => {
     const meeting = says([ready(9), numbered(9)], DONE);
     const { connection } = await connect([meeting], { afterSeq: 3 });
     await expect(collect(connection)).rejects.toMatchObject({ code: 'frames_lost' });
@@ -142,7 +142,7 @@ describe('frames', () => {
     expect(await numbersOf(any)).toEqual(['ready', 9]);
   });
 
-  test('of a session that was saved before the last ones go on from there', async () => {
+  test('continue from the last save of a session that lost later frames', async () => {
     const { connection } = await connect([
       says([ready(0), ...[1, 2, 3].map(numbered)]),
       says([ready(1), numbered(2)], DONE),
@@ -150,7 +150,7 @@ describe('frames', () => {
     expect(await numbersOf(connection)).toEqual(['ready', 1, 2, 3, 2]);
   });
 
-  test('wait for a loop that is left and taken up again, thousands of them', async () => {
+  test('are queued by the thousands for a loop that is left and resumed', async () => {
     const all = Array.from({ length: 5_000 }, (_, i) => i + 1);
     const { connection } = await connect([says([ready(0), ...all.map(numbered)], DONE)]);
     const seen: number[] = [];
@@ -164,14 +164,14 @@ describe('frames', () => {
   });
 });
 
-describe('it ends for good', () => {
+describe('the connection ends permanently', () => {
   test('when the sandbox was destroyed', async () => {
     const { server, connection } = await connect([says([ready(0)], [1001, 'sandbox destroyed'])]);
     expect(await numbersOf(connection)).toEqual(['ready']);
     expect(server.count()).toBe(1);
   });
 
-  test.each([401, 403, 400])('with the problem when it is refused with %i', async (status) => {
+  test.each([401, 403, 400])('with the problem of a refusal with %i', async (status) => {
     const { server, connection } = await connect([says([ready(0)]), status]);
     const loop = numbersOf(connection);
     await expect(loop).rejects.toMatchObject({
@@ -182,7 +182,7 @@ describe('it ends for good', () => {
     expect(server.count()).toBe(2);
   });
 
-  test('when nobody answers any more, after a bound', async () => {
+  test('after the maximum number of failed reconnects', async () => {
     const { server, connection } = await connect([says([ready(0)]), 503], { maxReconnects: 4 });
     await expect(collect(connection)).rejects.toMatchObject({
       code: 'connection_lost',
@@ -191,20 +191,20 @@ describe('it ends for good', () => {
     expect(server.count()).toBe(5);
   });
 
-  test('sooner when there never was a connection', async () => {
+  test('after fewer attempts when it was never established', async () => {
     const { server, connection } = await connect([says([], [1011, 'upstream unavailable'])]);
     await expect(collect(connection)).rejects.toMatchObject({ code: 'connection_lost' });
     expect(server.count()).toBe(4);
   });
 
-  test('when there is no upstream because the session has ended', async () => {
+  test('when the upstream is unavailable because the session has ended', async () => {
     const gone = says([], [1011, 'upstream unavailable']);
     const { server, connection } = await connect([says([ready(0)]), gone], {}, true);
     await expect(collect(connection)).rejects.toMatchObject({ code: 'session_ended' });
     expect(server.count()).toBe(2);
   });
 
-  test('when it is closed, whatever it does at the moment', async () => {
+  test('when it is closed, connected or reconnecting', async () => {
     const open: Meeting = (socket) => socket.send(ready(0));
     for (const meetings of [[open], [says([ready(0)]), 503]]) {
       const { server, connection } = await connect(meetings, { maxReconnects: 1_000 });
@@ -227,7 +227,7 @@ describe('it ends for good', () => {
     }
   });
 
-  test("with the signal's own reason", async () => {
+  test('with the reason of its signal', async () => {
     const left = new AbortController();
     const { connection } = await connect([(socket) => socket.send(ready(0))], {
       signal: left.signal,
@@ -241,8 +241,8 @@ describe('it ends for good', () => {
   });
 });
 
-describe('what is sent', () => {
-  test('goes out as frames, and waits for ready', async () => {
+describe('sent frames', () => {
+  test('wait for ready', async () => {
     let greet = () => undefined as unknown;
     const { server, connection } = await connect([
       (socket) => {
@@ -267,7 +267,7 @@ describe('what is sent', () => {
       ]);
   });
 
-  test('while disconnected goes out on the next connection', async () => {
+  test('are queued while disconnected and sent on the next connection', async () => {
     let lost = () => undefined as unknown;
     const { server, connection } = await connect(
       [says([ready(0)]), 503, (socket) => socket.send(ready(0))],
@@ -277,7 +277,7 @@ describe('what is sent', () => {
     await expect.poll(() => server.seen[1]?.received).toEqual([{ type: 'task', prompt: 'again' }]);
   });
 
-  test('is bounded while it waits, and one frame by 1 MiB', async () => {
+  test('are limited to 1 MiB each, and the queue is bounded', async () => {
     const { connection } = await connect([() => undefined]);
     const large = expect.objectContaining({ code: 'frame_too_large' });
     expect(() => connection.task('x'.repeat(2 ** 20))).toThrow(large);
@@ -292,7 +292,7 @@ describe('what is sent', () => {
   });
 });
 
-test('the client makes sessions, and connects to what it is answered', async () => {
+test('the client creates a session and connects to it', async () => {
   const server = await scriptedSessions(says([ready(0)], [1011, 'upstream unavailable']));
   cleanUp.push(server.close);
   const { fetch, seen } = scriptedFetch(

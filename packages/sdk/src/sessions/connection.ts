@@ -30,7 +30,7 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
   readonly #outbox = new Outbox();
   readonly #stop = new AbortController();
   #socket: SessionSocket | undefined;
-  /** On any WebSocket so far; on this one. */
+  /** Whether any WebSocket has been ready so far, and whether the current one is. */
   #everReady = false;
   #wasReady = false;
   #isOver = false;

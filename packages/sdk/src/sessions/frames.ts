@@ -7,7 +7,7 @@ export interface ScreenshotFrame {
   readonly data: Uint8Array;
 }
 
-/** A frame that a connection yields. A newer service may send further types. */
+/** A frame that a connection yields. A newer service may send additional types. */
 export type SessionFrame = ServerFrame | ScreenshotFrame;
 
 /** The frame in a message of the service; undefined if the message is not a frame. */

@@ -20,7 +20,7 @@ test('takes off at most half of the pause as jitter', () => {
   expect([0, 1, 50].map((retry) => backoffMs(retry, bounds))).toEqual([50, 100, 500]);
 });
 
-test('reads the pause that the service asked for', () => {
+test('reads the pause that the service requested', () => {
   const error = new SvcError({ code: 'rate_limited', detail: 'slow down', retryAfterSeconds: 7 });
   expect(retryAfterMs(error)).toBe(7_000);
   expect(retryAfterMs(new SvcError({ code: 'internal', detail: 'oops' }))).toBe(0);

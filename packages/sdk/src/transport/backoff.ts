@@ -16,7 +16,7 @@ export function backoffMs(retry: number, { firstMs, longestMs }: BackoffBounds):
   return bound * (0.5 + Math.random() / 2);
 }
 
-/** The pause that the service asked for with its answer, in milliseconds; 0 when it asked for none. */
+/** The pause that the service requested in its response, in milliseconds; 0 when it requested none. */
 export function retryAfterMs(error: SvcError): number {
   return (error.retryAfterSeconds ?? 0) * 1000;
 }

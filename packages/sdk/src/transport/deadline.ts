@@ -1,6 +1,6 @@
 import { SvcError } from '../errors.ts';
 
-/** One signal out of the caller's and a deadline, able to tell afterwards which of them fired. */
+/** Combines the caller's signal with a deadline, and records which of them fired. */
 export class Deadline {
   readonly signal: AbortSignal;
   readonly #timeoutMs: number;
@@ -12,7 +12,7 @@ export class Deadline {
     this.signal = signal === undefined ? this.#timeout : AbortSignal.any([signal, this.#timeout]);
   }
 
-  /** The failure to report when the signal has fired: the caller's own reason, or a `timeout`. */
+  /** The error to throw after the signal has fired: the caller's own reason, or a `timeout`. */
   failure(): unknown {
     if (this.signal.reason !== this.#timeout.reason) return this.signal.reason;
     return new SvcError({

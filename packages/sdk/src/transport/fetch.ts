@@ -1,18 +1,17 @@
 import type { Agent } from 'undici';
 
-/** What the client needs of `fetch`: the global one fits, and so does a stand-in. */
+/** The part of `fetch` that the client uses. The global one conforms to it, as does a test double. */
 export type FetchLike = (url: string, init: RequestInit) => Promise<Response>;
 
-/** A fetch and the end of its connections. */
+/** A fetch, and a function that closes its connections. */
 export interface ClosableFetch {
   readonly fetch: FetchLike;
   close(): Promise<void>;
 }
 
 /**
- * The HTTP client used when none is given: undici's fetch over an agent that trusts `ca` and has no
- * timeouts of its own, since a command may be silent for longer than any fixed limit. Each call
- * brings its deadline. Loaded at the first call.
+ * The default HTTP client: undici's fetch with an agent that trusts `ca`. The agent has no timeouts, because a command
+ * may be silent for longer than any fixed limit; each call has its own deadline. Loaded at the first call.
  */
 export function defaultFetch(ca: string | Uint8Array | undefined): ClosableFetch {
   let loading: Promise<{ agent: Agent; fetch: FetchLike }> | undefined;
@@ -23,7 +22,7 @@ export function defaultFetch(ca: string | Uint8Array | undefined): ClosableFetch
       bodyTimeout: 0,
       connect: ca === undefined ? {} : { ca: typeof ca === 'string' ? ca : Buffer.from(ca) },
     });
-    // undici declares the web's types of fetch once more, as types of its own.
+    // undici declares its own versions of the standard fetch types.
     const fetch = undici.fetch as unknown as (url: string, init: object) => Promise<Response>;
     return {
       agent,

@@ -3,22 +3,22 @@ import { Deadline } from './deadline.ts';
 import type { FetchLike } from './fetch.ts';
 import { withRetries } from './retry.ts';
 
-/** What every call accepts. */
+/** The options of every call. */
 export interface CallOptions {
-  /** Ends the call when it fires; the call then rejects with the signal's reason. */
+  /** Aborts the call, which then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** Deadline of the whole call in milliseconds, retries included. */
+  /** Deadline of the whole call in milliseconds, including retries. */
   readonly timeoutMs?: number | undefined;
 }
 
-/** A body that `fetch` takes; an async iterable is streamed. */
+/** A body that `fetch` accepts. An async iterable is streamed. */
 export type RequestBody =
   | string
   | Uint8Array
   | ReadableStream<Uint8Array>
   | AsyncIterable<Uint8Array>;
 
-/** One call, before it becomes HTTP. */
+/** A call, before it is converted to an HTTP request. */
 export interface ApiRequest {
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   readonly path: string;
@@ -26,14 +26,14 @@ export interface ApiRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly json?: unknown;
   readonly body?: RequestBody;
-  /** Whether repeating the call does no harm. Default: GET, PUT and DELETE. */
+  /** Whether the call is safe to repeat. Default: true for GET, PUT and DELETE. */
   readonly repeatable?: boolean;
-  /** Deadline where neither the call nor the client names one, in milliseconds. */
+  /** The deadline in milliseconds if neither the call nor the client names one. */
   readonly defaultTimeoutMs?: number;
   readonly options?: CallOptions | undefined;
 }
 
-/** An answer whose body is still to be read, and the deadline that ends the reading. */
+/** A response with an unread body, and the deadline for reading it. */
 export interface RawAnswer {
   readonly response: Response;
   readonly deadline: Deadline;
@@ -50,7 +50,7 @@ export interface TransportOptions {
 const DEFAULT_TIMEOUT_MS = 60_000;
 const DEFAULT_MAX_RETRIES = 3;
 
-/** Turns calls into HTTP requests: address, credential, deadline, retries, typed failures. */
+/** Converts calls to HTTP requests, with the address, credential, deadline, retries and typed failures. */
 export class Transport {
   readonly #baseUrl: string;
   readonly #options: TransportOptions;
@@ -60,7 +60,7 @@ export class Transport {
     this.#baseUrl = checkBaseUrl(options.baseUrl);
   }
 
-  /** Sends a call and reads its JSON answer. */
+  /** Sends a call and reads its JSON response. */
   async json<T>(request: ApiRequest): Promise<T> {
     return this.#run(request, async (response) => {
       try {
@@ -78,14 +78,14 @@ export class Transport {
     });
   }
 
-  /** Sends a call whose answer has no body. */
+  /** Sends a call whose response has no body. */
   async empty(request: ApiRequest): Promise<void> {
     await this.#run(request, async (response) => {
       await response.body?.cancel();
     });
   }
 
-  /** Sends a call and hands its answer over unread; the deadline goes on holding while it is read. */
+  /** Sends a call and returns its unread response. The deadline also covers the reading of the body. */
   async raw(request: ApiRequest): Promise<RawAnswer> {
     return this.#run(request, async (response, deadline) => ({ response, deadline }));
   }
@@ -140,7 +140,7 @@ export class Transport {
       headers['content-type'] = 'application/json';
       init.body = JSON.stringify(request.json);
     } else if (request.body !== undefined) {
-      // undici streams async iterables; the web's type of a body does not name them.
+      // undici streams async iterables, but the standard body type does not include them.
       init.body = request.body as NonNullable<RequestInit['body']>;
       init.duplex = 'half';
     }
@@ -148,7 +148,7 @@ export class Transport {
   }
 }
 
-/** The address without a trailing slash. */
+/** The base URL without a trailing slash. */
 function checkBaseUrl(baseUrl: string): string {
   if (!URL.canParse(baseUrl) || !/^https?:\/\//.test(baseUrl)) {
     throw new TypeError(
@@ -166,7 +166,7 @@ function queryString(query: ApiRequest['query']): string {
   return search.size === 0 ? '' : `?${search}`;
 }
 
-/** The innermost message: fetch wraps the reason of a failed connection in "fetch failed". */
+/** The innermost message, because fetch wraps the reason of a failed connection in "fetch failed". */
 function reasonOf(error: unknown): string {
   let innermost = error;
   while (innermost instanceof Error && innermost.cause instanceof Error)

@@ -5,7 +5,7 @@ import { type BackoffBounds, backoffMs, retryAfterMs } from './backoff.ts';
 const BACKOFF: BackoffBounds = { firstMs: 200, longestMs: 5_000 };
 const RETRYABLE_STATUSES = new Set([429, 502, 503, 504]);
 
-/** Whether the same call, which is safe to repeat, can succeed later. */
+/** Whether repeating the call, which is safe to repeat, may succeed later. */
 export function isRetryable(error: unknown): error is SvcError {
   if (!(error instanceof SvcError)) return false;
   return (
@@ -16,15 +16,15 @@ export function isRetryable(error: unknown): error is SvcError {
 }
 
 /**
- * The pause before retry number `retry` (from 0), in milliseconds: the backoff, or what the service asked for if
- * that is longer. Undefined when the service asked for more than a caller should wait.
+ * The pause before retry number `retry` (from 0), in milliseconds: the backoff, or the pause that the service requested
+ * if that is longer. Undefined when the service requested more than a caller should wait.
  */
 export function retryDelayMs(retry: number, error: SvcError): number | undefined {
   const asked = retryAfterMs(error);
   return asked > BACKOFF.longestMs ? undefined : Math.max(asked, backoffMs(retry, BACKOFF));
 }
 
-/** Repeats `attempt`, at most `maxRetries` times, while its error is retryable. */
+/** Runs `attempt`, and repeats it up to `maxRetries` times while its error is retryable. */
 export async function withRetries<T>(
   maxRetries: number,
   signal: AbortSignal,
