@@ -1,6 +1,6 @@
 /** The agents that can run in a sandbox, and the models that each accepts. */
 
-import type { ErrorCode } from './errors/catalogue.ts';
+import type { LlmVendor } from './vendors.ts';
 
 export const AGENTS = ['deictic', 'claude-code', 'codex'] as const;
 export type Agent = (typeof AGENTS)[number];
@@ -23,6 +23,13 @@ export const AGENT_SIZES: Record<Agent, { vcpu?: number; memory_mib?: number }> 
   codex: { memory_mib: 1024 },
 };
 
+/** The vendor whose API an agent speaks; undefined for an agent that speaks the API of every vendor. */
+export const AGENT_VENDORS: Readonly<Record<Agent, LlmVendor | undefined>> = {
+  deictic: undefined,
+  'claude-code': 'anthropic',
+  codex: 'openai',
+};
+
 const MODEL_PREFIXES: Record<Agent, readonly string[] | undefined> = {
   deictic: undefined,
   'claude-code': ['claude'],
@@ -36,14 +43,14 @@ export function isAgent(value: string): value is Agent {
 
 /**
  * The rule that a model breaks for this agent, or undefined when it is acceptable.
- * Omitting the model is acceptable if the vendor has a default, which holds for every agent but `deictic`.
+ * Omitting the model is acceptable for an agent of one vendor, since each vendor has a default model.
  */
 export function modelProblem(
   agent: Agent,
   model: string | undefined,
-): Extract<ErrorCode, 'model_required' | 'model_not_allowed'> | undefined {
+): 'model_required' | 'model_not_allowed' | undefined {
   if (model === undefined || model === '') {
-    return agent === 'deictic' ? 'model_required' : undefined;
+    return AGENT_VENDORS[agent] === undefined ? 'model_required' : undefined;
   }
   if (!MODEL.test(model)) return 'model_not_allowed';
   const prefixes = MODEL_PREFIXES[agent];

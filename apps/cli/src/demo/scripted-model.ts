@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Agent, LlmVendor } from '@svc/contract';
+import { AGENT_VENDORS, type Agent, type LlmVendor } from '@svc/contract';
 import type { ModelServer, RecordedRequest } from '@svc/model-server';
 import { demoScript } from './script.ts';
 
@@ -36,7 +36,7 @@ export async function startScriptedModel(agent: Agent, directory: string): Promi
   const server = await startModelServer({ script: demoScript(agent), tls, host: HOST });
   const { host } = new URL(server.url);
   const llm =
-    agent === 'codex'
+    AGENT_VENDORS[agent] === 'openai'
       ? ({ vendor: 'openai', model: 'gpt-scripted', base_url: `${server.url}/v1` } as const)
       : ({ vendor: 'anthropic', model: 'claude-scripted', base_url: server.url } as const);
   return {

@@ -1,4 +1,4 @@
-import type { Agent, LlmVendor } from '@svc/contract';
+import { AGENT_VENDORS, type Agent, type LlmVendor, vendorOfModel } from '@svc/contract';
 import { CliError } from '../output/errors.ts';
 
 /** A model vendor's API key. */
@@ -6,13 +6,6 @@ export interface VendorKey {
   readonly key: string;
   readonly vendor: LlmVendor;
 }
-
-const MODEL_NAMES: readonly (readonly [RegExp, LlmVendor])[] = [
-  [/^claude/, 'anthropic'],
-  [/^(?:gpt|chatgpt|o\d)/, 'openai'],
-  [/^gemini/, 'google'],
-  [/^deepseek/, 'deepseek'],
-];
 
 const KEY_VARIABLES: readonly (readonly [RegExp, LlmVendor])[] = [
   [/ANTHROPIC|CLAUDE/i, 'anthropic'],
@@ -23,9 +16,7 @@ const KEY_VARIABLES: readonly (readonly [RegExp, LlmVendor])[] = [
 
 /** The vendor that an agent requires, or else the one whose model names look like `model`; by default Anthropic. */
 export function vendorOf(agent: Agent, model: string | undefined): LlmVendor {
-  if (agent === 'claude-code') return 'anthropic';
-  if (agent === 'codex') return 'openai';
-  return MODEL_NAMES.find(([names]) => names.test(model ?? ''))?.[1] ?? 'anthropic';
+  return AGENT_VENDORS[agent] ?? vendorOfModel(model ?? '') ?? 'anthropic';
 }
 
 /**
@@ -45,6 +36,6 @@ export function vendorKey(
     });
   }
   const byVariable = KEY_VARIABLES.find(([names]) => names.test(variable))?.[1];
-  const byAgent = agent === 'deictic' ? byVariable : undefined;
+  const byAgent = AGENT_VENDORS[agent] === undefined ? byVariable : undefined;
   return { key: key.trim(), vendor: vendor ?? byAgent ?? vendorOf(agent, model) };
 }

@@ -1,4 +1,5 @@
 import {
+  AGENT_VENDORS,
   type Agent,
   type CreateSandboxRequest,
   isAgent,
@@ -12,13 +13,6 @@ import type { EgressPolicy } from '@svc/egress';
 import { rejectField } from '../reject-field.ts';
 import type { AgentPlacement } from './agent-placement.ts';
 import type { DefaultModels } from './default-models.ts';
-
-/** The vendor of each agent; deictic works with any. */
-const OWN_VENDOR: Readonly<Record<Agent, LlmVendor | undefined>> = {
-  deictic: undefined,
-  'claude-code': 'anthropic',
-  codex: 'openai',
-};
 
 /** The fields about a one-shot agent and its model. */
 type AgentFields = Pick<CreateSandboxRequest, 'agent' | 'llm_key' | 'model' | 'env_vars'>;
@@ -99,7 +93,7 @@ function modelOf(
   request: AgentFields,
   defaults: DefaultModels,
 ): { vendor: LlmVendor; model: string } {
-  const own = OWN_VENDOR[agent];
+  const own = AGENT_VENDORS[agent];
   const { model } = request;
   if (own === undefined) {
     const named = vendorOfModel(model ?? '');

@@ -1,9 +1,9 @@
 import {
+  AGENT_VENDORS,
   type Agent,
   dialectOf,
   LLM_BASE_URL_KEY,
   LLM_MODEL_KEY,
-  type LlmDialect,
   type LlmVendor,
   modelProblem,
 } from '@svc/contract';
@@ -18,13 +18,6 @@ export interface LlmChoice {
   readonly model: string | undefined;
   readonly baseUrl: string | undefined;
 }
-
-/** The dialect of each agent; deictic speaks all of them. */
-const DIALECT: Readonly<Record<Agent, LlmDialect | undefined>> = {
-  deictic: undefined,
-  'claude-code': 'anthropic',
-  codex: 'openai',
-};
 
 /** Checks the request alone. @throws ServiceError `llm_model_invalid`, `model_not_allowed`, `llm_base_url_refused` */
 export async function checkLlmChoice(choice: LlmChoice, addresses: EgressPolicy): Promise<void> {
@@ -50,7 +43,7 @@ export async function chooseModel(
   // Its host may resolve to other addresses than when the bundle was written.
   if (ofBundles !== undefined) await checkBaseUrl(ofBundles, '/secrets', addresses);
   const dialect = dialectOf(choice.vendor, (choice.baseUrl ?? ofBundles) !== undefined);
-  const spoken = DIALECT[choice.agent];
+  const spoken = AGENT_VENDORS[choice.agent];
   if (spoken !== undefined && spoken !== dialect) {
     rejectField(
       'model_not_allowed',

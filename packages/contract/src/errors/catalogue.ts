@@ -3,6 +3,11 @@
  * Codes are stable: clients match on them. A title names the class of problem and does not depend on the request.
  */
 
+import { AGENTS } from '../agents.ts';
+import { SESSION_TEMPLATES, TEMPLATES } from '../templates.ts';
+
+const DISJUNCTION = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
 interface ErrorEntry {
   readonly status: number;
   readonly title: string;
@@ -61,9 +66,9 @@ const SANDBOX_CREATE = {
   unknown_template: entry(
     501,
     'Unknown template',
-    'Use one of the templates: standard, browser, cua, canvas.',
+    `Use one of the templates: ${TEMPLATES.join(', ')}.`,
   ),
-  unknown_agent: entry(501, 'Unknown agent', 'Use one of the agents: deictic, claude-code, codex.'),
+  unknown_agent: entry(501, 'Unknown agent', `Use one of the agents: ${AGENTS.join(', ')}.`),
   llm_key_required: entry(400, 'LLM key required', 'Send `llm_key` together with `agent`.'),
   model_required: entry(400, 'Model required', 'Send `model`: the deictic agent has no default.'),
   model_not_allowed: entry(
@@ -242,12 +247,12 @@ const SESSIONS = {
   session_agent_unknown: entry(
     400,
     'Unknown agent',
-    'Set `agent.kind` to deictic, claude-code or codex.',
+    `Set \`agent.kind\` to ${DISJUNCTION.format(AGENTS)}.`,
   ),
   session_template_unknown: entry(
     400,
     'Unknown template',
-    'Set `template` to standard, browser or cua.',
+    `Set \`template\` to ${DISJUNCTION.format(SESSION_TEMPLATES)}.`,
   ),
   llm_model_invalid: entry(
     400,
