@@ -57,12 +57,15 @@ function logEvent(event: EmbeddedPostgresEvent, logger: FastifyBaseLogger): void
       logger.info({ pid: event.pid }, `embedded PostgreSQL ${event.kind}`);
       break;
     case 'died':
-      logger.error({ pid: event.pid }, 'embedded PostgreSQL died; starting it again');
+      logger.error({ pid: event.pid }, 'embedded PostgreSQL died; restarting it');
       break;
     case 'start_failed':
-      logger.error({ err: event.error }, 'embedded PostgreSQL did not start');
+      logger.error({ err: event.error }, 'cannot start embedded PostgreSQL');
       break;
     case 'gave_up':
-      logger.fatal({ err: event.error }, 'embedded PostgreSQL stays down; restart the service');
+      logger.fatal(
+        { err: event.error },
+        'embedded PostgreSQL is permanently down; restart the service',
+      );
   }
 }

@@ -19,7 +19,7 @@ export function registerLedgerMetrics(store: Store, registry: Registry, reachabl
   });
   const workers = new Gauge({
     name: 'svc_workers',
-    help: 'Workers in the ledger, by whether they sent a heartbeat recently.',
+    help: 'Workers in the ledger, by whether they have sent a recent heartbeat.',
     labelNames: ['reachable'],
     registers: [registry],
     collect: async () => {

@@ -6,24 +6,24 @@ export class RuntimeMetrics {
   readonly registry = createMetrics();
   readonly connections = new Gauge({
     name: 'svc_runtime_connections',
-    help: 'Session connections that are open.',
+    help: 'Open session connections.',
     registers: [this.registry],
   });
   readonly accepted = new Counter({
     name: 'svc_runtime_connections_total',
-    help: 'Session connections accepted, by whether a worker was reached.',
+    help: 'Accepted session connections, by whether their worker was reachable.',
     labelNames: ['upstream'],
     registers: [this.registry],
   });
   readonly closed = new Counter({
     name: 'svc_runtime_connections_closed_total',
-    help: 'Session connections that ended, by the close code that either side meant.',
+    help: 'Ended session connections, by close code.',
     labelNames: ['code'],
     registers: [this.registry],
   });
   readonly frames = new Counter({
     name: 'svc_runtime_frames_total',
-    help: 'Frames forwarded.',
+    help: 'Forwarded frames, by direction.',
     labelNames: ['direction'],
     registers: [this.registry],
   });

@@ -24,7 +24,7 @@ export function createWorkerMetrics(
   const registers = [metrics];
   new Gauge({
     name: 'svc_worker_sandboxes',
-    help: 'Sandboxes by state; destroyed ones count while their record is kept.',
+    help: 'Sandboxes by state. Destroyed ones are counted while their record is kept.',
     labelNames: ['state'],
     registers,
     collect() {
@@ -34,7 +34,7 @@ export function createWorkerMetrics(
   });
   new Gauge({
     name: 'svc_worker_pool_idle',
-    help: 'Idle VMs ready to be handed over, by template.',
+    help: 'Idle VMs ready for use, by template.',
     labelNames: ['template'],
     registers,
     collect() {
@@ -45,7 +45,7 @@ export function createWorkerMetrics(
   });
   new Gauge({
     name: 'svc_worker_execs_running',
-    help: 'Commands that run now.',
+    help: 'Commands in progress.',
     registers,
     collect() {
       this.set(sources.execSlots.running);
@@ -53,7 +53,7 @@ export function createWorkerMetrics(
   });
   const creates = new Histogram({
     name: 'svc_worker_create_duration_seconds',
-    help: 'Time to bring up a sandbox, or to fail to.',
+    help: 'Time to start a sandbox, or until the start failed.',
     labelNames: ['outcome'],
     buckets: CREATE_BUCKETS,
     registers,

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 import { expect, it } from 'vitest';
 import { Secret } from './secret.ts';
 
-it('shows its value only when asked to', () => {
+it('shows its value only through reveal()', () => {
   const secret = new Secret('canary');
   const shown = [
     String(secret),

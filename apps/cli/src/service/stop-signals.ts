@@ -51,7 +51,7 @@ export class StopSignals {
       this.#requested.resolve(request);
       this.#abort.abort(new DOMException(`stopped by ${signal}`, 'AbortError'));
     } else if (performance.now() - this.#first > DUPLICATE_MS) {
-      console.error('svc: second signal: exiting at once; the next start cleans up');
+      console.error('svc: second signal: exiting immediately; the next start cleans up');
       process.exit(1);
     }
   }

@@ -37,7 +37,7 @@ export async function sweep(
       }
     } catch (err) {
       listeningSince = now();
-      logger.warn({ err }, 'sweep failed; the next one tries again');
+      logger.warn({ err }, 'sweep failed; the next one will try again');
     }
     await sleep(INTERVAL_MS, signal, { ref: false });
   }
@@ -45,8 +45,7 @@ export async function sweep(
 
 async function closeOrphans(store: Store, logger: FastifyBaseLogger): Promise<void> {
   const closed = await store.sessions.closeOrphans();
-  if (closed > 0)
-    logger.warn({ sessions: closed }, 'sessions whose start was cut short have ended');
+  if (closed > 0) logger.warn({ sessions: closed }, 'ended sessions whose start was interrupted');
 }
 
 async function giveUp(
@@ -56,7 +55,7 @@ async function giveUp(
 ): Promise<void> {
   for (const workerId of lost) {
     const entries = await store.sandboxes.entriesFor(workerId, []);
-    logger.warn({ workerId, sandboxes: entries.length }, 'worker lost; its sandboxes are given up');
+    logger.warn({ workerId, sandboxes: entries.length }, 'worker lost; ending its sandboxes');
     for (const { vm_id: vmId, generation } of entries) {
       await store.sandboxes.end({ vmId, generation, reason: 'worker_lost' });
     }

@@ -64,7 +64,7 @@ export class ConfigUpdates {
     try {
       await this.#parts.vault.refresh(vmId);
     } catch (err) {
-      this.#parts.logger.warn({ err, vmId }, 'rotated secrets were not kept with their session');
+      this.#parts.logger.warn({ err, vmId }, 'cannot store the rotated secrets of a session');
     }
   }
 
@@ -78,7 +78,10 @@ export class ConfigUpdates {
       while (this.#waiting.get(vmId)?.size);
     } catch (err) {
       if (!signal.aborted && !hasEnded(err)) {
-        this.#parts.logger.warn({ err, vmId, workerId }, 'worker was not told of rotated secrets');
+        this.#parts.logger.warn(
+          { err, vmId, workerId },
+          'cannot notify the worker of rotated secrets',
+        );
       }
     } finally {
       this.#waiting.delete(vmId);

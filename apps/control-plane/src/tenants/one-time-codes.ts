@@ -73,7 +73,7 @@ export class OneTimeCodes {
     try {
       await this.#options.mailer.send(codeMessage(email, code));
     } catch (cause) {
-      this.#options.logger.error({ err: cause }, 'mail could not be sent');
+      this.#options.logger.error({ err: cause }, 'cannot send mail');
       await this.#options.otp.discard(email);
       throw new ServiceError('email_send_failed', undefined, { cause });
     }

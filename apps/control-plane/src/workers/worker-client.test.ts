@@ -87,7 +87,7 @@ function complaints(): Record<string, unknown>[] {
   return harness.logLines
     .splice(0)
     .map((line) => JSON.parse(line))
-    .filter(({ msg }) => msg === 'bad answer from a worker');
+    .filter(({ msg }) => msg === 'invalid response from a worker');
 }
 
 const OPERATIONS: readonly [Operation, string, (vmId: string) => Promise<Answer>][] = [

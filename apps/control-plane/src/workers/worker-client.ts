@@ -157,7 +157,7 @@ export class WorkerClient {
     const { method, route, vmId } = request;
     this.#parts.logger.warn(
       { workerId, route: `${method} ${route}`, vmId, problem: reason.message },
-      'bad answer from a worker',
+      'invalid response from a worker',
     );
   }
 }

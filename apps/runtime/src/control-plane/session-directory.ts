@@ -56,7 +56,7 @@ export class SessionDirectory {
     const value = status === 200 ? parse(text) : undefined;
     if (route.Check(value)) return value;
     if (status === 401) {
-      this.#logger.error('the control plane refuses the token of this runtime host');
+      this.#logger.error('the control plane rejected the token of this runtime host');
     }
     throw unreachable(new Error(`the control plane answered ${status}`));
   }

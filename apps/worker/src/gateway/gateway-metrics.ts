@@ -12,19 +12,19 @@ export class GatewayMetrics {
     const registers = [registry];
     this.#requests = new Counter({
       name: 'svc_worker_llm_requests_total',
-      help: 'Requests of agents to their models, by the status they were answered with; 0 when they were broken off before.',
+      help: 'Model requests of agents, by response status; 0 when aborted before a response.',
       labelNames: ['vendor', 'status'],
       registers,
     });
     this.#tokens = new Counter({
       name: 'svc_worker_llm_tokens_total',
-      help: 'Tokens as the vendors count them; cached ones are input, too.',
+      help: 'Tokens as counted by the vendors. Cached tokens also count as input.',
       labelNames: ['vendor', 'kind'],
       registers,
     });
     this.#running = new Gauge({
       name: 'svc_worker_llm_requests_running',
-      help: 'Requests of agents to their models that are under way.',
+      help: 'Model requests of agents in progress.',
       registers,
     });
   }

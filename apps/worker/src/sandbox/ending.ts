@@ -46,7 +46,7 @@ export class Ending {
       if (error instanceof MicrovmError && error.code === 'vm_gone') return;
       // A full disk must not keep a sandbox alive: without the label a restart adopts it as running, and the
       // ledger ends it.
-      onFault(error, 'note that the sandbox is ending');
+      onFault(error, 'record that the sandbox is ending');
     });
     await settledWithin(stopping, LABEL_WAIT_MS);
     // A create that is rolled back has nothing to save.

@@ -42,26 +42,26 @@ export class SessionMetrics {
     });
     this.#frames = new Counter({
       name: 'svc_worker_session_frames_total',
-      help: 'Frames written to the journals of sessions, by type.',
+      help: 'Frames written to session journals, by type.',
       labelNames: ['type'],
       registers,
     });
     this.#tasks = new Counter({
       name: 'svc_worker_session_tasks_total',
-      help: 'Tasks of sessions that ended, by the status that their agents reported.',
+      help: 'Ended tasks of sessions, by the status that the agent reported.',
       labelNames: ['agent', 'status'],
       registers,
     });
     this.#commits = new Histogram({
       name: 'svc_worker_session_turn_commit_duration_seconds',
-      help: 'Time from the end of a turn until its commit succeeded or was given up.',
+      help: 'Time from the end of a turn until its commit succeeded or was abandoned.',
       labelNames: ['outcome'],
       buckets: COMMIT_BUCKETS,
       registers,
     });
     this.#lostLinks = new Counter({
       name: 'svc_worker_agent_lines_lost_total',
-      help: 'Agents given up because they were unreachable for too long.',
+      help: 'Agents abandoned because they were unreachable for too long.',
       registers,
     });
     // A series must exist before its first increment, or a rate does not show it.

@@ -1,4 +1,7 @@
-/** The worker's API for the control plane, below {@link INTERNAL_PREFIX}. Exec, files, logs and cancel use the public schemas. */
+/**
+ * The worker's API for the control plane, below {@link INTERNAL_PREFIX}. Exec, files, logs and cancel use the public
+ * schemas.
+ */
 
 import { type Static, Type } from 'typebox';
 import { EnvVars } from '../sandboxes/env.ts';

@@ -5,7 +5,7 @@ import { AGENTS } from '../agents.ts';
 import { SandboxId } from '../ids.ts';
 import { Timestamp } from '../schema.ts';
 
-/** `completed`: its sandbox ended normally; `expired`: it ran out of time. Sessions in the last three states can be resumed. */
+/** `completed`: its sandbox ended normally; `expired`: it ran out of time. The last three states can be resumed. */
 export const SESSION_STATUSES = ['active', 'completed', 'failed', 'expired'] as const;
 export type SessionStatus = (typeof SESSION_STATUSES)[number];
 

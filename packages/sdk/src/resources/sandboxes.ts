@@ -18,7 +18,7 @@ import { Files } from './files.ts';
 
 /** Options for creating a sandbox or a session. */
 export interface CreateOptions extends CallOptions {
-  /** Repeated creates with the same key return the same result for 24 hours. Default: a new key for each call. */
+  /** Repeated calls with the same key return the first result for 24 hours. Default: a new key for each call. */
   readonly idempotencyKey?: string | undefined;
 }
 

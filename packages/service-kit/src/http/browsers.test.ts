@@ -22,19 +22,22 @@ beforeEach(() => serve([APP]));
 afterEach(() => app.close());
 
 describe('security headers', () => {
-  test.each([['/thing'], ['/nothing']])('are on every answer, as on %s', async (url) => {
-    const { headers } = await app.inject({ url });
-    expect(headers).toMatchObject({
-      'x-content-type-options': 'nosniff',
-      'x-frame-options': 'DENY',
-      'referrer-policy': 'no-referrer',
-      'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
-      'cache-control': 'no-store',
-    });
-    expect(headers).not.toHaveProperty('strict-transport-security');
-  });
+  test.each([['/thing'], ['/nothing']])(
+    'are on every response, such as that of %s',
+    async (url) => {
+      const { headers } = await app.inject({ url });
+      expect(headers).toMatchObject({
+        'x-content-type-options': 'nosniff',
+        'x-frame-options': 'DENY',
+        'referrer-policy': 'no-referrer',
+        'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+        'cache-control': 'no-store',
+      });
+      expect(headers).not.toHaveProperty('strict-transport-security');
+    },
+  );
 
-  test('give way to those of a route, and name HTTPS only where it is spoken', async () => {
+  test('can be replaced by a route, and require HTTPS only of an HTTPS server', async () => {
     serve([], true);
     const { headers } = await app.inject({ url: '/page' });
     expect(headers['content-security-policy']).toBe("default-src 'self'");
@@ -46,14 +49,14 @@ describe('other origins', () => {
   const options = (origin: string) =>
     app.inject({ method: 'OPTIONS', url: '/thing', headers: { ...PREFLIGHT, origin } });
 
-  test('are closed out by default: no header, no preflight', async () => {
+  test('get no CORS headers and no preflight response by default', async () => {
     serve([]);
     const { headers } = await app.inject({ url: '/thing', headers: { origin: APP } });
     expect(headers).not.toHaveProperty('access-control-allow-origin');
     expect((await options(APP)).statusCode).toBe(405);
   });
 
-  test('that are configured may read answers, refusals too, and get their preflight', async () => {
+  test('that are configured may read responses and refusals, and get a preflight response', async () => {
     for (const url of ['/thing', '/nothing']) {
       const { headers } = await app.inject({ url, headers: { origin: APP } });
       expect(headers['access-control-allow-origin']).toBe(APP);
@@ -72,7 +75,7 @@ describe('other origins', () => {
     ['https://app.example.com.evil.example'],
     ['http://app.example.com'],
     ['https://app.example.com:444'],
-  ])('%s is not among them', async (origin) => {
+  ])('do not include %s', async (origin) => {
     const { headers } = await app.inject({ url: '/thing', headers: { origin } });
     expect(headers).not.toHaveProperty('access-control-allow-origin');
     expect(headers.vary).toContain('origin');

@@ -36,7 +36,7 @@ async function answerOf(sent: ClientRequest): Promise<{ status: number; body: st
 }
 
 describe('streams', () => {
-  it('of the one media type reach the route unread, others are 415', async () => {
+  it('of the accepted media type reach the route unread; other types are 415', async () => {
     const app = make();
     await app.register(async (scope) => {
       acceptStreamOnly(scope, OCTET_STREAM_MEDIA_TYPE);
@@ -57,7 +57,7 @@ describe('streams', () => {
     expect((await post('/json', OCTET_STREAM_MEDIA_TYPE, 'x')).statusCode).toBe(415);
   });
 
-  it('of events are lines that hold JSON', () => {
+  it('of events contain JSON without line breaks', () => {
     expect(formatEvent('stdout', { data: 'a\nb' })).toBe(
       'event: stdout\ndata: {"data":"a\\nb"}\n\n',
     );
@@ -65,7 +65,7 @@ describe('streams', () => {
 });
 
 describe('closing', () => {
-  it('finishes what runs and refuses what comes', async () => {
+  it('finishes running requests and refuses new ones', async () => {
     const app = make();
     const entered = Promise.withResolvers<void>();
     const finish = Promise.withResolvers<object>();
@@ -94,7 +94,7 @@ describe('closing', () => {
   });
 });
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   it('aborts the signal of its request', async () => {
     const app = make();
     const entered = Promise.withResolvers<void>();
@@ -117,7 +117,7 @@ describe('a client that leaves', () => {
     expect(isClientGone(new Error('create failed'))).toBe(false);
   });
 
-  it('does not abort when it had its answer', async () => {
+  it('does not abort the signal after its response', async () => {
     const app = make();
     let signal: AbortSignal | undefined;
     app.get('/done', (_incoming, reply) => {
@@ -130,7 +130,7 @@ describe('a client that leaves', () => {
 });
 
 describe('the log', () => {
-  it('names the request in every line, and failures with their cause', async () => {
+  it('has the request id in every line, and the cause of failures', async () => {
     const lines: Record<string, unknown>[] = [];
     const logger = pino({ level: 'debug' }, { write: (line) => lines.push(JSON.parse(line)) });
     const app = make(logger);

@@ -7,8 +7,8 @@ const INTEGER = /^-?\d+$/;
 const DECIMAL = /^-?\d+(?:\.\d+)?$/;
 
 /**
- * Whether the query of a URL is percent-encoded UTF-8. What is not would be read as another text than was
- * meant, and a file of another name.
+ * Whether the query of a URL is valid percent-encoded UTF-8. Any other encoding would decode to a different text than
+ * intended, such as the name of a different file.
  */
 export function isWellEncoded(url: string): boolean {
   const start = url.indexOf('?');

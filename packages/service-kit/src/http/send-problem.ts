@@ -28,7 +28,7 @@ function problemOf(failure: ServiceError, requestId: string) {
 function logFailure(failure: ServiceError, request: FastifyRequest): void {
   const route = { method: request.method, route: request.routeOptions.url };
   if (isClientGone(failure)) {
-    request.log.debug({ ...route, code: failure.code }, 'client left before the answer');
+    request.log.debug({ ...route, code: failure.code }, 'client disconnected before the response');
   } else if (failure.code === 'internal_error') {
     request.log.error({ ...route, err: failure.cause ?? failure }, 'request failed unexpectedly');
   } else if (failure.status >= 500) {

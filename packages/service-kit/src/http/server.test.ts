@@ -44,7 +44,7 @@ async function post(url: string, body: string, type = 'application/json') {
 }
 
 describe('problems', () => {
-  it('answers unknown routes with 404, whatever body they carry', async () => {
+  it('answers unknown routes with 404, even with a large body', async () => {
     const response = await post('/nowhere', 'x'.repeat(20_000), 'text/plain');
     expect(response.statusCode).toBe(404);
     expect(response.headers['content-type']).toBe('application/problem+json');
@@ -59,14 +59,14 @@ describe('problems', () => {
     expect(problem.detail).not.toBe('');
   });
 
-  it('answers a known route with another method by 405 and what is allowed', async () => {
+  it('answers the wrong method for a known route with 405 and the allowed methods', async () => {
     const response = await app.inject({ method: 'POST', url: '/things/7?x=1' });
     expect(response.statusCode).toBe(405);
     expect(response.headers.allow).toBe('DELETE, GET, HEAD');
     expect(response.json<Problem>().code).toBe('method_not_allowed');
   });
 
-  it('says nothing of an unexpected failure but its request id', async () => {
+  it('reveals nothing about an unexpected failure', async () => {
     const response = await app.inject('/broken');
     expect(response.statusCode).toBe(500);
     expect(response.body).not.toContain('secret detail');
@@ -79,7 +79,7 @@ describe('problems', () => {
     expect(response.headers['retry-after']).toBe('3');
   });
 
-  it('names the scheme of missing credentials', async () => {
+  it('names the authentication scheme when credentials are missing', async () => {
     const response = await app.inject('/private');
     expect(response.headers['www-authenticate']).toBe('Bearer');
   });
@@ -91,14 +91,14 @@ describe('problems', () => {
     expect(response.headers['x-request-id']).toBe(response.json<Problem>().request_id);
   });
 
-  it('takes very long ids as ids', async () => {
+  it('accepts very long path parameters', async () => {
     const response = await app.inject(`/things/${'a'.repeat(3000)}`);
     expect(response.statusCode).toBe(200);
   });
 });
 
 describe('request ids', () => {
-  it('echoes a sane one', async () => {
+  it('echoes a valid one', async () => {
     const response = await app.inject({ url: '/things/1', headers: { 'x-request-id': 'abc-1' } });
     expect(response.headers['x-request-id']).toBe('abc-1');
   });
@@ -116,7 +116,7 @@ describe('bodies', () => {
     expect(response.json<Problem>().code).toBe('invalid_json');
   });
 
-  it('refuses other media types, and a missing one', async () => {
+  it('refuses other media types and a missing one', async () => {
     for (const headers of [{ 'content-type': 'text/plain' }, {}]) {
       const response = await app.inject({ method: 'POST', url: '/exec', payload: 'x', headers });
       expect(response.statusCode).toBe(415);
@@ -124,13 +124,13 @@ describe('bodies', () => {
     }
   });
 
-  it('refuses too large ones', async () => {
+  it('refuses a body that is too large with 413', async () => {
     const response = await post('/exec', JSON.stringify({ command: 'x'.repeat(20_000) }));
     expect(response.statusCode).toBe(413);
     expect(response.json<Problem>().code).toBe('payload_too_large');
   });
 
-  it('lets only an optional body be absent', async () => {
+  it('may be absent only if they are optional', async () => {
     const cancel = await app.inject({ method: 'POST', url: '/cancel' });
     expect(cancel.json()).toEqual({ body: null });
     expect((await post('/cancel', '')).json()).toEqual({ body: null });
@@ -139,7 +139,7 @@ describe('bodies', () => {
     expect(create.json<Problem>().code).toBe('validation_failed');
   });
 
-  it('leaves unknown fields alone', async () => {
+  it('keeps unknown fields', async () => {
     const response = await post('/create', '{"template":"standard","other":[1]}');
     expect(response.json()).toEqual({ template: 'standard', other: [1] });
   });
@@ -184,7 +184,7 @@ describe('bodies', () => {
     expect(response.json<Problem>().code).toBe(code);
   });
 
-  it('bounds the list of problems', async () => {
+  it('limits the list of problems', async () => {
     const env = Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`V${n}`, n]));
     const response = await post('/create', JSON.stringify({ template: 'x', env_vars: env }));
     expect(response.json<Problem>().errors?.length).toBe(20);
@@ -192,7 +192,7 @@ describe('bodies', () => {
 });
 
 describe('query strings', () => {
-  it('converts what the schema declares', async () => {
+  it('converts values to the declared type', async () => {
     expect((await app.inject('/logs?lines=7')).json()).toEqual({ lines: 7 });
     expect((await app.inject(`/logs?bytes=${'9'.repeat(400)}`)).json()).toEqual({
       bytes: Number.MAX_SAFE_INTEGER,
@@ -207,7 +207,7 @@ describe('query strings', () => {
     },
   );
 
-  it('refuses an unknown stream, a missing path and one given twice', async () => {
+  it('refuses an unknown stream, a missing path and a repeated path', async () => {
     const code = async (url: string) => (await app.inject(url)).json<Problem>().code;
     expect(await code('/logs?stream=audio')).toBe('log_stream_unknown');
     expect(await code('/files')).toBe('path_required');
@@ -217,7 +217,7 @@ describe('query strings', () => {
 });
 
 describe('on the wire', () => {
-  it('answers what is not HTTP with a problem', async () => {
+  it('answers malformed HTTP with a problem', async () => {
     const server = createHttpServer({ logger: pino({ level: 'silent' }) });
     await server.listen({ host: '127.0.0.1', port: 0 });
     const port = portOf(server);

@@ -48,7 +48,7 @@ async function refusingServer(unreadBodyMs?: number) {
     });
 }
 
-it('takes the next request of a connection whose last upload was refused half-way', async () => {
+it('accepts the next request on a connection after refusing an upload half-way', async () => {
   const send = await refusingServer();
   const upload = send('POST', '/refused');
   upload.end(BODY);
@@ -62,7 +62,7 @@ it('takes the next request of a connection whose last upload was refused half-wa
   expect(await answer.toArray().then(String)).toBe('{"ok":true}');
 });
 
-it('cuts a connection whose refused body does not come to its end', async () => {
+it('closes a connection when the rest of a refused body does not arrive', async () => {
   const send = await refusingServer(50);
   const upload = send('POST', '/refused');
   const closed = Promise.withResolvers<void>();

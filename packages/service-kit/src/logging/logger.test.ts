@@ -21,7 +21,7 @@ describe('the logger', () => {
     });
   });
 
-  it('shows no secret, by type or by name', () => {
+  it('redacts secrets by type and by name', () => {
     const { lines, logger } = capture(false);
     logger.info(
       {
@@ -36,7 +36,7 @@ describe('the logger', () => {
     expect(lines.join()).toContain('hello');
   });
 
-  it('writes short lines for people', () => {
+  it('writes short readable lines', () => {
     const { lines, logger } = capture(true);
     logger.child({ component: 'worker' }).warn({ vm_id: 'vm_1' }, 'slow');
     expect(lines[0]).toMatch(/^\d\d:\d\d:\d\d .*warn .* worker: slow vm_id=vm_1\n$/);

@@ -8,7 +8,7 @@ const BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5
 export function registerHttpMetrics(app: HttpServer, registry: Registry, server: string): void {
   const duration = new Histogram({
     name: `svc_${server}_http_request_duration_seconds`,
-    help: 'Time from the request to the end of its response.',
+    help: 'Time from the arrival of a request to the end of its response.',
     labelNames: ['method', 'route', 'status'],
     buckets: BUCKETS,
     registers: [registry],

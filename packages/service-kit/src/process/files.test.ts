@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 describe('atomic write', () => {
-  it('replaces a file, with its mode, and leaves nothing else', async () => {
+  it('replaces a file, sets its mode, and leaves no other file', async () => {
     const place = await mkdtemp(join(directory, 'atomic-'));
     const path = join(place, 'file');
     await Promise.all(['a', 'b', 'c'].map((text) => writeFileAtomic(path, text.repeat(10_000))));
@@ -27,7 +27,7 @@ describe('atomic write', () => {
     expect(await readdir(place)).toEqual(['file']);
   });
 
-  it('leaves nothing when it fails', async () => {
+  it('leaves no file when it fails', async () => {
     const place = await mkdtemp(join(directory, 'atomic-'));
     await expect(writeFileAtomic(join(place, 'none/file'), 'x')).rejects.toThrow('ENOENT');
     expect(await readdir(place)).toEqual([]);
@@ -35,7 +35,7 @@ describe('atomic write', () => {
 });
 
 describe('file lock', () => {
-  it('is held by one at a time, who is named, and can be taken again', async () => {
+  it('has one holder at a time, names it, and can be locked again after a release', async () => {
     const path = join(directory, 'lock-1');
     const lock = await lockFile(path);
     const second = lockFile(path);
@@ -47,7 +47,7 @@ describe('file lock', () => {
     await again.release();
   });
 
-  it('is free at once when its holder is killed', async () => {
+  it('is released when its holder is killed', async () => {
     const path = join(directory, 'lock-2');
     const script = `
       import { lockFile } from ${JSON.stringify(new URL('./file-lock.ts', import.meta.url).href)};
@@ -64,13 +64,13 @@ describe('file lock', () => {
     await lock.release();
   });
 
-  it('says why it cannot lock', async () => {
+  it('reports why locking fails', async () => {
     await expect(lockFile(join(directory, 'none/lock'))).rejects.toThrow('cannot lock');
   });
 });
 
 describe('process identity', () => {
-  it('tells a process from another with its pid', async () => {
+  it('distinguishes processes with the same pid', async () => {
     const self = await identityOf(process.pid);
     if (self === undefined) throw new Error('this process has no identity');
     expect(await isAlive(self)).toBe(true);
@@ -78,7 +78,7 @@ describe('process identity', () => {
     expect(await isAlive({ ...self, bootId: 'another' })).toBe(false);
   });
 
-  it('is none once the process is dead', async () => {
+  it('is undefined once the process is dead', async () => {
     const child = spawn('sleep', ['60']);
     await once(child, 'spawn');
     const identity = await identityOf(child.pid ?? 0);

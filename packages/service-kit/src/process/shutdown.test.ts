@@ -22,7 +22,7 @@ function recording() {
 }
 
 describe('shutdown', () => {
-  it('runs phases in their order, once', async () => {
+  it('runs the phases once and in order', async () => {
     const { shutdown, order, add } = recording();
     add('close', 'pool');
     add('refuse', 'listener');
@@ -35,7 +35,7 @@ describe('shutdown', () => {
     expect(shutdown.signal.aborted).toBe(true);
   });
 
-  it('goes on past tasks that fail or hang, and names them', async () => {
+  it('continues after tasks that fail or hang, and returns their names', async () => {
     const { shutdown, order, add } = recording();
     add('flush', 'failing', () => Promise.reject(new Error('disk')));
     add('flush', 'hanging', () => new Promise(() => undefined), 20);

@@ -45,7 +45,7 @@ function statusOf(options: RequestOptions): Promise<number> {
 }
 
 describe('local TLS', () => {
-  it('serves every local name to whoever trusts the CA file, and to nobody else', async () => {
+  it('serves every local name, to clients that trust the CA file only', async () => {
     const directory = join(root, 'names');
     const tls = await ensureLocalTls({ directory, extraNames: ['svc.test', '10.1.2.3'] });
     expect(await readFile(tls.caFile, 'utf8')).toBe(tls.ca);
@@ -60,7 +60,7 @@ describe('local TLS', () => {
     await expect(serveOnce(tls, { ca: stranger.ca })).rejects.toThrow(/certificate|signature/);
   });
 
-  it('keeps keys to itself', async () => {
+  it('makes keys readable by the owner only', async () => {
     const directory = join(root, 'modes');
     await ensureLocalTls({ directory });
     for (const name of ['ca-key.pem', 'server-key.pem']) {
@@ -69,7 +69,7 @@ describe('local TLS', () => {
     expect((await stat(directory)).mode & 0o777).toBe(0o700);
   });
 
-  it('keeps what is good and makes anew what is not', async () => {
+  it('keeps valid certificates and replaces all others', async () => {
     const directory = join(root, 'renewal');
     const first = await ensureLocalTls({ directory });
     expect(await ensureLocalTls({ directory })).toEqual(first);
@@ -102,7 +102,7 @@ describe('local TLS', () => {
 });
 
 describe('a self-signed certificate', () => {
-  it('is trusted by who pins it, and only by them', async () => {
+  it('is trusted only by clients that pin it', async () => {
     const make = () => createSelfSigned({ commonName: 'worker-1', names: ['127.0.0.1'], days: 30 });
     const [mine, other] = await Promise.all([make(), make()]);
     expect(await serveOnce(mine, { ca: mine.cert })).toBe(200);

@@ -11,7 +11,7 @@ afterEach(() => {
 });
 
 describe('internal tokens', () => {
-  it('name the caller to the one they are meant for', async () => {
+  it('identify the caller to their audience', async () => {
     const mint = createTokenMinter(secret, 'svc-control-plane');
     const verify = createTokenVerifier(secret, 'worker-1');
     expect(await verify(`Bearer ${await mint('worker-1')}`)).toEqual({
@@ -19,14 +19,14 @@ describe('internal tokens', () => {
     });
   });
 
-  it('are refused by anyone else, and under another secret', async () => {
+  it('are refused by another audience and under another secret', async () => {
     const token = `Bearer ${await createTokenMinter(secret, 'a')('worker-1')}`;
     await expect(createTokenVerifier(secret, 'worker-2')(token)).rejects.toMatchObject(refused);
     const other = new Secret('t'.repeat(40));
     await expect(createTokenVerifier(other, 'worker-1')(token)).rejects.toMatchObject(refused);
   });
 
-  it('are reused for half their life and refused after it', async () => {
+  it('are reused for half their lifetime and refused after it', async () => {
     vi.useFakeTimers({ toFake: ['Date'] });
     const mint = createTokenMinter(secret, 'a');
     const verify = createTokenVerifier(secret, 'b');
@@ -40,7 +40,7 @@ describe('internal tokens', () => {
     await expect(verify(`Bearer ${first}`)).rejects.toMatchObject(refused);
   });
 
-  it('of other algorithms or without expiry are refused', async () => {
+  it('that are absent, unsigned or signed with another key are refused', async () => {
     const verify = createTokenVerifier(secret, 'b');
     const unsigned = `${btoa('{"alg":"none"}')}.${btoa('{"iss":"a","aud":"b"}')}.`;
     const raw = new TextEncoder().encode(secret.reveal());

@@ -12,7 +12,7 @@ const identity = {
 };
 const refused = expect.objectContaining({ code: 'unauthorized' });
 
-test('a token carries its claims to the audience it was made for', async () => {
+test('yields its claims only to its own audience', async () => {
   const runtime = new SessionTokens(secret, 'runtime');
   const expiresAt = new Date(Math.ceil(Date.now() / 1000) * 1000 + 60_000);
   const token = await runtime.mint(identity, expiresAt);
@@ -23,7 +23,7 @@ test('a token carries its claims to the audience it was made for', async () => {
   await expect(new SessionTokens(secret, 'worker').verify(token)).rejects.toEqual(refused);
 });
 
-test('an expired, foreign, absent or garbled token is refused', async () => {
+test('refuses an expired, foreign, absent or malformed token', async () => {
   const tokens = new SessionTokens(secret, 'worker');
   const old = await tokens.mint(identity, new Date(Date.now() - 60_000));
   const other = new SessionTokens(new Secret('another secret of thirty-two bytes..'), 'worker');
@@ -32,7 +32,7 @@ test('an expired, foreign, absent or garbled token is refused', async () => {
   }
 });
 
-test('a hop token lives for a minute', async () => {
+test('gives a hop token a lifetime of one minute', async () => {
   const tokens = new SessionTokens(secret, 'worker');
   const before = Date.now() / 1000;
   const { exp } = await tokens.verify(await tokens.mint(identity));

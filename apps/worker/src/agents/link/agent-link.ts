@@ -117,7 +117,7 @@ export class AgentLink {
         connection ??= await this.#attach(signal);
         await this.#serve(connection, handler);
       } catch (error) {
-        logger.debug({ err: error }, 'the link to an agent broke');
+        logger.debug({ err: error }, 'lost the connection to an agent');
       } finally {
         connection?.close();
         this.#connection = undefined;

@@ -73,7 +73,7 @@ export class OneShot implements SandboxAgent, AgentLinkHandler {
   lost(): void {
     const { sandbox, onFault } = this.#options;
     if (!sandbox.isLive) return;
-    this.#noteExit(LOST_EXIT_CODE).catch((error) => onFault(error, 'note that an agent is lost'));
+    this.#noteExit(LOST_EXIT_CODE).catch((error) => onFault(error, 'record the loss of an agent'));
   }
 
   async announce(): Promise<number> {
@@ -136,6 +136,6 @@ export class OneShot implements SandboxAgent, AgentLinkHandler {
     await this.keepLog();
     await sandbox
       .noteAgentExit(exitCode)
-      .catch((error) => onFault(error, 'note the exit of an agent'));
+      .catch((error) => onFault(error, 'record the exit of an agent'));
   }
 }

@@ -111,7 +111,7 @@ export class PoolKeeper {
       signal.throwIfAborted();
       logger.warn(
         { err: error, template: vm.template },
-        'the agent runtime of an idle VM does not answer',
+        'the agent runtime of an idle VM does not respond',
       );
     });
   }
@@ -120,7 +120,7 @@ export class PoolKeeper {
     const { pool, logger } = this.#options;
     const evicted = pool.evict();
     if (evicted === undefined) return;
-    logger.warn({ template: evicted.vm.template }, 'memory is short: destroying an idle VM');
+    logger.warn({ template: evicted.vm.template }, 'low on memory; destroying an idle VM');
     await discard(evicted);
   }
 }
