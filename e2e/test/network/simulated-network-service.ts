@@ -42,6 +42,8 @@ export async function startOnSimulatedNetwork(zone: Zone): Promise<SimulatedNetw
   const bridge = await openBridge(port, socketPath);
   failed.defer(() => bridge.close());
   const { workers = [] } = (await readServiceRecord(service.dataDir)) ?? {};
+  // Without this, a test that finds the ports closed would not notice that one is missing.
+  if (workers.length === 0) throw new Error('the service record names no worker');
   const ports = [port, ...workers.map(({ url }) => Number(new URL(url).port))];
   const cleanUp = failed.move();
   return {

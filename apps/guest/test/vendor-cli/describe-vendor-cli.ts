@@ -37,10 +37,10 @@ export function describeVendorCli(
     failureCases(test, driver.cutCode);
     processCases(test);
     conversationCases(test);
+    ownCases(test);
     // In this order, because it spares a restart: the second begins with a session of its own.
     rotationCases(test);
     transcriptCases(test);
-    ownCases(test);
     // Must be last: it examines the requests of all the other tests.
     networkCases(test);
   });

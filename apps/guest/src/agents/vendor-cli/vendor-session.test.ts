@@ -14,6 +14,8 @@ echo '{"type":"control_response","response":{"subtype":"success","request_id":"i
 const DONE = `echo '{"type":"result","is_error":false,"result":"done"}'`;
 /** Says nothing until its input is closed. */
 const SILENT = 'exec cat >/dev/null';
+/** Says nothing, and ignores the end of its input too, so that only a signal ends it. */
+const HUNG = 'exec sleep 1000';
 const NEVER = new AbortController().signal;
 
 /** A session's CLI, played by a program of the test's choice. */
@@ -75,7 +77,7 @@ describe.concurrent('a CLI', () => {
     await using cli = await fakeCli();
     const slow = await cli.open(
       (home) =>
-        `[ -e ${home}/again ] || { touch ${home}/again; ${SILENT}; }\n${READY}\nread -r prompt\n${DONE}\nread -r more`,
+        `[ -e ${home}/again ] || { touch ${home}/again; ${HUNG}; }\n${READY}\nread -r prompt\n${DONE}\nread -r more`,
       { start: 5_000 },
     );
     const failed = await slow.runTask({ prompt: 'x', id: 'one' }, NEVER);
@@ -99,7 +101,7 @@ describe.concurrent('a CLI', () => {
 
   test('that falls silent fails the task', async ({ expect }) => {
     await using cli = await fakeCli();
-    const silent = await cli.open(() => `${READY}\n${SILENT}`, { silence: 1_000 });
+    const silent = await cli.open(() => `${READY}\n${HUNG}`, { silence: 1_000 });
     expect(await silent.runTask({ prompt: 'x' }, NEVER)).toMatchObject({ status: 'failed' });
     expect(errors(cli.world)).toMatchObject([{ message: expect.stringContaining('was silent') }]);
   });
@@ -126,7 +128,7 @@ describe.concurrent('a CLI', () => {
 
   test('is not waited for by a task that is interrupted during the start', async ({ expect }) => {
     await using cli = await fakeCli();
-    const slow = await cli.open(() => SILENT);
+    const slow = await cli.open(() => HUNG);
     const abort = new AbortController();
     const running = slow.runTask({ prompt: 'x' }, abort.signal);
     abort.abort();
@@ -160,7 +162,7 @@ read -r more`,
 
   test('that was closed takes no task', async ({ expect }) => {
     await using cli = await fakeCli();
-    const closed = await cli.open(() => `${READY}\n${SILENT}`);
+    const closed = await cli.open(() => `${READY}\n${HUNG}`);
     await closed.close();
     expect(await closed.runTask({ prompt: 'x' }, NEVER)).toMatchObject({ status: 'failed' });
     expect(errors(cli.world)).toHaveLength(1);
