@@ -153,7 +153,7 @@ export class MemoryMicrovm implements Microvm {
       await once(socket, 'connect', { signal });
     } catch (cause) {
       socket.destroy();
-      throw new MicrovmError('guest_unreachable', 'nobody listens', { cause });
+      throw new MicrovmError('guest_unreachable', 'no listener', { cause });
     }
     return socket;
   }

@@ -20,7 +20,7 @@ afterAll(() => account.client.close());
 beforeEach(async () => {
   attacker = await TestSandbox.create(account);
 });
-// A sandbox can be deleted whatever has happened in it.
+// A sandbox can be deleted regardless of its condition.
 afterEach(() => attacker.delete());
 
 /** Starts a command that runs until `end` closes the caller's connection. */

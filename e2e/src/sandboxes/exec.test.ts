@@ -126,7 +126,7 @@ test('concurrent commands do not mix their output', async () => {
   }
 });
 
-test('output beyond 10 MiB is dropped and reported as truncated, and the command runs to its end', async () => {
+test('output beyond 10 MiB is dropped and reported as truncated, and the command runs to completion', async () => {
   const bytes = LIMITS.execOutputBytes + 1_000_000;
   const { output, ...rest } = await sandbox().exec(
     `head -c ${bytes} /dev/zero | tr '\\0' x; touch /tmp/ended; exit 5`,

@@ -46,7 +46,7 @@ export interface Microvm {
   /** Address and port on this machine that reach the guest's SSH server. */
   readonly host: string;
   readonly hostPort: number;
-  /** Settles (never rejects) when the VM process has ended, for whatever reason. */
+  /** Settles (never rejects) when the VM process has ended, for any reason. */
   readonly exited: Promise<{ reason: string }>;
   paused: boolean;
   /** The JSON object last given to `label`, opaque to this package. */

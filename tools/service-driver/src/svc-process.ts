@@ -29,7 +29,7 @@ export interface SvcResult {
   readonly output: string;
 }
 
-/** Runs one command to its end. */
+/** Runs one command to completion. */
 export async function runSvc(context: SvcContext, args: readonly string[]): Promise<SvcResult> {
   const [program, words] = commandOf(context, args);
   const child = spawn(program, words, { env: context.env, stdio: ['ignore', 'pipe', 'pipe'] });

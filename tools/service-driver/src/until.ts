@@ -13,7 +13,7 @@ export interface UntilOptions {
 
 /**
  * Polls `check` until it resolves with anything but undefined or false, and resolves with that value.
- * @throws Error that names `condition` when the deadline passes first; whatever `check` throws
+ * @throws Error that names `condition` when the deadline passes first; any error of `check`
  */
 export async function until<T>(
   condition: string,

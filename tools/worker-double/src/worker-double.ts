@@ -29,7 +29,7 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
   readonly #tls: CertificatePair | undefined;
   #certificate = '';
 
-  /** `tls` defaults to a certificate that is made anew at each start. */
+  /** `tls` defaults to a new certificate at each start. */
   constructor(id: string, secret: Secret, tls?: CertificatePair) {
     super();
     this.id = id;

@@ -11,7 +11,7 @@ export interface AgentVaultParts {
   readonly bundles: Pick<SecretBundles, 'reveal'>;
 }
 
-/** A write starts over when a master key or a bundle changes meanwhile. Both change rarely. */
+/** A write starts over when a master key or a bundle changes during it. Both change rarely. */
 const WRITE_ATTEMPTS = 5;
 
 /**

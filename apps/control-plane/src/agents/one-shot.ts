@@ -97,7 +97,7 @@ function modelOf(
   const { model } = request;
   if (own === undefined) {
     const named = vendorOfModel(model ?? '');
-    // A customer's own endpoint speaks the OpenAI dialect, whatever its models are called.
+    // A customer's own endpoint uses the OpenAI dialect, regardless of the names of its models.
     const vendor = named ?? (baseUrlOf(request) === undefined ? undefined : 'openai');
     if (model === undefined || vendor === undefined) rejectField('model_not_allowed', '/model');
     return { vendor, model };

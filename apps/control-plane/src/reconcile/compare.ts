@@ -90,7 +90,7 @@ function orderFor(
   return [{ vm_id: report.vm_id, generation: report.generation, reason: 'deleted' }];
 }
 
-/** The end of a sandbox that was to be deleted is its deletion, whatever the cause. */
+/** A sandbox with a pending deletion ends as deleted, regardless of the cause. */
 function reasonOfLoss(entry: LedgerEntry): EndReason {
   if (entry.delete_requested_at !== null) return 'deleted';
   const starting = ['creating', 'configuring', 'booting'].includes(entry.state);

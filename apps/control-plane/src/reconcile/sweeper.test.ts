@@ -14,7 +14,7 @@ const expiredCodes = async () =>
 
 afterAll(() => harness?.[Symbol.asyncDispose]());
 
-test('gives up the sandboxes of a lost worker, not those of a silent one', async () => {
+test('ends the sandboxes of a lost worker, but not those of a silent one', async () => {
   const { key } = await harness.signUp();
   const lost = await harness.addWorker('lost');
   const onLost = await harness.create(key);

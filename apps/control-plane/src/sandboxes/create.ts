@@ -35,7 +35,7 @@ export class SandboxCreator {
 
   /**
    * Returns once the sandbox runs. When the caller leaves, the creation is rolled back, unless the request has
-   * an idempotency key: the caller may come back for the answer, so the creation goes on.
+   * an idempotency key: the caller may return for the response, so the creation continues.
    */
   async create(
     { tenantId }: Caller,

@@ -115,7 +115,7 @@ function agentScope({ tenantId, vmId }: AgentSecretsId): Scope {
   return ['svc agent secrets v1', tenantId, vmId];
 }
 
-/** JSON separates the parts whatever they contain. */
+/** JSON separates the parts unambiguously, regardless of their content. */
 function contextOf(purpose: string, [kind, ...owner]: Scope, ...more: string[]): string {
   return JSON.stringify([kind, purpose, ...owner, ...more]);
 }

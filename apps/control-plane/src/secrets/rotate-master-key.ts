@@ -23,7 +23,7 @@ type SecretStores = Pick<Store, 'secretBundles' | 'agentSecrets'>;
 
 /**
  * Makes another master key the current one and wraps every data key with it. The encrypted values do not change.
- * The next rotation completes an interrupted one. Control planes keep serving meanwhile.
+ * The next rotation completes an interrupted one. Control planes keep serving in the meantime.
  */
 export async function rotateMasterKey(
   store: SecretStores & Pick<Store, 'masterKeys'>,

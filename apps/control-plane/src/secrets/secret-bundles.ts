@@ -27,7 +27,7 @@ export interface SecretBundleParts {
   readonly audit: AuditTrail;
 }
 
-/** A write starts over when the master key changes meanwhile, which is rare. */
+/** A write starts over when the master key changes during it, which is rare. */
 const WRITE_ATTEMPTS = 5;
 
 /** Named sets of secret values. Only {@link SecretBundles.reveal} returns values. */

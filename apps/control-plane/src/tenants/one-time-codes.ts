@@ -48,7 +48,7 @@ export class OneTimeCodes {
     await this.#mail(email, code);
   }
 
-  /** Redeems a code. @throws ServiceError `otp_invalid`, whatever the fault */
+  /** Redeems a code. @throws ServiceError `otp_invalid` for every kind of failure */
   async redeem(email: string, code: string): Promise<void> {
     const { otp } = this.#options;
     const expected = await otp.takeTry(email, LIMITS.otpWrongTries);

@@ -58,7 +58,7 @@ const NONSENSE: readonly [what: string, lie: Lie][] = [
   ['a redirect', () => ({ status: 302, body: '' })],
   ['an error as text', () => ({ status: 500, type: 'text/plain', body: 'oops' })],
   ['an error as plain JSON', json({ code: 'no_capacity' }, 409)],
-  ['a problem that breaks off', () => ({ status: 409, type: PROBLEM_MEDIA_TYPE, body: '{' })],
+  ['a problem that is cut off', () => ({ status: 409, type: PROBLEM_MEDIA_TYPE, body: '{' })],
   ['an endless problem', () => ({ status: 409, type: PROBLEM_MEDIA_TYPE, body: endless('') })],
   ['an unknown error code', problem('on_fire', 500)],
   ['an error code with another status', problem('sandbox_not_found', 409)],
@@ -286,7 +286,7 @@ describe('a stream', () => {
     ['an endless event', () => endless('event: stdout\ndata: ')],
     ['an unknown error code', () => formatEvent('error', { code: 'on_fire', message: 'm' })],
     ['an end without an exit', () => formatEvent('stdout', { data: 'a' })],
-    ['an event that breaks off', () => `${formatEvent('stdout', { data: 'a' })}event: std`],
+    ['an event that is cut off', () => `${formatEvent('stdout', { data: 'a' })}event: std`],
     ['events after the exit', () => EXIT + formatEvent('stdout', { data: 'a' })],
   ])('of events ends with an error at %s', async (_what, body) => {
     const vmId = await harness.create(account.key);

@@ -53,7 +53,7 @@ export class WorkerRefusedCredential extends ServiceError {
   }
 }
 
-/** The error that an answer of 400 or more stands for. @throws BadAnswer when it stands for none */
+/** Converts a response with status 400 or above to an error. @throws BadAnswer when a worker may not send it */
 export async function errorFromWorker(
   workerId: string,
   response: Dispatcher.ResponseData,

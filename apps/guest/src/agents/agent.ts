@@ -35,7 +35,7 @@ export interface AgentTask {
 /** A running agent and its conversation. */
 export interface AgentSession {
   /**
-   * Runs one task to its end; an abort of `signal` interrupts it. Emits every frame but `task_started` and
+   * Runs one task to completion; an abort of `signal` interrupts it. Emits every frame but `task_started` and
    * `task_completed`; emits an `error` frame before it returns `failed`. Never rejects for a failure of a model, a tool
    * or the conversation.
    */

@@ -2,7 +2,7 @@ import { LIMITS } from '@svc/contract';
 import type { AgentTask } from '../agents/agent.ts';
 
 export interface TaskQueueOptions {
-  /** Runs a task to its end. Never rejects. */
+  /** Runs a task to completion. Never rejects. */
   readonly run: (task: AgentTask, signal: AbortSignal) => Promise<void>;
   /** Called for a waiting task that was interrupted and will not run. */
   readonly onCancelled: (task: AgentTask) => void;

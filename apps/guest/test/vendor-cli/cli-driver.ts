@@ -25,7 +25,7 @@ export interface CliDriver {
   readonly startsAnew: string;
   /** Whether the result of an interrupted task is the text so far. */
   readonly keepsInterruptedText: boolean;
-  /** Error code of an answer that breaks off. */
+  /** Error code of an answer that is cut off. */
   readonly cutCode: FrameErrorCode;
 
   /** Its program among those of the image. */

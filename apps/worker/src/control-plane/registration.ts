@@ -33,7 +33,7 @@ const MAX_BACKOFF_MS = 10_000;
 /**
  * Keeps this worker registered with the control plane: registers, sends heartbeats, and reports changes at once. Makes
  * one call at a time, so that reports arrive in the order in which they were made. While the control plane is away it
- * retries for ever, and the VMs keep running.
+ * retries forever, and the VMs keep running.
  */
 export class WorkerRegistration {
   readonly #options: RegistrationOptions;

@@ -29,7 +29,7 @@ export interface CreateDeps extends AcquireDeps {
   readonly onCreated: (seconds: number, outcome: 'created' | 'failed') => void;
 }
 
-/** A create under way, with the number of callers that wait for it. */
+/** A create in progress, with the number of callers that wait for it. */
 interface Flight {
   readonly generation: number;
   readonly result: Promise<Sandbox>;
@@ -42,7 +42,7 @@ const CREATE_MS = 110_000;
 
 /**
  * Creates sandboxes. Idempotent by id and generation: concurrent and repeated requests share one create. A create is
- * rolled back completely when it fails, when all its callers have left, or when its sandbox is ended meanwhile.
+ * rolled back completely when it fails, when all its callers have left, or when its sandbox ends first.
  */
 export class SandboxCreator {
   readonly #deps: CreateDeps;
@@ -191,7 +191,7 @@ export class SandboxCreator {
   }
 }
 
-/** The error for the callers of a create whose sandbox was ended meanwhile. */
+/** The error for the callers of a create whose sandbox was ended before it completed. */
 function endedWhile(sandbox: Sandbox): ServiceError {
   const failed: EndReason[] = ['boot_failed', 'worker_lost'];
   const { endReason } = sandbox;

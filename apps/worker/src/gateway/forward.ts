@@ -35,7 +35,7 @@ export interface Exchange {
 
 /**
  * Forwards a request to the account's endpoint, and the response to the sandbox. Reports the vendor's token counts in any
- * case. Rejects when there is no response, or it breaks off.
+ * case. Rejects when there is no response, or when it is cut off.
  */
 export async function forward(parts: ForwardParts, exchange: Exchange): Promise<void> {
   const { account, target, response, signal } = exchange;

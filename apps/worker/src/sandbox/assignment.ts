@@ -20,7 +20,7 @@ const MAX_CREATE_AGE_MS = 120_000;
 
 /**
  * The assignment that a request makes. The lifetime counts from `created_at`, limited by this worker's clock, so that
- * clock skew between two machines never ends a sandbox early or keeps it for ever.
+ * clock skew between two machines never ends a sandbox early or keeps it forever.
  */
 export function assignmentOf(
   { env_vars: _env, agent_input: _input, ...request }: PlaceSandboxRequest,

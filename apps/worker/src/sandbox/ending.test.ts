@@ -49,7 +49,7 @@ describe('a teardown', () => {
     nothingIsLeft();
   });
 
-  it('aborts a pause that is under way', async () => {
+  it('aborts a pause in progress', async () => {
     const sandbox = await core.creator.create(placement(), NEVER);
     const vm = host.vmOf(sandbox.id);
     vm.pause = (signal) =>

@@ -14,7 +14,7 @@ export interface EndingOptions {
   readonly agent: () => SandboxAgent | undefined;
   /** Settles, never rejects, when no VM is being made. */
   readonly provisioned: () => Promise<unknown>;
-  /** Settles when no pause or resume is under way. */
+  /** Settles when no pause or resume is in progress. */
   readonly powerIdle: () => Promise<void>;
   /** Called with failures that no caller waits for. */
   readonly onFault: (error: unknown, action: string) => void;
@@ -39,7 +39,7 @@ export class Ending {
 
   async #teardown(): Promise<void> {
     const { lifecycle, agent, provisioned, powerIdle, onFault } = this.#options;
-    // Both abort with the sandbox's signal; the teardown does not wait for ever for one that fails to.
+    // Both abort with the sandbox's signal; the teardown does not wait indefinitely for one that fails to.
     await settledWithin(provisioned(), PROVISION_WAIT_MS);
     await settledWithin(powerIdle(), POWER_WAIT_MS);
     const stopping = lifecycle.stop().catch((error) => {

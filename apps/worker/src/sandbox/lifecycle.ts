@@ -122,7 +122,7 @@ export class Lifecycle {
 
   /**
    * Moves to another state: checks, writes the labels, then shows it.
-   * @throws IllegalMoveError; ServiceError `sandbox_not_running` when the sandbox began to end meanwhile
+   * @throws IllegalMoveError; ServiceError `sandbox_not_running` when the sandbox began to end in the meantime
    */
   async transition(to: Exclude<SandboxState, 'destroyed'>): Promise<void> {
     this.#machine.assertCanMove(to);
@@ -208,7 +208,7 @@ export class Lifecycle {
       // Without this label a restart would take the sandbox for a half-made one. Whether it is paused, a restart
       // sees from the VM itself: a full disk must not prevent pause and resume.
       if (this.state === 'booting') throw error;
-      this.#options.onFault(error, `note that ${this.assignment.vm_id} is ${to}`);
+      this.#options.onFault(error, `record that ${this.assignment.vm_id} is ${to}`);
     }
   }
 

@@ -52,13 +52,13 @@ export class Power {
    * @throws ServiceError `sandbox_not_running`
    */
   async ensureRunning(caller: AbortSignal): Promise<Microvm> {
-    // A pause under way came before this caller: it is awaited, then undone.
+    // A pause that was already in progress is awaited, then undone.
     await untilAborted(this.#turns.idle(), caller);
     if (this.#lifecycle.isIn('paused')) await untilAborted(this.resume(), caller);
     return this.#lifecycle.vmIn('running');
   }
 
-  /** Settles when no pause or resume is under way. */
+  /** Settles when no pause or resume is in progress. */
   idle(): Promise<void> {
     return this.#turns.idle();
   }

@@ -95,7 +95,7 @@ export class Sandbox {
     return this.#lifecycle.endReason;
   }
 
-  /** Whether a teardown is under way right now. */
+  /** Whether a teardown is in progress. */
   get isEnding(): boolean {
     return this.#ending.active;
   }
@@ -122,7 +122,7 @@ export class Sandbox {
 
   /**
    * Takes a new sandbox from `creating` to `running`.
-   * @throws the errors of the steps; ServiceError `sandbox_not_running` when the sandbox began to end meanwhile
+   * @throws the errors of the steps; ServiceError `sandbox_not_running` when the sandbox began to end in the meantime
    */
   async bringUp({ acquire, startAgent }: BringUpSteps): Promise<void> {
     await this.#lifecycle.transition('configuring');

@@ -114,7 +114,7 @@ it('lets clients attach to a paused session', async () => {
   await client.next(({ type }) => type === 'task_completed');
 });
 
-it('commits the frames of a session whose VM died meanwhile', async () => {
+it('commits the frames of a session whose VM died during the restart', async () => {
   const { harness } = lab();
   const { session } = await harness.startSession();
   lab().guest.frame({ type: 'text_delta', data: 'last words' });

@@ -43,7 +43,7 @@ export async function adoptMicrovms(
   return adopted;
 }
 
-/** Ends every VM of this service except those in `kept` and removes what it left, apart from its network slot. */
+/** Ends every VM of this service except those in `kept` and removes its remains, except its network slot. */
 export async function removeAllBut(
   { vmsDir, jail }: HostResources,
   kept: ReadonlySet<string>,

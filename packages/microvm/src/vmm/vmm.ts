@@ -31,7 +31,7 @@ export interface VmProcess {
   resume(signal: AbortSignal): Promise<void>;
   /** Enlarges the disk of the running guest to `bytes`. */
   growDisk(bytes: number, signal: AbortSignal): Promise<void>;
-  /** Stops the VM for good and writes its snapshot to its own directory: `memory`, `state` and `disk.qcow2`. */
+  /** Stops the VM permanently and writes its snapshot to its own directory: `memory`, `state` and `disk.qcow2`. */
   freeze(signal: AbortSignal): Promise<void>;
   /** Kills the process and waits until it has ended. Idempotent. */
   kill(): Promise<void>;

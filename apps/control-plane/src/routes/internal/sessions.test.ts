@@ -257,7 +257,7 @@ describe('files of a session', () => {
     expect((await getFiles('none')).status).toBe(404);
   });
 
-  test('whose upload breaks off are not stored', async () => {
+  test('whose upload is cut off are not stored', async () => {
     const controller = new AbortController();
     let sent = 0;
     const body = new ReadableStream({

@@ -34,7 +34,7 @@ describe('a session', () => {
     ['claude-code', 'anthropic', 'claude-x', 1024],
     ['codex', 'openai', 'o3', 1024],
     ['deictic', 'deepseek', 'anything/at:all', 512],
-  ])('with %s takes its models, and the room it needs', async (kind, vendor, model, memory) => {
+  ])('with %s accepts its models and uses its size', async (kind, vendor, model, memory) => {
     const { status } = await world().create({
       agent: { kind, version: '1.2' },
       llm: { vendor, model },

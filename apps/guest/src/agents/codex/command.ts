@@ -21,7 +21,7 @@ const PROVIDER = 'svc';
 const KEY_VARIABLE = 'SVC_LLM_PLACEHOLDER';
 
 /**
- * Features that make other connections (plugins come from GitHub), start turns of their own (goals), or retry for ever.
+ * Features that make other connections (plugins come from GitHub), start turns of their own (goals), or retry forever.
  */
 const DISABLED_FEATURES = [
   'plugins',

@@ -52,7 +52,7 @@ test.concurrent.each(
       reply: { text: ['half', '…'], chunk_delay_ms: 60_000 },
     },
   ]),
-)('$dialect: $what is given up after a time limit, without a retry', async ({ dialect, reply }) => {
+)('$dialect: $what fails after a time limit, without a retry', async ({ dialect, reply }) => {
   await using session = await openSession(
     [
       { when: { user: 'fail' }, reply },

@@ -2,7 +2,7 @@
  * Processes of an agent. Each runs as the owner of the agent's home directory, in a process group of its own, and
  * ends with the runtime at the latest.
  *
- * - {@link runProcess}    runs a program to its end, such as a shell command of a tool
+ * - {@link runProcess}    runs a program to completion, such as a shell command of a tool
  * - {@link startProcess}  starts a program for interactive use, such as a vendor's CLI
  */
 export { type ProcessOutput, type RunOptions, type RunResult, runProcess } from './run-process.ts';

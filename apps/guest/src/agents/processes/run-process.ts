@@ -27,8 +27,8 @@ export interface RunResult extends ProcessExit {
 }
 
 /**
- * Runs a program to its end. Processes that it leaves in the background keep running; their output is read only
- * briefly. Output is not buffered here: `onOutput` must bound whatever it keeps.
+ * Runs a program to completion. Processes that it leaves in the background keep running; their output is read only
+ * briefly. Output is not buffered here: `onOutput` must bound what it keeps.
  * @throws an error with `code` when the program cannot be started; the error of `onOutput`, after killing the group
  */
 export async function runProcess(

@@ -24,7 +24,7 @@ test('emits one result per call, and none without a call', () => {
   ]);
 });
 
-test('keeps frames below the line limit of the link, whatever the CLI sends', () => {
+test('keeps frames below the line limit of the link for any output of the CLI', () => {
   const { sent, frames } = turn();
   const huge = '\u0000'.repeat(3_000_000);
   frames.textDelta(huge);

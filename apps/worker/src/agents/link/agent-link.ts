@@ -148,7 +148,7 @@ export class AgentLink {
 
   async #serve(connection: LinkConnection, handler: AgentLinkHandler): Promise<void> {
     const { outbox } = this.#options;
-    // All in one tick: a frame forwarded meanwhile would otherwise be sent twice.
+    // All in one tick: a frame forwarded in between would otherwise be sent twice.
     this.#connection = connection;
     for (const entry of outbox?.waiting ?? []) connection.send({ type: 'client', ...entry });
     for (const message of this.#requests()) connection.send(message);

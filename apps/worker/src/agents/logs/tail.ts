@@ -22,7 +22,7 @@ export async function tailOf(file: FileHandle, wanted: LogTail): Promise<LogsRes
   };
 }
 
-/** The bytes from `from` to `from + length` of the file, or fewer if it has shrunk meanwhile. */
+/** The bytes from `from` to `from + length` of the file, or fewer if it has shrunk since. */
 async function readRange(file: FileHandle, from: number, length: number): Promise<Buffer> {
   const buffer = Buffer.alloc(length);
   let filled = 0;

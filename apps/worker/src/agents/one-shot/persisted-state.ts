@@ -87,7 +87,7 @@ export class PersistedState {
     });
   }
 
-  /** Settles when every state passed to {@link save} has been sent or given up. Never rejects. */
+  /** Settles when every state passed to {@link save} has been sent or abandoned. Never rejects. */
   async idle(): Promise<void> {
     await this.#sending;
   }
@@ -110,7 +110,7 @@ export class PersistedState {
       } catch (error) {
         if (!signal.aborted) this.#options.onFault(error, 'send a state to its persistence URL');
       } finally {
-        // A state that arrived meanwhile gets its own attempts.
+        // A state that arrived in the meantime gets its own attempts.
         if (this.#newest === tried) this.#newest = undefined;
       }
     }

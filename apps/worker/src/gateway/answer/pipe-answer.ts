@@ -11,7 +11,7 @@ export interface PipeOptions {
 }
 
 /**
- * Streams a response to the sandbox with back-pressure, and masks the key. Rejects when either side breaks off; the
+ * Streams a response to the sandbox with back-pressure, and masks the key. Rejects when either side fails; the
  * meter then has the counts so far.
  */
 export async function pipeAnswer(

@@ -35,7 +35,7 @@ describe('an endpoint', () => {
     await expect.poll(() => usages).toEqual([{ ...USAGE, output_tokens: 1, model: 'claude-1' }]);
   });
 
-  test('that breaks off breaks off the response; its counts so far are recorded', async () => {
+  test('that is cut off ends the response; its counts so far are recorded', async () => {
     const { ask, usages } = await lab.start('anthropic');
     lab.script({ text: ['first', 'second'], fault: 'cut', usage: USAGE });
     const { body: answer } = await ask(path, { body });

@@ -14,7 +14,7 @@ function rewritten(path: string, body: string): Promise<string> {
 
 const chat = (body: string) => rewritten('/chat/completions', body);
 
-test('requests the usage of a stream, whatever the agent requested', async () => {
+test('requests the usage of a stream even if the agent did not', async () => {
   for (const options of [
     '',
     '"stream_options":{"include_usage":false},',

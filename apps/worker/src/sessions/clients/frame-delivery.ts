@@ -16,7 +16,7 @@ const SLOW_CLOSE_MS = 5_000;
 
 export interface FrameDeliveryOptions {
   readonly ws: WebSocket;
-  /** The socket below `ws`; corked so that a batch of frames goes out together. */
+  /** The socket below `ws`; corked so that a batch of frames is sent together. */
   readonly socket: Duplex;
   readonly journal: Journal;
   readonly slowConsumerMs: number;

@@ -6,7 +6,7 @@ import { uuidv7 } from 'uuidv7';
 import type { SessionApi } from '../../control-plane/session-api.ts';
 import { StallWatchdog } from '../../files/stall-watchdog.ts';
 
-/** A transfer without progress for this long is given up, in ms. */
+/** A transfer is aborted after this long without progress, in ms. */
 const STALL_MS = 30_000;
 /** Allows for a tar archive being somewhat larger than the files in it. */
 const MAX_BYTES = LIMITS.sessionFilesBytes + 64 * 1024 * 1024;
@@ -35,7 +35,7 @@ export async function saveFiles(
     const read = pipeline(stream, body, { signal: bounded });
     const { generation, sessionId } = owner;
     const written = api.putFiles(sessionId, { id, generation, body }, bounded);
-    // The first failure is the cause; the other side then merely breaks off.
+    // The first failure is the cause; the other side fails only as a consequence.
     await Promise.all([read, written]);
     return id;
   } finally {

@@ -15,7 +15,7 @@ describe('the end of a turn', () => {
     const client = await lab().attach(session);
     client.send({ type: 'task', prompt: 'a' });
     await expect.poll(() => store.commitsAsked).toBe(1);
-    // Frames outside the turn are shown meanwhile.
+    // Frames outside the turn are shown in the meantime.
     await lab().harness.json('POST', `/sandboxes/${vmId}/cancel`);
     await client.next(({ event }) => event === 'cancel');
     expect(client.types).toEqual(['ready', 'task_started', 'text_delta', 'system']);

@@ -49,7 +49,7 @@ describe('the pool', () => {
     });
   });
 
-  it('hands over each VM once, to concurrent callers too', async () => {
+  it('hands each VM to one caller only, even with concurrent callers', async () => {
     const core = new CoreHarness(host, { pool: { standard: 3 } });
     await core.fillPool();
     const sandboxes = await Promise.all(
@@ -84,7 +84,7 @@ describe('the pool', () => {
     });
   });
 
-  it('gives up idle VMs when a sandbox needs their capacity', async () => {
+  it('evicts idle VMs when a sandbox needs their capacity', async () => {
     const core = new CoreHarness(host, { pool: { standard: 2 }, limits: { ...LIMITS, vcpu: 3 } });
     await core.fillPool();
     const sandbox = await core.creator.create(placement({ vcpu: 3 }), NEVER);

@@ -51,7 +51,7 @@ test('returns the exit code of a command that ends immediately', async () => {
 });
 
 test('close() aborts a pending connection attempt and leaves no connection', async () => {
-  // The server must read, or the unread greeting of the client would keep the connection open for ever.
+  // The server must read, or the unread greeting of the client would keep the connection open forever.
   const silent = createServer((socket) => socket.resume()).listen(0, '127.0.0.1');
   await once(silent, 'listening');
   const { port } = silent.address() as AddressInfo;

@@ -37,7 +37,7 @@ export function bootArguments(
     'panic=-1',
     'net.ifnames=0',
     'quiet',
-    // Without this, the guest's clock calibration can hang for ever on a busy machine.
+    // Without this, the guest's clock calibration can hang forever on a busy machine.
     `tsc_early_khz=${tscKhz}`,
     // For programs in the guest that need other settings under emulation.
     `svc.accelerator=${accelerator.kind}`,

@@ -79,7 +79,7 @@ export class SandboxRepository {
     return row !== undefined;
   }
 
-  /** The number of sandboxes in each state, apart from ended ones. */
+  /** The number of sandboxes in each state, except ended ones. */
   async countByState(): Promise<Map<SandboxState, number>> {
     const rows = await this.#db
       .selectFrom('sandboxes')
