@@ -27,7 +27,7 @@ export const cancelSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxe
     },
     (request, reply) => {
       const reason = request.body?.reason ?? 'user_request';
-      return sandboxes.cancel(
+      return sandboxes.operations.cancel(
         callerOf(request),
         request.params.id,
         reason,

@@ -39,7 +39,12 @@ export const downloadFile: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes
     async (request, reply) => {
       const { params, query } = request;
       const gone = clientGoneSignal(reply);
-      const file = await sandboxes.download(callerOf(request), params.id, query.path, gone);
+      const file = await sandboxes.operations.download(
+        callerOf(request),
+        params.id,
+        query.path,
+        gone,
+      );
       if (file.contentLength !== undefined) reply.header('content-length', file.contentLength);
       return reply.type(OCTET_STREAM_MEDIA_TYPE).send(file.body);
     },

@@ -49,8 +49,8 @@ export const execInSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxe
         clientGoneSignal(reply),
       ] as const;
       if (acceptsEvents(request.headers.accept))
-        return sendEvents(reply, await sandboxes.streamExec(...call));
-      return reply.type('application/json').send(await sandboxes.exec(...call));
+        return sendEvents(reply, await sandboxes.operations.streamExec(...call));
+      return reply.type('application/json').send(await sandboxes.operations.exec(...call));
     },
   );
 };

@@ -33,7 +33,7 @@ export const readSandboxLogs: Route<'auth' | 'sandboxes'> = (app, { auth, sandbo
       },
     },
     (request, reply) =>
-      sandboxes.logs(
+      sandboxes.operations.logs(
         callerOf(request),
         request.params.id,
         resolveLogsQuery(request.query),

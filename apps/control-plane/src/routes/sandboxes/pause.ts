@@ -22,6 +22,7 @@ export const pauseSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes
         response: { 200: SandboxRecord, ...authenticatedProblems(...WORKER_PROBLEMS) },
       },
     },
-    async (request) => toRecord(await sandboxes.pause(callerOf(request), request.params.id)),
+    async (request) =>
+      toRecord(await sandboxes.operations.pause(callerOf(request), request.params.id)),
   );
 };

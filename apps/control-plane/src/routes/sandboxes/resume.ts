@@ -22,6 +22,7 @@ export const resumeSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxe
         response: { 200: SandboxRecord, ...authenticatedProblems(...WORKER_PROBLEMS) },
       },
     },
-    async (request) => toRecord(await sandboxes.resume(callerOf(request), request.params.id)),
+    async (request) =>
+      toRecord(await sandboxes.operations.resume(callerOf(request), request.params.id)),
   );
 };

@@ -43,7 +43,7 @@ const addRoute: Route<'auth' | 'sandboxes' | 'limits'> = (app, { auth, sandboxes
     async (request, reply) => {
       const { params, query } = request;
       const upload = await openUpload(request.raw, limits.uploadBytes);
-      await sandboxes.upload(
+      await sandboxes.operations.upload(
         callerOf(request),
         params.id,
         query.path,
