@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the missing dependencies of a checkout: the npm packages in the lock file and the Debian
-# packages in host-packages.txt. Returns at once if nothing is missing.
+# packages in host-packages.txt. Returns immediately if nothing is missing.
 # Requires only a POSIX shell, Node 14 or newer with npm, and root for the Debian packages.
 #   bootstrap.sh            install the missing packages
 #   bootstrap.sh --stamp    only record that node_modules matches the lock file (called by npm)

@@ -24,7 +24,7 @@ export interface ControlPlaneOptions {
   readonly logger: FastifyBaseLogger;
   /** Shared with workers and runtime hosts. */
   readonly clusterSecret: Secret;
-  /** PEM certificate chain and key; without them it speaks plain HTTP. */
+  /** PEM certificate chain and key; without them it serves plain HTTP. */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined;
   /** The ledger's database; default: the configured one. The control plane closes it. */
   readonly database?: Database;

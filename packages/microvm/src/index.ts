@@ -4,7 +4,7 @@
  *
  * - `vmm/`        the driver interface for virtual machine monitors, and the QEMU driver
  * - `jail/`       confines a VM process: file system, user, resource limits
- * - `network/`    connects guests to the internet and keeps them from everything else
+ * - `network/`    connects guests to the internet and isolates them from everything else
  * - `guest/`      identity, commands, files and the agent runtime inside a guest
  * - `image/`      recipes, images and snapshots; `image/build/` builds them
  * - `resources/`  the resources of the machine that VMs use

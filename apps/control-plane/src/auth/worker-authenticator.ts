@@ -22,7 +22,7 @@ export function createWorkerAuthenticator(verify: TokenVerifier): WorkerAuthenti
   };
 }
 
-/** Checks that a worker speaks for itself. @throws ServiceError `worker_id_mismatch` */
+/** Checks that a worker reports only under its own id. @throws ServiceError `worker_id_mismatch` */
 export function requireWorker(request: FastifyRequest, workerId: string): void {
   if (request.workerId !== workerId) throw new ServiceError('worker_id_mismatch');
 }

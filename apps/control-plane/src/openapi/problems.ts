@@ -5,7 +5,7 @@ const EVERYWHERE = ['shutting_down', 'internal_error'] as const satisfies ErrorC
 /** Codes of every route that needs a credential, which is looked up in the database. */
 const AUTHENTICATED = ['unauthorized', 'database_unavailable'] as const satisfies ErrorCode[];
 
-/** Codes of every route that takes a JSON body. */
+/** Codes of every route that accepts a JSON body. */
 export const BODY_PROBLEMS = [
   'invalid_json',
   'validation_failed',

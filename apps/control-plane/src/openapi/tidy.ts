@@ -6,7 +6,7 @@ const OWN_KEYWORDS: ReadonlySet<string> = new Set([ERROR_CODE_KEYWORD, OPTIONAL_
 /** Description of a successful answer for which the route has none. */
 const FILLER = 'Default Response';
 
-/** Replaces the keywords that only this service knows by standard ones. */
+/** Replaces the keywords specific to this service with standard ones. */
 export function tidy(node: unknown): unknown {
   if (Array.isArray(node)) return node.map(tidy);
   if (typeof node !== 'object' || node === null) return node;

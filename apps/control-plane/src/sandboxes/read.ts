@@ -47,7 +47,7 @@ export class SandboxReader {
     const answers = await Promise.all(
       holders.map((worker) => limit.run(() => this.#ask(worker, tenantId, signal))),
     );
-    // A worker speaks for its own sandboxes alone.
+    // A worker reports only its own sandboxes.
     const reports = answers.flatMap((answer = [], index) =>
       answer.filter((report) => holderOf.get(report.vm_id) === holders[index]?.worker_id),
     );
@@ -55,7 +55,7 @@ export class SandboxReader {
     return answers.includes(undefined) ? { sandboxes, partial: true } : sandboxes;
   }
 
-  /** Undefined when the worker does not answer, or not as the contract says. */
+  /** Undefined when the worker does not respond, or its response violates the contract. */
   async #ask(
     worker: WorkerRow,
     tenantId: string,

@@ -11,7 +11,7 @@ import type { EgressPolicy } from '@svc/egress';
 import type { DefaultModels } from '../agents/default-models.ts';
 import { rejectField } from '../reject-field.ts';
 
-/** The model that a session asks for. */
+/** The model that a session requests. */
 export interface LlmChoice {
   readonly agent: Agent;
   readonly vendor: LlmVendor;
@@ -26,7 +26,7 @@ export async function checkLlmChoice(choice: LlmChoice, addresses: EgressPolicy)
 }
 
 /**
- * The model of a session: that of the request, else that of its bundles, else the vendor's default. Checks the
+ * The model of a session: from the request, else from its bundles, else the vendor's default. Checks the
  * rules about the request and its bundles together.
  * @throws ServiceError `llm_model_invalid`, `model_not_allowed`, `llm_base_url_refused`
  */

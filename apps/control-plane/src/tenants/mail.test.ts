@@ -4,7 +4,7 @@ import { SMTPServer } from 'smtp-server';
 import { expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';
 
-test('with an SMTP server, the code is in the mail and nowhere else', async () => {
+test('with an SMTP server, only the mail contains the code', async () => {
   const mails: string[] = [];
   const server = new SMTPServer({
     disabledCommands: ['AUTH', 'STARTTLS'],

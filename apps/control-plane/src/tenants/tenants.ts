@@ -22,7 +22,7 @@ interface TenantsParts {
   readonly audit: AuditTrail;
 }
 
-/** Accounts: signing up and in by mail, and reading one's own account. */
+/** Accounts: sign-up and sign-in by mail, and the caller's own account. */
 export class Tenants {
   readonly #parts: TenantsParts;
 

@@ -266,7 +266,7 @@ export class WorkerApi {
   }
 }
 
-/** How long a JSON answer around this much text may be: an escape takes six bytes for one. */
+/** Maximum length of a JSON response with this much text, whose bytes may each be escaped as six. */
 function jsonBytesOf(textBytes: number): number {
   return 6 * textBytes + SMALL_BYTES;
 }

@@ -40,7 +40,7 @@ export interface AgentSession {
    * or the conversation.
    */
   runTask(task: AgentTask, signal: AbortSignal): Promise<TaskOutcome>;
-  /** The agent's own record of the conversation: opaque text that comes back as `setup.conversation`. */
+  /** The agent's own record of the conversation: opaque text that is returned as `setup.conversation`. */
   conversation(): string;
   /** Ends every process that belongs to the agent. */
   close(): Promise<void>;

@@ -13,7 +13,7 @@ export interface SendBufferEvents {
   onStalled(): void;
 }
 
-/** The buffer of frames to one side of a proxy. It is bounded as long as the sender heeds the events. */
+/** The buffer of frames to one side of a proxy. It is bounded if the sender obeys the events. */
 export class SendBuffer {
   readonly #socket: WebSocket;
   readonly #stalledMs: number;

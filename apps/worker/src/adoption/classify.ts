@@ -17,7 +17,7 @@ export type Verdict =
   /** A VM without an owner: its labels are missing or unreadable. */
   | { readonly kind: 'discard' };
 
-/** Decides by the labels and by whether the VM really is paused: a crash may have come between the two. */
+/** Decides by the labels and by whether the VM really is paused: a crash may have occurred between the two. */
 export function classify(vm: { readonly labels: unknown; readonly paused: boolean }): Verdict {
   const owner = readLabels(vm.labels);
   if (owner === undefined) return { kind: 'discard' };

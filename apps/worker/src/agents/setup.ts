@@ -52,7 +52,7 @@ export function modelOf(placed: PlacedAgent, secrets: AgentSecrets): string | un
   return placed.model ?? secrets.llm.model;
 }
 
-/** The dialect in which the agent speaks to the gateway. */
+/** The dialect that the agent uses with the gateway. */
 export function dialectIn(vendor: LlmVendor, { llm }: AgentSecrets): LlmDialect {
   return dialectOf(vendor, llm.base_url !== undefined);
 }

@@ -12,7 +12,7 @@ export interface AgentTimeouts {
   readonly saveMs: number;
   /** For everything that is saved when the sandbox ends, the guest's state included. */
   readonly finishMs: number;
-  /** For a client to read what it was sent; a slower one is disconnected. */
+  /** For a client to read the sent data; a slower one is disconnected. */
   readonly slowConsumerMs: number;
 }
 

@@ -17,7 +17,7 @@ const REQUEST_MS = 300_000;
 const KEEP_ALIVE_MS = 75_000;
 
 export interface LlmGatewayOptions {
-  /** Owned by the caller, who closes it. */
+  /** Owned and closed by the caller. */
   readonly egress: Egress;
   readonly metrics: Registry;
   readonly logger: Pick<WorkerLogger, 'warn' | 'error'>;

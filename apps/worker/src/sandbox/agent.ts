@@ -1,6 +1,6 @@
 import type { ServiceFrame } from '@svc/contract';
 
-/** The agent of a sandbox, as the sandbox's lifecycle knows it. */
+/** The agent of a sandbox, as seen by the sandbox's lifecycle. */
 export interface SandboxAgent {
   /** Shows a frame of the service to all attached clients; returns how many there are. */
   announce(frame: Extract<ServiceFrame, { type: 'system' }>): Promise<number>;

@@ -19,7 +19,7 @@ const AGENT_TOKEN_BYTES = 32;
 const MAX_CREATE_AGE_MS = 120_000;
 
 /**
- * The assignment that a request makes. The lifetime counts from `created_at`, limited by this worker's clock, so that
+ * The assignment for a request. The lifetime counts from `created_at`, limited by this worker's clock, so that
  * clock skew between two machines never ends a sandbox early or keeps it forever.
  */
 export function assignmentOf(

@@ -1,7 +1,7 @@
 import type { SandboxSize } from '@svc/contract';
 import type { ImageInfo } from '@svc/microvm';
 
-/** The share of a machine that a VM takes. */
+/** The share of a machine that a VM uses. */
 export interface Size {
   readonly vcpu: number;
   readonly memoryMib: number;
@@ -17,7 +17,7 @@ export function sizeOf(placed: SandboxSize, image: ImageInfo): Size {
   };
 }
 
-/** Whether an idle VM of this image has the size that is asked for. */
+/** Whether an idle VM of this image has the requested size. */
 export function isImageSize(placed: SandboxSize, image: ImageInfo): boolean {
   const { vcpu: _vcpu, memory_mib: _memory, disk_mib: _disk, ...others } = placed;
   const size = sizeOf(placed, image);

@@ -80,7 +80,7 @@ export function reply(query: Packet, parts: Partial<Packet> & { rcode?: number }
   };
 }
 
-/** A truncated answer, which makes the client retry by TCP. */
+/** A truncated answer, after which the client retries over TCP. */
 export function truncated(query: Packet): Packet {
   return { ...reply(query), flags: RECURSION_AVAILABLE | TRUNCATED_RESPONSE };
 }

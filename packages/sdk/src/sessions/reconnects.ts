@@ -16,8 +16,8 @@ export function mostTries(wanted: number | undefined, wasEverReady: boolean): nu
 }
 
 /**
- * The pause before attempt number `attempt` (from 1), in milliseconds: the backoff, or what the service asked for
- * if that is longer, up to 30 seconds.
+ * The pause before attempt number `attempt` (from 1), in milliseconds: the backoff, or the pause that the service
+ * requested if that is longer, up to 30 seconds.
  */
 export function reconnectDelayMs(
   attempt: number,

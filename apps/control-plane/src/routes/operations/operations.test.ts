@@ -196,7 +196,7 @@ describe('TLS and shutdown', () => {
     await expect.poll(() => worker.aborted).toEqual([vmId]);
   });
 
-  test('speaks HTTPS, refuses public requests first, and closes', async () => {
+  test('serves HTTPS, refuses public requests first, and closes', async () => {
     const tls = await ensureLocalTls({ directory: `${harness.dataDir}/tls` });
     const plane = await startControlPlane({
       config: loadConfig({ SVC_DATA_DIR: harness.dataDir, SVC_LISTEN: 'localhost:0' }),

@@ -160,7 +160,7 @@ read -r more`,
     await expect.poll(() => cli.world.log()).toContain('No user is present');
   });
 
-  test('that was closed takes no task', async ({ expect }) => {
+  test('that was closed accepts no task', async ({ expect }) => {
     await using cli = await fakeCli();
     const closed = await cli.open(() => `${READY}\n${HUNG}`);
     await closed.close();

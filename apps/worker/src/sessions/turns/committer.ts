@@ -38,7 +38,7 @@ export class Committer {
   /**
    * Commits all uncommitted frames, with the state if there is one. Retries within `commitMs` while the control plane
    * is unavailable. When only the files cannot be saved, it commits the rest before it rejects.
-   * @throws ControlPlaneError (see {@link isStale}), or the error that kept something from being saved
+   * @throws ControlPlaneError (see {@link isStale}), or the error that prevented the save
    */
   commit(
     state: TurnState | undefined,

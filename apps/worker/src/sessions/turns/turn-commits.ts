@@ -41,7 +41,7 @@ export class TurnCommits {
     this.#options = options;
   }
 
-  /** Whether the session has a later generation, which makes this one's work void. */
+  /** Whether the session has a later generation, which invalidates the work of this one. */
   get isStale(): boolean {
     return this.#stale;
   }
@@ -74,7 +74,7 @@ export class TurnCommits {
     }
   }
 
-  /** Commits the frames behind a turn in the background, so that a machine that fails now takes few with it. */
+  /** Commits the frames after a turn in the background, so that few are lost if the machine fails. */
   commitInBackground(): void {
     const { committer, logger, closed } = this.#options;
     if (!this.#rate.take()) return;

@@ -134,7 +134,7 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
   }
 
   /**
-   * Like {@link store}, but retries for as long as the disk is full. The guest is not read meanwhile, so no frame is
+   * Like {@link store}, but retries for as long as the disk is full. The guest is not read until then, so no frame is
    * lost. Rejects when the session closes.
    */
   async storeEventually(frames: readonly NewFrame[]): Promise<void> {

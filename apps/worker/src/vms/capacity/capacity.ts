@@ -20,7 +20,7 @@ export interface MachineResources {
   diskAvailableMib(): Promise<number>;
 }
 
-/** Capacity reserved for one VM. Belongs to the owner of the VM, who releases it exactly once. */
+/** Capacity reserved for one VM. Belongs to the owner of the VM, which releases it exactly once. */
 export interface Reservation {
   readonly size: Size;
   /** Marks the VM as running, so that the machine's own figures include it. */

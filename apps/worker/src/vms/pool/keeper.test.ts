@@ -41,7 +41,7 @@ describe('the pool keeper', () => {
     expect(host.live.length).toBe(1);
   });
 
-  it('destroys idle VMs while memory is short, and makes none', async () => {
+  it('destroys idle VMs and creates none while memory is short', async () => {
     const core = new CoreHarness(host, { pool: { standard: 2 } });
     await core.fillPool();
     host.memoryMib = 100;

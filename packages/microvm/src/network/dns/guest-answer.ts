@@ -45,7 +45,7 @@ export function filteredAnswer(query: GuestQuery, upstream: DecodedPacket): Buff
   );
 }
 
-/** The answer to send by UDP. A truncated answer replaces one that is too long and makes the guest retry by TCP. */
+/** The answer to send by UDP. A truncated answer replaces one that is too long, so that the guest retries over TCP. */
 export function fitToUdp(query: GuestQuery, answer: Buffer): Buffer {
   if (answer.length <= query.udpBytes) return answer;
   return write(query, RCODE.noError, [], [], TRUNCATED_RESPONSE);

@@ -24,7 +24,7 @@ describe('the pause before another attempt', () => {
     expect(pauseBefore(30, limits, 0, () => 1)).toBe(1_000);
   });
 
-  test('is as long as the endpoint asks for, up to the bound', () => {
+  test('is as long as the endpoint requests, up to the bound', () => {
     expect(pauseBefore(1, limits, 700, () => 1)).toBe(700);
     expect(pauseBefore(1, limits, 3_600_000, () => 1)).toBe(1_000);
   });
