@@ -24,7 +24,7 @@ export interface PrivateServiceOptions {
 }
 
 /**
- * Starts a service for the demo alone and returns a client with its account. It has its own data, ports, account and
+ * Starts a service only for the demo and returns a client with its account. It has its own data, ports, account and
  * egress rules, and shares only the images with other services on the machine.
  */
 export async function startPrivateService(options: PrivateServiceOptions): Promise<SvcClient> {

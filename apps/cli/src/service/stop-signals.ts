@@ -12,7 +12,7 @@ const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', KEEP_SANDBOXES_SIGNAL] as c
 /** Ctrl-C reaches the service twice, from the terminal and through npm, which counts as one request. */
 const DUPLICATE_MS = 1_500;
 
-/** Listens for the signals that stop a service. A second, later signal exits the process at once. */
+/** Listens for the signals that stop a service. A second, later signal exits the process immediately. */
 export class StopSignals {
   readonly #requested = Promise.withResolvers<StopRequest>();
   readonly #abort = new AbortController();

@@ -32,7 +32,7 @@ export function createAuthenticators(store: Store, accounts: AccountTokens): Aut
   };
 }
 
-/** The hook for API keys alone, for servers without accounts. */
+/** The hook for API keys only, for servers without accounts. */
 export function createApiKeyHook(store: Pick<Store, 'apiKeys'>): RequestHook {
   return setCaller(apiKeyOwner(store));
 }

@@ -56,7 +56,7 @@ export class ApiKeys {
     return rows.map((row) => recordOf(row, plan));
   }
 
-  /** Revokes a key permanently, on every control plane at once. @throws ServiceError `api_key_not_found` */
+  /** Revokes a key permanently and immediately, on every control plane. @throws ServiceError `api_key_not_found` */
   async revoke(caller: Caller, keyId: string): Promise<void> {
     // No id contains NUL, and PostgreSQL would reject the whole statement.
     const outcome = keyId.includes('\0')

@@ -17,7 +17,7 @@ export class SandboxDeleter {
 
   /**
    * Returns when the teardown is complete. If the worker does not answer, the deletion stays on record and happens
-   * at the worker's next heartbeat. If the worker counts as unreachable, the sandbox counts as destroyed at once.
+   * at the worker's next heartbeat. If the worker counts as unreachable, the sandbox counts as destroyed immediately.
    * @throws ServiceError `sandbox_not_found`, `worker_unreachable`, `worker_bad_response`
    */
   async delete(caller: Caller, vmId: string): Promise<DeleteSandboxResponse> {

@@ -83,7 +83,7 @@ export class SandboxStarter {
 
   /**
    * Rolls back a failed creation. The row is removed, unless the VM did not boot or the sandbox was deleted
-   * meanwhile: then it stays on record. If the worker still holds a VM, the next heartbeat has it destroyed.
+   * in the meantime: then it stays on record. If the worker still holds a VM, the next heartbeat has it destroyed.
    */
   async #giveUp(row: PlacedRow, error: unknown): Promise<never> {
     const { vm_id: vmId, generation } = row;

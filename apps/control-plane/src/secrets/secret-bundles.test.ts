@@ -104,7 +104,7 @@ describe('stored bundles', () => {
 });
 
 describe('the master key', () => {
-  test('is created at the first start, readable by its owner alone', async () => {
+  test('is created at the first start, readable only by its owner', async () => {
     const { mode } = await stat(join(harness.dataDir, 'keys', 'master-key'));
     expect(mode & 0o777).toBe(0o600);
     expect(await fileLines()).toHaveLength(1);

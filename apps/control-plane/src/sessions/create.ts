@@ -39,7 +39,7 @@ interface Plan {
   readonly bundles: SessionBundles['bundles'];
 }
 
-/** Creates sessions, each with a sandbox of its own. */
+/** Creates sessions, each with its own sandbox. */
 export class SessionCreator {
   readonly #parts: SessionParts;
   readonly #idempotent: IdempotentCreate<Created>;
@@ -78,7 +78,7 @@ export class SessionCreator {
     );
   }
 
-  /** Checks the rules in this order: names, the request alone, the contents of its bundles. */
+  /** Checks the rules in this order: names, the request itself, the contents of its bundles. */
   async #plan({ tenantId }: Caller, request: CreateSessionRequest): Promise<Plan> {
     const { secretBundles, catalogue, addresses, models } = this.#parts;
     const { agent, app, llm } = request;

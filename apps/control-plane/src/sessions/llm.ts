@@ -19,7 +19,7 @@ export interface LlmChoice {
   readonly baseUrl: string | undefined;
 }
 
-/** Checks the request alone. @throws ServiceError `llm_model_invalid`, `model_not_allowed`, `llm_base_url_refused` */
+/** Checks only the request. @throws ServiceError `llm_model_invalid`, `model_not_allowed`, `llm_base_url_refused` */
 export async function checkLlmChoice(choice: LlmChoice, addresses: EgressPolicy): Promise<void> {
   if (choice.model !== undefined) checkModel(choice.agent, choice.model, '/llm/model');
   if (choice.baseUrl !== undefined) await checkBaseUrl(choice.baseUrl, '/llm/base_url', addresses);

@@ -20,7 +20,7 @@ export interface ExpectedJson<T> {
   readonly form: AnswerForm<T>;
   /** Longest body that is read, in bytes. */
   readonly maxBytes: number;
-  /** Says how an answer of the right form contradicts the request. */
+  /** Describes how a response of the right form contradicts the request. */
   readonly problemOf?: (answer: T) => string | undefined;
 }
 

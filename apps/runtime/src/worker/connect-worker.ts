@@ -13,7 +13,7 @@ type WorkerOfSession = NonNullable<SessionRoute['worker']>;
 export interface WorkerUpgrade {
   readonly sessionId: string;
   readonly afterSeq: number | undefined;
-  /** Minted for this upgrade alone. */
+  /** Minted only for this upgrade. */
   readonly token: string;
   readonly requestId: string;
 }

@@ -93,7 +93,7 @@ function rebuild(
 }
 
 /**
- * Takes over the agent, even of a sandbox that is ended at once: its work has yet to be saved. A sandbox that was never
+ * Takes over the agent, even of a sandbox that is ended immediately: its work has yet to be saved. A sandbox that was never
  * running has no agent to take over.
  */
 async function adoptAgent(

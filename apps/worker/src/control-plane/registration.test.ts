@@ -59,7 +59,7 @@ describe('the registration with the control plane', () => {
       });
   });
 
-  it('sends changes at once, without waiting for the next heartbeat', async () => {
+  it('sends changes immediately, without waiting for the next heartbeat', async () => {
     const harness = await start();
     harness.controlPlane.heartbeatMs = 600_000;
     harness.controlPlane.knows = false;

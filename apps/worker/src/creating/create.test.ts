@@ -48,7 +48,7 @@ describe('a create that succeeds', () => {
     expect(atHandOver).toMatchObject({ role: 'sandbox', state: 'configuring' });
   });
 
-  it('restores a VM for a custom size and leaves the pool alone', async () => {
+  it('restores a VM for a custom size and does not use the pool', async () => {
     core = new CoreHarness(host, { pool: { standard: 1 } });
     await core.fillPool();
     const sandbox = await core.creator.create(placement({ memory_mib: 2048 }), NEVER);

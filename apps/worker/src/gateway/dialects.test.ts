@@ -69,7 +69,7 @@ const MODELS: Readonly<Record<LlmVendor, string>> = {
 };
 
 describe.each(DIALECTS)('$name', ({ vendor, path, body, credential, upstream, upstreamWhole }) => {
-  test('streams each piece at once, adds the key, and counts tokens', async () => {
+  test('streams each piece immediately, adds the key, and counts tokens', async () => {
     const { ask, usages } = await lab.start(vendor);
     // The second chunk would arrive only after the test's time limit.
     lab.script(

@@ -11,7 +11,7 @@ afterAll(() => harness?.[Symbol.asyncDispose]());
 const me = (key: string) => harness.call('GET', '/v1/tenants/me', { key });
 
 describe('the keys of the account routes', () => {
-  test('are created with 201, work at once, and are listed without their secret', async () => {
+  test('are created with 201, work immediately, and are listed without their secret', async () => {
     const { token, tenantId } = await harness.signUp();
     const made = await harness.call('POST', '/v1/api-keys', { key: token, json: { name: 'ci' } });
     expect(made.status).toBe(201);
@@ -49,7 +49,7 @@ describe('the keys of the account routes', () => {
     }
   });
 
-  test('are revoked with 200, at once and repeatably, and stay listed', async () => {
+  test('are revoked with 200, immediately and repeatably, and stay listed', async () => {
     const { token, key, body } = await harness.signUp();
     const revoke = () => harness.call('DELETE', `/v1/api-keys/${body.key_id}`, { key: token });
     expect((await me(key)).status).toBe(200);
@@ -100,7 +100,7 @@ describe('the keys of the tenant routes', () => {
   });
 });
 
-test('a key revoked on one control plane is refused on every other at once', async () => {
+test('a key revoked on one control plane is immediately refused on every other', async () => {
   const { key, token, body } = await harness.signUp();
   const plane = await harness.startAnother();
   try {

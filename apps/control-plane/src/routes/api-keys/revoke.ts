@@ -4,7 +4,7 @@ import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_ACCOUNT } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `DELETE /v1/api-keys/{id}`: permanent, and effective on every control plane at once. */
+/** `DELETE /v1/api-keys/{id}`: permanent, and effective immediately on every control plane. */
 export const revokeApiKey: Route<'auth' | 'apiKeys'> = (app, { auth, apiKeys }) => {
   app.delete(
     '/v1/api-keys/:id',

@@ -12,7 +12,7 @@ const audit = (key: string, query = '') => harness.call('GET', `/v1/audit${query
 const eventsOf = (body: Record<string, unknown>) =>
   (body.entries as { event: string }[]).map((entry) => entry.event);
 
-test('shows the events of the own account only, newest first', async () => {
+test('shows only the events of the caller’s account, newest first', async () => {
   const { token, key, body, email } = await harness.signUp();
   await harness.signUp();
   await harness.call('POST', '/v1/auth/verify-otp', { json: { email, code: '000000' } });

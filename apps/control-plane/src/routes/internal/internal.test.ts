@@ -24,7 +24,7 @@ const record = async (vmId: string) =>
 const age = () => harness.sql.query(`update sandboxes set placed_at = now() - interval '1 hour'`);
 
 describe('events', () => {
-  test('update the ledger at once', async () => {
+  test('update the ledger immediately', async () => {
     const vmId = await harness.create(key);
     expect((await worker.event(url(), worker.change(vmId, { state: 'paused' }))).status).toBe(204);
     expect(await record(vmId)).toMatchObject({ state: 'paused' });

@@ -91,7 +91,7 @@ describe('a sandbox', () => {
     expect(record.body.metadata).toEqual(metadata);
   });
 
-  test('twenty at once all succeed', async () => {
+  test('twenty concurrent creates all succeed', async () => {
     await harness.addWorker('w1', (w) => {
       w.memoryMib = 65_536;
     });

@@ -58,7 +58,7 @@ describe('list', () => {
     });
   });
 
-  test('is partial at once when the worker counts as unreachable', async () => {
+  test('is partial immediately when the worker counts as unreachable', async () => {
     const worker = await harness.addWorker('w1');
     await harness.create(key);
     await harness.sql.query(`update workers set heartbeat_at = now() - interval '1 minute'`);

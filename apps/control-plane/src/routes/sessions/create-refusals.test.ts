@@ -24,7 +24,7 @@ describe('refusals', () => {
     ['a template for sandboxes only', { template: 'canvas' }, 400, 'session_template_unknown'],
   ])('%s', (_, changes, status, code) => world().expectRefused(changes, status, code));
 
-  test('check the form, then the request alone, then its bundles', async () => {
+  test('check the form, then the request itself, then its bundles', async () => {
     const bad = { template: 'windows', llm: { vendor: 'openai', base_url: 'http://x/' } };
     expect((await world().create({ ...bad, secrets: ['none'] })).body.code).toBe(
       'session_template_unknown',

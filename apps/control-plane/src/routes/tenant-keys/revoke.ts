@@ -4,7 +4,7 @@ import { authenticatedProblems, NO_CONTENT } from '../../openapi/problems.ts';
 import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `DELETE /v1/tenants/me/api-keys/{key_id}`: permanent, and effective on every control plane at once. */
+/** `DELETE /v1/tenants/me/api-keys/{key_id}`: permanent, and effective immediately on every control plane. */
 export const revokeTenantKey: Route<'auth' | 'apiKeys'> = (app, { auth, apiKeys }) => {
   app.delete(
     '/v1/tenants/me/api-keys/:key_id',

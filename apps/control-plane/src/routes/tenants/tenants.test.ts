@@ -182,7 +182,7 @@ describe('credentials', () => {
     expect(answer.headers.get('www-authenticate')).toBe('Bearer');
   });
 
-  test('a revoked key is refused at once', async () => {
+  test('a revoked key is refused immediately', async () => {
     const { key, body } = await harness.signUp();
     expect((await me(`Bearer ${key}`)).status).toBe(200);
     await harness.sql.query('update api_keys set revoked_at = now() where key_id = $1', [

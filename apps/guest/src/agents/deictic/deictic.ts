@@ -18,7 +18,7 @@ import { createTools } from './tools/index.ts';
 const MAX_RESULT_CHARS = 30_000;
 const RESULT_SHARE = 0.1;
 
-/** Our own agent: a loop of model calls and tools, alone or coordinating several agents. */
+/** The service's own agent: a loop of model calls and tools, alone or coordinating several agents. */
 export class Deictic implements AgentSession {
   readonly #context: AgentContext;
   readonly #options: DeicticOptions;
