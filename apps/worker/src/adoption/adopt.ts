@@ -93,8 +93,8 @@ function rebuild(
 }
 
 /**
- * Takes over the agent, even of a sandbox that is ended immediately: its work has yet to be saved. A sandbox that was never
- * running has no agent to take over.
+ * Takes over the agent, even of a sandbox that is ended immediately: its work has yet to be saved. A sandbox that was
+ * never running has no agent to take over.
  */
 async function adoptAgent(
   sandbox: Sandbox,

@@ -31,8 +31,8 @@ const EVENT_RETRY_MS = 1_000;
 const MAX_BACKOFF_MS = 10_000;
 
 /**
- * Keeps this worker registered with the control plane: registers, sends heartbeats, and reports changes immediately. Makes
- * one call at a time, so that reports arrive in the order in which they were made. While the control plane is away it
+ * Keeps this worker registered with the control plane: registers, sends heartbeats, and reports changes immediately.
+ * Makes one call at a time, so that reports arrive in the order in which they were made. While the control plane is away it
  * retries forever, and the VMs keep running.
  */
 export class WorkerRegistration {
