@@ -6,6 +6,7 @@ const WORKERS = 2;
 /** End-to-end tests that bound a time or compare latencies. They run one after the other, and last. */
 const TIMED = [
   'e2e/src/attacks/resources.test.ts',
+  'e2e/src/faults/child-process-killed.test.ts',
   'e2e/src/faults/service-killed.test.ts',
   'e2e/src/identity/clones.test.ts',
   'e2e/src/input/other-tenants.test.ts',
