@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it } from 'vitest';
 import { Harness } from '../../test/harness.ts';
+import { LABELS } from '../../test/labels.ts';
 import { MemoryHost, STANDARD } from '../../test/memory-host.ts';
 import type { MemoryMicrovm } from '../../test/memory-microvm.ts';
 import { placement } from '../../test/placement.ts';
@@ -31,25 +32,6 @@ async function vmWith(host: MemoryHost, labels: Record<string, unknown>): Promis
   made.labels = labels;
   return made;
 }
-
-const LABELS = {
-  version: 1,
-  role: 'sandbox',
-  vm_id: 'vm_1',
-  generation: 3,
-  revision: 7,
-  tenant_id: 'usr_a',
-  state: 'running',
-  created_at: '2026-01-01T00:00:00.000Z',
-  running_at: '2026-01-01T00:00:01.000Z',
-  placement: {
-    template: 'standard',
-    size: {},
-    idle_timeout_seconds: 60,
-    max_lifetime_seconds: 7200,
-  },
-  lifetime_ends_at: Number.MAX_SAFE_INTEGER,
-};
 
 describe('a worker that starts after a crash', () => {
   it('keeps running and paused sandboxes usable, with their deadlines', async () => {
