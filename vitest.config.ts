@@ -1,7 +1,19 @@
 import { defineConfig } from 'vitest/config';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Most test files wait for PostgreSQL, sockets, processes and VMs, so two of them share two cores well. */
-const WORKERS = 2;
+/** Most test files wait for PostgreSQL, sockets, processes and VMs: three of them keep two cores busy. */
+const WORKERS = 3;
+
+/** The files that take minutes. They start first, so that none of them runs alone at the end. */
+const SLOWEST = [
+  'apps/cli/src/service/life.test.ts',
+  'apps/guest/src/agents/claude-code/claude-code.test.ts',
+  'e2e/src/faults/operation-interrupted.test.ts',
+  'e2e/src/sessions/conversation.test.ts',
+  'e2e/src/sessions/faults.test.ts',
+  'e2e/src/soak/soak.test.ts',
+  'packages/microvm/src/open-host.test.ts',
+];
 
 /** End-to-end tests that bound a time or compare latencies. They run one after the other, and last. */
 const TIMED = [
@@ -22,8 +34,20 @@ const endToEnd = {
   expect: { poll: { timeout: 60_000 } },
 };
 
+class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const isSlow = ({ moduleId }: TestSpecification) =>
+      SLOWEST.some((file) => moduleId.endsWith(`/${file}`));
+    const { slow = [], other = [] } = Object.groupBy(await super.sort(files), (file) =>
+      isSlow(file) ? 'slow' : 'other',
+    );
+    return [...slow, ...other];
+  }
+}
+
 export default defineConfig({
   test: {
+    sequence: { sequencer: SlowestFirst },
     projects: [
       {
         test: {
