@@ -6,6 +6,7 @@ const WORKERS = 3;
 
 /** The files that take minutes. They start first, so that none of them runs alone at the end. */
 const SLOWEST = [
+  'apps/cli/src/service/fleet/fleet.test.ts',
   'apps/cli/src/service/life.test.ts',
   'apps/guest/src/agents/claude-code/claude-code.test.ts',
   'e2e/src/faults/operation-interrupted.test.ts',
@@ -13,6 +14,7 @@ const SLOWEST = [
   'e2e/src/sessions/faults.test.ts',
   'e2e/src/soak/soak.test.ts',
   'packages/microvm/src/open-host.test.ts',
+  'packages/microvm/src/resources/remove-abandoned.test.ts',
 ];
 
 /** End-to-end tests that bound a time or compare latencies. They run one after the other, and last. */

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs the missing dependencies of a checkout: the npm packages in the lock file and the Debian
-# packages in host-packages.txt. Returns immediately if nothing is missing.
+# packages in host-packages.txt, for the tests also those in test-packages.txt. Returns immediately if nothing is missing.
 # Requires only a POSIX shell, Node 14 or newer with npm, and root for the Debian packages.
 #   bootstrap.sh            install the missing packages
+#   bootstrap.sh --test     install the missing packages, with those of the tests
 #   bootstrap.sh --stamp    only record that node_modules matches the lock file (called by npm)
 #   bootstrap.sh --run STEP only run one step of the installation (called by this script)
 set -eu
@@ -12,6 +13,10 @@ cd "$root"
 PATH=$PATH:/usr/sbin:/sbin
 stamp=node_modules/.svc-lock
 packages=scripts/host-packages.txt
+if [ "${1:-}" = --test ]; then
+  packages="$packages scripts/test-packages.txt"
+  shift
+fi
 
 say() { printf 'svc: %s\n' "$*" >&2; }
 die() {
@@ -28,13 +33,14 @@ npm_ready() {
 
 # Prints the Debian packages whose program or file is missing on this machine.
 missing_packages() {
-  while read -r package shows; do
+  # shellcheck disable=SC2086 # one word per list
+  cat $packages | while read -r package shows; do
     case $package in '' | \#*) continue ;; esac
     case $shows in
       /*) [ -e "$shows" ] || printf '%s\n' "$package" ;;
       *) command -v "$shows" >/dev/null 2>&1 || printf '%s\n' "$package" ;;
     esac
-  done <"$packages"
+  done
 }
 
 # step TITLE COMMAND…: runs a function of this script with its output in a log, shows its progress and

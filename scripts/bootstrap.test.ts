@@ -61,9 +61,9 @@ function environment() {
   return { env: { PATH: join(checkout, 'bin'), TMPDIR: tmpdir() } };
 }
 
-async function bootstrap(): Promise<{ code: number; errors: string }> {
+async function bootstrap(...options: string[]): Promise<{ code: number; errors: string }> {
   const script = join(checkout, 'scripts/bootstrap.sh');
-  const run = promisify(execFile)('/bin/sh', [script], environment());
+  const run = promisify(execFile)('/bin/sh', [script, ...options], environment());
   return run.then(
     ({ stderr }) => ({ code: 0, errors: stderr }),
     (error: { code: number; stderr: string }) => ({ code: error.code, errors: error.stderr }),
@@ -93,6 +93,17 @@ test('installs the npm packages again when the lock file has changed', async () 
   await writeFile(join(checkout, 'package-lock.json'), '{"two":2}');
   await bootstrap();
   expect(await calls('npm')).toHaveLength(2);
+});
+
+test('installs what only the tests need if they are going to run', async () => {
+  await installAptGet();
+  await writeFile(join(checkout, 'scripts/test-packages.txt'), '# comment\nbeta svc-beta\n');
+  await writeFile(join(checkout, 'scripts/host-packages.txt'), 'alpha svc-alpha\n');
+  expect(await bootstrap()).toMatchObject({ code: 0 });
+  expect((await calls('apt-get')).at(-1)).toMatch(/install --no-install-recommends alpha$/);
+  expect(await bootstrap('--test')).toMatchObject({ code: 0 });
+  expect((await calls('apt-get')).at(-1)).toMatch(/install --no-install-recommends beta$/);
+  expect(await bootstrap('--test')).toEqual({ code: 0, errors: '' });
 });
 
 test('two concurrent runs install once', async () => {

@@ -14,12 +14,13 @@ export class Access {
     this.ca = readFileSync(address.caFile, 'utf8');
   }
 
-  /** Creates an SDK client. It does not retry unless `options` says otherwise. */
+  /** Creates an SDK client. It neither retries nor waits for a 429 unless `options` says otherwise. */
   client(apiKey?: string, options: Partial<SvcClientOptions> = {}): SvcClient {
     return new SvcClient({
       baseUrl: this.address.baseUrl,
       ca: this.ca,
       maxRetries: 0,
+      maxWaitMs: 0,
       ...(apiKey === undefined ? {} : { apiKey }),
       ...options,
     });

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { billingCommand } from './commands/billing/index.ts';
 import { demoCommand } from './commands/demo.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { controlPlaneCommand, runtimeCommand, workerCommand } from './commands/fleet.ts';
@@ -9,6 +10,8 @@ import { sandboxCommand } from './commands/sandbox/index.ts';
 import { secretsCommand } from './commands/secrets.ts';
 import { downCommand, statusCommand, upCommand } from './commands/service.ts';
 import { sessionCommand } from './commands/session/index.ts';
+import { usageCommand } from './commands/usage.ts';
+import { workspaceCommand } from './commands/workspace/index.ts';
 import { VERSION } from './version.ts';
 
 /** The whole command line. To start fast, each command imports its heavy modules only when it runs. */
@@ -30,6 +33,9 @@ export function program(): Command {
     .addCommand(loginCommand())
     .addCommand(keysCommand())
     .addCommand(secretsCommand())
+    .addCommand(usageCommand())
+    .addCommand(billingCommand())
+    .addCommand(workspaceCommand())
     .addCommand(imageCommand())
     .addCommand(controlPlaneCommand())
     .addCommand(runtimeCommand())

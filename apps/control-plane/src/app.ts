@@ -3,14 +3,19 @@ import { describeRoutes } from './openapi/document.ts';
 import { apiKeyRoutes } from './routes/api-keys/index.ts';
 import { auditRoutes } from './routes/audit/index.ts';
 import { authRoutes } from './routes/auth/index.ts';
+import { billingRoutes } from './routes/billing/index.ts';
 import { catalogueRoutes } from './routes/catalogue/index.ts';
+import { dashboardRoutes } from './routes/dashboard/index.ts';
 import { internalRoutes } from './routes/internal/index.ts';
+import { objectRoutes } from './routes/objects/index.ts';
 import { operationRoutes } from './routes/operations/index.ts';
 import { sandboxRoutes } from './routes/sandboxes/index.ts';
 import { secretRoutes } from './routes/secrets/index.ts';
 import { sessionRoutes } from './routes/sessions/index.ts';
 import { tenantKeyRoutes } from './routes/tenant-keys/index.ts';
 import { tenantRoutes } from './routes/tenants/index.ts';
+import { usageRoutes } from './routes/usage/index.ts';
+import { workspaceRoutes } from './routes/workspaces/index.ts';
 import type { Route, Services } from './services.ts';
 
 /** Settings of the server. */
@@ -30,8 +35,12 @@ export const publicRoutes: readonly Route[] = [
   ...secretRoutes,
   ...catalogueRoutes,
   ...auditRoutes,
+  ...usageRoutes,
+  ...dashboardRoutes,
+  ...billingRoutes,
   ...sandboxRoutes,
   ...sessionRoutes,
+  ...workspaceRoutes,
   ...operationRoutes,
 ];
 
@@ -42,7 +51,7 @@ export async function createApp(options: AppOptions, services: Services): Promis
   app.decorateRequest('workerId', undefined);
   options.prepare?.(app);
   await describeRoutes(app, options);
-  for (const route of [...publicRoutes, ...internalRoutes]) {
+  for (const route of [...publicRoutes, ...objectRoutes, ...internalRoutes]) {
     route(app, services);
   }
   return app;

@@ -3,16 +3,24 @@ import { WORKER_TIMES } from '@svc/contract';
 import {
   closeGracefully,
   createMetrics,
+  type DrainTimes,
   type HttpServer,
+  RequestDrain,
   registerHttpMetrics,
   type Secret,
 } from '@svc/service-kit';
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
+import { deriveKey } from './crypto/derive-key.ts';
+import { isCustomerRequest } from './customer-request.ts';
 import { type Database, openDatabase, openLedger } from './database.ts';
-import { Draining } from './draining.ts';
 import { registerLedgerMetrics } from './metrics.ts';
+import { openObjects } from './objects/open-objects.ts';
+import { tidyObjects } from './objects/tidy-objects.ts';
 import { sweep } from './reconcile/sweeper.ts';
+import { Retention } from './retention/retention.ts';
+import { retentionRules } from './retention/rules.ts';
+import { sweepObjects } from './sessions/files/sweep-objects.ts';
 import { createMailer } from './tenants/mail.ts';
 import { createServices } from './wiring.ts';
 import { WorkerConnections } from './workers/connections.ts';
@@ -38,9 +46,12 @@ export interface ControlPlaneOptions {
 export interface ControlPlane {
   /** URL of the control plane on this machine, with the port that it is bound to. */
   readonly url: string;
-  /** From now on answers public requests with 503; requests of workers are still served. */
-  drain(): void;
-  /** Closes requests, connections and the embedded database, in this order. */
+  /**
+   * Makes readiness false, then refuses customers' requests with 503 and waits for those in progress, within `times`;
+   * `signal` skips the rest of the wait. Requests of workers are served until {@link close}.
+   */
+  drain(times: DrainTimes, signal: AbortSignal): Promise<void>;
+  /** Gives requests in progress 5 seconds. Closes requests, connections and the embedded database, in this order. */
   close(): Promise<void>;
 }
 
@@ -57,19 +68,35 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     resources.defer(() => connections.close());
     const mailer = createMailer(config, logger);
     resources.defer(() => mailer.close());
+    // Known once the server listens.
+    let port = config.listen.port;
+    const baseUrl = () => publicUrl(config.baseUrl, 'https', config, port);
+    const objects = await openObjects({
+      config,
+      urlKey: deriveKey(options.clusterSecret, 'svc object URLs v1'),
+      baseUrl,
+    });
+    resources.use(objects.store);
     const registry = createMetrics();
     registerLedgerMetrics(store, registry, WORKER_TIMES.unreachableMs);
     const runtimeUrl = options.runtimeUrl ?? (() => runtimeUrlOf(config));
     const services = await createServices({
       ...options,
+      baseUrl,
       store,
       connections,
       mailer,
+      objects,
       registry,
       runtimeUrl,
     });
-    resources.defer(() => services.sessions.configUpdates.close());
-    const draining = new Draining();
+    const { configUpdates } = services.sessions;
+    configUpdates.start();
+    resources.defer(() => configUpdates.close());
+    const { billingUpkeep } = services;
+    billingUpkeep.start();
+    resources.defer(() => billingUpkeep.close());
+    const drain = new RequestDrain(isCustomerRequest);
     const app = await createApp(
       {
         logger,
@@ -80,18 +107,27 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         version: API_VERSION,
         prepare: (server) => {
           registerHttpMetrics(server, registry, 'control_plane');
-          server.addHook('onRequest', async (request) => draining.check(request.url));
+          drain.watch(server);
         },
       },
       services,
     );
     resources.defer(() => closeGracefully(app));
     const sweeping = new AbortController();
-    const sweeper = sweep(store, logger, sweeping.signal);
+    const retention = new Retention({ rules: retentionRules(store, config), registry, logger });
+    const sweeper = sweep({ store, retention, logger }, sweeping.signal);
     resources.defer(() => sweeper);
     resources.defer(() => sweeping.abort());
-    await app.listen({ host: config.listen.host, port: config.listen.port });
-    return handleOf(app, config, draining, resources.move(), options.signal);
+    const tidying = new AbortController();
+    const { workspaces } = services;
+    const tidier = tidyObjects({ store: objects.store, workspaces, logger }, tidying.signal);
+    resources.defer(() => tidier);
+    const objectSweeper = sweepObjects({ store, objects: objects.store, logger }, tidying.signal);
+    resources.defer(() => objectSweeper);
+    resources.defer(() => tidying.abort());
+    await app.listen({ host: config.listen.host, port });
+    port = boundPort(app) ?? port;
+    return handleOf(port, drain, resources.move(), options);
   } catch (error) {
     await resources.disposeAsync();
     throw error;
@@ -99,11 +135,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 }
 
 function handleOf(
-  app: HttpServer,
-  config: Config,
-  draining: Draining,
+  port: number,
+  drain: RequestDrain,
   resources: AsyncDisposableStack,
-  signal: AbortSignal | undefined,
+  { config, logger, signal }: ControlPlaneOptions,
 ): ControlPlane {
   let closing: Promise<void> | undefined;
   const close = (): Promise<void> => {
@@ -112,9 +147,19 @@ function handleOf(
   };
   signal?.addEventListener('abort', () => void close(), { once: true });
   if (signal?.aborted) void close();
+  return {
+    url: publicUrl(undefined, 'https', config, port),
+    async drain(times, hurry) {
+      const requests = await drain.run(times, hurry);
+      if (requests > 0) logger.warn({ requests }, 'requests in progress are cut off');
+    },
+    close,
+  };
+}
+
+function boundPort(app: HttpServer): number | undefined {
   const [address] = app.addresses();
-  const port = typeof address === 'object' ? address.port : config.listen.port;
-  return { url: publicUrl(undefined, 'https', config, port), drain: () => draining.begin(), close };
+  return typeof address === 'object' ? address.port : undefined;
 }
 
 function runtimeUrlOf(config: Config): string {

@@ -41,6 +41,7 @@ export function openLedger(
         unreachableMs: WORKER_TIMES.unreachableMs,
         sandboxesPerTenant: config.limits.sandboxesPerTenant,
       },
+      sessionBytesPerTenant: config.limits.sessionBytesPerTenant,
       onConnectionLost: (err) => logger.debug({ err }, 'idle database connection lost'),
     });
   return retry(open, {

@@ -6,6 +6,7 @@ export {
   startControlPlane,
 } from './control-plane.ts';
 export type { Database } from './database.ts';
+export { reachS3 } from './objects/open-objects.ts';
 export { MasterKeyring } from './secrets/master-keyring.ts';
 export {
   type Rotation,

@@ -3,14 +3,21 @@ import type { AgentVault } from './agents/agent-vault.ts';
 import type { AuditTrail } from './audit/audit-trail.ts';
 import type { Authenticators } from './auth/authenticators.ts';
 import type { WorkerAuthenticator } from './auth/worker-authenticator.ts';
+import type { Billing } from './billing/billing.ts';
+import type { BillingUpkeep } from './billing/upkeep.ts';
+import type { Payments } from './billing/wiring.ts';
 import type { Catalogue } from './catalogue/catalogue.ts';
 import type { ApiKeys } from './keys/api-keys.ts';
+import type { Objects } from './objects/open-objects.ts';
 import type { RateLimitHook } from './rate-limits/rate-limiter.ts';
 import type { Reconciler } from './reconcile/reconciler.ts';
 import type { Sandboxes } from './sandboxes/sandboxes.ts';
 import type { SecretBundles } from './secrets/secret-bundles.ts';
 import type { Sessions } from './sessions/sessions.ts';
 import type { Tenants } from './tenants/tenants.ts';
+import type { UsageReports } from './usage/report-usage.ts';
+import type { Usage } from './usage/usage.ts';
+import type { Workspaces } from './workspaces/workspaces.ts';
 
 /** Everything that routes call, one entry per aggregate. */
 export interface Services {
@@ -19,11 +26,18 @@ export interface Services {
   readonly tenants: Tenants;
   readonly apiKeys: ApiKeys;
   readonly audit: AuditTrail;
+  readonly billing: Billing;
+  readonly payments: Payments;
+  readonly billingUpkeep: BillingUpkeep;
   readonly catalogue: Catalogue;
   readonly secretBundles: SecretBundles;
+  readonly objects: Objects;
   readonly sandboxes: Sandboxes;
   readonly sessions: Sessions;
+  readonly workspaces: Workspaces;
   readonly agentVault: AgentVault;
+  readonly usage: Usage;
+  readonly usageReports: UsageReports;
   readonly reconciler: Reconciler;
   readonly limits: Limits;
   readonly monitoring: Monitoring;
@@ -33,6 +47,8 @@ export interface Services {
 export interface Limits {
   /** Limits the requests of a tenant to the catalogue. */
   readonly catalogueRate: RateLimitHook;
+  /** Limits the purchases that a tenant begins. */
+  readonly checkoutRate: RateLimitHook;
   /** Largest upload, in bytes. */
   readonly uploadBytes: number;
 }

@@ -1,4 +1,3 @@
-import { hkdfSync } from 'node:crypto';
 import type { Config } from '@svc/config';
 import { CONTROL_PLANE_NAME } from '@svc/contract';
 import { EgressPolicy } from '@svc/egress';
@@ -9,7 +8,7 @@ import {
   type Secret,
   SessionTokens,
 } from '@svc/service-kit';
-import type { Store } from '@svc/store';
+import type { PriceTable, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import { AgentVault } from './agents/agent-vault.ts';
 import { defaultModelsOf } from './agents/default-models.ts';
@@ -18,15 +17,23 @@ import { AccountTokens } from './auth/account-tokens.ts';
 import { createAuthenticators } from './auth/authenticators.ts';
 import { SigningKeys } from './auth/signing-keys.ts';
 import { createWorkerAuthenticator } from './auth/worker-authenticator.ts';
+import { Billing } from './billing/billing.ts';
+import { creditGate } from './billing/credit-gate.ts';
+import { createPayments } from './billing/wiring.ts';
+import { AgentBuilds } from './catalogue/agent-builds.ts';
 import { Catalogue, readCatalogue } from './catalogue/catalogue.ts';
+import { deriveKey } from './crypto/derive-key.ts';
 import { ApiKeys } from './keys/api-keys.ts';
+import type { Objects } from './objects/open-objects.ts';
 import { limitRate } from './rate-limits/rate-limiter.ts';
 import { Reconciler } from './reconcile/reconciler.ts';
 import { SandboxDeleter } from './sandboxes/delete.ts';
 import { createSandboxes } from './sandboxes/sandboxes.ts';
 import { SandboxStarter } from './sandboxes/start.ts';
+import { TenantOperations } from './sandboxes/tenant-operations.ts';
 import { openMasterKeys } from './secrets/open-master-keys.ts';
 import { SecretBundles } from './secrets/secret-bundles.ts';
+import { TenantKeys } from './secrets/tenant-keys.ts';
 import type { Services } from './services.ts';
 import { SessionAccessIssuer } from './sessions/access.ts';
 import { ConfigUpdates } from './sessions/config-updates.ts';
@@ -34,9 +41,16 @@ import { createSessions } from './sessions/sessions.ts';
 import type { Mailer } from './tenants/mail.ts';
 import { OneTimeCodes } from './tenants/one-time-codes.ts';
 import { Tenants } from './tenants/tenants.ts';
+import { UsageReports } from './usage/report-usage.ts';
+import { Usage } from './usage/usage.ts';
 import type { WorkerConnections } from './workers/connections.ts';
 import { Fleet } from './workers/fleet.ts';
 import { WorkerClient } from './workers/worker-client.ts';
+import { UploadTaker } from './workspaces/upload-taker.ts';
+import { Workspaces } from './workspaces/workspaces.ts';
+
+/** Purchases that one account may begin. */
+const CHECKOUTS_PER_HOUR = 60;
 
 /** Resources that the services are built from. */
 export interface Parts {
@@ -46,9 +60,12 @@ export interface Parts {
   readonly store: Store;
   readonly connections: WorkerConnections;
   readonly mailer: Mailer;
+  readonly objects: Objects;
   readonly registry: Registry;
   /** Public URL of the runtime host. */
   readonly runtimeUrl: () => string;
+  /** Public URL of this control plane, read for each purchase. */
+  readonly baseUrl: () => string;
 }
 
 /** Builds the services. */
@@ -57,7 +74,7 @@ export async function createServices(parts: Parts): Promise<Services> {
   const sealingKey = deriveKey(clusterSecret, 'svc account signing keys v1');
   const tokens = new AccountTokens(new SigningKeys(store.signingKeys, sealingKey));
   const audit = new AuditTrail(store.audit, logger);
-  const apiKeys = new ApiKeys(store, audit);
+  const apiKeys = new ApiKeys(store, audit, config.limits.apiKeysPerTenant);
   const mint = createTokenMinter(clusterSecret, CONTROL_PLANE_NAME);
   const { connections } = parts;
   const client = new WorkerClient({ connections, mintToken: mint, logger });
@@ -72,25 +89,58 @@ export async function createServices(parts: Parts): Promise<Services> {
   const keyring = await openMasterKeys(config, store.masterKeys);
   const egress = new EgressPolicy(config.egressAllowHosts);
   const models = defaultModelsOf(config);
-  const catalogue = new Catalogue(await readCatalogue(), audit);
+  const builds = new AgentBuilds(store);
+  const catalogue = new Catalogue(await readCatalogue(), builds, audit);
   const secretBundles = new SecretBundles({ store, keyring, egress, audit });
-  const vault = new AgentVault({ store, keyring, bundles: secretBundles });
-  const starter = new SandboxStarter(store, fleet, vault);
+  const vault = new AgentVault({ store, keyring, bundles: secretBundles, models });
+  const credit = creditGate(store.billing, config.billingEnforce);
+  const starter = new SandboxStarter({ store, fleet, vault, credit });
   const deleter = new SandboxDeleter(store, fleet);
+  const { payments, upkeep } = createPayments({
+    config,
+    store,
+    fleet,
+    logger,
+    baseUrl: parts.baseUrl,
+    formKey: deriveKey(clusterSecret, 'svc checkout forms v1'),
+  });
+  const access = new SessionAccessIssuer(
+    new SessionTokens(clusterSecret, 'runtime'),
+    parts.runtimeUrl,
+  );
+  const taker = new UploadTaker({
+    store,
+    objects: parts.objects.store,
+    logger,
+    tenantBytes: config.limits.workspaceBytes,
+  });
   return {
     auth: createAuthenticators(store, tokens),
     workerAuth: createWorkerAuthenticator(createTokenVerifier(clusterSecret, CONTROL_PLANE_NAME)),
-    tenants: new Tenants({ tenants: store.tenants, codes, tokens, keys: apiKeys, audit }),
+    tenants: new Tenants({
+      tenants: store.tenants,
+      grantCents: config.signupGrantCents,
+      codes,
+      tokens,
+      keys: apiKeys,
+      audit,
+    }),
     apiKeys,
     audit,
+    billing: new Billing(store.billing),
+    payments,
+    billingUpkeep: upkeep,
     catalogue,
     secretBundles,
+    objects: parts.objects,
     sandboxes: createSandboxes({
       store,
       fleet,
       starter,
       deleter,
       rules: { addresses: egress, models },
+      access,
+      operations: new TenantOperations(config.limits.operationsPerTenant),
     }),
     sessions: createSessions({
       store,
@@ -98,22 +148,37 @@ export async function createServices(parts: Parts): Promise<Services> {
       deleter,
       secretBundles,
       catalogue,
+      builds,
       addresses: egress,
       models,
-      access: new SessionAccessIssuer(
-        new SessionTokens(clusterSecret, 'runtime'),
-        parts.runtimeUrl,
-      ),
+      access,
       audit,
-      configUpdates: new ConfigUpdates({ store, vault, fleet, logger }),
+      credit,
+      configUpdates: new ConfigUpdates({ store, fleet, logger }),
+      sessionsPerTenant: config.limits.sessionsPerTenant,
+      objects: parts.objects,
+      tenantKeys: new TenantKeys(store, keyring),
+    }),
+    workspaces: new Workspaces({
+      store,
+      objects: parts.objects.store,
+      taker,
+      limits: config.limits,
     }),
     agentVault: vault,
+    usage: new Usage(store),
+    usageReports: new UsageReports(store.usage, pricesOf(config), logger),
     reconciler: new Reconciler(store, logger),
     limits: {
       catalogueRate: limitRate(store.requestBudgets, {
         name: 'templates',
         most: config.limits.templatesPerMinute,
         windowSeconds: 60,
+      }),
+      checkoutRate: limitRate(store.requestBudgets, {
+        name: 'checkouts',
+        most: CHECKOUTS_PER_HOUR,
+        windowSeconds: 3600,
       }),
       uploadBytes: config.limits.uploadBytes,
     },
@@ -124,7 +189,6 @@ export async function createServices(parts: Parts): Promise<Services> {
   };
 }
 
-/** Derives a key for one purpose. Every replica derives the same key. */
-function deriveKey(secret: Secret, purpose: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', secret.reveal(), '', purpose, 32));
+function pricesOf({ priceCpuSecond, priceGibSecond, priceToolCall }: Config): PriceTable {
+  return { cpuSecond: priceCpuSecond, gibSecond: priceGibSecond, toolCall: priceToolCall };
 }

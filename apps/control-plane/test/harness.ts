@@ -143,14 +143,15 @@ export class Harness implements AsyncDisposable {
     return this.#check;
   }
 
-  /** Signs an account up with the code from the outbox. */
-  async signUp(email = `user${++this.#accounts}@example.com`) {
-    expect(await this.call('POST', '/v1/tenants', { json: { email } })).toMatchObject({
+  /** Signs an account up with the code from the outbox, at this control plane. */
+  async signUp(email = `user${++this.#accounts}@example.com`, plane = this.plane) {
+    expect(await this.call('POST', '/v1/tenants', { json: { email }, plane })).toMatchObject({
       status: 200,
     });
     const code = await this.lastCode(email);
     const { status, body } = await this.call('POST', '/v1/tenants/verify', {
       json: { email, code },
+      plane,
     });
     expect(status).toBe(200);
     return {

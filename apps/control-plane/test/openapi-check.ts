@@ -77,7 +77,10 @@ export class OpenapiCheck {
     const templates = Object.keys(this.#paths());
     if (templates.includes(exact)) return exact;
     return templates.find((template) =>
-      new RegExp(`^${template.replace(/\{[^}]+\}/g, '[^/]+')}$`).test(exact),
+      // The last part of a path to a file may have slashes.
+      new RegExp(`^${template.replace(/\{path\}$/, '.*').replace(/\{[^}]+\}/g, '[^/]+')}$`).test(
+        exact,
+      ),
     );
   }
 }

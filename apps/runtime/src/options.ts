@@ -1,6 +1,6 @@
 import type { Config } from '@svc/config';
 import { LIMITS } from '@svc/contract';
-import type { Secret } from '@svc/service-kit';
+import type { DrainTimes, Secret } from '@svc/service-kit';
 import type { FastifyBaseLogger } from 'fastify';
 
 /** The control plane at which a runtime host looks up sessions. */
@@ -26,9 +26,11 @@ export interface RuntimeBounds {
   readonly connectionsPerAddress: number;
   /** Concurrent handshakes per client address. */
   readonly handshakesPerAddress: number;
+  /** Connections per tenant, from the configuration. */
+  readonly connectionsPerTenant: number;
 }
 
-export const DEFAULT_BOUNDS: RuntimeBounds = {
+export const DEFAULT_BOUNDS: Omit<RuntimeBounds, 'connectionsPerTenant'> = {
   keepaliveIntervalMs: LIMITS.keepaliveIntervalMs,
   stalledMs: 15_000,
   handshakeMs: 10_000,
@@ -39,7 +41,7 @@ export const DEFAULT_BOUNDS: RuntimeBounds = {
 };
 
 export interface RuntimeHostOptions {
-  readonly config: Pick<Config, 'runtimeListen' | 'tls' | 'trustProxy'>;
+  readonly config: Pick<Config, 'runtimeListen' | 'tls' | 'trustProxy' | 'limits'>;
   readonly logger: FastifyBaseLogger;
   /** Shared with control planes and workers. */
   readonly clusterSecret: Secret;
@@ -55,6 +57,8 @@ export interface RuntimeHostOptions {
 export interface RuntimeHost {
   /** Its `wss:` URL on this machine, with the actual port. */
   readonly url: string;
+  /** Makes readiness false and, after the notice, refuses new connections. Open ones stay; `signal` skips the notice. */
+  drain(times: DrainTimes, signal: AbortSignal): Promise<void>;
   /** Refuses new connections, closes the open ones with 1001 `server shutting down`, then the server. Bounded in time. */
   close(): Promise<void>;
 }

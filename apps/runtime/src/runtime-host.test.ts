@@ -37,6 +37,26 @@ test('keeps 100 idle clients, and pings all of them', async () => {
   expect((await harness.get('/metrics')).text).toContain('svc_runtime_connections 100');
 });
 
+test('drains: is not ready, refuses new clients and keeps those that it has until it closes', async () => {
+  await using harness = await Harness.start();
+  const session = harness.addSession();
+  const client = await harness.attach(session);
+  expect((await harness.get('/readyz')).status).toBe(200);
+  await harness.host.drain({ noticeMs: 0, workMs: 60_000 }, new AbortController().signal);
+  expect((await harness.get('/readyz')).status).toBe(503);
+  const headers = { authorization: `Bearer ${await harness.token(session.chat_session_id)}` };
+  expect(
+    await harness.refused(`/v1/sessions/${session.chat_session_id}/ws`, { headers }),
+  ).toMatchObject({
+    status: 503,
+    headers: { 'retry-after': '1' },
+    body: { code: 'shutting_down' },
+  });
+  expect(client.socket.readyState).toBe(client.socket.OPEN);
+  await harness.host.close();
+  expect(await client.ended).toEqual({ code: 1001, reason: 'server shutting down' });
+});
+
 test('closes every client with 1001 on shutdown, terminates unresponsive ones, and accepts no more', async () => {
   await using harness = await Harness.start();
   const session = harness.addSession();
@@ -85,6 +105,41 @@ test('refuses too many connections from one address with 429', async () => {
   });
   first.socket.close();
   await first.ended;
+  await expect
+    .poll(() =>
+      harness.open(path, { headers }).then(
+        () => true,
+        () => false,
+      ),
+    )
+    .toBe(true);
+});
+
+test('refuses too many connections of one account with 429, whatever their sessions', async () => {
+  await using harness = await Harness.start({ connectionsPerTenant: 2 });
+  const sessions = [harness.addSession(), harness.addSession()];
+  const open = async (index: number) => {
+    const session = sessions[index % 2];
+    if (session === undefined) throw new Error('no session');
+    const headers = { authorization: `Bearer ${await harness.token(session.chat_session_id)}` };
+    return { path: `/v1/sessions/${session.chat_session_id}/ws`, headers };
+  };
+  const tries = await Promise.all(
+    Array.from({ length: 6 }, async (_, index) => {
+      const { path, headers } = await open(index);
+      return harness.open(path, { headers }).catch(() => undefined);
+    }),
+  );
+  const clients = tries.filter((client) => client !== undefined);
+  expect(clients).toHaveLength(2);
+  const { path, headers } = await open(0);
+  expect(await harness.refused(path, { headers })).toMatchObject({
+    status: 429,
+    headers: { 'retry-after': '5' },
+    body: { code: 'too_many_connections' },
+  });
+  clients[0]?.socket.close();
+  await clients[0]?.ended;
   await expect
     .poll(() =>
       harness.open(path, { headers }).then(

@@ -4,9 +4,11 @@ import {
   closeGracefully,
   createHttpServer,
   createTokenMinter,
+  RequestDrain,
   registerHttpMetrics,
   SessionTokens,
 } from '@svc/service-kit';
+import { KeyedSlots } from '@svc/service-kit/concurrency';
 import { routeUpgrades } from '@svc/service-kit/websocket';
 import { SessionDirectory } from './control-plane/session-directory.ts';
 import { RuntimeMetrics } from './metrics.ts';
@@ -24,12 +26,13 @@ const SPARE_CONNECTIONS = 1_024;
 /** Serves the WebSockets of sessions. Keeps no state that a reconnect needs, so that any number can run in parallel. */
 export async function startRuntimeHost(options: RuntimeHostOptions): Promise<RuntimeHost> {
   const { config, logger, clusterSecret } = options;
-  const bounds = { ...DEFAULT_BOUNDS, ...options.bounds };
+  const connectionsPerTenant = config.limits.webSocketsPerTenant;
+  const bounds = { ...DEFAULT_BOUNDS, connectionsPerTenant, ...options.bounds };
   const metrics = new RuntimeMetrics();
   const mint = createTokenMinter(clusterSecret, RUNTIME_NAME);
   const sessions = new SessionDirectory(options.controlPlane, mint, logger);
   const connections = new OpenConnections(bounds, metrics);
-  let isClosing = false;
+  const drain = new RequestDrain(({ routeOptions }) => routeOptions.config.webSocket === true);
   const app = createHttpServer({
     logger,
     tls: options.tls,
@@ -38,6 +41,7 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
   });
   app.server.maxConnections = bounds.connections + SPARE_CONNECTIONS;
   registerHttpMetrics(app, metrics.registry, 'runtime');
+  drain.watch(app);
   routeUpgrades(app, bounds.handshakeMs + END_MS);
   operationRoutes(app, { sessions, metrics });
   sessionSocketRoute(app, {
@@ -45,10 +49,11 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
     hopTokens: new SessionTokens(clusterSecret, 'worker'),
     sessions,
     slots: new ConnectionSlots(bounds),
+    tenants: new KeyedSlots(bounds.connectionsPerTenant),
     connections,
     metrics,
     bounds,
-    isClosing: () => isClosing,
+    isClosing: () => drain.isRefusing,
   });
   try {
     await app.listen({ host: config.runtimeListen.host, port: config.runtimeListen.port });
@@ -61,8 +66,11 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
   const port = typeof address === 'object' ? address.port : config.runtimeListen.port;
   return {
     url: publicUrl(undefined, 'wss', config, port),
+    async drain(times, signal) {
+      await drain.run(times, signal);
+    },
     close: () => {
-      isClosing = true;
+      drain.refuse();
       closing ??= connections
         .closeAll(END_MS)
         .then(() => closeGracefully(app, END_MS))

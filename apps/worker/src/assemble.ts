@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { WorkerSandbox } from '@svc/contract';
+import { isActive, type WorkerSandbox } from '@svc/contract';
 import { createEgress } from '@svc/egress';
 import type { Microvm } from '@svc/microvm';
 import {
@@ -7,26 +7,34 @@ import {
   createMetrics,
   createTokenMinter,
   createTokenVerifier,
+  RequestDrain,
   SessionTokens,
 } from '@svc/service-kit';
+import { Slots } from '@svc/service-kit/concurrency';
 import { Agents } from './agents/agents.ts';
 import { warmUpRuntime } from './agents/link/warm-up.ts';
 import { AgentLogs } from './agents/logs/agent-logs.ts';
-import { OneShotStarter } from './agents/one-shot/one-shot-starter.ts';
+import { LogDelivery } from './agents/logs/log-delivery.ts';
 import { AGENT_TIMEOUTS } from './agents/timeouts.ts';
 import { systemClock } from './clock.ts';
 import { ControlPlaneClient } from './control-plane/control-plane-client.ts';
 import { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
 import { DestroyOrders } from './control-plane/destroy-orders.ts';
+import { ObjectTransfer } from './control-plane/object-transfer.ts';
 import { WorkerRegistration } from './control-plane/registration.ts';
 import { SessionApi } from './control-plane/session-api.ts';
+import { SessionChunksApi } from './control-plane/session-chunks-api.ts';
 import { WorkerReporter } from './control-plane/worker-report.ts';
 import { SandboxCreator } from './creating/create.ts';
 import { ExecSlots } from './exec/exec-slots.ts';
 import { LlmGateway, UPSTREAM_CONNECT_MS } from './gateway/index.ts';
+import { isWork } from './http/guards.ts';
 import { serveSessionSockets } from './http/routes/session-socket.ts';
 import { createWorkerServer } from './http/server.ts';
+import { MeterFiles } from './metering/meter-files.ts';
+import { Metering } from './metering/metering.ts';
 import { createWorkerMetrics } from './metrics.ts';
+import { OneShotStarter } from './one-shot/one-shot-starter.ts';
 import type { WorkerOptions } from './options.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
@@ -47,6 +55,8 @@ import { ShapePreparer } from './vms/pool/shape-preparer.ts';
 import { VmMaker } from './vms/vm-maker.ts';
 
 const TRANSFER_STALL_MS = 60_000;
+/** Saves of session files that run at once on this worker. Each needs up to 20 MiB. */
+const FILE_SAVES_AT_ONCE = 4;
 
 export interface AssemblyInput {
   readonly limits: CapacityLimits;
@@ -54,6 +64,8 @@ export interface AssemblyInput {
   readonly version: string;
   /** The URL of this worker; known once it listens. */
   readonly url: () => string;
+  /** Changes when the machine boots. */
+  readonly bootId: string;
   /** Aborts when the worker ends. */
   readonly ending: AbortSignal;
 }
@@ -66,7 +78,10 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const { tls, version, ending } = input;
   const clock = options.clock ?? systemClock;
   const onFault = (err: unknown, action: string) => logger.error({ err }, `could not ${action}`);
-  const onChange = (record: WorkerSandbox) => registration.push(record);
+  const onChange = (record: WorkerSandbox) => {
+    registration.push(record);
+    if (!isActive(record.state)) metering.wake();
+  };
 
   const registry = new SandboxRegistry(clock);
   const capacity = new Capacity(input.limits, microvms);
@@ -108,6 +123,16 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     ca: options.controlPlane.ca,
     mint: createTokenMinter(clusterSecret, workerId),
   });
+  const client = new ControlPlaneClient(transport, workerId);
+  const metering = new Metering({
+    registry,
+    files: new MeterFiles(join(config.dataDir, 'usage')),
+    client,
+    bootId: input.bootId,
+    clock,
+    logger,
+    onFault,
+  });
   const egress = createEgress({
     allowHosts: config.egressAllowHosts,
     caFile: config.egressCaFile,
@@ -121,19 +146,38 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     claims: new JournalClaims(),
     clock,
   };
+  const api = new SessionApi(transport);
+  const { url: controlPlaneUrl, ca } = options.controlPlane;
+  const transfer = new ObjectTransfer({ url: controlPlaneUrl, ca });
+  const delivery = new LogDelivery({ logs, api, registry, clock, logger, onFault });
   const agentDeps = {
-    api: new SessionApi(transport),
+    api,
+    chunks: {
+      api: new SessionChunksApi(transport),
+      transfer,
+      saves: new Slots(FILE_SAVES_AT_ONCE),
+    },
     accounts: gateway,
     metrics: new SessionMetrics(metrics, sessions),
     logs,
+    delivery,
+    metering,
     clock,
     logger,
     timeouts: { ...AGENT_TIMEOUTS, ...options.agentTimeouts },
     onFault,
   };
   const agents = new Agents({
-    oneShot: new OneShotStarter({ ...agentDeps, egress }),
-    session: new SessionStarter({ registry: sessions, files: journals, sessions: agentDeps }),
+    oneShot: new OneShotStarter({
+      registry: sessions,
+      files: journals,
+      agents: { ...agentDeps, egress },
+    }),
+    session: new SessionStarter({
+      registry: sessions,
+      files: { ...journals, api },
+      sessions: agentDeps,
+    }),
   });
   const creator = new SandboxCreator({
     registry,
@@ -147,7 +191,6 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     onFault,
     onCreated,
   });
-  const client = new ControlPlaneClient(transport, workerId);
   const orders = new DestroyOrders(registry, onFault);
   const registration = new WorkerRegistration({
     client,
@@ -162,8 +205,10 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     logger,
     onOrders: (list) => orders.carryOut(list),
   });
+  const drain = new RequestDrain(isWork);
   const app = createWorkerServer(
     {
+      drain,
       workerId,
       version,
       registry,
@@ -183,7 +228,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     tokens: new SessionTokens(clusterSecret, 'worker'),
     ending,
   });
-  const reaper = new Reaper({ registry, clock, logs, onFault });
+  const reaper = new Reaper({ registry, clock, onFault });
   return {
     adoption: {
       microvms,
@@ -198,10 +243,13 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       adoptAgent: (sandbox: Sandbox, vm: Microvm) => agents.adopt(sandbox, vm),
     },
     app,
+    drain,
     egress,
     gateway,
     keeper,
-    orphanedJournals: new OrphanedJournals({ ...journals, api: agentDeps.api, onFault }),
+    logDelivery: delivery,
+    orphanedJournals: new OrphanedJournals({ ...journals, api, onFault }),
+    metering,
     registration,
     onFault,
     pool,
@@ -209,5 +257,6 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     registry,
     shapes,
     transport,
+    transfer,
   };
 }

@@ -2,14 +2,14 @@
 export interface Clock {
   /** Wall time since the epoch: for records and for times that must survive a restart. */
   wall(): number;
-  /** Time without steps: for every deadline inside this process. */
+  /** Time without steps, which all processes of this machine share until it boots: for deadlines and durations. */
   monotonic(): number;
 }
 
 /** The clocks of this machine. */
 export const systemClock: Clock = {
   wall: () => Date.now(),
-  monotonic: () => performance.now(),
+  monotonic: () => Number(process.hrtime.bigint()) / 1e6,
 };
 
 /** A wall time in the format of records. */

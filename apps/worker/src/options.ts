@@ -9,8 +9,8 @@ import type { CapacityLimits } from './vms/capacity/capacity.ts';
 export interface WorkerOptions {
   readonly config: Pick<
     Config,
-    'pool' | 'workerUrl' | 'dataDir' | 'limits' | 'egressAllowHosts' | 'egressCaFile'
-  >;
+    'pool' | 'workerUrl' | 'workerEndSeconds' | 'dataDir' | 'egressAllowHosts' | 'egressCaFile'
+  > & { readonly limits: Pick<Config['limits'], 'uploadBytes'> };
   /** Shared with the control plane; the keys of the internal tokens are derived from it. */
   readonly clusterSecret: Secret;
   readonly logger: WorkerLogger;
@@ -38,8 +38,14 @@ export interface RunningWorker {
   /** Resolves when the worker has registered for the first time; rejects if it is closed before. */
   readonly ready: Promise<void>;
   /**
+   * Refuses new work and waits up to `workMs` milliseconds for the commands, file transfers and other work in progress;
+   * `signal` skips the rest of the wait. Sandboxes and clients stay.
+   */
+  drain(workMs: number, signal: AbortSignal): Promise<void>;
+  /**
    * Shuts the worker down; repeated calls share one shutdown. `keepSandboxes` leaves the VMs of running and
-   * paused sandboxes for the next worker process.
+   * paused sandboxes for the next worker process. Otherwise it gets no new ones from then on, and the sandboxes are
+   * saved and ended within `workerEndSeconds`.
    */
   close(options: { readonly keepSandboxes: boolean }): Promise<void>;
 }

@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
 import { Harness } from '../test/harness.ts';
 import { MemoryHost } from '../test/memory-host.ts';
@@ -33,5 +36,42 @@ describe('a shutdown', () => {
     await harness.worker.close({ keepSandboxes: true });
     expect(await half).toMatchObject({ status: 503, body: { code: 'shutting_down' } });
     expect(host.live.map((vm) => vm.labels.vm_id)).toEqual([kept.vm_id]);
+  });
+});
+
+describe('a drain', () => {
+  const never = new AbortController().signal;
+
+  /** Starts a command that ends when `end` is called. */
+  async function command() {
+    harness = await Harness.start({ host: new MemoryHost() });
+    const id = await harness.create();
+    const [begun, ended] = [join(harness.dataDir, 'begun'), join(harness.dataDir, 'ended')];
+    const script = `touch ${begun}; until [ -e ${ended} ]; do sleep 0.05; done; echo done`;
+    const answer = harness.exec(id, { command: script });
+    await expect.poll(() => existsSync(begun)).toBe(true);
+    return { id, answer, end: () => writeFile(ended, '') };
+  }
+
+  it('lets a command end, refuses another, and keeps the sandbox', async () => {
+    const { id, answer, end } = await command();
+    const drained = harness.worker.drain(60_000, never);
+    expect(await harness.exec(id, { command: 'true' })).toMatchObject({
+      status: 503,
+      body: { code: 'shutting_down' },
+    });
+    expect(await harness.json('GET', `/sandboxes/${id}`)).toMatchObject({ status: 200 });
+    await end();
+    expect(await answer).toMatchObject({ status: 200, body: { output: 'done\n' } });
+    await drained;
+    expect(harness.host.live).toHaveLength(1);
+  });
+
+  it('waits no longer than its bound', async () => {
+    const { answer } = await command();
+    await harness.worker.drain(20, never);
+    await harness.worker.close({ keepSandboxes: true });
+    expect(await answer).toMatchObject({ status: 503, body: { code: 'shutting_down' } });
+    expect(harness.host.live).toHaveLength(1);
   });
 });

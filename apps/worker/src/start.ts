@@ -1,5 +1,5 @@
-import { GUEST_LINK, ServiceError } from '@svc/contract';
-import { createSelfSigned } from '@svc/service-kit';
+import { GUEST_LINK, shuttingDownError } from '@svc/contract';
+import { createSelfSigned, readBootId } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { certificateNames, reachableUrl } from './address.ts';
 import { adoptVms } from './adoption/adopt.ts';
@@ -19,6 +19,7 @@ const CERTIFICATE_DAYS = 3650;
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
   const { microvms, signal, workerId } = options;
   const ending = new AbortController();
+  const reporting = new AbortController();
   let url = '';
   const parts = assemble(options, {
     limits: options.capacity ?? (await machineLimits(microvms)),
@@ -28,10 +29,12 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       days: CERTIFICATE_DAYS,
     }),
     version: readVersion(),
+    bootId: await readBootId(),
     url: () => url,
     ending: ending.signal,
   });
-  const stop = () => ending.abort(new ServiceError('shutting_down'));
+  const endMs = options.config.workerEndSeconds * 1000;
+  const stop = () => ending.abort(shuttingDownError());
   try {
     // Before the adoption, because the agents of adopted sandboxes send requests to the gateway at once.
     await parts.gateway.listen({
@@ -43,22 +46,37 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     url = reachableUrl(options, parts.app.server.address());
     signal.throwIfAborted();
   } catch (error) {
-    await shutDown({ ...parts, loops: [], stop }, { keepSandboxes: true });
+    const undone = { ...parts, loops: [], stop, stopReports: async () => undefined };
+    await shutDown(undone, { keepSandboxes: true, endMs }).catch((fault) =>
+      parts.onFault(fault, 'undo a failed start'),
+    );
     throw error;
   }
   const loops = startLoops(parts, ending.signal);
+  const reports = Promise.all(
+    [parts.registration, parts.metering].map((loop) => loop.run(reporting.signal)),
+  );
+  const stopReports = async () => {
+    reporting.abort(shuttingDownError());
+    await reports;
+  };
   let closing: Promise<void> | undefined;
   return {
     url,
     ready: parts.registration.registered,
-    close: (how) => {
-      closing ??= shutDown({ ...parts, loops, stop }, how);
+    async drain(workMs, hurry) {
+      const requests = await parts.drain.run({ noticeMs: 0, workMs }, hurry);
+      if (requests > 0) options.logger.warn({ requests }, 'work in progress is cut off');
+    },
+    close: ({ keepSandboxes }) => {
+      closing ??= shutDown({ ...parts, loops, stop, stopReports }, { keepSandboxes, endMs });
       return closing;
     },
   };
 }
 
 function startLoops(parts: WorkerParts, signal: AbortSignal): Promise<void>[] {
-  const { registration, keeper, reaper, orphanedJournals, shapes } = parts;
-  return [registration, keeper, reaper, orphanedJournals, shapes].map((loop) => loop.run(signal));
+  const { keeper, reaper, orphanedJournals, logDelivery, shapes } = parts;
+  const loops = [keeper, reaper, orphanedJournals, logDelivery, shapes];
+  return loops.map((loop) => loop.run(signal));
 }

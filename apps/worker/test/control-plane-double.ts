@@ -3,7 +3,9 @@ import {
   type DestroyOrder,
   HeartbeatRequest,
   RegisterWorkerRequest,
+  ReportUsageRequest,
   ServiceError,
+  type UsageSample,
   WorkerEventsRequest,
   type WorkerSandbox,
 } from '@svc/contract';
@@ -16,6 +18,7 @@ import {
 } from '@svc/service-kit';
 import { freePort } from '@svc/service-kit/testing';
 import { pino } from 'pino';
+import { OBJECTS_PATH } from './chunks-double.ts';
 import { SessionStoreDouble } from './session-store-double.ts';
 
 /** A control plane for tests: an HTTPS server that checks tokens and records all calls. */
@@ -23,6 +26,7 @@ export class ControlPlaneDouble {
   readonly registrations: RegisterWorkerRequest[] = [];
   readonly heartbeats: HeartbeatRequest[] = [];
   readonly events: WorkerSandbox[] = [];
+  readonly usage: UsageSample[] = [];
   /** Sent with the next answer, once. */
   orders: DestroyOrder[] = [];
   /** While false, heartbeats and events are answered with 404. */
@@ -61,7 +65,11 @@ export class ControlPlaneDouble {
   async start(): Promise<void> {
     const app = createHttpServer({ logger: pino({ level: 'silent' }), tls: this.#tls });
     app.addHook('onRequest', async (request) => {
-      await this.#verify(request.headers.authorization);
+      const { authorization } = request.headers;
+      const isObject = request.url.startsWith(OBJECTS_PATH);
+      // A URL is all the authority that it needs; a token must not reach the object store.
+      if (!isObject) await this.#verify(authorization);
+      else if (authorization !== undefined) throw new ServiceError('bad_request');
       if (this.broken) throw new ServiceError('internal_error');
     });
     this.#routes(app);
@@ -106,6 +114,11 @@ export class ControlPlaneDouble {
         return reply.code(204).send();
       },
     );
+    app.post('/internal/v1/usage', { schema: { body: ReportUsageRequest } }, async (request) => {
+      const samples = request.body.samples as UsageSample[];
+      this.usage.push(...samples);
+      return { accepted: samples.length, known: 0, refused: [] };
+    });
   }
 
   #takeOrders(): DestroyOrder[] {

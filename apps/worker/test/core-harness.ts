@@ -1,10 +1,7 @@
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { WorkerSandbox } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import type { AgentStarter } from '../src/agents/agent-starter.ts';
-import { AgentLogs } from '../src/agents/logs/agent-logs.ts';
 import { type Clock, systemClock } from '../src/clock.ts';
 import { SandboxCreator } from '../src/creating/create.ts';
 import { Reaper } from '../src/reaper/reaper.ts';
@@ -79,8 +76,7 @@ export class CoreHarness {
       onFault,
       onCreated: () => undefined,
     });
-    const logs = new AgentLogs(join(tmpdir(), 'svc-no-logs'));
-    this.reaper = new Reaper({ registry: this.registry, clock, logs, onFault });
+    this.reaper = new Reaper({ registry: this.registry, clock, onFault });
   }
 
   /** Runs the pool keeper until the pool is full. */

@@ -27,6 +27,8 @@ export interface HarnessOptions {
   readonly dataDir?: string;
   readonly controlPlane?: ControlPlaneDouble;
   readonly gatewayPort?: number;
+  /** For saving and ending the sandboxes when the worker closes. */
+  readonly endSeconds?: number;
   readonly clock?: Clock;
   readonly agentTimeouts?: Partial<AgentTimeouts>;
   readonly egress?: Partial<Pick<Config, 'egressAllowHosts' | 'egressCaFile'>>;
@@ -70,14 +72,11 @@ export class Harness implements AsyncDisposable {
       config: {
         pool: options.pool ?? {},
         workerUrl: undefined,
+        workerEndSeconds: options.endSeconds ?? 60,
         dataDir,
         egressAllowHosts: options.egress?.egressAllowHosts ?? [],
         egressCaFile: options.egress?.egressCaFile,
         limits: {
-          otpPerEmailPerHour: 1,
-          otpPerIpPerHour: 1,
-          templatesPerMinute: 1,
-          sandboxesPerTenant: 100,
           uploadBytes: options.uploadBytes ?? 64 * 1024 * 1024,
         },
       },
@@ -142,8 +141,8 @@ export class Harness implements AsyncDisposable {
   /** Creates a sandbox and returns its id. */
   async create(changes: PlacementChanges = {}): Promise<string> {
     const request = placement(changes);
-    const { status } = await this.json('POST', '/sandboxes', request);
-    if (status !== 201) throw new Error(`the create answered ${status}`);
+    const { status, body } = await this.json<{ code?: string }>('POST', '/sandboxes', request);
+    if (status !== 201) throw new Error(`the create answered ${status} ${body.code}`);
     return request.vm_id;
   }
 

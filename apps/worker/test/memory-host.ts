@@ -18,6 +18,7 @@ export const STANDARD: ImageInfo = {
   vcpu: 1,
   memoryMib: 512,
   diskMib: 1024,
+  builds: [{ kind: 'codex', version: '1.2.3' }],
   ready: true,
 };
 

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { stat } from 'node:fs/promises';
 import { connect, type Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -18,6 +19,7 @@ export interface Faults {
   label?: Error | undefined;
   pause?: Error | undefined;
   resume?: Error | undefined;
+  download?: Error | undefined;
   /** How many calls of destroy will fail. */
   destroys: number;
 }
@@ -37,6 +39,8 @@ export class MemoryMicrovm implements Microvm {
   host = '198.18.0.1';
   readonly hostPort = 22;
   readonly faults: Faults = { destroys: 0 };
+  /** CPU seconds of its process. */
+  cpu = 1.5;
   readonly files = new Map<string, Buffer>();
   readonly given: PersonalizeOptions[] = [];
   /** All labels that were written, in order. */
@@ -122,9 +126,18 @@ export class MemoryMicrovm implements Microvm {
     return { exitCode: child.exitCode ?? 137 };
   }
 
+  async checkDirectory(path: string, signal: AbortSignal): Promise<void> {
+    this.#assertAlive();
+    const found = await stat(path).catch(() => undefined);
+    signal.throwIfAborted();
+    if (found?.isDirectory() !== true) throw new MicrovmError('cwd_not_found', 'no directory');
+  }
+
   async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
     this.#assertAlive();
     if (path.startsWith('/missing/')) throw new MicrovmError('parent_not_found', 'no parent');
+    if (path.startsWith('/file/')) throw new MicrovmError('parent_not_directory', 'a file');
+    if (path === '/loop') throw new MicrovmError('symlink_loop', 'a loop');
     if (path === '/full') throw new MicrovmError('disk_full', 'no space');
     const bytes = await buffer(source);
     signal.throwIfAborted();
@@ -134,10 +147,13 @@ export class MemoryMicrovm implements Microvm {
   async download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {
     this.#assertAlive();
     signal.throwIfAborted();
+    if (this.faults.download !== undefined) throw this.faults.download;
+    if (this.paused) throw new MicrovmError('guest_unreachable', 'the VM is paused');
     if (path === '/') throw new MicrovmError('is_directory', 'a directory');
     const bytes = this.files.get(path);
     if (bytes === undefined) throw new MicrovmError('file_not_found', 'no such file');
-    return { size: bytes.length, stream: Readable.from([bytes]) };
+    const size = path.startsWith('/proc/') ? undefined : bytes.length;
+    return { size, stream: Readable.from([bytes]) };
   }
 
   async dialAgent(signal: AbortSignal): Promise<Socket> {
@@ -175,7 +191,8 @@ export class MemoryMicrovm implements Microvm {
   }
 
   async cpuSeconds(): Promise<number> {
-    return 1.5;
+    this.#assertAlive();
+    return this.cpu;
   }
 
   async destroy(): Promise<void> {

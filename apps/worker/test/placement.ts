@@ -1,10 +1,10 @@
 import {
   type AgentInput,
+  givenSize,
   type PlacedAgent,
   type PlaceSandboxRequest,
   type SandboxPlacement,
   type SandboxSize,
-  sizeIn,
 } from '@svc/contract';
 
 /** A one-shot agent, as the control plane places it. */
@@ -70,7 +70,7 @@ export function placement(changes: PlacementChanges = {}): PlaceSandboxRequest {
     env_vars: {},
     placement: {
       template,
-      size: sizeIn(changes),
+      size: givenSize(changes),
       idle_timeout_seconds,
       max_lifetime_seconds,
       ...(agent === undefined ? {} : { agent: placed as PlacedAgent }),

@@ -8,11 +8,14 @@ import { firstDelta } from './first-delta.ts';
 import { gatewayStream } from './gateway-stream.ts';
 import { idleSessions } from './idle-sessions.ts';
 import { manySandboxes } from './many-sandboxes.ts';
+import { metering } from './metering.ts';
 import { readBundle } from './read-bundle.ts';
 import { readSandbox } from './read-sandbox.ts';
 import { sessionFrames } from './session-frames.ts';
 import { sessionReady } from './session-ready.ts';
 import { sessionResume } from './session-resume.ts';
+import { turnCommitBytes } from './turn-commit-bytes.ts';
+import { usageYear } from './usage-year.ts';
 import { wrongCodes } from './wrong-codes.ts';
 
 /** All rows, in the order of the table. */
@@ -25,8 +28,11 @@ export const ROWS: readonly Row[] = [
   authenticatedRequest,
   readBundle,
   wrongCodes,
+  usageYear,
+  metering,
   sessionReady,
   sessionResume,
+  turnCommitBytes,
   firstDelta,
   sessionFrames,
   gatewayStream,

@@ -17,8 +17,8 @@ import type { BenchModels } from '../sessions/bench-models.ts';
 const TEMPLATE = 'standard';
 const QUIET_WINDOW_MS = 200;
 const QUIET_CPU_MS = 20;
-/** {@link BenchService.settled} precedes every measurement, so its overshoot counts. */
-const POLL_MS = 20;
+/** Polling costs a core time that a measurement right after it would miss. */
+const POLL_MS = 100;
 
 interface Credentials {
   readonly base_url: string;

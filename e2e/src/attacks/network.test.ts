@@ -1,6 +1,7 @@
 import { until } from '@svc/service-driver';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ALLOWED, FORBIDDEN, IPV6 } from '../../test/network/address-ranges.ts';
+import { APT_PACKAGE, buildAptRepository } from '../../test/network/apt-repository.ts';
 import { NETWORK } from '../../test/network/network-addresses.ts';
 import {
   installProbe,
@@ -16,6 +17,7 @@ import { TestSandbox } from '../../test/test-sandbox.ts';
 
 const ZONE = {
   'public.example': [[NETWORK.public]],
+  'packages.example': [[NETWORK.public]],
   'private.example': [['10.0.0.1']],
   'metadata.example': [['169.254.169.254']],
   'loopback.example': [['127.0.0.1']],
@@ -48,6 +50,26 @@ const hostOf = (sandbox: TestSandbox) => (sandbox.endpoint ?? '').replace(/:\d+$
 const hostSideOf = (address: string) => address.replace(/\d+$/, (last) => String(Number(last) ^ 1));
 
 describe('from inside a sandbox', () => {
+  test('apt installs packages from a public repository, for the user agent with sudo', async () => {
+    await using repository = await buildAptRepository();
+    const { internet } = service.network;
+    const files = { port: NETWORK.packagesPort, directory: repository.directory };
+    await service.network.startPeer(internet, { files });
+    const asAgent = (command: string) => neighbour.run(`su --login agent -c "${command}"`);
+    const asked = await asAgent('sudo -n apt-get update --print-uris');
+    for (const suite of ['debian/dists/trixie', 'debian-security/dists/trixie-security']) {
+      expect(asked).toContain(`'http://deb.debian.org/${suite}/InRelease'`);
+    }
+    const source = `deb [trusted=yes] http://packages.example:${NETWORK.packagesPort}/ ./`;
+    await neighbour.run(`echo '${source}' >/etc/apt/sources.list`);
+    const done = await asAgent(
+      `sudo -n apt-get update && sudo -n apt-get install --yes ${APT_PACKAGE.name}`,
+    );
+    // Warnings and errors, such as one about the user that downloads.
+    expect(done).not.toMatch(/^[WE]: /m);
+    expect(await asAgent(APT_PACKAGE.name)).toBe(APT_PACKAGE.greeting);
+  });
+
   test('public addresses are reachable, from the host’s address', async () => {
     const targets = [
       ...at(ALLOWED, NETWORK.tcpPort),

@@ -1,4 +1,4 @@
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readFile, readlink, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { DetachedService } from '@svc/service-driver';
@@ -73,6 +73,12 @@ test('commands create, use and remove a sandbox', async () => {
   await writeFile(up, 'content');
   await ok('sandbox', 'cp', up, `${id}:/tmp/`);
   await ok('sandbox', 'cp', `${id}:/tmp/up`, down);
+  expect(await readFile(down, 'utf8')).toBe('content');
+  await writeFile(down, 'old');
+  const link = join(files, 'link');
+  await symlink('down', link);
+  await ok('sandbox', 'cp', `${id}:/tmp/up`, link);
+  expect(await readlink(link)).toBe('down');
   expect(await readFile(down, 'utf8')).toBe('content');
 
   expect(await ok('sandbox', 'list')).toContain(id);

@@ -38,6 +38,7 @@ test('is an OpenAPI 3.1 document with every route of sandboxes and accounts', ()
       'GET /v1/sandboxes/{id}/files',
       'POST /v1/sandboxes/{id}/files',
       'POST /v1/sandboxes/{id}/cancel',
+      'POST /v1/sandboxes/{id}/connect',
       'POST /v1/sandboxes/{id}/pause',
       'POST /v1/sandboxes/{id}/resume',
     ]),
@@ -76,6 +77,8 @@ test('operations document only statuses of the error catalogue', () => {
     '200',
     '201',
     '204',
+    '206',
+    '303',
     ...Object.values(ERRORS).map((error) => String(error.status)),
   ]);
   for (const { operation } of operations) {

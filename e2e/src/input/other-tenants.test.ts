@@ -26,6 +26,7 @@ const routes: readonly Omit<RawRequest, 'apiKey'>[] = [
     body: 'x',
   },
   { method: 'POST', target: '/v1/sandboxes/{id}/cancel' },
+  { method: 'POST', target: '/v1/sandboxes/{id}/connect' },
   { method: 'POST', target: '/v1/sandboxes/{id}/pause' },
   { method: 'POST', target: '/v1/sandboxes/{id}/resume' },
 ];

@@ -1,4 +1,4 @@
-import { ExecResponse, LIMITS } from '@svc/contract';
+import { DEFAULT_LIMITS, ExecResponse, LIMITS } from '@svc/contract';
 import { until } from '@svc/service-driver';
 import { expect, test } from 'vitest';
 import { expectValid } from '../../test/assertions.ts';
@@ -14,10 +14,19 @@ const isRunning = async (mark: string) => {
 };
 
 test('returns the output, the exit code and the duration of a command', async () => {
-  const answer = await sandbox().exec('echo out; echo err >&2; echo more');
+  const answer = await sandbox().exec('exec 2>&1; echo out; echo err >&2; echo more');
   expectValid(ExecResponse, answer);
   expect(answer).toMatchObject({ output: 'out\nerr\nmore\n', exit_code: 0, truncated: false });
   expect(answer.duration_ms).toBeGreaterThan(0);
+});
+
+test('returns stdout and stderr together, as they arrive, and apart', async () => {
+  const answer = await sandbox().exec('echo out; sleep 1; echo err >&2; sleep 1; echo more');
+  expect(answer).toMatchObject({
+    output: 'out\nerr\nmore\n',
+    stdout: 'out\nmore\n',
+    stderr: 'err\n',
+  });
 });
 
 test.each([
@@ -57,10 +66,10 @@ test('cwd and env apply to one command only, and its variables take precedence',
   expect(await sandbox().run('echo "$BOTH $ONLY_HERE $LOST"')).toBe('create');
 });
 
-test('a missing working directory fails the command, not the request', async () => {
-  const { exit_code, output } = await sandbox().exec({ command: 'pwd', cwd: '/no/such/place' });
-  expect(exit_code).not.toBe(0);
-  expect(output).toContain('/no/such/place');
+test.each(['/no/such/place', '/etc/passwd'])('rejects the working directory %s', async (cwd) => {
+  const call = sandbox().exec({ command: 'touch /tmp/ran', cwd });
+  await expect(call).rejects.toMatchObject({ status: 400, code: 'cwd_not_found' });
+  await sandbox().run('test ! -e /tmp/ran');
 });
 
 test('standard input is empty', async () => {
@@ -137,16 +146,16 @@ test('output beyond 10 MiB is dropped and reported as truncated, and the command
   await sandbox().run('test -e /tmp/ended');
 });
 
-test('refuses commands over the limit of a sandbox, and the others keep running', async () => {
+test('refuses commands over the limit of an account, and the others keep running', async () => {
   const leaving = new AbortController();
   let refused = 0;
-  const held = Array.from({ length: LIMITS.execsPerSandbox + 2 }, () =>
+  const held = Array.from({ length: DEFAULT_LIMITS.operationsPerTenant + 2 }, () =>
     sandbox()
       .exec('sleep 600', { signal: leaving.signal })
       .then(
         () => 'answered',
         (error: { code?: string }) => {
-          if (error.code === 'too_many_execs') refused += 1;
+          if (error.code === 'too_many_operations') refused += 1;
           return error.code ?? 'aborted';
         },
       ),

@@ -1,4 +1,5 @@
 import { createCipheriv, createHash } from 'node:crypto';
+import { buffer } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { expectProblem } from '../../test/assertions.ts';
 import { shared } from '../../test/shared-service.ts';
@@ -44,6 +45,38 @@ test('streams 64 MiB in both directions', async () => {
   await sandbox().run('rm /root/big');
 });
 
+test('uploads an empty file', async () => {
+  expect(await write('/tmp/nothing', '')).toEqual({ status: 'uploaded' });
+  expect(await sandbox().run('stat -c "%s %F" /tmp/nothing')).toBe('0 regular empty file');
+});
+
+test('downloads files of /proc and /sys, whose sizes are not known', async () => {
+  for (const path of ['/proc/version', '/sys/devices/system/cpu/online']) {
+    const content = (await read(path)).toString();
+    expect(content.length).toBeGreaterThan(0);
+    expect(content.trim()).toBe(await sandbox().run(`cat ${path}`));
+  }
+});
+
+test('downloads a file whose size only its end tells', async () => {
+  // Like a long file in /proc, it has no blocks, but it is read faster.
+  await sandbox().run('truncate -s 1M /tmp/hole');
+  const { size, stream } = await files().readStream(sandbox().id, '/tmp/hole');
+  expect(size).toBeUndefined();
+  expect((await buffer(stream)).equals(Buffer.alloc(MIB))).toBe(true);
+});
+
+test('an upload onto a symbolic link writes its target, which may be missing, and keeps the link', async () => {
+  await sandbox().run(
+    'mkdir /tmp/links; cd /tmp/links; echo old >old; ln -s old to-old; ln -s new to-new',
+  );
+  await write('/tmp/links/to-old', 'one');
+  await write('/tmp/links/to-new', 'two');
+  expect(await sandbox().run('cd /tmp/links; readlink to-old to-new; cat old; echo; cat new')).toBe(
+    'old\nnew\none\ntwo',
+  );
+});
+
 test('downloads a file that a command created, also an empty one', async () => {
   await sandbox().run('printf hello > /tmp/made; : > /tmp/empty');
   expect((await read('/tmp/made')).toString()).toBe('hello');
@@ -58,6 +91,8 @@ test.each([
   '/tmp/-n',
   '/tmp/new\nline',
   '/tmp/...',
+  '/tmp/%2e%2e',
+  '/tmp/..\\up',
 ])('accepts the file name %j', async (path) => {
   await write(path, path);
   expect((await read(path)).toString()).toBe(path);
@@ -112,10 +147,13 @@ test('the file can be downloaded again after an aborted download', async () => {
 
 test.each([
   ['a missing parent', '/no/such/parent/file', 400, 'parent_not_found'],
-  ['a file as parent', '/etc/hostname/file', 400, 'parent_not_found'],
+  ['a file as parent', '/etc/hostname/file', 400, 'parent_not_directory'],
+  ['a link loop', '/tmp/loop', 400, 'symlink_loop'],
+  ['a device', '/dev/null', 400, 'not_regular_file'],
   ['a directory', '/tmp', 400, 'is_directory'],
   ['a directory with slash', '/tmp/', 400, 'is_directory'],
 ])('rejects an upload to %s', async (_case, path, status, code) => {
+  await sandbox().run('ln -sfn loop /tmp/loop');
   await expect(write(path, 'x')).rejects.toMatchObject({ status, code });
 });
 
@@ -130,8 +168,8 @@ test.each([
   await expect(read(path)).rejects.toMatchObject({ status, code });
 });
 
-test('rejects an upload without bytes, with another media type, or over the size limit', async () => {
-  const upload = (headers: Record<string, string>, body: string) =>
+test('rejects an upload without a body, with another media type, or over the size limit', async () => {
+  const upload = (headers: Record<string, string>, body?: string) =>
     shared.raw({
       method: 'POST',
       target: `/v1/sandboxes/${sandbox().id}/files?path=/tmp/refused`,
@@ -140,7 +178,7 @@ test('rejects an upload without bytes, with another media type, or over the size
       body,
     });
   const bytes = { 'content-type': 'application/octet-stream' };
-  expectProblem(await upload(bytes, ''), 'missing_body');
+  expectProblem(await upload({}), 'missing_body');
   expectProblem(await upload({ 'content-type': 'text/plain' }, 'x'), 'unsupported_media_type');
   expectProblem(
     await upload({ 'content-type': 'application/json' }, '{}'),

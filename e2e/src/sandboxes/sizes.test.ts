@@ -4,6 +4,8 @@ import type { Account } from '../../test/sign-up.ts';
 import { TestSandbox } from '../../test/test-sandbox.ts';
 
 const SIZE = { vcpu: 2, memory_mib: 768, disk_mib: 6144 };
+/** Memory is rounded up to a power of two. */
+const GIVEN = { ...SIZE, memory_mib: 1024 };
 let account: Account;
 let large: TestSandbox;
 
@@ -25,13 +27,13 @@ async function sizeInside(sandbox: TestSandbox) {
   return { cpus, memoryMib: memoryKib / 1024, diskMib: diskKib / 1024 };
 }
 
-test('a sandbox has the requested size', async () => {
-  expect(await account.client.sandboxes.get(large.id)).toMatchObject(SIZE);
+test('a sandbox has the requested size, rounded up', async () => {
+  expect(await account.client.sandboxes.get(large.id)).toMatchObject(GIVEN);
   const { cpus, memoryMib, diskMib } = await sizeInside(large);
   expect(cpus).toBe(2);
   // The kernel and the file system reserve some of it.
-  expect(memoryMib).toBeGreaterThan(640);
-  expect(memoryMib).toBeLessThanOrEqual(768);
+  expect(memoryMib).toBeGreaterThan(850);
+  expect(memoryMib).toBeLessThanOrEqual(1024);
   expect(diskMib).toBeGreaterThan(5500);
   expect(diskMib).toBeLessThanOrEqual(6144);
 });
@@ -49,5 +51,5 @@ test('a sandbox without a requested size has the size of the template', async ()
 
 test('the disk and the memory can be used up to their size', async () => {
   await large.run('fallocate -l 4500M /root/much && rm /root/much');
-  expect(await large.run('python3 -c "print(len(bytearray(500 << 20)))"')).toBe(String(500 << 20));
+  expect(await large.run('python3 -c "print(len(bytearray(750 << 20)))"')).toBe(String(750 << 20));
 });

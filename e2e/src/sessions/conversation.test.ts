@@ -1,13 +1,25 @@
-import { AGENTS, type Agent, type ServerFrame } from '@svc/contract';
+import { AGENTS, type Agent, type ServerFrame, type SessionAccess } from '@svc/contract';
 import { describe, expect, test } from 'vitest';
 import { framesOf, textOf } from '../../test/sessions/session-client.ts';
-import { useSessionFixture } from '../../test/sessions/session-fixture.ts';
+import { SessionFixture, useSessionFixture } from '../../test/sessions/session-fixture.ts';
+import { shared } from '../../test/shared-service.ts';
 
 /** The tool with which each agent runs a command. */
 const SHELL: Readonly<Record<Agent, { readonly name: string; readonly argument: string }>> = {
   deictic: { name: 'shell', argument: 'command' },
   'claude-code': { name: 'Bash', argument: 'command' },
   codex: { name: 'exec_command', argument: 'cmd' },
+};
+/** The only tools of a limited session, none of which runs commands. */
+const LIMITS: Readonly<Record<Agent, string[]>> = {
+  deictic: ['read_file'],
+  'claude-code': ['Read'],
+  codex: ['apply_patch'],
+};
+/** How the program of an agent reports its version. */
+const VERSION_COMMANDS: Readonly<Partial<Record<Agent, string>>> = {
+  'claude-code': 'claude --version',
+  codex: 'codex --version',
 };
 const USAGE = { input_tokens: 1200, output_tokens: 34 };
 
@@ -25,6 +37,7 @@ const fixture = useSessionFixture({
         usage: USAGE,
       },
     })),
+    { when: { tool: 'o such tool|no tool|unsupported call' }, reply: { text: 'It is not there.' } },
     { when: { tool: '(written-\\w+)' }, reply: { text: ['The file says ', '$1.'], usage: USAGE } },
     { when: { user: 'remember (\\S+)' }, reply: { text: ['Noted: ', '$1', '.'], usage: USAGE } },
     {
@@ -95,6 +108,52 @@ describe.concurrent.each([...AGENTS])('%s', (agent) => {
   });
 });
 
+describe.concurrent.each([...AGENTS])('%s with a version and a list of tools', (agent) => {
+  test('is that build, and cannot use another tool, at a resume either', {
+    timeout: 900_000,
+  }, async () => {
+    const { client } = fixture().account;
+    const { versions } = await client.templates.get('deictic');
+    expect(versions[agent]).toHaveLength(1);
+    const [version] = versions[agent];
+    const session = await fixture().create(agent, {
+      agent: { kind: agent, ...(version === undefined ? {} : { version }) },
+      app: { id: 'limited', capability_sets: { default: { tools: LIMITS[agent] } } },
+    });
+    const command = VERSION_COMMANDS[agent];
+    if (command !== undefined) {
+      const { output } = await client.sandboxes.exec(await fixture().sandboxOf(session), command);
+      expect(output.match(/\d+\.\d+\.\d+/)?.[0]).toBe(version);
+    }
+    await expectNoShell(session, 'at first');
+    await expectNoShell(await fixture().sessions.resume(session), 'resumed');
+  });
+
+  /** Has the model call the shell all the same. */
+  async function expectNoShell(session: SessionAccess, when: string): Promise<void> {
+    const attached = await fixture().attach(session);
+    const prompt = `${when} with ${agent} write tiger into a file`;
+    const turn = await attached.task(prompt, when);
+    expect(textOf(turn)).toContain('It is not there.');
+    const bodies = fixture().models.requests.map(({ body }) => JSON.stringify(body));
+    const asked = bodies.filter((body) => body.includes(prompt));
+    expect(asked.length).toBeGreaterThan(1);
+    for (const body of asked) expect(toolNames(body)).not.toContain(SHELL[agent].name);
+    const { exit_code } = await fixture().account.client.sandboxes.exec(
+      await fixture().sandboxOf(session),
+      'test -e /home/agent/work/kept.txt',
+    );
+    expect(exit_code).toBe(1);
+    await attached.close();
+  }
+});
+
+/** The names of the tools that a request offers to the model. */
+function toolNames(body: string): (string | undefined)[] {
+  const { tools = [] } = JSON.parse(body) as { readonly tools?: { readonly name?: string }[] };
+  return tools.map(({ name }) => name);
+}
+
 test('every request to the model carried the real key', () => {
   const { models, key } = fixture();
   expect(models.requests.length).toBeGreaterThan(0);
@@ -102,5 +161,62 @@ test('every request to the model carried the real key', () => {
     expect([headers['x-api-key'], headers.authorization]).toContain(
       headers['x-api-key'] === undefined ? `Bearer ${key}` : key,
     );
+  }
+});
+
+test('what a session and a sandbox used shows while they run, and adds up when they have ended', {
+  timeout: 300_000,
+}, async () => {
+  const own = await SessionFixture.start({
+    rules: [
+      {
+        when: { user: 'look around' },
+        reply: { tool_calls: [{ name: 'shell', arguments: { command: 'pwd' } }], usage: USAGE },
+      },
+      { reply: { text: 'Done.', usage: USAGE } },
+    ],
+  });
+  const { sandboxes, usage } = own.account.client;
+  const { dashboard } = shared.client(own.account.token);
+  try {
+    const session = await own.create('deictic');
+    const client = await own.attach(session);
+    const burner = await sandboxes.create({ template: 'standard', idle_timeout_seconds: 300 });
+    expect(textOf(await client.task('Please look around', 'look'))).toBe('Done.');
+    await sandboxes.exec(burner.vm_id, 'timeout 2 sh -c "while :; do :; done"; true');
+    const used = {
+      sandbox_count: 2,
+      input_tokens: 2400,
+      output_tokens: 68,
+      billable_tool_calls: 1,
+    };
+    // Recorded at most 15 seconds behind; more on a loaded machine.
+    await expect
+      .poll(() => dashboard.overview(), { timeout: 90_000, interval: 1_000 })
+      .toMatchObject(used);
+    const busy = async () => (await dashboard.sandboxes()).sandboxes.map((one) => one.cpu_seconds);
+    await expect
+      .poll(async () => Math.min(...(await busy())), { timeout: 90_000, interval: 1_000 })
+      .toBeGreaterThan(0.5);
+
+    await sandboxes.delete(burner.vm_id);
+    await own.sessions.delete(session.chat_session_id);
+    const sums = async () => {
+      const list = (await dashboard.sandboxes()).sandboxes;
+      const sum = (of: (one: (typeof list)[number]) => number) =>
+        list.reduce((total, one) => total + of(one), 0);
+      const { infra_usage } = await usage.current();
+      return {
+        ended: list.every(({ state }) => state === 'destroyed'),
+        cpu: Math.abs(sum((one) => one.cpu_seconds) - infra_usage.cpu_seconds).toFixed(6),
+        cost: Math.abs(sum((one) => one.cost_usd) - infra_usage.credits_used_usd).toFixed(9),
+        tokens: sum((one) => one.input_tokens + one.output_tokens),
+      };
+    };
+    await expect
+      .poll(sums, { timeout: 90_000, interval: 1_000 })
+      .toEqual({ ended: true, cpu: '0.000000', cost: '0.000000000', tokens: 2468 });
+  } finally {
+    await own.end();
   }
 });

@@ -11,6 +11,8 @@ export const NETWORK = {
   public6: '2a02:2f1::34',
   /** TCP port that is open on every address of the internet. */
   tcpPort: 80,
+  /** TCP port of the internet's package repository. */
+  packagesPort: 8081,
   /** UDP port that echoes on every address of the internet. */
   udpPort: 4242,
   /** TCP port that is open on every address of the host. */

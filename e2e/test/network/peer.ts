@@ -2,12 +2,18 @@
 
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
+import { createReadStream } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { connect, createServer, type Server, type Socket } from 'node:net';
+import { basename, join as joinPath } from 'node:path';
+import { pipeline } from 'node:stream';
 import { makeResponder, type Zone } from './dns-message.ts';
 
 export interface PeerOptions {
   /** TCP ports that are open on every address. The answer names the source and the destination of the connection. */
   readonly tcpPorts?: readonly number[];
+  /** Serves the files of a directory over HTTP on every address. */
+  readonly files?: { readonly port: number; readonly directory: string };
   /** UDP ports that echo on one address. Datagrams to any other address of the namespace are recorded too. */
   readonly udp?: readonly { readonly address: string; readonly port: number }[];
   readonly dns?: { readonly address: string; readonly zone: Zone };
@@ -27,6 +33,7 @@ async function main(options: PeerOptions): Promise<void> {
   for (const port of options.tcpPorts ?? []) {
     await listening(createServer(greet), { port, host: '::' });
   }
+  if (options.files !== undefined) await serveFiles(options.files);
   for (const { address, port } of options.udp ?? []) {
     await echoUdp('::', port);
     await echoUdp(address, port);
@@ -67,6 +74,17 @@ async function echoUdp(address: string, port: number): Promise<void> {
   });
   socket.bind(port, address);
   await once(socket, 'listening');
+}
+
+/** Serves a flat directory. A missing file is 404. */
+async function serveFiles({ port, directory }: NonNullable<PeerOptions['files']>): Promise<void> {
+  const server = createHttpServer((request, response) => {
+    const name = basename(decodeURIComponent(request.url ?? ''));
+    const file = createReadStream(joinPath(directory, name));
+    file.once('error', () => response.writeHead(404).end());
+    file.once('open', () => pipeline(file, response, () => undefined));
+  });
+  await listening(server, { port, host: '::' });
 }
 
 async function serveDns(address: string, zone: Zone): Promise<void> {

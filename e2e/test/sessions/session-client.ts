@@ -26,7 +26,12 @@ export class SessionClient {
     afterSeq?: number,
   ): Promise<SessionClient> {
     const options = afterSeq === undefined ? {} : { afterSeq };
-    const client = new SessionClient(sdk.sessions.connect(session, options));
+    return SessionClient.of(sdk.sessions.connect(session, options));
+  }
+
+  /** Records the frames of a connection; waits for `ready`. */
+  static async of(connection: SessionConnection): Promise<SessionClient> {
+    const client = new SessionClient(connection);
     await client.until('ready');
     return client;
   }

@@ -66,6 +66,16 @@ export class SessionFixture {
     return client;
   }
 
+  /** Connects a client to the agent of a sandbox and waits for `ready`. {@link end} closes it. */
+  async attachTo(vmId: string, afterSeq?: number): Promise<SessionClient> {
+    const options = afterSeq === undefined ? {} : { afterSeq };
+    const client = await SessionClient.of(
+      await this.account.client.sandboxes.connect(vmId, options),
+    );
+    this.#clients.push(client);
+    return client;
+  }
+
   /** The sandbox in which a session runs. */
   async sandboxOf(session: SessionAccess): Promise<string> {
     const { vm_id } = await this.sessions.get(session.chat_session_id);

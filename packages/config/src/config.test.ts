@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, loadConfig, publicUrl, unknownVariables } from './config.ts';
+import { ConfigError, loadConfig, publicUrl } from './config.ts';
 import { configurationPage } from './document.ts';
 
 const HOME = { HOME: '/home/ada' };
@@ -24,7 +24,6 @@ describe('defaults', () => {
       listen: { host: 'localhost', port: 8443 },
       runtimeListen: { host: 'localhost', port: 8444 },
       tls: true,
-      billingEnforce: false,
       templates: ['standard'],
       pool: { standard: 2 },
       egressAllowHosts: [],
@@ -64,7 +63,6 @@ describe('values', () => {
       SVC_TEMPLATES: 'standard,cua',
       SVC_EGRESS_ALLOW_HOSTS: 'Models.test:9000,[::1],10.0.0.1',
       SVC_TRUST_PROXY: '10.0.0.0/8',
-      SVC_BILLING_ENFORCE: 'on',
       SVC_LIMIT_UPLOAD_BYTES: '1024',
       SVC_MASTER_KEY: '00'.repeat(32),
       SVC_DATABASE_URL: 'postgres://ada:pw@db/svc',
@@ -80,7 +78,6 @@ describe('values', () => {
         { host: '10.0.0.1', port: undefined },
       ],
       trustProxy: ['10.0.0.0/8'],
-      billingEnforce: true,
       limits: { uploadBytes: 1024 },
     });
     expect(Buffer.from(config.masterKey?.reveal() ?? '', 'base64')).toEqual(Buffer.alloc(32));
@@ -104,7 +101,7 @@ describe('values', () => {
     ['SVC_TEMPLATES', 'windows'],
     ['SVC_EGRESS_ALLOW_HOSTS', 'a b'],
     ['SVC_EGRESS_ALLOW_HOSTS', 'host:0'],
-    ['SVC_BILLING_ENFORCE', 'maybe'],
+    ['SVC_TLS', 'maybe'],
     ['SVC_LOG_LEVEL', 'loud'],
     ['SVC_LIMIT_SANDBOXES_PER_TENANT', '0'],
     ['SVC_LIMIT_SANDBOXES_PER_TENANT', '1.5'],
@@ -130,17 +127,32 @@ describe('values', () => {
   });
 
   it('that depend on each other must be set together', () => {
-    expect(problemsOf({ SVC_S3_BUCKET: 'b' })).toHaveLength(1);
-    expect(problemsOf({ SVC_STRIPE_SECRET_KEY: 'sk' })).toHaveLength(1);
+    expect(problemsOf({ SVC_TLS_KEY_FILE: '/k' })).toHaveLength(1);
     expect(
       problemsOf({ SVC_TLS: 'off', SVC_TLS_CERT_FILE: '/c', SVC_TLS_KEY_FILE: '/k' }),
     ).toHaveLength(1);
   });
-});
 
-it('reports unknown variables', () => {
-  const environment = { SVC_LISTN: 'x', SVC_LISTEN: 'y', SVC_API_KEY: 'z', PATH: '/bin' };
-  expect(unknownVariables(environment, ['SVC_API_KEY'])).toEqual(['SVC_LISTN']);
+  it('of the S3 server must be set together, and are reported together', () => {
+    const s3 = {
+      SVC_S3_ENDPOINT: 'https://s3.example.com',
+      SVC_S3_REGION: 'us-east-1',
+      SVC_S3_BUCKET: 'svc',
+      SVC_S3_ACCESS_KEY_ID: 'canary-id',
+      SVC_S3_SECRET_ACCESS_KEY: 'canary',
+    };
+    expect(problemsOf(s3)).toEqual([]);
+    for (const name of Object.keys(s3)) {
+      expect(problemsOf({ ...s3, [name]: '' })).toEqual([
+        `the SVC_S3_ variables must be set together; missing or invalid: ${name}`,
+      ]);
+    }
+    expect(problemsOf({ ...s3, SVC_S3_REGION: '', SVC_S3_BUCKET: 'a b' })).toEqual([
+      expect.stringContaining('SVC_S3_BUCKET must be '),
+      expect.stringContaining('SVC_S3_REGION, SVC_S3_BUCKET'),
+    ]);
+    expect(JSON.stringify(loadConfig({ ...HOME, ...s3 }))).not.toContain('canary"');
+  });
 });
 
 it('derives public URLs from the bound port', () => {

@@ -4,9 +4,19 @@ import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 import type { ListenAddress } from './kinds.ts';
 import { type Environment, readTable, type ValuesOf } from './read.ts';
-import { ALL_VARIABLES, LIMIT_VARIABLES, VARIABLES } from './variables.ts';
+import { unreadVariables } from './unread.ts';
+import { LIMIT_VARIABLES, VARIABLES } from './variables.ts';
 
 const LAST_PORT = 65_535;
+
+/** The settings of the S3 server, of which all are set, or none. */
+const S3_VARIABLES = [
+  's3Endpoint',
+  's3Region',
+  's3Bucket',
+  's3AccessKeyId',
+  's3SecretAccessKey',
+] as const satisfies (keyof typeof VARIABLES)[];
 
 type Values = ValuesOf<typeof VARIABLES>;
 
@@ -33,14 +43,28 @@ export class ConfigError extends Error {
 }
 
 /**
- * Reads and checks every variable.
+ * Reads and checks every variable, for a command that uses or inspects a service. Such a command ignores variables that
+ * nothing reads, so that it works in the environment of a service of another version.
  * @throws ConfigError naming every problem at once
  */
 export function loadConfig(environment: Environment = process.env): Config {
+  return read(environment, []);
+}
+
+/**
+ * Reads and checks every variable, for the start of a service. A variable with the service's prefix that nothing reads
+ * is a problem too: whoever set it would believe that it has an effect.
+ * @throws ConfigError naming every problem at once
+ */
+export function loadServiceConfig(environment: Environment = process.env): Config {
+  return read(environment, unreadVariables(environment));
+}
+
+function read(environment: Environment, unread: readonly string[]): Config {
   const problems: string[] = [];
   const values = readTable(VARIABLES, environment, problems);
   const limits = readTable(LIMIT_VARIABLES, environment, problems);
-  problems.push(...conflictsOf(values));
+  problems.push(...conflictsOf(values), ...unread);
   if (problems.length > 0) throw new ConfigError(problems);
   return {
     ...values,
@@ -50,15 +74,6 @@ export function loadConfig(environment: Environment = process.env): Config {
     runtimeListen: values.runtimeListen ?? besides(values.listen),
     limits,
   };
-}
-
-/** Variables with the service's prefix that it does not know: probably misspelt. */
-export function unknownVariables(
-  environment: Environment,
-  alsoKnown: readonly string[] = [],
-): string[] {
-  const known = new Set([...ALL_VARIABLES.map((variable) => variable.name), ...alsoKnown]);
-  return Object.keys(environment).filter((name) => name.startsWith('SVC_') && !known.has(name));
 }
 
 /** The public URL of a listener: the configured one, or `localhost` with the bound port. */
@@ -83,29 +98,19 @@ function besides({ host, port }: ListenAddress): ListenAddress {
 /** Rules between variables. */
 function conflictsOf(values: Values): string[] {
   const conflicts: string[] = [];
-  const together = (names: string[], present: boolean[]): void => {
-    if (present.includes(true) && present.includes(false)) {
-      conflicts.push(`${names.join(' and ')} must be set together`);
-    }
-  };
-  together(
-    ['SVC_TLS_CERT_FILE', 'SVC_TLS_KEY_FILE'],
-    [values.tlsCertFile !== undefined, values.tlsKeyFile !== undefined],
-  );
-  together(
-    ['SVC_S3_BUCKET', 'SVC_S3_ACCESS_KEY_ID', 'SVC_S3_SECRET_ACCESS_KEY'],
-    [
-      values.s3Bucket !== undefined,
-      values.s3AccessKeyId !== undefined,
-      values.s3SecretAccessKey !== undefined,
-    ],
-  );
-  together(
-    ['SVC_STRIPE_SECRET_KEY', 'SVC_STRIPE_WEBHOOK_SECRET'],
-    [values.stripeSecretKey !== undefined, values.stripeWebhookSecret !== undefined],
-  );
+  if ((values.tlsCertFile === undefined) !== (values.tlsKeyFile === undefined)) {
+    conflicts.push('SVC_TLS_CERT_FILE and SVC_TLS_KEY_FILE must be set together');
+  }
   if (values.tls === false && values.tlsCertFile !== undefined) {
     conflicts.push('SVC_TLS=off and SVC_TLS_CERT_FILE contradict each other');
+  }
+  if ((values.stripeSecretKey === undefined) !== (values.stripeWebhookSecret === undefined)) {
+    conflicts.push('SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET must be set together');
+  }
+  const missing = S3_VARIABLES.filter((key) => values[key] === undefined);
+  if (missing.length > 0 && missing.length < S3_VARIABLES.length) {
+    const names = missing.map((key) => VARIABLES[key].name).join(', ');
+    conflicts.push(`the SVC_S3_ variables must be set together; missing or invalid: ${names}`);
   }
   return conflicts;
 }

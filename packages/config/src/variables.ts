@@ -5,6 +5,10 @@ import type { Kind, Variable } from './kind.ts';
 import * as kinds from './kinds.ts';
 
 const MAX_INT = Number.MAX_SAFE_INTEGER;
+/** A century. */
+const MAX_DAYS = 36_500;
+/** 1,000 US dollars. */
+const MAX_PRICE = 1_000_000_000;
 
 function variable<T>(name: string, kind: Kind<T>, meaning: string): Variable<T> {
   return { name, kind, meaning };
@@ -81,6 +85,20 @@ export const VARIABLES = {
     '',
     'Origins whose pages may call the API from a browser.',
   ),
+  drainSeconds: withDefault(
+    'SVC_DRAIN_SECONDS',
+    kinds.integer(0, 86_400),
+    '75',
+    'How long a process that stops waits for requests in progress whose sandboxes stay. See operations.md.',
+  ),
+  drainNoticeSeconds: {
+    ...variable(
+      'SVC_DRAIN_NOTICE_SECONDS',
+      kinds.integer(0, 600),
+      'How long a control plane or runtime host that stops still accepts requests while `/readyz` is 503, so that load balancers move away.',
+    ),
+    documentedDefault: '`5` in a fleet, `0` for `svc up`',
+  },
   logLevel: withDefault(
     'SVC_LOG_LEVEL',
     kinds.oneOf('trace', 'debug', 'info', 'warn', 'error', 'silent'),
@@ -109,25 +127,25 @@ export const VARIABLES = {
     'svc <svc@localhost>',
     'Sender of outgoing email.',
   ),
-  s3Endpoint: variable(
-    'SVC_S3_ENDPOINT',
-    kinds.origin('https:', 'http:'),
-    'S3 server for object storage.',
-  ),
-  s3Region: withDefault('SVC_S3_REGION', kinds.identifier, 'us-east-1', 'Region of the S3 bucket.'),
-  s3Bucket: {
-    ...variable('SVC_S3_BUCKET', kinds.identifier, 'S3 bucket for object storage.'),
+  s3Endpoint: {
+    ...variable(
+      'SVC_S3_ENDPOINT',
+      kinds.origin('https:', 'http:'),
+      'S3 server for objects, as in `https://s3.eu-central-1.amazonaws.com`. Set all five variables, or none.',
+    ),
     documentedDefault: 'none: objects are stored in the data directory',
   },
+  s3Region: variable('SVC_S3_REGION', kinds.identifier, 'Region of the bucket.'),
+  s3Bucket: variable('SVC_S3_BUCKET', kinds.identifier, 'Bucket for objects. It must exist.'),
   s3AccessKeyId: variable(
     'SVC_S3_ACCESS_KEY_ID',
     kinds.plainText,
-    'Access key ID for the S3 bucket.',
+    'Access key of an account that may read, write, list and delete in the bucket.',
   ),
   s3SecretAccessKey: variable(
     'SVC_S3_SECRET_ACCESS_KEY',
     kinds.secretText(1),
-    'Secret access key for the S3 bucket.',
+    'Secret of `SVC_S3_ACCESS_KEY_ID`.',
   ),
   masterKey: {
     ...variable(
@@ -172,6 +190,18 @@ export const VARIABLES = {
     ),
     documentedDefault: 'derived from `SVC_WORKER_LISTEN`',
   },
+  workerOnSigterm: withDefault(
+    'SVC_WORKER_ON_SIGTERM',
+    kinds.oneOf('keep', 'end'),
+    'keep',
+    'What `svc worker` does with its sandboxes on SIGTERM: `keep` leaves them running for a restart in place, `end` ends them in order, for machines that go away.',
+  ),
+  workerEndSeconds: withDefault(
+    'SVC_WORKER_END_SECONDS',
+    kinds.integer(1, 3_600),
+    '90',
+    'How long a worker that ends its sandboxes has to save them; what is left then ends unsaved. Shorter than the notice of a spot instance.',
+  ),
   controlPlaneUrl: {
     ...variable(
       'SVC_CONTROL_PLANE_URL',
@@ -188,21 +218,38 @@ export const VARIABLES = {
     ),
     documentedDefault: 'the local CA in the data directory',
   },
-  stripeSecretKey: variable(
-    'SVC_STRIPE_SECRET_KEY',
-    kinds.secretText(1),
-    'Secret key of the Stripe account.',
+  billingEnforce: withDefault(
+    'SVC_BILLING_ENFORCE',
+    kinds.onOff,
+    'off',
+    '`on` refuses new sandboxes and sessions of accounts without credit, and ends their running ones after a minute. See billing.md.',
   ),
+  stripeSecretKey: {
+    ...variable(
+      'SVC_STRIPE_SECRET_KEY',
+      kinds.secretText(1),
+      'Secret key of the Stripe account that receives payments.',
+    ),
+    documentedDefault: 'none: a page of the control plane credits accounts free of charge',
+  },
   stripeWebhookSecret: variable(
     'SVC_STRIPE_WEBHOOK_SECRET',
     kinds.secretText(1),
-    'Signing secret of the Stripe webhook.',
+    "Signing secret of Stripe's webhook endpoint, required with `SVC_STRIPE_SECRET_KEY`.",
   ),
-  stripeApiBase: withDefault(
-    'SVC_STRIPE_API_BASE',
-    kinds.origin('https:', 'http:'),
-    'https://api.stripe.com',
-    'Base URL of the Stripe API.',
+  stripeApiBase: {
+    ...variable(
+      'SVC_STRIPE_API_BASE',
+      kinds.origin('https:', 'http:'),
+      "Address of Stripe's API, for tests.",
+    ),
+    documentedDefault: "Stripe's own",
+  },
+  signupGrantCents: withDefault(
+    'SVC_SIGNUP_GRANT_CENTS',
+    kinds.integer(0, 1_000_000),
+    '500',
+    'Credit of each new account, in cents.',
   ),
   egressAllowHosts: withDefault(
     'SVC_EGRESS_ALLOW_HOSTS',
@@ -226,6 +273,24 @@ export const VARIABLES = {
     kinds.poolSizes,
     'standard=2',
     'Number of idle sandboxes kept ready for each template, as in `standard=2,browser=0`.',
+  ),
+  sessionRetentionDays: withDefault(
+    'SVC_SESSION_RETENTION_DAYS',
+    kinds.integer(0, MAX_DAYS),
+    '30',
+    'Days for which an ended session keeps its conversation, files and frames; 0: for ever.',
+  ),
+  sandboxRetentionDays: withDefault(
+    'SVC_SANDBOX_RETENTION_DAYS',
+    kinds.integer(0, MAX_DAYS),
+    '90',
+    'Days for which the record of an ended sandbox is kept; 0: for ever.',
+  ),
+  auditRetentionDays: withDefault(
+    'SVC_AUDIT_RETENTION_DAYS',
+    kinds.integer(0, MAX_DAYS),
+    '400',
+    'Days for which an audit record is kept; 0: for ever.',
   ),
   modelAnthropic: withDefault(
     'SVC_MODEL_ANTHROPIC',
@@ -251,11 +316,23 @@ export const VARIABLES = {
     'deepseek-v4-pro',
     'The same for DeepSeek.',
   ),
-  billingEnforce: withDefault(
-    'SVC_BILLING_ENFORCE',
-    kinds.onOff,
-    'off',
-    'Whether accounts without credit are refused compute.',
+  priceCpuSecond: withDefault(
+    'SVC_PRICE_CPU_SECOND_MICROUSD',
+    kinds.integer(0, MAX_PRICE),
+    '14',
+    'Price of a second of CPU time, in millionths of a US dollar.',
+  ),
+  priceGibSecond: withDefault(
+    'SVC_PRICE_GIB_SECOND_MICROUSD',
+    kinds.integer(0, MAX_PRICE),
+    '4',
+    'Price of a GiB of memory that a sandbox has, running or paused, for a second, in millionths of a US dollar.',
+  ),
+  priceToolCall: withDefault(
+    'SVC_PRICE_TOOL_CALL_MICROUSD',
+    kinds.integer(0, MAX_PRICE),
+    '0',
+    'Price of a tool call of an agent, in millionths of a US dollar.',
   ),
 } as const;
 
@@ -284,15 +361,67 @@ export const LIMIT_VARIABLES = {
     String(DEFAULT_LIMITS.sandboxesPerTenant),
     'Concurrent sandboxes of one tenant.',
   ),
+  sessionsPerTenant: withDefault(
+    'SVC_LIMIT_SESSIONS_PER_TENANT',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.sessionsPerTenant),
+    'Sessions of one tenant that are not erased.',
+  ),
+  sessionBytesPerTenant: withDefault(
+    'SVC_LIMIT_SESSION_BYTES_PER_TENANT',
+    kinds.integer(1, MAX_INT),
+    String(DEFAULT_LIMITS.sessionBytesPerTenant),
+    'Bytes that the sessions of one tenant keep, in all; beyond them no changed files are kept.',
+  ),
+  apiKeysPerTenant: withDefault(
+    'SVC_LIMIT_API_KEYS_PER_TENANT',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.apiKeysPerTenant),
+    'API keys of one tenant that are not revoked.',
+  ),
+  operationsPerTenant: withDefault(
+    'SVC_LIMIT_OPERATIONS_PER_TENANT',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.operationsPerTenant),
+    'Concurrent commands and file transfers of one tenant, on each control plane.',
+  ),
+  webSocketsPerTenant: withDefault(
+    'SVC_LIMIT_WEBSOCKETS_PER_TENANT',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.webSocketsPerTenant),
+    'Concurrent WebSockets of one tenant, on each runtime host.',
+  ),
   uploadBytes: withDefault(
     'SVC_LIMIT_UPLOAD_BYTES',
     kinds.integer(1, MAX_INT),
     String(DEFAULT_LIMITS.uploadBytes),
     'Maximum size of an uploaded file, in bytes.',
   ),
+  workspaceBytes: withDefault(
+    'SVC_LIMIT_WORKSPACE_BYTES',
+    kinds.integer(1, MAX_INT),
+    String(DEFAULT_LIMITS.workspaceBytes),
+    'Bytes in all workspaces of one tenant.',
+  ),
 } as const;
 
-/** Every variable, in the order of the documentation. */
+/** Variables that only client commands read. The service ignores them, so that both can run in one environment. */
+export const CLIENT_VARIABLES: readonly Variable<unknown>[] = [
+  {
+    ...variable('SVC_API_KEY', kinds.secretText(1), 'API key for client commands.'),
+    documentedDefault: 'the key of the last `svc login`, or of the service in the data directory',
+  },
+  {
+    ...variable(
+      'SVC_ACCOUNT_TOKEN',
+      kinds.secretText(1),
+      'Account token for the commands of an account, such as `svc billing`.',
+    ),
+    documentedDefault: 'the token of the last `svc login`, valid for an hour',
+  },
+];
+
+/** Every variable of the service, in the order of the documentation. */
 export const ALL_VARIABLES: readonly Variable<unknown>[] = [
   ...Object.values(VARIABLES),
   ...Object.values(LIMIT_VARIABLES),

@@ -24,6 +24,13 @@ export function makeId(kind: IdKind, uuid: string): string {
   return ID_PREFIXES[kind] + uuid.replaceAll('-', '').toLowerCase();
 }
 
+/** The UUID that an identifier was made from, in its canonical form. @throws Error for text that is no identifier */
+export function uuidOf(id: string): string {
+  const digits = /_([0-9a-f]{32})$/.exec(id)?.[1];
+  if (digits === undefined) throw new Error('the text is no identifier');
+  return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
+}
+
 /** Whether `value` has the form of an identifier of this kind. The identifier need not exist. */
 export function isId(kind: IdKind, value: string): boolean {
   return PATTERNS[kind].test(value);

@@ -3,21 +3,24 @@
  * It imports no other package of the service and runs in Node and in browsers.
  *
  * - `errors/`     the catalogue of error codes, the problem body, {@link ServiceError}
- * - `sandboxes/`, `sessions/`, `accounts/`, `secrets/`, `catalogue/`  public routes, one file per resource or operation
+ * - `sandboxes/`, `sessions/`, `accounts/`, `billing/`, `secrets/`, `catalogue/`, `usage/`, `workspaces/`  public routes, one file per resource or operation
  * - `internal/`   the API between the control plane, runtime hosts and workers
  * - `guest/`      the link between a worker and the agent runtime in a guest
- * - `limits`, `states`, `ids`, `paths`, `templates`, `agents`, `vendors`, `reserved-keys`  rules that several components share
+ * - `limits`, `states`, `ids`, `paths`, `templates`, `agents`, `agent-tools`, `vendors`, `reserved-keys`  rules that several components share
  *
  * Request schemas check form. If a failure has its own code, the schema names it (`failsWith`) and the HTTP layer sends it.
  */
 
 export type { Static } from 'typebox';
 export * from './accounts/index.ts';
+export * from './agent-tools.ts';
 export * from './agents.ts';
+export * from './billing/index.ts';
 export * from './catalogue/index.ts';
 export * from './errors/catalogue.ts';
 export * from './errors/problem.ts';
 export * from './errors/service-error.ts';
+export * from './errors/shutting-down.ts';
 export * from './guest/index.ts';
 export * from './ids.ts';
 export * from './internal/index.ts';
@@ -30,4 +33,6 @@ export * from './secrets/index.ts';
 export * from './sessions/index.ts';
 export * from './states.ts';
 export * from './templates.ts';
+export * from './usage/index.ts';
 export * from './vendors.ts';
+export * from './workspaces/index.ts';

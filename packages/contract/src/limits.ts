@@ -5,6 +5,7 @@
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
+const GIB = 1024 * MIB;
 
 export const LIMITS = {
   /** Largest JSON request body. */
@@ -69,14 +70,31 @@ export const LIMITS = {
   queuedTasks: 8,
   keepaliveIntervalMs: 30_000,
   /** Working files over this size are not kept for a resume. */
-  sessionFilesBytes: 256 * MIB,
+  sessionFilesBytes: GIB,
+  /** The files of sessions are stored in chunks of at most, and but for the last at least, this size. */
+  chunkBytes: MIB,
+  chunkMinBytes: 64 * KIB,
   /** Frames kept for `after_seq`; the oldest are dropped first. */
   sessionHistoryBytes: 16 * MIB,
+  /** Numbers of frames that a start of a session reserves at a time. */
+  frameNumbersBlock: 100_000,
 
   apiKeyNameChars: 64,
 
+  /** Samples in one usage report of a worker. */
+  usageBatch: 500,
+  /** Days that one request for daily usage may cover. */
+  usageDaysMax: 3_660,
+
+  /** Uploads to workspaces that one account may have open. */
+  openUploads: 1000,
+
   pageDefault: 20,
   pageMax: 100,
+
+  /** Smallest and largest purchase or top-up. */
+  paymentCentsMin: 500,
+  paymentCentsMax: 1_000_000,
 
   emailChars: 254,
   otpDigits: 6,
@@ -90,5 +108,12 @@ export const DEFAULT_LIMITS = {
   otpPerIpPerHour: 20,
   templatesPerMinute: 120,
   sandboxesPerTenant: 100,
+  sessionsPerTenant: 1_000,
+  sessionBytesPerTenant: 10 * GIB,
+  apiKeysPerTenant: 100,
+  operationsPerTenant: 64,
+  webSocketsPerTenant: 256,
   uploadBytes: 1024 * MIB,
+  /** All workspaces of one account. */
+  workspaceBytes: 100 * 1024 * MIB,
 } as const;

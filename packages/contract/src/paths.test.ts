@@ -4,18 +4,10 @@ import { checkPath, pathProblem } from './paths.ts';
 
 const component = fc
   .string({ minLength: 1, maxLength: 20, unit: 'binary' })
-  .filter((text) => text !== '..' && !/[%/\\\0]/.test(text) && text.isWellFormed());
+  .filter((text) => text !== '..' && !/[/\0]/.test(text) && text.isWellFormed());
 const goodPath = fc
   .array(component, { minLength: 1, maxLength: 8 })
   .map((parts) => `/${parts.join('/')}`);
-
-/** An encoding of `..` that some decoder understands, nested `depth` levels deep. */
-const escaped = (depth: number): string =>
-  depth === 0
-    ? '..'
-    : escaped(depth - 1)
-        .replaceAll('%', '%25')
-        .replaceAll('.', '%2e');
 
 describe('paths in a sandbox', () => {
   it('with ordinary components are accepted', () => {
@@ -27,19 +19,13 @@ describe('paths in a sandbox', () => {
     );
   });
 
-  it('with a `..` component are refused, at any position and in any encoding', () => {
+  it('with a `..` component are refused, at any position', () => {
     fc.assert(
-      fc.property(
-        goodPath,
-        fc.nat(6),
-        fc.nat(10),
-        fc.constantFrom('/', '%2f', '%252F', '\\'),
-        (path, at, depth, slash) => {
-          const parts = path.split('/').slice(1);
-          parts.splice(Math.min(at, parts.length), 0, escaped(depth));
-          expect(pathProblem(`/${parts.join(slash)}`)).toBe('path_traversal');
-        },
-      ),
+      fc.property(goodPath, fc.nat(6), (path, at) => {
+        const parts = path.split('/').slice(1);
+        parts.splice(Math.min(at, parts.length), 0, '..');
+        expect(pathProblem(`/${parts.join('/')}`)).toBe('path_traversal');
+      }),
     );
   });
 
@@ -50,13 +36,7 @@ describe('paths in a sandbox', () => {
     ['%2ftmp', 'path_not_absolute'],
     ['/..', 'path_traversal'],
     ['/a/../b', 'path_traversal'],
-    ['/a/.%2E/b', 'path_traversal'],
-    ['/a/%c0%ae%c0%ae/b', 'path_traversal'],
-    ['/a/%e0%80%ae./b', 'path_traversal'],
-    ['/a/..%c0%afb', 'path_traversal'],
     ['/a\0b', 'invalid_path'],
-    ['/a%00b', 'invalid_path'],
-    ['/a%2500b', 'invalid_path'],
     ['/\ud800', 'invalid_path'],
     [`/${'a'.repeat(256)}`, 'invalid_path'],
     [`/${'é'.repeat(128)}`, 'invalid_path'],
@@ -73,6 +53,11 @@ describe('paths in a sandbox', () => {
     '/a/.',
     '/100%',
     '/a%20b',
+    '/%2e%2E/x',
+    '/a/..%2fb',
+    '/a%00b',
+    '/a/..\\b',
+    '/%252e%252e',
     `/${'a'.repeat(255)}`,
     '/abc'.repeat(1024),
   ])('#%# is accepted', (path) => {

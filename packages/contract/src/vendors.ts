@@ -4,8 +4,8 @@ export const LLM_VENDORS = ['anthropic', 'openai', 'google', 'deepseek'] as cons
 export type LlmVendor = (typeof LLM_VENDORS)[number];
 
 /**
- * The API dialect of a request to the LLM gateway, which is the first segment of the request path. The rest of the
- * path is the vendor's own: `/anthropic/v1/messages`, `/openai/chat/completions`, `/openai/responses`,
+ * The API dialect of a request to the LLM gateway, which begins the first segment of the request path. For a customer's
+ * own endpoint, a dot and a digest of its URL follow (`/openai.1f0e2d3c/responses`). The rest of the path is the vendor's own: `/anthropic/v1/messages`, `/openai/chat/completions`, `/openai/responses`,
  * `/google/models/{model}:streamGenerateContent`, `/deepseek/chat/completions`.
  */
 export type LlmDialect = LlmVendor;

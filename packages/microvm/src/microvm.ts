@@ -15,8 +15,6 @@ export interface MicrovmExecRequest {
   readonly command: string;
   readonly cwd?: string;
   readonly env?: Record<string, string>;
-  /** Delivers stderr as stdout, both in the order they were written. */
-  readonly mergeOutput?: boolean;
   /** Called for every chunk in order. Reading pauses while a returned promise is pending (back-pressure). */
   onOutput(stream: OutputStream, chunk: Buffer): void | Promise<void>;
 }
@@ -26,9 +24,9 @@ export interface MicrovmExecResult {
   readonly exitCode: number;
 }
 
-/** A file being read from the guest. `size` is in bytes. */
+/** A file being read from the guest. `size` is in bytes; undefined when only its end will tell, as of some in /proc. */
 export interface MicrovmDownload {
-  readonly size: number;
+  readonly size: number | undefined;
   readonly stream: Readable;
 }
 
@@ -58,9 +56,14 @@ export interface Microvm {
   personalize(options: PersonalizeOptions, signal: AbortSignal): Promise<void>;
   /** Runs a command. Aborting kills every process it started. Errors of this and of the transfers: host_disk_full. */
   exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult>;
-  /** Streams `source` into `path`, by way of a temporary file. Errors: parent_not_found, is_directory, disk_full. */
+  /** Checks that a command can start in this directory. Errors: cwd_not_found. */
+  checkDirectory(path: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Streams `source` into `path`, by way of a temporary file. Symbolic links are followed and stay.
+   * Errors: parent_not_found, parent_not_directory, symlink_loop, is_directory, not_a_file, disk_full.
+   */
   upload(path: string, source: Readable, signal: AbortSignal): Promise<void>;
-  /** Streams a file from the guest. Errors: file_not_found, is_directory, not_a_file. */
+  /** Streams a file from the guest. Errors: file_not_found, parent_not_directory, symlink_loop, is_directory, not_a_file. */
   download(path: string, signal: AbortSignal): Promise<MicrovmDownload>;
   /**
    * Connects to the agent runtime in the guest, within 5 s. The caller owns the connection, which is closed when the

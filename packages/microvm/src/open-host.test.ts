@@ -210,7 +210,7 @@ describe('one VM', () => {
   test.each([
     ['/nowhere/file', 'parent_not_found'],
     ['/root', 'is_directory'],
-    ['/etc/hostname/file', 'parent_not_found'],
+    ['/etc/hostname/file', 'parent_not_directory'],
   ])('rejects an upload to %s with %s', async (path, code) => {
     const upload = microvm.upload(path, Readable.from([randomBytes(200_000)]), signal());
     await expect(upload).rejects.toMatchObject({ code });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { mkdir, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
+import { runEveryStep, runStepsTogether } from '@svc/service-kit/concurrency';
 import { buildSnapshot } from './image/build/build-snapshot.ts';
 import type { Image } from './image/image.ts';
 import type { ImageInfo } from './image/image-info.ts';
@@ -13,6 +14,7 @@ import { MicrovmError } from './microvm-error.ts';
 import type { MicrovmHost, RestoreRequest } from './microvm-host.ts';
 import type { MicrovmLogger } from './resources/host-resources.ts';
 import { type OpenHostResources, openHostResources } from './resources/open-host-resources.ts';
+import { removeAbandoned } from './resources/remove-abandoned.ts';
 import { adoptMicrovms, recordsOfLiveVms, removeAllBut } from './vm/adopt-microvms.ts';
 import type { LiveMicrovm } from './vm/live-microvm.ts';
 import { restoreMicrovm, shapeFor } from './vm/restore-microvm.ts';
@@ -29,13 +31,20 @@ export interface OpenMicrovmHostOptions {
   readonly gatewayPorts?: readonly number[];
 }
 
-/** Opens the micro-VMs of one data directory. Needs root. Only one process may do so for a data directory at a time. */
+/**
+ * Opens the micro-VMs of one data directory, and removes what killed processes left behind on this machine. Needs root.
+ * Only one process may do so for a data directory at a time.
+ */
 export async function openMicrovmHost(
   { dataDir, imageDir, logger, gatewayPorts = [] }: OpenMicrovmHostOptions,
   signal: AbortSignal,
 ): Promise<MicrovmHost> {
   const vmsDir = join(dataDir, 'vms');
   await mkdir(vmsDir, { recursive: true, mode: 0o711 });
+  await removeAbandoned(imageDir).catch((error: unknown) => {
+    // Not of this service, which can run without what they hold.
+    logger.error({ err: error }, 'cannot remove everything that killed processes left behind');
+  });
   const records = await recordsOfLiveVms(vmsDir);
   const keepSlots = records.map(({ slot }) => slot);
   const resources = await openHostResources(
@@ -113,13 +122,24 @@ class LocalMicrovmHost implements MicrovmHost {
     // A start that failed before adopting the earlier VMs leaves them running.
     const adoptable = this.#adoptable.map(({ slot }) => slot);
     const keep = keepVms ? [...this.#microvms.values(), ...adoptable] : [];
-    try {
-      if (keepVms) for (const microvm of microvms) microvm.detach();
-      else await Promise.all(microvms.map((microvm) => microvm.destroy()));
-      if (!keepVms && adoptable.length > 0) await removeAllBut(this.#resources, new Set());
-    } finally {
-      await this.#resources.close({ keep });
-    }
+    if (keepVms) for (const microvm of microvms) microvm.detach();
+    const ending = keepVms ? [] : microvms;
+    await runEveryStep([
+      {
+        name: 'end the VMs',
+        run: () =>
+          runStepsTogether(
+            ending.map((microvm) => ({ name: `end ${microvm.id}`, run: () => microvm.destroy() })),
+          ),
+      },
+      {
+        name: 'end the VMs of an earlier run',
+        run: async () => {
+          if (!keepVms && adoptable.length > 0) await removeAllBut(this.#resources, new Set());
+        },
+      },
+      { name: 'release the resources', run: () => this.#resources.close({ keep }) },
+    ]);
   }
 
   #track(microvm: LiveMicrovm): void {

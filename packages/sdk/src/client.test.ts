@@ -1,5 +1,5 @@
-import { describe, expect, test } from 'vitest';
-import { type Answer, json, scriptedFetch } from '../test/scripted-fetch.ts';
+import { describe, expect, test, vi } from 'vitest';
+import { type Answer, json, scriptedFetch, streamOf } from '../test/scripted-fetch.ts';
 import { SvcClient } from './client.ts';
 import { SvcError } from './errors.ts';
 
@@ -135,8 +135,72 @@ describe('retries', () => {
   });
 
   test('stop immediately when the service asks for a long wait', async () => {
+    const { client, seen } = clientOf(json(503, PROBLEM, { 'retry-after': '3600' }));
+    await expect(client.sandboxes.list()).rejects.toMatchObject({ retryAfterSeconds: 3600 });
+    expect(seen).toHaveLength(1);
+  });
+});
+
+describe('a 429 that says when to try again', () => {
+  const DONE = {
+    output: '',
+    stdout: '',
+    stderr: '',
+    exit_code: 0,
+    duration_ms: 1,
+    truncated: false,
+  };
+  const busy = () => json(429, { ...PROBLEM, code: 'too_many_execs' }, { 'retry-after': '0' });
+
+  test('is waited for, also by a command, because it did not run', async () => {
+    const { client, seen } = clientOf(busy(), json(200, DONE));
+    expect(await client.sandboxes.exec('vm_1', 'true')).toEqual(DONE);
+    expect(seen).toHaveLength(2);
+  });
+
+  test.each([
+    ['the call', {}, { maxWaitMs: 0 }],
+    ['the client', { maxWaitMs: 0 }, {}],
+  ])('fails at once when %s turns the wait off', async (_who, options, call) => {
+    const { fetch, seen } = scriptedFetch(busy());
+    const client = new SvcClient({ baseUrl: 'https://svc.test', fetch, ...options });
+    await expect(client.sandboxes.exec('vm_1', 'true', call)).rejects.toThrow(SvcError);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('fails at once when the wait would be longer than allowed', async () => {
     const { client, seen } = clientOf(json(429, PROBLEM, { 'retry-after': '3600' }));
     await expect(client.sandboxes.list()).rejects.toMatchObject({ retryAfterSeconds: 3600 });
     expect(seen).toHaveLength(1);
+  });
+
+  test('does not repeat a command when it does not say when', async () => {
+    const { client, seen } = clientOf(json(429, PROBLEM));
+    await expect(client.sandboxes.exec('vm_1', 'true')).rejects.toThrow(SvcError);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('ends the wait when the signal aborts', async () => {
+    const stop = new AbortController();
+    const { client, seen } = clientOf(json(429, PROBLEM, { 'retry-after': '50' }));
+    const call = client.sandboxes.exec('vm_1', 'true', { signal: stop.signal });
+    call.catch(() => undefined);
+    await vi.waitFor(() => expect(seen).toHaveLength(1));
+    const reason = new Error('changed my mind');
+    stop.abort(reason);
+    await expect(call).rejects.toBe(reason);
+  });
+
+  test('fails an upload of a stream, which has been read', async () => {
+    const { client, seen } = clientOf(busy());
+    const upload = client.sandboxes.files.write('vm_1', '/tmp/x', streamOf(['x']));
+    await expect(upload).rejects.toThrow(SvcError);
+    expect(seen).toHaveLength(1);
+  });
+
+  test('is waited for by an upload of bytes', async () => {
+    const { client, seen } = clientOf(busy(), json(200, { path: '/tmp/x', size: 1 }));
+    await client.sandboxes.files.write('vm_1', '/tmp/x', 'x');
+    expect(seen).toHaveLength(2);
   });
 });

@@ -1,12 +1,16 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { Account } from './resources/account.ts';
+import { Billing } from './resources/billing.ts';
+import { Dashboard } from './resources/dashboard.ts';
 import { Keys } from './resources/keys.ts';
 import { Sandboxes } from './resources/sandboxes.ts';
 import { Secrets } from './resources/secrets.ts';
 import { Sessions } from './resources/sessions.ts';
 import { Templates } from './resources/templates.ts';
 import { Tenants } from './resources/tenants.ts';
+import { Usage } from './resources/usage.ts';
+import { Workspaces } from './resources/workspaces.ts';
 import { type ClosableFetch, defaultFetch, type FetchLike } from './transport/fetch.ts';
 import { Transport } from './transport/request.ts';
 
@@ -23,6 +27,12 @@ export interface SvcClientOptions {
   readonly timeoutMs?: number | undefined;
   /** The maximum number of retries of a call that is safe to repeat. Default 3. */
   readonly maxRetries?: number | undefined;
+  /**
+   * The longest time in milliseconds, in total, that a call waits when the service refuses it with a 429 that says when
+   * to try again, for calls that name none. A refused call was not executed, so every call waits, commands included, except
+   * an upload of a stream. 0: fail at once. Default: 60,000.
+   */
+  readonly maxWaitMs?: number | undefined;
 }
 
 /** A client of the service. Any number of concurrent calls can share one client. */
@@ -34,6 +44,10 @@ export class SvcClient {
   readonly keys: Keys;
   readonly secrets: Secrets;
   readonly templates: Templates;
+  readonly usage: Usage;
+  readonly billing: Billing;
+  readonly dashboard: Dashboard;
+  readonly workspaces: Workspaces;
   readonly #http: ClosableFetch;
 
   constructor(options: SvcClientOptions) {
@@ -45,14 +59,19 @@ export class SvcClient {
       apiKey: options.apiKey,
       timeoutMs: options.timeoutMs,
       maxRetries: options.maxRetries,
+      maxWaitMs: options.maxWaitMs,
     });
-    this.sandboxes = new Sandboxes(transport);
+    this.sandboxes = new Sandboxes(transport, options.ca);
     this.sessions = new Sessions(transport, options.ca);
     this.tenants = new Tenants(transport);
     this.account = new Account(transport);
     this.keys = new Keys(transport);
     this.secrets = new Secrets(transport);
     this.templates = new Templates(transport);
+    this.usage = new Usage(transport);
+    this.billing = new Billing(transport);
+    this.dashboard = new Dashboard(transport);
+    this.workspaces = new Workspaces(transport);
   }
 
   /** Closes the connections when the calls in progress have ended. */

@@ -76,7 +76,8 @@ export function ready(lastSeq?: number): string {
   return JSON.stringify({ type: 'ready', agent: 'deictic', model: 'm', resumed: false, ...more });
 }
 
-/** A numbered frame. */
-export function numbered(seq: number): string {
-  return JSON.stringify({ type: 'text_delta', data: `#${seq}`, seq, ts: 'now' });
+/** A numbered frame. `previousSeq`: the number of the frame before it, where the numbers jump. */
+export function numbered(seq: number, previousSeq?: number): string {
+  const numbers = { previous_seq: previousSeq, seq };
+  return JSON.stringify({ type: 'text_delta', data: `#${seq}`, ...numbers, ts: 'now' });
 }

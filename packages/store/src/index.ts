@@ -6,10 +6,18 @@ export {
   type EmbeddedPostgresEvent,
   type EmbeddedPostgresOptions,
 } from './embedded/embedded-postgres.ts';
+export type { StoredLog } from './repositories/agent-logs.ts';
 export type { NewAgentSecrets } from './repositories/agent-secrets.ts';
 export type { ApiKeyOwner } from './repositories/api-keys.ts';
 export type { AuditPage, AuditRecord } from './repositories/audit.ts';
-export type { IdempotencyClaim, IdempotencyId } from './repositories/idempotency.ts';
+export type { AutoTopup } from './repositories/billing/accounts.ts';
+export type { CreditNotice } from './repositories/billing/credit-notices.ts';
+export type { Transaction } from './repositories/billing/entries.ts';
+export type { PaymentFact, ProviderEvent } from './repositories/billing/provider-events.ts';
+export type { ClaimedTopup } from './repositories/billing/topups.ts';
+export type { BillingCheck, BillingDifference } from './repositories/billing/verify.ts';
+export type { ConfigUpdateRow } from './repositories/config-updates.ts';
+export type { IdempotencyClaim, IdempotencyHold } from './repositories/idempotency.ts';
 export type { OtpRequest } from './repositories/otp.ts';
 export type { BudgetRequest, BudgetState } from './repositories/request-budgets.ts';
 export type { PlacementRefusal, PlacementRules } from './repositories/sandboxes/choose-worker.ts';
@@ -17,11 +25,27 @@ export type { Ending } from './repositories/sandboxes/ending.ts';
 export type { LedgerEntry } from './repositories/sandboxes/lookup.ts';
 export type { PlacedRow, Placement, PlacementRequest } from './repositories/sandboxes/placement.ts';
 export type { NewBundle, SealedBundle, WrappedKeyRow } from './repositories/secret-bundles.ts';
-export { PIECE_BYTES } from './repositories/sessions/files.ts';
+export type { AnnouncedChunk, StoredChunk } from './repositories/sessions/chunks.ts';
 export type { StoredState, Turn, TurnOutcome } from './repositories/sessions/history.ts';
 export type { SessionLease } from './repositories/sessions/lease.ts';
-export type { HeldSession, RoutedSession, SessionUse } from './repositories/sessions/lookup.ts';
-export type { NewSession } from './repositories/sessions/session-repository.ts';
+export type {
+  HeldSession,
+  RoutedSession,
+  SessionModel,
+} from './repositories/sessions/lookup.ts';
+export type { Manifest } from './repositories/sessions/manifests.ts';
+export type { ReservedNumbers } from './repositories/sessions/numbering.ts';
+export type { NewSession, SessionRefusal } from './repositories/sessions/session-repository.ts';
+export type { AgedSigningKey } from './repositories/signing-keys.ts';
+export type { SampleVerdict } from './repositories/usage/ingest.ts';
+export type { PriceTable } from './repositories/usage/price.ts';
+export type {
+  DayRange,
+  MeteredRow,
+  UsageDay,
+  UsageTotals,
+} from './repositories/usage/reading.ts';
+export type { Workspace, WorkspaceFile, WorkspaceScope } from './repositories/workspaces/scope.ts';
 export type {
   AgentSecretsRow,
   ApiKeyRow,
@@ -30,8 +54,9 @@ export type {
   SandboxRow,
   SecretBundleRow,
   SessionRow,
-  SigningKeyRow,
+  TenantKeyRow,
   TenantRow,
   WorkerRow,
 } from './schema.ts';
 export { openStore, type Store, type StoreOptions } from './store.ts';
+export { verifyBilling } from './verify-billing.ts';

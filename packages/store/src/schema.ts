@@ -5,6 +5,7 @@ import type {
   EndReason,
   LlmVendor,
   SandboxPlacement,
+  SandboxSize,
   SandboxState,
   SessionStatus,
   WorkerTemplate,
@@ -29,7 +30,26 @@ export interface Schema {
   readonly session_frames: SessionFramesTable;
   readonly session_uploads: SessionUploadsTable;
   readonly session_pieces: SessionPiecesTable;
+  readonly session_chunks: SessionChunksTable;
+  readonly session_manifests: SessionManifestsTable;
+  readonly tenant_keys: TenantKeysTable;
+  readonly object_deletions: ObjectDeletionsTable;
   readonly agent_secrets: AgentSecretsTable;
+  readonly agent_logs: AgentLogsTable;
+  readonly config_updates: ConfigUpdatesTable;
+  readonly billing_accounts: BillingAccountsTable;
+  readonly ledger_entries: LedgerEntriesTable;
+  readonly checkouts: CheckoutsTable;
+  readonly topups: TopupsTable;
+  readonly provider_events: ProviderEventsTable;
+  readonly credit_notices: CreditNoticesTable;
+  readonly usage_meters: UsageMetersTable;
+  readonly usage_records: UsageRecordsTable;
+  readonly usage_days: UsageDaysTable;
+  readonly workspaces: WorkspacesTable;
+  readonly workspace_files: WorkspaceFilesTable;
+  readonly workspace_uploads: WorkspaceUploadsTable;
+  readonly discarded_objects: DiscardedObjectsTable;
 }
 
 type CreatedAt = ColumnType<Date, Date | undefined, never>;
@@ -89,6 +109,8 @@ interface WorkersTable {
   templates: JSONColumnType<WorkerTemplate[], string, string>;
   registered_at: Generated<Date>;
   heartbeat_at: Generated<Date>;
+  /** Ends its sandboxes and gets no new ones. */
+  draining: Generated<boolean>;
 }
 
 interface SandboxesTable {
@@ -137,6 +159,8 @@ interface IdempotencyKeysTable {
   /** Id of the resource that the request creates, so that a retry after a crash can find it. */
   subject: string;
   response: JSONColumnType<IdempotentResponse | null, string | null, string>;
+  /** The request that creates it. */
+  holder: string | null;
   locked_until: Date;
   created_at: CreatedAt;
 }
@@ -175,7 +199,7 @@ interface SecretBundlesTable {
   /** The data key of the values, wrapped by the master key. */
   wrapped_key: Buffer;
   master_key_id: string;
-  /** Incremented by every rotation. */
+  /** Increases with every rotation, and is never used again for a bundle of this name. */
   version: Generated<number>;
   created_at: CreatedAt;
   last_rotated_at: Date | null;
@@ -205,6 +229,8 @@ interface SessionsTable {
   set_id: string;
   app: JSONColumnType<AppJson | null, string | null, string>;
   template: string;
+  /** What its request named, as it was given; empty in rows that are older than the column. */
+  size: JSONColumnType<SandboxSize, string | undefined, string>;
   vendor: LlmVendor;
   requested_model: string | null;
   base_url: string | null;
@@ -218,11 +244,22 @@ interface SessionsTable {
   busy_until: Date | null;
   last_seq: BigInteger;
   commit_seq: BigInteger;
+  /** Whoever numbers the frames of this generation, above `base_seq` and at most up to `reserved_seq`. */
+  numbered_by: string | null;
+  base_seq: BigInteger;
+  reserved_seq: BigInteger;
   conversation: Buffer | null;
+  /** Names the files: those in `session_manifests`, or an older upload in `session_uploads`. */
   files_id: string | null;
+  /** Bytes that are stored for a resume: files as they are stored, conversation and frames. */
+  kept_bytes: BigInteger;
   created_at: CreatedAt;
   expires_at: Date;
   ended_at: Date | null;
+  /** Set before the session is ended for its erasure. From then on it cannot be resumed. */
+  erase_requested_at: Date | null;
+  /** When everything that the session kept was erased. From then on nothing is added to it. */
+  erased_at: Date | null;
 }
 
 interface SessionFramesTable {
@@ -249,12 +286,226 @@ interface SessionPiecesTable {
   bytes: Buffer;
 }
 
+interface SessionChunksTable {
+  session_id: string;
+  chunk_id: Buffer;
+  object_key: string;
+  /** Size of the object. */
+  stored_bytes: number;
+  /** Null until the object was seen in the object store. */
+  stored_at: Date | null;
+  /** Null while the manifest of the session names the chunk. */
+  unused_since: Generated<Date | null>;
+}
+
+interface SessionManifestsTable {
+  session_id: string;
+  files_id: string;
+  size_bytes: BigInteger;
+  /** 32 bytes each, in order. */
+  chunk_ids: Buffer;
+}
+
+interface TenantKeysTable {
+  tenant_id: string;
+  wrapped_key: Buffer;
+  master_key_id: string;
+  created_at: CreatedAt;
+}
+
+interface ObjectDeletionsTable {
+  object_key: string;
+  requested_at: Generated<Date>;
+}
+
 interface AgentSecretsTable {
   vm_id: string;
   tenant_id: string;
   sealed_values: Buffer;
   wrapped_key: Buffer;
   master_key_id: string;
+}
+
+interface AgentLogsTable {
+  vm_id: string;
+  tail: Buffer;
+  /** The driver returns a bigint as text. */
+  total_bytes: ColumnType<string, number>;
+}
+
+interface ConfigUpdatesTable {
+  vm_id: string;
+  bundle: string;
+  /** The version of the bundle. */
+  version: number;
+  /** Names of the bundle's keys. */
+  keys: string[];
+  attempts: Generated<number>;
+  due_at: Generated<Date>;
+  expires_at: Date;
+  /** Null while it is to be delivered. */
+  outcome: 'delivered' | 'ended' | 'expired' | null;
+  ended_at: Date | null;
+}
+
+interface BillingAccountsTable {
+  tenant_id: string;
+  balance_cents: BigInteger;
+  /** Cost of posted usage that is less than a cent. */
+  carry_microusd: Generated<number>;
+  auto_topup: Generated<boolean>;
+  threshold_cents: BigInteger;
+  topup_cents: BigInteger;
+  /** Failed top-ups since the last one that succeeded. */
+  topup_failures: Generated<number>;
+  last_topup_at: Date | null;
+  customer: string | null;
+  payment_method: string | null;
+  created_at: CreatedAt;
+}
+
+interface LedgerEntriesTable {
+  entry_id: Generated<string>;
+  seq: Generated<string>;
+  tenant_id: string;
+  amount_cents: ColumnType<string, number, never>;
+  kind: EntryKind;
+  reference: string;
+  description: string;
+  created_at: CreatedAt;
+}
+
+export type EntryKind = 'grant' | 'usage' | 'purchase' | 'topup' | 'adjustment';
+
+interface CheckoutsTable {
+  checkout_id: string;
+  tenant_id: string;
+  provider: 'local' | 'stripe';
+  amount_cents: ColumnType<string, number, never>;
+  page_hash: Buffer | null;
+  provider_id: string | null;
+  created_at: CreatedAt;
+  expires_at: Date;
+  paid_at: Date | null;
+}
+
+interface TopupsTable {
+  topup_id: string;
+  tenant_id: string;
+  amount_cents: ColumnType<string, number, never>;
+  customer: string;
+  payment_method: string;
+  /** `unknown`: the provider's answer did not arrive in time. An event of the provider can still credit it. */
+  state: Generated<'pending' | 'succeeded' | 'failed' | 'unknown'>;
+  failure: string | null;
+  attempts: Generated<number>;
+  due_at: Generated<Date>;
+  created_at: CreatedAt;
+  ended_at: Date | null;
+}
+
+interface ProviderEventsTable {
+  event_id: string;
+  type: string;
+  kind: 'purchase' | 'topup' | null;
+  reference: string | null;
+  received_at: Generated<Date>;
+}
+
+interface CreditNoticesTable {
+  vm_id: string;
+  attempts: Generated<number>;
+  due_at: Generated<Date>;
+  ends_at: Date | null;
+  created_at: CreatedAt;
+}
+
+/** Totals or differences of the counters of `UsageCounters`. */
+interface UsageColumns {
+  cpu_ms: BigInteger;
+  wall_ms: BigInteger;
+  input_tokens: BigInteger;
+  output_tokens: BigInteger;
+  tool_calls: BigInteger;
+}
+
+/** The last accepted sample of each sandbox. Its row is removed with the one of the sandbox. */
+interface UsageMetersTable extends UsageColumns {
+  vm_id: string;
+  generation: number;
+  tenant_id: string;
+  /** 0 until the first sample is accepted. */
+  seq: BigInteger;
+  /** The sum of the costs of its records, in micro-dollars. */
+  cost_microusd: ColumnType<string, string | undefined, string>;
+  /** The part of the cost below one micro-dollar, which no record contains yet: see `price.ts`. */
+  cost_rest: Generated<number>;
+  /** When the last accepted sample was taken, by the database's clock. */
+  used_at: Date | null;
+}
+
+/** What a sandbox has used between two accepted samples. Only added, and never changed except for `posted_entry`. */
+interface UsageRecordsTable extends UsageColumns {
+  vm_id: string;
+  generation: number;
+  seq: BigInteger;
+  tenant_id: string;
+  /** A whole number of micro-dollars, which the driver returns as text. */
+  cost_microusd: ColumnType<string, string, never>;
+  used_at: Date;
+  /** The ledger entry that charges this record; null until it is posted. */
+  posted_entry: string | null;
+  created_at: CreatedAt;
+}
+
+/** The sums of the records of a tenant per UTC day. */
+interface UsageDaysTable extends UsageColumns {
+  tenant_id: string;
+  /** `YYYY-MM-DD` when written; read it with `to_char`. */
+  day: ColumnType<Date, string, never>;
+  cost_microusd: ColumnType<string, string, string>;
+  /** Sandboxes, and sessions, whose first sample was taken on this day. */
+  sandboxes: number;
+  sessions: number;
+}
+
+interface WorkspacesTable {
+  workspace_id: Generated<string>;
+  tenant_id: string;
+  app_id: string;
+  capset_id: string;
+  /** The sum of its files, like `file_count`. */
+  size_bytes: BigInteger;
+  file_count: Generated<number>;
+  used_at: CreatedAt;
+  created_at: CreatedAt;
+}
+
+interface WorkspaceFilesTable {
+  workspace_id: string;
+  path: Buffer;
+  size_bytes: BigInteger;
+  modified_at: Date;
+  object_key: string;
+}
+
+/** An upload that a customer may make, or has made. */
+interface WorkspaceUploadsTable {
+  upload_id: string;
+  workspace_id: string;
+  path: Buffer;
+  expires_at: Date;
+  /** When its content became a file, or was refused. */
+  taken_at: Date | null;
+  created_at: CreatedAt;
+}
+
+/** Objects that no file uses, or none yet. */
+interface DiscardedObjectsTable {
+  object_key: string;
+  due_at: Date;
+  /** Whether a control plane is deleting it. */
+  claimed: Generated<boolean>;
 }
 
 export type TenantRow = Selectable<TenantsTable>;
@@ -267,4 +518,5 @@ export type SandboxRow = Selectable<SandboxesTable>;
 /** Without the conversation, which only a resume needs. */
 export type SessionRow = Omit<Selectable<SessionsTable>, 'conversation'>;
 export type AgentSecretsRow = Selectable<AgentSecretsTable>;
+export type TenantKeyRow = Selectable<TenantKeysTable>;
 export type NewApiKey = Insertable<ApiKeysTable>;

@@ -1,29 +1,39 @@
 import { LIMITS } from '@svc/contract';
-import { Kysely, PostgresDialect, sql } from 'kysely';
+import { sql } from 'kysely';
+import { connect } from './connect.ts';
 import { migrate } from './migrate.ts';
-import { type Deadlines, MIGRATION_DEADLINES, openPool, REQUEST_DEADLINES } from './pool.ts';
+import { MIGRATION_DEADLINES, REQUEST_DEADLINES } from './pool.ts';
+import { AgentLogRepository } from './repositories/agent-logs.ts';
 import { AgentSecretsRepository } from './repositories/agent-secrets.ts';
 import { ApiKeyRepository } from './repositories/api-keys.ts';
 import { AuditRepository } from './repositories/audit.ts';
+import { BillingRepository } from './repositories/billing/billing-repository.ts';
+import { ConfigUpdateRepository } from './repositories/config-updates.ts';
 import { IdempotencyRepository } from './repositories/idempotency.ts';
 import { MasterKeyRepository } from './repositories/master-keys.ts';
+import { ObjectDeletionRepository } from './repositories/object-deletions.ts';
 import { OtpRepository } from './repositories/otp.ts';
 import { RequestBudgetRepository } from './repositories/request-budgets.ts';
 import type { PlacementRules } from './repositories/sandboxes/choose-worker.ts';
 import { SandboxRepository } from './repositories/sandboxes/sandbox-repository.ts';
 import { SecretBundleRepository } from './repositories/secret-bundles.ts';
+import { SessionChunkRepository } from './repositories/sessions/chunks.ts';
 import { SessionFilesRepository } from './repositories/sessions/files.ts';
 import { SessionHistoryRepository } from './repositories/sessions/history.ts';
 import { SessionRepository } from './repositories/sessions/session-repository.ts';
 import { SigningKeyRepository } from './repositories/signing-keys.ts';
+import { TenantKeyRepository } from './repositories/tenant-keys.ts';
 import { TenantRepository } from './repositories/tenants.ts';
+import { UsageRepository } from './repositories/usage/usage-repository.ts';
 import { WorkerRepository } from './repositories/workers.ts';
-import type { Schema } from './schema.ts';
+import { WorkspaceRepository } from './repositories/workspaces/workspace-repository.ts';
 
 export interface StoreOptions {
   /** Connection string of a PostgreSQL database. */
   readonly url: string;
   readonly placement: PlacementRules;
+  /** What the sessions of a tenant may keep, in bytes; default: any number. */
+  readonly sessionBytesPerTenant?: number;
   /** Called when an idle connection breaks. */
   readonly onConnectionLost?: (error: Error) => void;
 }
@@ -42,9 +52,17 @@ export interface Store {
   readonly secretBundles: SecretBundleRepository;
   readonly requestBudgets: RequestBudgetRepository;
   readonly agentSecrets: AgentSecretsRepository;
+  readonly agentLogs: AgentLogRepository;
+  readonly configUpdates: ConfigUpdateRepository;
   readonly sessions: SessionRepository;
   readonly sessionHistory: SessionHistoryRepository;
   readonly sessionFiles: SessionFilesRepository;
+  readonly billing: BillingRepository;
+  readonly usage: UsageRepository;
+  readonly sessionChunks: SessionChunkRepository;
+  readonly tenantKeys: TenantKeyRepository;
+  readonly objectDeletions: ObjectDeletionRepository;
+  readonly workspaces: WorkspaceRepository;
   /** Settles when the database answers. @throws ServiceError `database_unavailable` */
   ping(): Promise<void>;
   /** Closes every connection. */
@@ -71,9 +89,21 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     secretBundles: new SecretBundleRepository(db),
     requestBudgets: new RequestBudgetRepository(db),
     agentSecrets: new AgentSecretsRepository(db),
+    agentLogs: new AgentLogRepository(db),
+    configUpdates: new ConfigUpdateRepository(db),
     sessions: new SessionRepository(db),
-    sessionHistory: new SessionHistoryRepository(db, LIMITS.sessionHistoryBytes),
+    sessionHistory: new SessionHistoryRepository(
+      db,
+      LIMITS.sessionHistoryBytes,
+      options.sessionBytesPerTenant,
+    ),
     sessionFiles: new SessionFilesRepository(db),
+    billing: new BillingRepository(db),
+    workspaces: new WorkspaceRepository(db),
+    usage: new UsageRepository(db),
+    sessionChunks: new SessionChunkRepository(db),
+    tenantKeys: new TenantKeyRepository(db),
+    objectDeletions: new ObjectDeletionRepository(db),
     ping: async () => {
       await sql`select 1`.execute(db);
     },
@@ -88,13 +118,4 @@ async function migrateDatabase(url: string): Promise<void> {
   } finally {
     await db.destroy();
   }
-}
-
-function connect(
-  url: string,
-  deadlines: Deadlines,
-  onConnectionLost: (error: Error) => void = () => undefined,
-): Kysely<Schema> {
-  const pool = openPool(url, deadlines, onConnectionLost);
-  return new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
 }

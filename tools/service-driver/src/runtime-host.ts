@@ -31,6 +31,8 @@ export class RuntimeHost implements AsyncDisposable {
       SVC_CA_FILE: caFile,
       SVC_CLUSTER_SECRET: (await readFile(join(dataDir, 'cluster-secret'), 'utf8')).trim(),
       SVC_RUNTIME_LISTEN: `localhost:${port}`,
+      // No load balancer has to notice that the host ends.
+      SVC_DRAIN_NOTICE_SECONDS: '0',
       SVC_TLS_CERT_FILE: join(dataDir, 'tls/server.pem'),
       SVC_TLS_KEY_FILE: join(dataDir, 'tls/server-key.pem'),
     });

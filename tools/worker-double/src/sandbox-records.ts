@@ -1,4 +1,6 @@
 import {
+  type CancelReason,
+  type ConfigUpdate,
   type ErrorCode,
   type PlaceSandboxRequest,
   ServiceError,
@@ -22,8 +24,12 @@ export class SandboxRecords {
     undefined;
   /** Runs before a destruction is answered. */
   beforeDestroyed: (vmId: string) => Promise<void> = async () => undefined;
-  /** Every update of secrets, oldest first. */
-  readonly configUpdates: { readonly vmId: string; readonly keys: readonly string[] }[] = [];
+  /** Every cancel, oldest first. */
+  readonly cancels: { readonly vmId: string; readonly reason: CancelReason }[] = [];
+  /** Every notice of a rotation, oldest first. */
+  readonly configUpdates: (ConfigUpdate & { readonly vmId: string })[] = [];
+  /** Runs after a notice of a rotation has been recorded, before it is answered. */
+  beforeConfigUpdated: () => Promise<void> = async () => undefined;
   /** Logs by sandbox; they outlast the sandbox. */
   readonly keptLogs = new Map<string, string>();
   /** How many commands have hung so far. */

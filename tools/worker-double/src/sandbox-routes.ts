@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import {
   type CancelReason,
+  type ConfigUpdate,
+  type EndReason,
   EVENT_STREAM_MEDIA_TYPE,
   type ExecRequest,
   INTERNAL_PREFIX,
@@ -55,7 +57,8 @@ export function addSandboxRoutes(app: HttpServer, records: SandboxRecords): void
     `${base}/:id`,
     answer('destroy', async (request) => {
       await records.beforeDestroyed(idOf(request));
-      return records.end(idOf(request));
+      const { reason } = request.query as { reason?: EndReason };
+      return records.end(idOf(request), reason);
     }),
   );
   app.post(
@@ -66,7 +69,14 @@ export function addSandboxRoutes(app: HttpServer, records: SandboxRecords): void
       const { command } = request.body as ExecRequest;
       if (command === 'hang') return hang(records, vmId, clientGoneSignal(reply));
       if (request.headers.accept !== EVENT_STREAM_MEDIA_TYPE) {
-        return { output: command, exit_code: 0, duration_ms: 1, truncated: false };
+        return {
+          output: command,
+          stdout: command,
+          stderr: '',
+          exit_code: 0,
+          duration_ms: 1,
+          truncated: false,
+        };
       }
       reply.type(EVENT_STREAM_MEDIA_TYPE);
       return [
@@ -113,6 +123,7 @@ export function addSandboxRoutes(app: HttpServer, records: SandboxRecords): void
     `${base}/:id/cancel`,
     answer('cancel', async (request) => {
       const { reason } = request.body as { reason: CancelReason };
+      records.cancels.push({ vmId: idOf(request), reason });
       return { vm_id: idOf(request), cancelled: false, reason };
     }),
   );
@@ -120,8 +131,8 @@ export function addSandboxRoutes(app: HttpServer, records: SandboxRecords): void
     `${base}/:id/config-update`,
     answer('config-update', async (request, reply) => {
       records.running(idOf(request));
-      const { keys } = request.body as { keys: string[] };
-      records.configUpdates.push({ vmId: idOf(request), keys });
+      records.configUpdates.push({ vmId: idOf(request), ...(request.body as ConfigUpdate) });
+      await records.beforeConfigUpdated();
       reply.code(204);
       return undefined;
     }),
@@ -131,7 +142,8 @@ export function addSandboxRoutes(app: HttpServer, records: SandboxRecords): void
     answer('logs', async (request) => {
       const vmId = idOf(request);
       const kept = records.keptLogs.get(vmId);
-      if (kept === undefined) records.running(vmId);
+      const isLive = records.sandboxes.get(vmId)?.state === 'running';
+      if (kept === undefined && !isLive) throw new ServiceError('logs_unavailable');
       return { content: kept ?? '', truncated: false, total_bytes: kept?.length ?? 0 };
     }),
   );

@@ -1,4 +1,9 @@
-import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, type WorkerSandbox } from '@svc/contract';
+import {
+  type AgentBuild,
+  CONTROL_PLANE_NAME,
+  INTERNAL_PREFIX,
+  type WorkerSandbox,
+} from '@svc/contract';
 import {
   type CertificatePair,
   createHttpServer,
@@ -22,6 +27,12 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
   memoryMib = 8192;
   /** Templates that it reports as ready. */
   templates = ['standard'];
+  /** Builds of agents that the images of its templates carry. */
+  agents: AgentBuild[] = [
+    { kind: 'deictic', version: '1.1.1' },
+    { kind: 'claude-code', version: '2.2.2' },
+    { kind: 'codex', version: '3.3.3' },
+  ];
   /** Base URL; empty until the double is started. */
   url = '';
   #app: HttpServer | undefined;
@@ -132,6 +143,7 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
       vcpu: 1,
       memory_mib: 512,
       disk_mib: 2048,
+      agents: this.agents,
     }));
   }
 }

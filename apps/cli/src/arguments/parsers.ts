@@ -1,4 +1,4 @@
-import { normaliseEmail } from '@svc/contract';
+import { dayOf, normaliseEmail } from '@svc/contract';
 import { InvalidArgumentError } from 'commander';
 
 /** An invalid argument. The message states the problem, the expected form and an example. */
@@ -67,4 +67,12 @@ export function collectPair(
     'write NAME=value; repeat the option for more',
     '--env GREETING=hello',
   );
+}
+
+/** Parses a date of the calendar such as `2026-11-21`. */
+export function parseDay(text: string): string {
+  const time = /^[12]\d{3}-\d{2}-\d{2}$/.test(text) ? Date.parse(text) : Number.NaN;
+  // A day that the month does not have becomes one of the next month.
+  if (!Number.isNaN(time) && dayOf(time) === text) return text;
+  throw new ArgumentError(`"${text}" is not a date`, 'use YYYY-MM-DD', '--from 2026-11-01');
 }

@@ -5,6 +5,8 @@ import { loadConfig } from '@svc/config';
 import { type ControlPlane, startControlPlane } from '@svc/control-plane';
 import { SvcClient } from '@svc/sdk';
 import { createLogger, lockFile, Secret } from '@svc/service-kit';
+import { EmbeddedPostgres } from '@svc/store';
+import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { commandLine } from '../../test/run-svc.ts';
 import { servicePaths } from '../service/paths.ts';
@@ -26,23 +28,25 @@ async function startPlane(): Promise<ControlPlane> {
   });
 }
 
-async function signUp(baseUrl: string): Promise<string> {
+async function signUp(baseUrl: string) {
   await using client = new SvcClient({ baseUrl });
   await client.tenants.requestCode(EMAIL);
   const outbox = join(dataDir, 'outbox');
   const [mail = ''] = await readdir(outbox);
   const code = /^Subject: (\d{6}) /m.exec(await readFile(join(outbox, mail), 'utf8'))?.[1] ?? '';
-  return (await client.tenants.verify(EMAIL, code)).api_key;
+  return client.tenants.verify(EMAIL, code);
 }
 
 beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'svc-cli-account-'));
   plane = await startPlane();
+  const account = await signUp(plane.url);
   svc = commandLine({
     HOME: dataDir,
     SVC_DATA_DIR: dataDir,
     SVC_BASE_URL: plane.url,
-    SVC_API_KEY: await signUp(plane.url),
+    SVC_API_KEY: account.api_key,
+    SVC_ACCOUNT_TOKEN: account.token,
   });
 });
 
@@ -67,6 +71,100 @@ describe('svc keys', () => {
       code: 1,
       errors: expect.stringContaining('api_key_not_found'),
     });
+  });
+});
+
+describe('svc billing', () => {
+  test('shows the credit, buys more and sets top-ups, as text and as JSON', async () => {
+    expect(await svc(['billing', 'balance'])).toMatchObject({ code: 0, output: '$5.00\n' });
+    expect((await svc(['billing', 'balance', '--json'])).output).toBe('{"credit_balance":500}\n');
+    const list = await svc(['billing', 'transactions', '--limit', '5']);
+    expect(list.output).toMatch(/^ID +TIME +AMOUNT +DESCRIPTION\ntxn_\S+ +\S+Z +\$5\.00 +Credit/);
+    const { output: url } = await svc(['billing', 'topup', '7.50']);
+    expect(url).toMatch(/^http:\/\/localhost:\d+\/billing\/checkout\?token=[\w-]+\n$/);
+    expect((await svc(['billing', 'auto-topup'])).output).toBe('off\n');
+    const set = await svc(['billing', 'auto-topup', '--below', '2', '--amount', '10']);
+    expect(set.output).toBe('charges $10.00 when the credit is below $2.00\n');
+    expect(JSON.parse((await svc(['billing', 'auto-topup', '--off', '--json'])).output)).toEqual({
+      enabled: false,
+      threshold_amount: 200,
+      topup_amount: 1000,
+    });
+  });
+
+  test('verifies the database of a running service, and fails where it differs', async () => {
+    const lock = await lockFile(servicePaths(dataDir).lock);
+    const sql = new pg.Client({ connectionString: await EmbeddedPostgres.runningUrl(dataDir) });
+    try {
+      const whole = await svc(['billing', 'verify']);
+      expect(whole, whole.errors).toMatchObject({ code: 0, errors: '' });
+      expect(whole.output).toMatch(/^(ok {4}.+\n){14}$/);
+      await sql.connect();
+      await sql.query('update billing_accounts set balance_cents = balance_cents + 1');
+      const broken = await svc(['billing', 'verify']);
+      expect(broken.code).toBe(1);
+      expect(broken.errors).toContain('billing_differs');
+      expect(broken.output).toMatch(
+        /FAIL {2}every balance is the sum of its entries\nSUBJECT.+\nusr_\w+ +501 +500\n/,
+      );
+      expect(JSON.parse((await svc(['billing', 'verify', '--json'])).output)).toHaveLength(14);
+      await sql.query('update billing_accounts set balance_cents = balance_cents - 1');
+    } finally {
+      await sql.end();
+      await lock.release();
+    }
+  });
+});
+
+describe('svc usage', () => {
+  test('shows the month and each day, as a table and as JSON', async () => {
+    const shown = await svc(['usage', '--from', '2026-01-30', '--to', '2026-02-02']);
+    expect(shown.code, shown.errors).toBe(0);
+    expect(shown.output).toMatch(/^period\s+\d{4}-\d{2}-01\.\.\d{4}-\d{2}-01\n/);
+    expect(shown.output).toMatch(
+      /2026-01-30\s+0\.0\s+0\s+0\s+\$0\.00\n2026-01-31 .*\n2026-02-01 .*\n$/,
+    );
+    const { entries, period } = JSON.parse((await svc(['usage', '--json'])).output);
+    expect(period).toMatch(/\.\./);
+    expect(entries).toHaveLength(31);
+    expect(await svc(['usage', '--from', '2026-02-30'])).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining('not a date'),
+    });
+  });
+});
+
+describe('svc workspace', () => {
+  test('uploads, lists, downloads and deletes a file', async () => {
+    const file = join(dataDir, 'may.csv');
+    const content = 'a,b\n'.repeat(100_000);
+    await writeFile(file, content);
+    const put = await svc(['workspace', 'put', file, 'my-app/default:reports/']);
+    expect(put, put.errors).toMatchObject({ code: 0, output: 'reports/may.csv\n', errors: '' });
+    const workspaces = await svc(['workspace', 'ls']);
+    expect(workspaces.output).toMatch(/my-app\/default\s+390.6 KiB/);
+    const files = await svc(['workspace', 'ls', 'my-app/default:rep', '--json']);
+    expect(JSON.parse(files.output)).toMatchObject([{ path: 'reports/may.csv', size: 400_000 }]);
+    const target = join(dataDir, 'copy.csv');
+    const name = 'my-app/default:reports/may.csv';
+    const got = await svc(['workspace', 'get', name, target, '--json']);
+    expect(JSON.parse(got.output)).toEqual({ path: target, size: 400_000 });
+    expect(await readFile(target, 'utf8')).toBe(content);
+    expect((await svc(['workspace', 'get', name, '-'])).output).toBe(content);
+    expect((await svc(['workspace', 'rm', name])).output).toBe(`${name} deleted\n`);
+    const again = await svc(['workspace', 'rm', name]);
+    expect(again.errors).toContain('workspace_file_not_found');
+    const none = await svc(['workspace', 'rm', 'my-app/default']);
+    expect(none).toMatchObject({ code: 1, errors: expect.stringContaining('not_one_target') });
+    const all = await svc(['workspace', 'rm', 'my-app/default', '--all']);
+    expect(all.errors).toContain('workspace_not_found');
+  });
+
+  test('asks for a sign-in if there is only an API key', async () => {
+    const url = plane?.url ?? '';
+    const withoutToken = commandLine({ HOME: dataDir, SVC_BASE_URL: url, SVC_API_KEY: 'svc_x' });
+    const answer = await withoutToken(['workspace', 'ls']);
+    expect(answer).toMatchObject({ code: 1, errors: expect.stringContaining('not_signed_in') });
   });
 });
 

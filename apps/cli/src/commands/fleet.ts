@@ -28,5 +28,17 @@ export function workerCommand(): Command {
     .action(async () => {
       const { runWorker } = await import('../service/fleet/components.ts');
       exitWith(await runWorker());
+    })
+    .addCommand(workerDrainCommand());
+}
+
+/** `svc worker drain`: ends the sandboxes of this machine's worker in order, then the worker. */
+function workerDrainCommand(): Command {
+  return new Command('drain')
+    .description('end the sandboxes of the worker that runs on the data directory, then the worker')
+    .action(async () => {
+      const { loadConfig } = await import('@svc/config');
+      const { drainWorker } = await import('../service/stop/drain-worker.ts');
+      await drainWorker(loadConfig());
     });
 }

@@ -28,6 +28,7 @@ export function loginCommand(): Command {
         api_key: account.api_key,
         email,
         tenant_id: account.tenant_id,
+        account_token: account.token,
         ...(caFile === undefined ? {} : { ca_file: caFile }),
       });
       console.log(`signed in to ${baseUrl} as ${email} (${account.tenant_id})`);

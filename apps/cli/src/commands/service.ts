@@ -7,8 +7,8 @@ export function upCommand(): Command {
     .description('start everything on this machine and serve until Ctrl-C')
     .option('-d, --detach', 'return once the service is ready; `svc down` stops it')
     .action(async ({ detach }: { detach?: boolean }) => {
-      const { loadConfig } = await import('@svc/config');
-      const config = loadConfig();
+      const { loadServiceConfig } = await import('@svc/config');
+      const config = loadServiceConfig();
       if (detach) {
         const { startDetached } = await import('../service/detach.ts');
         await startDetached(config);

@@ -1,5 +1,5 @@
 import { type Config, loadConfig } from '@svc/config';
-import { SvcClient } from '@svc/sdk';
+import { SvcClient, SvcError } from '@svc/sdk';
 import { CliError } from '../output/errors.ts';
 import { withInterrupt } from '../process-lifetime.ts';
 import { readCa } from './ca-file.ts';
@@ -17,6 +17,8 @@ export interface Connection {
   readonly baseUrl: string;
   readonly caFile: string | undefined;
   readonly apiKey: string | undefined;
+  /** For the calls of an account, such as those of billing. */
+  readonly accountToken?: string | undefined;
 }
 
 /**
@@ -41,6 +43,7 @@ export async function resolveConnection(
     baseUrl,
     caFile: config.caFile ?? matching?.ca_file,
     apiKey: environment.SVC_API_KEY || matching?.api_key,
+    accountToken: environment.SVC_ACCOUNT_TOKEN || matching?.account_token,
   };
 }
 
@@ -68,6 +71,35 @@ export function withClient(
   return withInterrupt(async (signal) => {
     await using client = await connect();
     await work(client, signal);
+  });
+}
+
+/**
+ * Runs a client command as {@link withClient} does, with the account token of the last `svc login` or of
+ * `SVC_ACCOUNT_TOKEN`.
+ * @throws CliError `not_signed_in` without a token that is still valid
+ */
+export function withAccount(
+  work: (client: SvcClient, signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  return withInterrupt(async (signal) => {
+    const connection = await resolveConnection();
+    const { accountToken } = connection;
+    if (accountToken === undefined) throw noAccountToken(connection.baseUrl);
+    await using client = await clientOf({ ...connection, apiKey: accountToken });
+    try {
+      await work(client, signal);
+    } catch (error) {
+      const isExpired = error instanceof SvcError && error.code === 'unauthorized';
+      throw isExpired ? noAccountToken(connection.baseUrl, error) : error;
+    }
+  });
+}
+
+function noAccountToken(baseUrl: string, cause?: unknown): CliError {
+  return new CliError('not_signed_in', `no valid account token for ${baseUrl}`, {
+    next: 'sign in with `svc login you@example.com`, which is valid for an hour, or set SVC_ACCOUNT_TOKEN',
+    cause,
   });
 }
 

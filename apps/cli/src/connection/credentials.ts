@@ -11,6 +11,8 @@ export interface Credentials {
   readonly api_key: string;
   readonly email: string;
   readonly tenant_id: string;
+  /** The account token of the last `svc login`, valid for an hour. */
+  readonly account_token?: string;
   /** The CA to trust, if the system does not trust it. */
   readonly ca_file?: string;
 }
@@ -54,6 +56,7 @@ function isCredentials(value: unknown): value is Credentials {
   const required = ['base_url', 'api_key', 'email', 'tenant_id'];
   return (
     required.every((name) => typeof fields[name] === 'string') &&
-    ['string', 'undefined'].includes(typeof fields.ca_file)
+    ['string', 'undefined'].includes(typeof fields.ca_file) &&
+    ['string', 'undefined'].includes(typeof fields.account_token)
   );
 }

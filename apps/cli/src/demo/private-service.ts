@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { loadConfig } from '@svc/config';
+import { loadServiceConfig } from '@svc/config';
 import type { SvcClient } from '@svc/sdk';
 import type { Progress } from '../output/progress.ts';
 import { lockDataDirectory } from '../service/data-lock.ts';
@@ -9,6 +9,7 @@ import { RecordKeeper } from '../service/service-record.ts';
 import { localClient } from '../service/start/control-plane.ts';
 import { operatorAccount } from '../service/start/operator-account.ts';
 import { startService } from '../service/start/start-service.ts';
+import { NO_DRAIN_PLAN } from '../service/stop/drain-plan.ts';
 
 /** The user's settings that the service inherits; none of them leads to the data of another service. */
 const INHERITED = ['HOME', 'XDG_CACHE_HOME', 'SVC_IMAGE_DIR'];
@@ -30,7 +31,7 @@ export interface PrivateServiceOptions {
 export async function startPrivateService(options: PrivateServiceOptions): Promise<SvcClient> {
   const { directory, settings, progress, signal, cleanUp } = options;
   const inherited = INHERITED.map((name) => [name, process.env[name]]);
-  const config = loadConfig({
+  const config = loadServiceConfig({
     ...Object.fromEntries(inherited),
     SVC_DATA_DIR: join(directory, 'data'),
     SVC_LISTEN: 'localhost:0',
@@ -43,11 +44,12 @@ export async function startPrivateService(options: PrivateServiceOptions): Promi
   const log = openServiceLog(paths.log, config.logLevel, (line) => progress.line(line));
   cleanUp.defer(() => log.close());
   // Lets `svc down` find the service if this process is killed.
-  const record = await RecordKeeper.open(paths.record);
+  const record = await RecordKeeper.open(paths.record, 'up');
   cleanUp.defer(() => record.remove());
   const keepSandboxes = () => false;
   const { logger } = log;
-  const service = await startService({ config, paths, logger, progress, signal, keepSandboxes });
+  const context = { config, paths, logger, progress, signal, keepSandboxes };
+  const service = await startService({ ...context, drain: NO_DRAIN_PLAN });
   cleanUp.defer(async () => {
     await progress.step('stop', () => service.shutdown.run('the demo is over'));
   });

@@ -8,6 +8,7 @@ import { loadConfig } from '@svc/config';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { certificateCheck, databaseCheck, portsCheck } from './checks/configuration.ts';
 import { kvmCheck, programsCheck } from './checks/host.ts';
+import { objectStoreCheck } from './checks/object-store.ts';
 import { resourcesCheck } from './checks/resources.ts';
 import { type Check, fail, findingsText, ok, warn } from './findings.ts';
 
@@ -63,6 +64,22 @@ test('fails without showing the password if the database does not respond', asyn
   const url = { SVC_DATABASE_URL: 'postgres://svc:hunter2@127.0.0.1:1/svc' };
   const [finding] = await run(databaseCheck, url);
   expect(finding).toMatchObject({ verdict: 'fail' });
+  expect(JSON.stringify(finding)).not.toContain('hunter2');
+});
+
+test('fails without showing the secret if the object store does not respond', async () => {
+  expect(await run(objectStoreCheck)).toMatchObject([{ verdict: 'ok' }]);
+  const [finding] = await run(objectStoreCheck, {
+    SVC_S3_ENDPOINT: 'http://127.0.0.1:1',
+    SVC_S3_REGION: 'us-east-1',
+    SVC_S3_BUCKET: 'svc',
+    SVC_S3_ACCESS_KEY_ID: 'id',
+    SVC_S3_SECRET_ACCESS_KEY: 'hunter2',
+  });
+  expect(finding).toMatchObject({
+    verdict: 'fail',
+    detail: expect.stringContaining('127.0.0.1:1'),
+  });
   expect(JSON.stringify(finding)).not.toContain('hunter2');
 });
 

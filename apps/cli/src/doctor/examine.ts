@@ -1,4 +1,4 @@
-import { type Config, ConfigError, loadConfig } from '@svc/config';
+import { type Config, ConfigError, loadServiceConfig } from '@svc/config';
 import { servicePaths } from '../service/paths.ts';
 import { runningService } from '../service/service-record.ts';
 import {
@@ -16,6 +16,7 @@ import {
   userCheck,
 } from './checks/host.ts';
 import { networkCheck } from './checks/network.ts';
+import { objectStoreCheck } from './checks/object-store.ts';
 import { resourcesCheck } from './checks/resources.ts';
 import { imagesCheck, serviceCheck } from './checks/service.ts';
 import { type Check, type CheckContext, type Finding, fail } from './findings.ts';
@@ -34,6 +35,7 @@ const CHECKS: readonly Check[] = [
   portsCheck,
   imagesCheck,
   databaseCheck,
+  objectStoreCheck,
   certificateCheck,
   serviceCheck,
 ];
@@ -58,7 +60,7 @@ async function runCheck(check: Check, context: CheckContext): Promise<readonly F
 
 function configOrProblems(): Config | Finding[] {
   try {
-    return loadConfig();
+    return loadServiceConfig();
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return error.problems.map((problem) => fail('settings', problem, 'see docs/configuration.md'));

@@ -19,6 +19,22 @@ export function formatMib(mib: number): string {
   return mib < 1024 ? `${Math.round(mib)} MiB` : `${(mib / 1024).toFixed(1)} GiB`;
 }
 
+/** Formats US dollars with cents, and small amounts with as many digits as they need: `$4.88`, `$0.000123`, `-$0.50`. */
+export function formatUsd(dollars: number): string {
+  const amount = Math.abs(dollars);
+  const digits = amount > 0 && amount < 0.1 ? 6 : 2;
+  return `${dollars < 0 ? '-' : ''}$${amount.toFixed(digits)}`;
+}
+
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'] as const;
+
+/** Formats a size in bytes: `512 B`, `1.5 KiB`, `20.0 MiB`. */
+export function formatBytes(bytes: number): string {
+  const power = Math.min(UNITS.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  const value = bytes / 1024 ** power;
+  return `${power === 0 ? value : value.toFixed(1)} ${UNITS[power]}`;
+}
+
 /** Formats rows as columns, each as wide as its widest cell. The first row is the heading. */
 export function formatTable(rows: readonly (readonly string[])[]): string {
   const widths: number[] = [];

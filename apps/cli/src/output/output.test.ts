@@ -2,8 +2,9 @@ import { PassThrough } from 'node:stream';
 import { ConfigError } from '@svc/config';
 import { SvcError } from '@svc/sdk';
 import { expect, test } from 'vitest';
+import { bar } from './bar.ts';
 import { CliError, describeError, exitCodeOf } from './errors.ts';
-import { formatDuration, formatMib, formatTable } from './format.ts';
+import { formatDuration, formatMib, formatTable, formatUsd } from './format.ts';
 import { Progress } from './progress.ts';
 
 test('aligns the columns of a table', () => {
@@ -22,6 +23,20 @@ test.each([
   [7_500_000, '2h 5m'],
 ])('formats %d ms as %s', (ms, text) => {
   expect(formatDuration(ms)).toBe(text);
+});
+
+test('formats amounts of money, small ones with more digits', () => {
+  expect([4.875, 0.000123, -0.5, 0, 12].map(formatUsd)).toEqual([
+    '$4.88',
+    '$0.000123',
+    '-$0.50',
+    '$0.00',
+    '$12.00',
+  ]);
+});
+
+test('draws bars in eighths of a character, and any value that is not 0', () => {
+  expect([8, 4, 0.5, 0.001, 0].map((value) => bar(value, 8, 2))).toEqual(['██', '█', '▏', '▏', '']);
 });
 
 test('formats sizes in MiB or GiB', () => {

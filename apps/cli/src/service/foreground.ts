@@ -3,16 +3,16 @@ import { Progress } from '../output/progress.ts';
 import { ignoreOutputErrors } from '../process-lifetime.ts';
 import { serve } from './serve.ts';
 import type { ServiceRecord } from './service-record.ts';
-import { unknownSettings } from './unknown-settings.ts';
 
 /** Serves in this process. If `svc up --detach` started it, reports its readiness to that process. */
 export async function runInForeground(config: Config): Promise<number> {
   ignoreOutputErrors();
-  const progress = new Progress();
-  for (const name of unknownSettings()) {
-    progress.line(`svc: ${name} is set, but svc has no such setting; is it misspelt?`);
-  }
-  return serve({ config, prefix: commandPrefix(), progress, onReady: reportReady });
+  return serve({
+    config,
+    prefix: commandPrefix(),
+    progress: new Progress(),
+    onReady: reportReady,
+  });
 }
 
 /** The prefix of suggested commands that makes them find this service. */

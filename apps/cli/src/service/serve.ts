@@ -9,6 +9,7 @@ import { banner } from './start/banner.ts';
 import { operatorAccount } from './start/operator-account.ts';
 import { selfCheck } from './start/self-check.ts';
 import { type StartedService, type StartOptions, startService } from './start/start-service.ts';
+import { configuredDrain } from './stop/drain-plan.ts';
 import { StopSignals } from './stop-signals.ts';
 
 export interface ServeOptions {
@@ -31,7 +32,9 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
   cleanUp.defer(() => lock.release());
   const log = openServiceLog(paths.log, config.logLevel, (line) => progress.line(line));
   cleanUp.defer(() => log.close());
-  const record = await RecordKeeper.open(paths.record);
+  // Nothing else serves the customers of this machine, so that they need no notice.
+  const times = configuredDrain(config, 0);
+  const record = await RecordKeeper.open(paths.record, 'up', times);
   cleanUp.defer(() => record.remove());
   const stop = cleanUp.use(new StopSignals());
 
@@ -41,7 +44,9 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
   const { signal } = stop;
   // A failed start keeps the sandboxes of an earlier run alive.
   const keepSandboxes = () => stop.request?.keepSandboxes ?? true;
-  const start = { config, paths, logger, progress, record, signal, keepSandboxes };
+  // Requests that use sandboxes end with them.
+  const drain = { times, applies: () => stop.request?.keepSandboxes ?? false };
+  const start = { config, paths, logger, progress, record, signal, keepSandboxes, drain };
   const service = await startAndCheck(start).catch((error: unknown) => {
     if (stop.signal.aborted) return undefined;
     progress.line(`the start failed; the full log is in ${paths.log}`);
@@ -63,6 +68,7 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
   );
   onReady(ready);
 
+  stop.hurries(service.shutdown);
   const request = await stop.requested;
   progress.line(`stopping (${request.reason}) …`);
   const failed = await service.shutdown.run(request.reason);

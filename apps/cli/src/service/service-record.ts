@@ -1,7 +1,9 @@
 import { readFile, rm } from 'node:fs/promises';
 import {
+  type DrainTimes,
   identityOf,
   isAlive,
+  NO_DRAIN,
   type ProcessIdentity,
   writeFileAtomic,
 } from '@svc/service-kit/process';
@@ -14,10 +16,17 @@ export interface WorkerSummary {
   readonly accelerator: string;
 }
 
+/** The command that a service process runs. */
+export type ServiceComponent = 'up' | 'control-plane' | 'runtime' | 'worker';
+
 /** The file in which a running service describes itself for `svc status` and `svc down`. */
 export interface ServiceRecord {
   readonly process: ProcessIdentity;
   readonly state: 'starting' | 'ready';
+  /** Missing, as `drain_ms` is, in the record of an earlier version. */
+  readonly component?: ServiceComponent;
+  /** How long the process may wait for requests in progress when it stops, in milliseconds. */
+  readonly drain_ms?: number;
   readonly version: string;
   readonly started_at: string;
   /** Set once the control plane is listening. */
@@ -38,12 +47,18 @@ export class RecordKeeper {
   }
 
   /** Creates the record. The caller holds the lock on the data directory. */
-  static async open(file: string): Promise<RecordKeeper> {
+  static async open(
+    file: string,
+    component: ServiceComponent,
+    drain: DrainTimes = NO_DRAIN,
+  ): Promise<RecordKeeper> {
     const me = await identityOf(process.pid);
     if (me === undefined) throw new Error('this process is not visible in /proc');
     const keeper = new RecordKeeper(file, {
       process: me,
       state: 'starting',
+      component,
+      drain_ms: drain.noticeMs + drain.workMs,
       version: VERSION,
       started_at: new Date().toISOString(),
     });

@@ -35,7 +35,7 @@ test('rejects a second service on the same data directory', async () => {
 describe('the service record', () => {
   test('describes the running process, with the fields added later', async () => {
     const { record: file } = servicePaths(directory);
-    const keeper = await RecordKeeper.open(file);
+    const keeper = await RecordKeeper.open(file, 'up');
     expect(await runningService(file)).toMatchObject({ state: 'starting' });
     await keeper.update({ state: 'ready', base_url: 'https://localhost:8443' });
     expect(await runningService(file)).toMatchObject({
@@ -49,7 +49,7 @@ describe('the service record', () => {
 
   test('is ignored once its process has exited, even if the pid is reused', async () => {
     const { record: file } = servicePaths(directory);
-    await RecordKeeper.open(file);
+    await RecordKeeper.open(file, 'up');
     const record = JSON.parse(await readFile(file, 'utf8'));
     record.process.startTicks -= 1;
     await writeFile(file, JSON.stringify(record));

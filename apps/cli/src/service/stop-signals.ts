@@ -1,3 +1,5 @@
+import type { Shutdown } from '@svc/service-kit/process';
+
 /** A request to stop the service. */
 export interface StopRequest {
   readonly reason: string;
@@ -8,19 +10,33 @@ export interface StopRequest {
 /** Stops the service but not its sandboxes; sent by `svc down --keep-sandboxes`. */
 export const KEEP_SANDBOXES_SIGNAL = 'SIGUSR2';
 
+/** Stops the service and ends its sandboxes, as Ctrl-C does; sent by `svc down` and `svc worker drain`. */
+export const END_SANDBOXES_SIGNAL = 'SIGINT';
+
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', KEEP_SANDBOXES_SIGNAL] as const;
 /** Ctrl-C reaches the service twice, from the terminal and through npm, which counts as one request. */
 const DUPLICATE_MS = 1_500;
 
-/** Listens for the signals that stop a service. A second, later signal exits the process immediately. */
+/**
+ * Listens for the signals that stop a service. The first one decides whether the sandboxes stay. Each later one ends a
+ * wait for requests in progress or, if there is none, exits the process immediately.
+ */
 export class StopSignals {
+  readonly #keepsSandboxes: (signal: NodeJS.Signals) => boolean;
   readonly #requested = Promise.withResolvers<StopRequest>();
   readonly #abort = new AbortController();
   readonly #handle = (signal: NodeJS.Signals) => this.#receive(signal);
-  #first: number | undefined;
+  /** When the last signal arrived that counts, in monotonic milliseconds. */
+  #last: number | undefined;
+  #shutdown: Pick<Shutdown, 'hurry'> | undefined;
   #request: StopRequest | undefined;
 
-  constructor() {
+  /** `keepsSandboxes` says which signals leave the sandboxes running; default: {@link KEEP_SANDBOXES_SIGNAL}. */
+  constructor(
+    keepsSandboxes: (signal: NodeJS.Signals) => boolean = (signal) =>
+      signal === KEEP_SANDBOXES_SIGNAL,
+  ) {
+    this.#keepsSandboxes = keepsSandboxes;
     for (const signal of STOP_SIGNALS) process.on(signal, this.#handle);
   }
 
@@ -39,19 +55,28 @@ export class StopSignals {
     return this.#requested.promise;
   }
 
+  /** Later signals end the drain of this shutdown. */
+  hurries(shutdown: Pick<Shutdown, 'hurry'>): void {
+    this.#shutdown = shutdown;
+  }
+
   [Symbol.dispose](): void {
     for (const signal of STOP_SIGNALS) process.off(signal, this.#handle);
   }
 
   #receive(signal: NodeJS.Signals): void {
-    if (this.#first === undefined) {
-      this.#first = performance.now();
-      const request = { reason: signal, keepSandboxes: signal === KEEP_SANDBOXES_SIGNAL };
+    const now = performance.now();
+    if (this.#last !== undefined && now - this.#last <= DUPLICATE_MS) return;
+    this.#last = now;
+    if (this.#request === undefined) {
+      const request = { reason: signal, keepSandboxes: this.#keepsSandboxes(signal) };
       this.#request = request;
       this.#requested.resolve(request);
       this.#abort.abort(new DOMException(`stopped by ${signal}`, 'AbortError'));
-    } else if (performance.now() - this.#first > DUPLICATE_MS) {
-      console.error('svc: second signal: exiting immediately; the next start cleans up');
+    } else if (this.#shutdown?.hurry()) {
+      console.error('svc: another signal: no longer waiting for requests in progress');
+    } else {
+      console.error('svc: another signal: exiting immediately; the next start cleans up');
       process.exit(1);
     }
   }

@@ -12,6 +12,7 @@ import { commandLine, type Outcome, startSvc } from '../../test/run-svc.ts';
 vi.setConfig({ testTimeout: 120_000 });
 
 const ID = '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b';
+const SANDBOX = 'vm_019aa1b2c3d47e8f9a0b1c2d3e4f5a6b';
 
 let directory: string;
 let server: Server;
@@ -19,6 +20,7 @@ let environment: Record<string, string>;
 let svc: (args: readonly string[], input?: string) => Promise<Outcome>;
 /** Frames received from the command line. */
 const received: { type: string; prompt?: string; id?: string; command?: string }[] = [];
+let agentStatus = 'completed';
 let status = 'active';
 let seq = 0;
 
@@ -42,15 +44,26 @@ beforeAll(async () => {
         sessions: [{ ...record, created_at: access.expires_at, template: 'standard' }],
         total: 3,
       },
+      [`POST /v1/sandboxes/${SANDBOX}/connect`]: {
+        ...access,
+        connect_url: `ws://${origin}/v1/sessions/one-shot/ws`,
+      },
+      [`GET /v1/sandboxes/${SANDBOX}`]: { state: 'running', agent_status: agentStatus },
       [`GET /v1/sessions/${ID}`]: record,
       [`DELETE /v1/sessions/${ID}`]: { chat_session_id: ID, status: 'completed' },
+      [`DELETE /v1/sessions/${ID}?erase=true`]: {
+        chat_session_id: ID,
+        status: 'completed',
+        erased_at: access.expires_at,
+      },
     };
     request.resume();
     response.setHeader('content-type', 'application/json');
     response.end(JSON.stringify(answers[`${request.method} ${request.url}`]));
   });
   server.on('upgrade', (request, stream, head) => {
-    sockets.handleUpgrade(request, stream, head, (socket) => serve(socket));
+    const isOneShot = request.url?.includes('/one-shot/') === true;
+    sockets.handleUpgrade(request, stream, head, isOneShot ? serveOneShot : serve);
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -69,6 +82,13 @@ afterAll(async () => {
   server.closeAllConnections();
   await rm(directory, { recursive: true, force: true });
 });
+
+/** An agent that says a word and exits. */
+function serveOneShot(socket: WebSocket): void {
+  socket.send(JSON.stringify({ type: 'ready', model: 'm', resumed: false, last_seq: 0 }));
+  socket.send(JSON.stringify({ type: 'text_delta', data: 'word', seq: 1, ts: 'now' }));
+  socket.close(1000, 'agent exited');
+}
 
 function serve(socket: WebSocket): void {
   const send = (frame: object) => {
@@ -153,10 +173,25 @@ test('lists and ends sessions, and says how to continue one that is over or was 
   expect(list.output).toMatch(new RegExp(`^ID +STATUS.*\n${ID} +active +deictic +m +standard`));
   expect(list.errors).toBe('svc: 1 of 3\n');
   expect((await svc(['session', 'rm', ID])).output).toBe(`${ID} completed\n`);
+  expect((await svc(['session', 'rm', '--erase', ID])).output).toBe(`${ID} erased\n`);
+  const erased = await svc(['session', 'rm', '--erase', '--json', ID]);
+  expect(JSON.parse(erased.output)).toMatchObject({ erased_at: expect.any(String) });
   const elsewhere = await svc(['session', 'attach', ID]);
   expect(elsewhere).toMatchObject({ code: 1, errors: expect.stringMatching(/session_not_ours/) });
   status = 'completed';
   const over = await svc(['session', 'attach', ID]);
   expect(over.errors).toMatch(/the session is over \(completed\)\n.*svc session resume/);
   expect((await svc(['session', 'attach', 'x'])).errors).toContain('is not a session id');
+});
+
+test('watches the agent of a sandbox until it exits, and takes over its outcome', async () => {
+  for (const [outcome, code] of [
+    ['completed', 0],
+    ['failed', 1],
+  ] as const) {
+    agentStatus = outcome;
+    const watched = await svc(['sandbox', 'attach', SANDBOX, '--after', '0', '--watch']);
+    expect(watched).toMatchObject({ code, output: expect.stringMatching(/^word/) });
+    expect(watched.errors).toContain(`the agent has ended: ${outcome}; the sandbox is running`);
+  }
 });

@@ -1,4 +1,4 @@
-import type { SessionAddress, SvcClient } from '@svc/sdk';
+import type { ConnectOptions, SessionConnection } from '@svc/sdk';
 import { untilAborted } from '@svc/service-kit/concurrency';
 import { Conversation, type Outcome } from './conversation.ts';
 import { openPrompts } from './prompts.ts';
@@ -9,23 +9,24 @@ export interface ChatOptions {
   readonly task?: string | undefined;
   /** First replays the frames after this number. */
   readonly afterSeq?: number | undefined;
+  /** Whether to show the frames until the connection ends, without any prompts. */
+  readonly watch?: boolean | undefined;
 }
 
 /** The user has left the chat. */
 class ChatLeft extends Error {}
 
 /**
- * Talks to the agent of a session and returns the outcome of the last task. Ctrl-C interrupts the running task;
- * pressed again, or twice while nothing is running, it leaves the chat. The session itself continues.
+ * Talks to an agent over the connection that `open` makes, and returns the outcome of the last task. Ctrl-C interrupts the running task;
+ * pressed again, or twice while nothing is running, it leaves the chat. The agent itself stays.
  */
 export async function chat(
-  client: SvcClient,
-  access: SessionAddress,
-  { task, afterSeq }: ChatOptions,
+  open: (options: ConnectOptions) => SessionConnection | Promise<SessionConnection>,
+  { task, afterSeq, watch }: ChatOptions,
 ): Promise<Outcome> {
   const transcript = new Transcript();
   const left = new AbortController();
-  await using connection = client.sessions.connect(access, {
+  await using connection = await open({
     afterSeq,
     onStatus: (status) => {
       if (status === 'disconnected') transcript.note('connection lost; reconnecting …');
@@ -39,6 +40,7 @@ export async function chat(
   const over = AbortSignal.any([left.signal, conversation.over]);
   try {
     await untilAborted(conversation.ready, over);
+    if (watch === true) return await untilAborted(new Promise<never>(() => undefined), over);
     if (task !== undefined) return await untilAborted(conversation.task(task), over);
     return await converse(conversation, over, interrupt);
   } catch (error) {

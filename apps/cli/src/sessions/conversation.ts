@@ -1,9 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import type { FrameErrorCode } from '@svc/contract';
 import type { SessionConnection, SessionFrame } from '@svc/sdk';
 import { CliError } from '../output/errors.ts';
 
 /** The outcome of a task or a command. */
 export type Outcome = 'completed' | 'failed' | 'interrupted';
+
+/** Codes of errors that reject a task or a command. */
+const REJECTIONS: readonly string[] = ['busy', 'task_not_accepted'] satisfies FrameErrorCode[];
 
 interface Pending {
   readonly id: string;
@@ -97,7 +101,7 @@ function outcomeOf(frame: SessionFrame, id: string): Outcome | undefined {
   if (frame.type === 'task_completed') return frame.status;
   if (frame.type === 'exit') return frame.exit_code === 0 ? 'completed' : 'failed';
   // A rejected task produces no further frames.
-  return frame.type === 'error' && frame.code === 'busy' ? 'failed' : undefined;
+  return frame.type === 'error' && REJECTIONS.includes(frame.code) ? 'failed' : undefined;
 }
 
 function sessionEnded(): CliError {

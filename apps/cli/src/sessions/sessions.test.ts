@@ -77,10 +77,16 @@ describe('svc session start', () => {
   });
 
   test('applies every option', () => {
-    const args = '-a codex -m gpt-5 --base-url https://llm.test/v1 -t browser --ttl 2h';
-    expect(requested(...args.split(' '), '-s', 'one', '--secrets', 'two')).toMatchObject({
-      agent: { kind: 'codex' },
+    const args =
+      '-a codex -m gpt-5 --base-url https://llm.test/v1 -t browser --ttl 2h --vcpu 2 --memory 2G --disk 8G';
+    const more = ['--agent-version', '0.1.2', '--tool', 'shell', '--tool', 'apply_patch'];
+    expect(requested(...args.split(' '), ...more, '-s', 'one', '--secrets', 'two')).toMatchObject({
+      agent: { kind: 'codex', version: '0.1.2' },
+      app: { capability_sets: { default: { tools: ['shell', 'apply_patch'] } } },
       template: 'browser',
+      vcpu: 2,
+      memory_mib: 2048,
+      disk_mib: 8192,
       llm: { vendor: 'openai', model: 'gpt-5', base_url: 'https://llm.test/v1' },
       secrets: ['one', 'two'],
       ttl_seconds: 7200,
@@ -92,6 +98,7 @@ describe('svc session start', () => {
     ['--vendor', 'acme'],
     ['--template', 'canvas'],
     ['--ttl', 'soon'],
+    ['--memory', '1T'],
   ])('rejects %s %s with a hint and an example', (option, value) => {
     expect(() => requested(option, value)).toThrow(/hint: .*\n {2}example: /s);
   });

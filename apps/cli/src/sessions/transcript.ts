@@ -42,7 +42,7 @@ export class Transcript {
     switch (frame.type) {
       case 'ready': {
         const how = frame.resumed ? ', resumed' : '';
-        this.note(`connected to ${frame.agent} on ${frame.model}${how}`);
+        this.note(`connected to ${frame.agent ?? 'an agent'} on ${frame.model}${how}`);
         break;
       }
       case 'task_started':

@@ -1,18 +1,26 @@
 import { type AgentSecrets, ServiceError } from '@svc/contract';
+import { Slots } from '@svc/service-kit/concurrency';
 import type { Store } from '@svc/store';
 import { openAgentSecrets, sealAgentSecrets } from '../secrets/envelope.ts';
 import type { MasterKeyring } from '../secrets/master-keyring.ts';
 import type { SecretBundles } from '../secrets/secret-bundles.ts';
+import { modelInUse } from '../sessions/llm.ts';
+import type { DefaultModels } from './default-models.ts';
 import { agentSecretsOf, type SessionSecrets, type StoredSecrets } from './stored-secrets.ts';
 
 export interface AgentVaultParts {
-  readonly store: Pick<Store, 'agentSecrets' | 'masterKeys' | 'sandboxes' | 'secretBundles'>;
+  readonly store: Pick<
+    Store,
+    'agentSecrets' | 'masterKeys' | 'sandboxes' | 'secretBundles' | 'sessions'
+  >;
   readonly keyring: MasterKeyring;
   readonly bundles: Pick<SecretBundles, 'reveal'>;
+  readonly models: DefaultModels;
 }
 
 /** A write starts over when a master key or a bundle changes during it. Both change rarely. */
 const WRITE_ATTEMPTS = 5;
+const COPIES_AT_ONCE = 8;
 
 /**
  * Stores the secrets of the agents in live sandboxes, encrypted, and serves them to workers. Bundles are read
@@ -35,7 +43,7 @@ export class AgentVault {
   }
 
   /**
-   * The current secrets of a sandbox, for the worker that holds it.
+   * The current secrets of a sandbox, for the worker that holds it. The model of a session is on record from then on.
    * @throws ServiceError `sandbox_not_found` for any other worker, and when the sandbox has no agent
    */
   async open(workerId: string, vmId: string): Promise<AgentSecrets> {
@@ -43,18 +51,36 @@ export class AgentVault {
     const isHeld = !vmId.includes('\0') && (await sandboxes.isHeldBy(workerId, vmId));
     const stored = isHeld ? await this.#find(vmId) : undefined;
     if (stored === undefined) throw new ServiceError('sandbox_not_found');
-    return agentSecretsOf(stored.kind === 'session' ? await this.#current(stored) : stored);
+    if (stored.kind === 'one_shot') return agentSecretsOf(stored);
+    return this.#withModel(vmId, agentSecretsOf(await this.#current(stored)));
   }
 
-  /** Copies the current values of the bundles, so that the values outlast them. Does nothing for an ended sandbox. */
-  async refresh(vmId: string): Promise<void> {
+  /** Copies the current values of a bundle for every running session that uses it, so that they outlast the bundle. */
+  async keepValues(tenantId: string, bundle: string): Promise<void> {
+    const limit = new Slots(COPIES_AT_ONCE);
+    const vmIds = await this.#parts.store.sessions.using(tenantId, bundle);
+    await Promise.all(vmIds.map((vmId) => limit.run(() => this.#refresh(vmId))));
+  }
+
+  /** Does nothing for an ended sandbox. */
+  async #refresh(vmId: string): Promise<void> {
     const stored = await this.#find(vmId);
     if (stored?.kind === 'session') await this.#renew(vmId, stored);
   }
 
+  /** The secrets of a session with the model that it uses. */
+  async #withModel(vmId: string, { llm, ...secrets }: AgentSecrets): Promise<AgentSecrets> {
+    const { store, models } = this.#parts;
+    const session = await store.sessions.modelIn(vmId);
+    if (session === undefined) throw new ServiceError('sandbox_not_found');
+    const inUse = modelInUse(session, llm, models);
+    if (inUse.model !== session.model) await store.sessions.noteModel(session, inUse.model);
+    return { ...secrets, llm: { ...llm, ...inUse } };
+  }
+
   /**
-   * Writes until no bundle has changed since it was read. A rotation writes its bundle first and looks for users
-   * afterwards, so one of the two notices the other. False when the sandbox has ended.
+   * Writes until no bundle has changed since it was read. A deletion looks for users before it removes its bundle, so
+   * one of the two notices the other. False when the sandbox has ended.
    */
   async #renew(vmId: string, secrets: SessionSecrets): Promise<boolean> {
     const names = secrets.bundles.map(([name]) => name);

@@ -52,6 +52,7 @@ export function oneShotAgent(
     mode: 'one_shot',
     ...modelOf(agent, request, defaults),
     wire_version: request.wire_version ?? 2,
+    ...(request.task === undefined ? { interactive: true } : {}),
     ...(request.session_id === undefined ? {} : { resume_id: request.session_id }),
     ...(request.persistence_url === undefined
       ? {}

@@ -14,11 +14,20 @@ export class AuditTrail {
     this.#logger = logger;
   }
 
-  /** Records an event. Settles when the ledger has it. */
-  async append(record: AuditRecord): Promise<void> {
+  /**
+   * Records an event. Settles when the ledger has it. `forOperators`: facts that only the log gets, because the tenant
+   * must not see them.
+   */
+  async append(
+    record: AuditRecord,
+    forOperators: Readonly<Record<string, unknown>> = {},
+  ): Promise<void> {
     const { event, tenantId, details = {} } = record;
     await this.#store.append(record);
-    this.#logger.info({ audit: event, tenant_id: tenantId, details }, `audit: ${event}`);
+    this.#logger.info(
+      { audit: event, tenant_id: tenantId, details, ...forOperators },
+      `audit: ${event}`,
+    );
   }
 
   /** Records an action of a caller, with the credential that was used. */

@@ -20,13 +20,16 @@ const LIVE_CHARS = 43;
 export class ApiKeys {
   readonly #store: Pick<Store, 'apiKeys' | 'tenants'>;
   readonly #audit: AuditTrail;
+  readonly #most: number;
 
-  constructor(store: Pick<Store, 'apiKeys' | 'tenants'>, audit: AuditTrail) {
+  /** @param most keys of a tenant that are not revoked */
+  constructor(store: Pick<Store, 'apiKeys' | 'tenants'>, audit: AuditTrail, most: number) {
     this.#store = store;
     this.#audit = audit;
+    this.#most = most;
   }
 
-  /** Creates a key of the tenant routes. */
+  /** Creates a key of the tenant routes. @throws ServiceError `api_key_limit_reached` */
   async createTenantKey(caller: Caller, name?: string): Promise<CreateTenantKeyResponse> {
     const secret = `svc_${randomBytes(32).toString('hex')}`;
     const { row, plan } = await this.#create(caller, secret, name);
@@ -40,7 +43,7 @@ export class ApiKeys {
     };
   }
 
-  /** Creates a key of the account routes. */
+  /** Creates a key of the account routes. @throws ServiceError `api_key_limit_reached` */
   async createLiveKey(caller: Caller, name?: string): Promise<CreateApiKeyResponse> {
     const secret = `svc_live_${base62(LIVE_CHARS)}`;
     const { row } = await this.#create(caller, secret, name);
@@ -68,13 +71,15 @@ export class ApiKeys {
 
   async #create(caller: Caller, secret: string, name: string | undefined) {
     const plan = await this.#planOf(caller.tenantId);
-    const row = await this.#store.apiKeys.insert({
+    const key = {
       keyId: makeId('key', uuidv7()),
       tenantId: caller.tenantId,
       secret,
       prefix: apiKeyPrefix(secret),
       name,
-    });
+    };
+    const row = await this.#store.apiKeys.insert(key, this.#most);
+    if (row === undefined) throw new ServiceError('api_key_limit_reached');
     await this.#audit.note(caller, 'api_key_created', { key_id: row.key_id });
     return { row, plan };
   }

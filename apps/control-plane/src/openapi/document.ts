@@ -11,9 +11,13 @@ const TAGS = [
   'Sign-in',
   'API keys',
   'Audit',
+  'Billing',
   'Sandboxes',
   'Files',
   'Sessions',
+  'Usage',
+  'Dashboard',
+  'Workspaces',
   'Operations',
 ];
 
@@ -30,10 +34,24 @@ export async function describeRoutes(
       tags: TAGS.map((name) => ({ name })),
       components: { securitySchemes: { ...SECURITY_SCHEMES } },
     },
+    // A wildcard is a parameter that may contain slashes.
+    transform: ({ schema, url }) => ({
+      schema: nameWildcard(schema),
+      url: url.replace(/\/\*$/, '/:path'),
+    }),
     transformObject: (document) =>
       'openapiObject' in document
         ? hoistComponents(document.openapiObject)
         : document.swaggerObject,
   };
   await app.register(swagger, settings);
+}
+
+/** A schema whose parameter `*` is called `path`. */
+function nameWildcard<T extends object>(schema: T): T {
+  const { params } = schema as { params?: { properties?: Record<string, unknown> } };
+  const { '*': path, ...others } = params?.properties ?? {};
+  if (path === undefined) return schema;
+  const properties = { ...others, path };
+  return { ...schema, params: { type: 'object', properties, required: Object.keys(properties) } };
 }

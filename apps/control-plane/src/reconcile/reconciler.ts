@@ -89,7 +89,6 @@ function endingOf(report: WorkerSandbox): Ending {
     reason: report.end_reason ?? 'worker_lost',
     ...(report.ended_at === undefined ? {} : { endedAt: report.ended_at }),
     cpuSeconds: report.cpu_seconds,
-    agentStatus: report.agent_status,
     agentExitCode: report.agent_exit_code,
   };
 }

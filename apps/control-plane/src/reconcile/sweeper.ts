@@ -1,26 +1,31 @@
-import { LIMITS, WORKER_TIMES } from '@svc/contract';
+import { WORKER_TIMES } from '@svc/contract';
 import { sleep } from '@svc/service-kit/concurrency';
 import type { Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
+import type { Retention } from '../retention/retention.ts';
 
 const INTERVAL_MS = 10_000;
-const CLEANING_INTERVAL_MS = 600_000;
-/** Longer than any upload with the commit of its turn. */
-const UPLOAD_SECONDS = 3_600;
+const RETENTION_INTERVAL_MS = 600_000;
+
+/** What the sweeper works on. */
+export interface SweeperParts {
+  readonly store: Store;
+  readonly retention: Pick<Retention, 'pass'>;
+  readonly logger: FastifyBaseLogger;
+}
 
 /**
- * Gives up the sandboxes of lost workers and removes expired rows, until the signal aborts.
+ * Gives up the sandboxes of lost workers and removes data whose time is over, until the signal aborts.
  *
  * A worker counts as lost only if its heartbeats could have been received all the time. After a start, or an
  * outage of the database, the full time begins again for every worker, since its VMs may have survived.
  */
 export async function sweep(
-  store: Store,
-  logger: FastifyBaseLogger,
+  { store, retention, logger }: SweeperParts,
   signal: AbortSignal,
   now: () => number = () => performance.now(),
 ): Promise<void> {
-  let cleanedAt = 0;
+  let retentionDue = 0;
   let listeningSince = now();
   while (!signal.aborted) {
     try {
@@ -28,16 +33,14 @@ export async function sweep(
       if (now() - listeningSince >= WORKER_TIMES.lostMs) await giveUp(lost, store, logger);
       await store.agentSecrets.removeOrphans();
       await closeOrphans(store, logger);
-      if (Date.now() - cleanedAt > CLEANING_INTERVAL_MS) {
-        await store.otp.removeExpired();
-        await store.requestBudgets.removeExpired();
-        await store.idempotency.removeExpired(LIMITS.idempotencySeconds);
-        await store.sessionFiles.removeOrphans(UPLOAD_SECONDS);
-        cleanedAt = Date.now();
-      }
+      await endStaleUpdates(store, logger);
     } catch (err) {
       listeningSince = now();
       logger.warn({ err }, 'sweep failed; the next one will try again');
+    }
+    // What is left over is due at once.
+    if (Date.now() >= retentionDue && (await retention.pass(signal))) {
+      retentionDue = Date.now() + RETENTION_INTERVAL_MS;
     }
     await sleep(INTERVAL_MS, signal, { ref: false });
   }
@@ -46,6 +49,11 @@ export async function sweep(
 async function closeOrphans(store: Store, logger: FastifyBaseLogger): Promise<void> {
   const closed = await store.sessions.closeOrphans();
   if (closed > 0) logger.warn({ sessions: closed }, 'ended sessions whose start was interrupted');
+}
+
+async function endStaleUpdates(store: Store, logger: FastifyBaseLogger): Promise<void> {
+  const expired = await store.configUpdates.endStale();
+  if (expired > 0) logger.warn({ expired }, 'gave up notices of rotated secrets after their time');
 }
 
 async function giveUp(

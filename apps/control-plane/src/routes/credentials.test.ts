@@ -102,17 +102,21 @@ test('a route accepts the documented kinds of credentials and answers 401 to all
   console.table(table);
 });
 
-test('only the routes for sign-in and operation are open', () => {
+test('only the routes for sign-in, operation and pages of payments are open', () => {
   const open = operations.filter(({ accepts }) => accepts.size === 0).map(({ name }) => name);
   expect(open.sort()).toEqual([
+    'GET /billing/checkout',
+    'GET /billing/return',
     'GET /docs',
     'GET /healthz',
     'GET /metrics',
     'GET /openapi.json',
     'GET /readyz',
+    'POST /billing/checkout',
     'POST /v1/auth/login',
     'POST /v1/auth/register',
     'POST /v1/auth/verify-otp',
+    'POST /v1/billing/webhooks/stripe',
     'POST /v1/tenants',
     'POST /v1/tenants/verify',
   ]);

@@ -4,12 +4,13 @@ import {
   makeId,
   type WorkerSandbox,
 } from '@svc/contract';
-import type { SandboxRow, Store } from '@svc/store';
+import type { IdempotencyHold, SandboxRow, Store } from '@svc/store';
 import { uuidv7 } from 'uuidv7';
 import { oneShotAgent } from '../agents/one-shot.ts';
 import type { Caller } from '../auth/caller.ts';
 import { IdempotentCreate } from './idempotent-create.ts';
 import { type CreateRules, checkCreateRules } from './rules.ts';
+import { settleCreation } from './settle.ts';
 import type { SandboxStarter } from './start.ts';
 
 /** Options of a creation. */
@@ -45,8 +46,8 @@ export class SandboxCreator {
     await checkCreateRules(request, this.#rules);
     const agent = oneShotAgent(tenantId, request, this.#rules.models);
     const vmId = makeId('sandbox', uuidv7());
-    const create = async (id: string, until: AbortSignal) =>
-      fromWorker(await this.#starter.start({ vmId: id, tenantId, request, agent }, until));
+    const create = async (id: string, until: AbortSignal, hold?: IdempotencyHold) =>
+      fromWorker(await this.#starter.start({ vmId: id, tenantId, request, agent, hold }, until));
     if (idempotencyKey === undefined) return create(vmId, signal);
     return this.#idempotent.run({
       tenantId,
@@ -54,8 +55,8 @@ export class SandboxCreator {
       body: request,
       subject: vmId,
       signal,
-      create: (id) => create(id, new AbortController().signal),
-      recover: async (id) => fromLedger(await this.#store.sandboxes.find(tenantId, id)),
+      create: (id, hold) => create(id, new AbortController().signal, hold),
+      settle: async (id) => fromLedger(await settleCreation(this.#store.sandboxes, id)),
     });
   }
 }
@@ -69,11 +70,13 @@ function fromWorker(sandbox: WorkerSandbox): CreateSandboxResponse {
   };
 }
 
+/** The answer of a creation, whatever has happened to the sandbox since. */
 function fromLedger(row: SandboxRow | undefined): CreateSandboxResponse | undefined {
-  if (row?.state !== 'running' || row.host_port === null) return undefined;
+  if (row === undefined) return undefined;
+  if (row.host_port === null) throw new Error(`Sandbox ${row.vm_id} has started without a port.`);
   return {
     vm_id: row.vm_id,
-    state: row.state,
+    state: 'running',
     host_port: row.host_port,
     ...(row.endpoint === null ? {} : { endpoint: row.endpoint }),
   };

@@ -5,8 +5,6 @@ import {
   type ExecRequest,
   type ExecResponse,
   isServiceError,
-  type LogsResponse,
-  type LogTail,
   type SandboxState,
   ServiceError,
   type WorkerSandbox,
@@ -18,19 +16,19 @@ import type { WorkerApi } from '../workers/worker-api.ts';
 import type { WorkerRequest, WorkerStream } from '../workers/worker-client.ts';
 import { findSandbox } from './find.ts';
 import { mergeReports } from './merge-reports.ts';
-
-/** Any use of a paused sandbox makes its worker resume it. */
-const USABLE: readonly SandboxState[] = ['running', 'paused'];
-const NO_LOGS: LogsResponse = { content: '', truncated: false, total_bytes: 0 };
+import type { TenantOperations } from './tenant-operations.ts';
+import { USABLE } from './usable.ts';
 
 /** Operations on a running sandbox, which its worker carries out. */
 export class SandboxOperations {
   readonly #store: Pick<Store, 'sandboxes'>;
   readonly #fleet: Fleet;
+  readonly #running: TenantOperations;
 
-  constructor(store: Pick<Store, 'sandboxes'>, fleet: Fleet) {
+  constructor(store: Pick<Store, 'sandboxes'>, fleet: Fleet, running: TenantOperations) {
     this.#store = store;
     this.#fleet = fleet;
+    this.#running = running;
   }
 
   async exec(
@@ -40,7 +38,9 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<ExecResponse> {
     const worker = await this.#worker(caller, vmId, USABLE);
-    return notRunningIfGone(worker.exec(vmId, request, signal));
+    return this.#running.run(caller.tenantId, () =>
+      notRunningIfGone(worker.exec(vmId, request, signal)),
+    );
   }
 
   /** The server-sent events of the worker. */
@@ -51,7 +51,9 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<WorkerStream> {
     const worker = await this.#worker(caller, vmId, USABLE);
-    return notRunningIfGone(worker.streamExec(vmId, request, signal));
+    return this.#running.stream(caller.tenantId, () =>
+      notRunningIfGone(worker.streamExec(vmId, request, signal)),
+    );
   }
 
   async download(
@@ -62,7 +64,9 @@ export class SandboxOperations {
   ): Promise<WorkerStream> {
     checkPath(path);
     const worker = await this.#worker(caller, vmId, USABLE);
-    return notRunningIfGone(worker.download(vmId, path, signal));
+    return this.#running.stream(caller.tenantId, () =>
+      notRunningIfGone(worker.download(vmId, path, signal)),
+    );
   }
 
   async upload(
@@ -74,25 +78,9 @@ export class SandboxOperations {
   ): Promise<void> {
     checkPath(path);
     const worker = await this.#worker(caller, vmId, USABLE);
-    return notRunningIfGone(worker.upload(vmId, path, upload, signal));
-  }
-
-  /**
-   * The tail of the agent's log; empty when the sandbox has no VM. The log of an agent outlasts its sandbox for
-   * a while.
-   */
-  async logs(
-    caller: Caller,
-    vmId: string,
-    tail: LogTail,
-    signal: AbortSignal,
-  ): Promise<LogsResponse> {
-    const row = await findSandbox(this.#store, caller, vmId);
-    const ended = !USABLE.includes(row.state);
-    if (ended && row.agent === null) return NO_LOGS;
-    const worker = await this.#fleet.worker(row.worker_id);
-    const logs = worker.logs(vmId, tail, signal);
-    return ended ? emptyIfGone(logs) : notRunningIfGone(logs);
+    return this.#running.run(caller.tenantId, () =>
+      notRunningIfGone(worker.upload(vmId, path, upload, signal)),
+    );
   }
 
   async cancel(
@@ -138,16 +126,6 @@ export class SandboxOperations {
     const row = await findSandbox(this.#store, caller, vmId);
     if (!states.includes(row.state)) throw new ServiceError('sandbox_not_running');
     return row;
-  }
-}
-
-/** The log of an ended sandbox is kept on a best-effort basis. */
-async function emptyIfGone(logs: Promise<LogsResponse>): Promise<LogsResponse> {
-  try {
-    return await logs;
-  } catch (error) {
-    if (!(error instanceof ServiceError) || error.code === 'worker_bad_response') throw error;
-    return NO_LOGS;
   }
 }
 

@@ -7,10 +7,18 @@ import {
   ServiceError,
   type WorkerSandbox,
 } from '@svc/contract';
-import type { PlacedRow, Placement, PlacementRefusal, PlacementRequest, Store } from '@svc/store';
+import type {
+  IdempotencyHold,
+  PlacedRow,
+  Placement,
+  PlacementRefusal,
+  PlacementRequest,
+  Store,
+} from '@svc/store';
 import type { AgentPlacement } from '../agents/agent-placement.ts';
 import type { AgentVault } from '../agents/agent-vault.ts';
 import { environmentOf } from '../agents/one-shot.ts';
+import type { CreditGate } from '../billing/credit-gate.ts';
 import type { Fleet } from '../workers/fleet.ts';
 
 const REFUSALS = {
@@ -18,7 +26,8 @@ const REFUSALS = {
   no_workers: 'no_workers',
   no_capacity: 'no_capacity',
   template_not_available: 'template_not_available',
-} as const satisfies Record<PlacementRefusal, string>;
+  key_taken_over: 'idempotency_in_progress',
+} as const satisfies Record<PlacementRefusal | 'key_taken_over', string>;
 
 /** A sandbox to create. */
 export interface NewSandbox {
@@ -28,6 +37,15 @@ export interface NewSandbox {
   readonly agent: AgentPlacement | undefined;
   /** The session that the sandbox belongs to, and its generation. */
   readonly session?: PlacementRequest['session'];
+  /** The idempotency key of the request. */
+  readonly hold?: IdempotencyHold | undefined;
+}
+
+interface SandboxStarterParts {
+  readonly store: Pick<Store, 'sandboxes'>;
+  readonly fleet: Fleet;
+  readonly vault: AgentVault;
+  readonly credit: CreditGate;
 }
 
 /** Places new sandboxes on workers and starts them there. */
@@ -35,31 +53,36 @@ export class SandboxStarter {
   readonly #store: Pick<Store, 'sandboxes'>;
   readonly #fleet: Fleet;
   readonly #vault: AgentVault;
+  readonly #credit: CreditGate;
 
-  constructor(store: Pick<Store, 'sandboxes'>, fleet: Fleet, vault: AgentVault) {
+  constructor({ store, fleet, vault, credit }: SandboxStarterParts) {
     this.#store = store;
     this.#fleet = fleet;
     this.#vault = vault;
+    this.#credit = credit;
   }
 
   /**
    * Reserves capacity, starts the sandbox and returns it running. Tries the next best worker when one is full
    * after all, cannot be reached or answers nonsense. A failure leaves nothing behind.
-   * @throws ServiceError `sandbox_limit_reached`, `no_workers`, `no_capacity`,
-   *   `template_not_available`, `sandbox_deleted`, and the errors of the worker
+   * @throws ServiceError `credits_exhausted`, `sandbox_limit_reached`, `no_workers`, `no_capacity`,
+   *   `template_not_available`, `sandbox_deleted`, `idempotency_in_progress` when another request has taken over the
+   *   key of this one, and the errors of the worker
    */
   async start(sandbox: NewSandbox, signal: AbortSignal): Promise<WorkerSandbox> {
+    await this.#credit.check(sandbox.tenantId);
     const passedOver: string[] = [];
     let row = placedOrThrow(await this.#store.sandboxes.reserve(placementRequest(sandbox)));
     for (;;) {
       try {
         return await this.#startOn(row, sandbox, signal);
       } catch (error) {
-        if (!mayFitElsewhere(error) || signal.aborted) return await this.#giveUp(row, error);
+        if (!mayFitElsewhere(error) || signal.aborted)
+          return await this.#giveUp(row, sandbox, error);
         passedOver.push(row.worker_id);
         const next = await this.#store.sandboxes.placeAgain(row, passedOver);
         if (next.placed === undefined)
-          return await this.#giveUp(row, refusalAfter(next.refusal, error));
+          return await this.#giveUp(row, sandbox, refusalAfter(next.refusal, error));
         row = next.placed;
       }
     }
@@ -84,15 +107,20 @@ export class SandboxStarter {
   /**
    * Rolls back a failed creation. The row is removed, unless the VM did not boot or the sandbox was deleted
    * in the meantime: then it stays on record. If the worker still holds a VM, the next heartbeat has it destroyed.
+   *
+   * A sandbox that has started after all is kept if the request has an idempotency key, because a request that has taken
+   * the key over may have answered with it.
    */
-  async #giveUp(row: PlacedRow, error: unknown): Promise<never> {
+  async #giveUp(row: PlacedRow, { hold }: NewSandbox, error: unknown): Promise<never> {
     const { vm_id: vmId, generation } = row;
     const reason = isServiceError(error, 'boot_failed') ? 'boot_failed' : 'deleted';
     const { sandboxes } = this.#store;
     const forgotten =
       reason === 'boot_failed' ? undefined : await sandboxes.forget(vmId, generation);
     if (forgotten !== undefined) throw error;
-    const ended = await sandboxes.end({ vmId, generation, reason });
+    const unstarted = hold !== undefined;
+    const ended = await sandboxes.end({ vmId, generation, reason, unstarted });
+    if (unstarted && ended === undefined && (await this.#isLive(row))) throw error;
     const worker = await this.#fleet.worker(row.worker_id);
     await worker.destroy(vmId, reason).catch(() => undefined);
     const deleted = ended !== undefined && ended.delete_requested_at !== null;
@@ -102,7 +130,7 @@ export class SandboxStarter {
 }
 
 function placementRequest(sandbox: NewSandbox): PlacementRequest {
-  const { vmId, tenantId, request, agent, session } = sandbox;
+  const { vmId, tenantId, request, agent, session, hold } = sandbox;
   return {
     vmId,
     tenantId,
@@ -112,6 +140,7 @@ function placementRequest(sandbox: NewSandbox): PlacementRequest {
     persistenceUrl:
       request.persistence_url === undefined ? undefined : new URL(request.persistence_url).href,
     session,
+    hold,
   };
 }
 
@@ -136,7 +165,7 @@ function reservedSize({ vcpu, memory_mib, disk_mib }: PlacedRow): SandboxSize {
   };
 }
 
-function placedOrThrow(placement: Placement): PlacedRow {
+function placedOrThrow(placement: Placement<keyof typeof REFUSALS>): PlacedRow {
   if (placement.placed !== undefined) return placement.placed;
   throw new ServiceError(REFUSALS[placement.refusal]);
 }
@@ -146,7 +175,8 @@ function mayFitElsewhere(error: unknown): boolean {
     isServiceError(error, 'no_capacity') ||
     isServiceError(error, 'worker_unreachable') ||
     isServiceError(error, 'worker_bad_response') ||
-    isServiceError(error, 'unknown_template')
+    isServiceError(error, 'unknown_template') ||
+    isServiceError(error, 'agent_version_unavailable')
   );
 }
 

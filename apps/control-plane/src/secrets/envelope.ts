@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { AgentSecretsRow, SealedBundle, WrappedKeyRow } from '@svc/store';
+import type { AgentSecretsRow, SealedBundle, TenantKeyRow, WrappedKeyRow } from '@svc/store';
 import { seal, unseal } from '../crypto/seal.ts';
 import type { MasterKey } from './master-keyring.ts';
 
@@ -70,13 +70,33 @@ export function rewrapAgentSecrets(row: AgentSecretsRow, from: MasterKey, to: Ma
   return rewrap(agentScope({ tenantId: row.tenant_id, vmId: row.vm_id }), row, from, to);
 }
 
+/** Makes a random key for a tenant and wraps it with the master key. */
+export function makeTenantKey(tenantId: string, masterKey: MasterKey): Buffer {
+  const key = randomBytes(DATA_KEY_BYTES);
+  try {
+    return wrap(tenantScope(tenantId), key, masterKey);
+  } finally {
+    key.fill(0);
+  }
+}
+
+/** Unwraps the result of {@link makeTenantKey}. @throws Error when it was changed or belongs to another tenant */
+export function openTenantKey(row: TenantKeyRow, masterKey: MasterKey): Buffer {
+  return unwrap(tenantScope(row.tenant_id), row, masterKey);
+}
+
+/** As {@link rewrapBundle}. */
+export function rewrapTenantKey(row: TenantKeyRow, from: MasterKey, to: MasterKey): Buffer {
+  return rewrap(tenantScope(row.tenant_id), row, from, to);
+}
+
 function sealValue(scope: Scope, value: object, masterKey: MasterKey): Sealed {
   const dataKey = randomBytes(DATA_KEY_BYTES);
   const plain = Buffer.from(JSON.stringify(value));
   try {
     return {
       sealedValues: seal(dataKey, contextOf('values', scope), plain),
-      wrappedKey: seal(masterKey.bytes, contextOf('data key', scope, masterKey.id), dataKey),
+      wrappedKey: wrap(scope, dataKey, masterKey),
       masterKeyId: masterKey.id,
     };
   } finally {
@@ -97,10 +117,14 @@ function openValue(scope: Scope, row: StoredEnvelope, masterKey: MasterKey): unk
 function rewrap(scope: Scope, row: WrappedKey, from: MasterKey, to: MasterKey): Buffer {
   const dataKey = unwrap(scope, row, from);
   try {
-    return seal(to.bytes, contextOf('data key', scope, to.id), dataKey);
+    return wrap(scope, dataKey, to);
   } finally {
     dataKey.fill(0);
   }
+}
+
+function wrap(scope: Scope, key: Buffer, masterKey: MasterKey): Buffer {
+  return seal(masterKey.bytes, contextOf('data key', scope, masterKey.id), key);
 }
 
 function unwrap(scope: Scope, row: WrappedKey, masterKey: MasterKey): Buffer {
@@ -113,6 +137,10 @@ function bundleScope({ tenantId, name }: BundleId): Scope {
 
 function agentScope({ tenantId, vmId }: AgentSecretsId): Scope {
   return ['svc agent secrets v1', tenantId, vmId];
+}
+
+function tenantScope(tenantId: string): Scope {
+  return ['svc tenant key v1', tenantId, ''];
 }
 
 /** JSON separates the parts unambiguously, regardless of their content. */

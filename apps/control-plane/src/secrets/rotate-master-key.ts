@@ -1,5 +1,5 @@
 import type { Store } from '@svc/store';
-import { rewrapAgentSecrets, rewrapBundle } from './envelope.ts';
+import { rewrapAgentSecrets, rewrapBundle, rewrapTenantKey } from './envelope.ts';
 import type { MasterKey, MasterKeyring } from './master-keyring.ts';
 
 const BATCH = 50;
@@ -19,7 +19,7 @@ export interface Rotation {
   readonly changed: boolean;
 }
 
-type SecretStores = Pick<Store, 'secretBundles' | 'agentSecrets'>;
+type SecretStores = Pick<Store, 'secretBundles' | 'agentSecrets' | 'tenantKeys'>;
 
 /**
  * Makes another master key the current one and wraps every data key with it. The encrypted values do not change.
@@ -50,10 +50,11 @@ export async function rotateMasterKey(
 async function countOthers(store: SecretStores, masterKeyId: string): Promise<number> {
   const bundles = await store.secretBundles.countWrapped(masterKeyId);
   const agents = await store.agentSecrets.countWrapped(masterKeyId);
-  return bundles.others + agents.others;
+  const tenants = await store.tenantKeys.countWrapped(masterKeyId);
+  return bundles.others + agents.others + tenants.others;
 }
 
-/** Wraps a batch of data keys of either kind. Returns their number, 0 at the end. */
+/** Wraps a batch of data keys of one kind. Returns their number, 0 at the end. */
 async function rewrapSome(
   store: SecretStores,
   ring: MasterKeyring,
@@ -63,8 +64,12 @@ async function rewrapSome(
     rewrapBundle(row, oldKeyOf(row, `${row.tenant_id}/${row.name}`, ring), target),
   );
   if (bundles > 0) return bundles;
-  return store.agentSecrets.rewrap(target.id, BATCH, (row) =>
+  const agents = await store.agentSecrets.rewrap(target.id, BATCH, (row) =>
     rewrapAgentSecrets(row, oldKeyOf(row, row.vm_id, ring), target),
+  );
+  if (agents > 0) return agents;
+  return store.tenantKeys.rewrap(target.id, BATCH, (row) =>
+    rewrapTenantKey(row, oldKeyOf(row, row.tenant_id, ring), target),
   );
 }
 

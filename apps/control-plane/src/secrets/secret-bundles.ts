@@ -27,8 +27,10 @@ export interface SecretBundleParts {
   readonly audit: AuditTrail;
 }
 
-/** A write starts over when the master key changes during it, which is rare. */
+/** A write starts over when the master key changes during it, a deletion when the bundle does. Both are rare. */
 const WRITE_ATTEMPTS = 5;
+/** After this time, no session that was running at a rotation is left. */
+const NOTICE_SECONDS = LIMITS.sessionTtlSecondsCap;
 
 /** Named sets of secret values. Only {@link SecretBundles.reveal} returns values. */
 export class SecretBundles {
@@ -51,12 +53,15 @@ export class SecretBundles {
     return { name, key_names: row.key_names, created_at: row.created_at.toISOString() };
   }
 
-  /** Replaces all values. @throws ServiceError `bundle_not_found`, and the errors of invalid values */
+  /**
+   * Replaces all values, and has the sessions that use them notified.
+   * @throws ServiceError `bundle_not_found`, and the errors of invalid values
+   */
   async rotate(caller: Caller, name: string, values: Values): Promise<RotateBundleResponse> {
     await this.#check(values);
     const row = isBundleName(name)
       ? await this.#write({ tenantId: caller.tenantId, name }, values, (bundle) =>
-          this.#parts.store.secretBundles.replace(bundle),
+          this.#parts.store.secretBundles.replace(bundle, NOTICE_SECONDS),
         )
       : undefined;
     if (row === undefined) throw new ServiceError('bundle_not_found');
@@ -78,12 +83,22 @@ export class SecretBundles {
     return recordOf(row);
   }
 
-  /** @throws ServiceError `bundle_not_found` */
-  async delete(caller: Caller, name: string): Promise<void> {
+  /** Deletes a bundle after `keepValues` has copied its values. @throws ServiceError `bundle_not_found` */
+  async delete(caller: Caller, name: string, keepValues: () => Promise<void>): Promise<void> {
     const { store, audit } = this.#parts;
-    const deleted = isBundleName(name) && (await store.secretBundles.delete(caller.tenantId, name));
-    if (!deleted) throw new ServiceError('bundle_not_found');
-    await audit.note(caller, 'secret_deleted', { name });
+    const { tenantId } = caller;
+    for (let attempt = 0; attempt < WRITE_ATTEMPTS; attempt += 1) {
+      const versions = isBundleName(name)
+        ? await store.secretBundles.versions(tenantId, [name])
+        : undefined;
+      const version = versions?.get(name);
+      if (version === undefined) throw new ServiceError('bundle_not_found');
+      await keepValues();
+      if (!(await store.secretBundles.delete(tenantId, name, version))) continue;
+      await audit.note(caller, 'secret_deleted', { name });
+      return;
+    }
+    throw new Error('The bundle changes faster than it can be deleted.');
   }
 
   /** The values of bundles by bundle name. Unknown names are left out. */

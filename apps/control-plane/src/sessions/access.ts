@@ -1,12 +1,26 @@
-import type { SessionAccess } from '@svc/contract';
+import { DEFAULT_APP, DEFAULT_SET, type SessionAccess, uuidOf } from '@svc/contract';
 import type { SessionTokens } from '@svc/service-kit';
-import type { SessionRow } from '@svc/store';
+import type { SandboxRow, SessionRow } from '@svc/store';
 
 /** The facts that access to a session is derived from. */
 export type AccessFacts = Pick<
   SessionRow,
   'session_id' | 'tenant_id' | 'app_id' | 'set_id' | 'template' | 'expires_at'
 >;
+
+/** The facts for the agent of a sandbox outside sessions, which is reached under the UUID in the sandbox's id. */
+export function sandboxFacts(
+  row: Pick<SandboxRow, 'vm_id' | 'tenant_id' | 'template' | 'created_at' | 'max_lifetime_seconds'>,
+): AccessFacts {
+  return {
+    session_id: uuidOf(row.vm_id),
+    tenant_id: row.tenant_id,
+    app_id: DEFAULT_APP,
+    set_id: DEFAULT_SET,
+    template: row.template,
+    expires_at: new Date(row.created_at.getTime() + row.max_lifetime_seconds * 1000),
+  };
+}
 
 /** Issues the URL and token of a session's WebSocket. Equal facts give equal tokens. */
 export class SessionAccessIssuer {

@@ -1,41 +1,65 @@
 import {
+  type Agent,
   type AppJson,
-  type CatalogueEntry,
+  type CatalogueApp,
   type CreateSessionRequest,
+  DEFAULT_SET,
   findCapabilitySet,
   type SessionCapabilitySet,
 } from '@svc/contract';
+import { checkAppTools, refuseTool } from '../agents/app-tools.ts';
 import { rejectField } from '../reject-field.ts';
 
-/** The default capability set. */
-export const DEFAULT_SET = 'default';
+const SETS = '/app/capability_sets';
 
 /**
- * The app as its agent sees it: the chosen capability set alone. Undefined for an app that neither the request
- * nor the catalogue describes; its agent has every capability.
- * @throws ServiceError `capability_set_unknown`
+ * The app as its agent sees it: the chosen capability set alone, whose tools limit the agent. Undefined for an app that
+ * neither the request nor the catalogue describes; its agent has every capability. The default set of an app of the
+ * catalogue is the whole of the app's own agent, so any other kind of agent has every capability too.
+ * @throws ServiceError `capability_set_unknown`, `tool_not_available`
  */
 export function sessionApp(
-  { id, set_id: setId = DEFAULT_SET, capability_sets: sets }: CreateSessionRequest['app'],
-  catalogue: readonly CatalogueEntry[],
+  { agent, app }: Pick<CreateSessionRequest, 'agent' | 'app'>,
+  catalogue: readonly CatalogueApp[],
 ): AppJson | undefined {
+  const { id, set_id: setId = DEFAULT_SET, capability_sets: sets } = app;
   if (sets !== undefined) {
     const set = findCapabilitySet(sets, setId);
     if (set === undefined) rejectField('capability_set_unknown', '/app/set_id');
-    return appOf(id, id, setId, set);
+    return appOf(agent.kind, id, id, setId, set);
   }
   const entry = catalogue.find((candidate) => candidate.app_id === id);
   if (entry === undefined) return undefined;
   const set = entry.capability_sets.find((candidate) => candidate.set_id === setId);
   if (set === undefined) rejectField('capability_set_unknown', '/app/set_id');
-  return appOf(entry.name, id, setId, set);
+  if (setId === DEFAULT_SET && entry.app_id !== agent.kind) return undefined;
+  return appOf(agent.kind, entry.name, id, setId, set);
 }
 
-function appOf(name: string, agent: string, setId: string, set: SessionCapabilitySet): AppJson {
-  const { tools } = set;
-  const single = { name: agent, ...(tools === undefined ? {} : { tools }) };
-  return {
-    name,
-    capability_sets: [{ name: set.name ?? setId, agents: set.agents ?? [single] }],
-  };
+function appOf(
+  kind: Agent,
+  name: string,
+  agent: string,
+  setId: string,
+  { tools = [], agents, name: setName = setId }: SessionCapabilitySet,
+): AppJson {
+  const members = agents?.map((member) => withTools(member, tools)) ?? [
+    withTools({ name: agent }, tools),
+  ];
+  const app = { name, capability_sets: [{ name: setName, agents: members }] };
+  checkAppTools(kind, app, SETS);
+  return app;
+}
+
+type Member = NonNullable<SessionCapabilitySet['agents']>[number];
+
+/** An agent of a set, limited to the tools of the set. @throws ServiceError `tool_not_available` */
+function withTools(agent: Member, ofSet: readonly string[]): Member {
+  if (ofSet.length === 0) return agent;
+  const { tools = [] } = agent;
+  if (tools.length === 0) return { ...agent, tools: [...ofSet] };
+  const excess = tools.find((tool) => !ofSet.includes(tool));
+  if (excess !== undefined)
+    refuseTool(excess, `is no tool of the set of agent ${agent.name}`, SETS);
+  return agent;
 }

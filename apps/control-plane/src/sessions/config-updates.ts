@@ -1,108 +1,110 @@
-import { isServiceError } from '@svc/contract';
-import { retry, Slots } from '@svc/service-kit/concurrency';
-import type { SessionUse, Store } from '@svc/store';
+import { backoffMs, openDeadline, Wakeable } from '@svc/service-kit/concurrency';
+import type { ConfigUpdateRow, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
-import type { AgentVault } from '../agents/agent-vault.ts';
 import type { Fleet } from '../workers/fleet.ts';
 
-const REFRESHES_AT_ONCE = 8;
-const WORKERS_AT_ONCE = 16;
-/** About a minute in all. After that, the worker gets the new values at its next start. */
-const RETRIES = { attempts: 10, baseMs: 500, maxMs: 15_000 };
+const AT_ONCE = 32;
+/** Pause between two looks at the ledger, for the notices of other control planes and for retries. */
+const POLL_MS = 2_000;
+/** For one delivery. Ends before the claim does, so that no other control plane delivers at the same time. */
+const DELIVERY_MS = 30_000;
+const CLAIM_SECONDS = 45;
+/** Notices are retried until they expire, or their session ends. */
+const BACKOFF = { baseMs: 500, maxMs: 30_000 };
+/** The attempt whose failure is worth a warning. */
+const WARN_AT = 5;
 
 export interface ConfigUpdatesParts {
-  readonly store: Pick<Store, 'sessions'>;
-  readonly vault: AgentVault;
-  readonly fleet: Fleet;
+  readonly store: Pick<Store, 'configUpdates'>;
+  readonly fleet: Pick<Fleet, 'worker'>;
   readonly logger: FastifyBaseLogger;
 }
 
-/** Notifies the workers of running sessions of rotated secret bundles. */
+/**
+ * Delivers the notices of rotated bundles to the workers of running sessions: those of this control plane at once,
+ * those that another one left behind after a pause. At least once each; workers ignore repetitions.
+ */
 export class ConfigUpdates {
   readonly #parts: ConfigUpdatesParts;
   readonly #closing = new AbortController();
+  readonly #waiting = new Wakeable();
   readonly #running = new Set<Promise<void>>();
-  readonly #limit = new Slots(WORKERS_AT_ONCE);
-  /** Keys to announce, by sandbox. Further rotations add to them, so that notifications do not pile up. */
-  readonly #waiting = new Map<string, Set<string>>();
+  #loop: Promise<void> | undefined;
 
   constructor(parts: ConfigUpdatesParts) {
     this.#parts = parts;
   }
 
-  /**
-   * Settles when the new values are stored for every active session of the tenant that uses the bundle. The
-   * workers are notified in the background.
-   */
-  async announce(tenantId: string, bundle: string, keys: readonly string[]): Promise<void> {
-    const uses = await this.#parts.store.sessions.using(tenantId, bundle);
-    const limit = new Slots(REFRESHES_AT_ONCE);
-    await Promise.all(uses.map((use) => limit.run(() => this.#refresh(use))));
-    for (const use of uses) this.#queue(use, keys);
+  /** Begins to deliver. */
+  start(): void {
+    this.#loop ??= this.#deliverAll(this.#closing.signal);
   }
 
-  /** Drops the pending notifications. */
+  /** To be called after a rotation: does not wait for the next look at the ledger. */
+  wake(): void {
+    this.#waiting.wake();
+  }
+
+  /** Stops. The ledger keeps what has not been delivered, for another control plane or the next start. */
   async close(): Promise<void> {
-    this.#closing.abort();
+    this.#closing.abort(new Error('the control plane ends'));
+    await this.#loop;
     await Promise.all(this.#running);
   }
 
-  #queue(use: SessionUse, keys: readonly string[]): void {
-    const waiting = this.#waiting.get(use.vm_id);
-    if (waiting !== undefined) {
-      for (const key of keys) waiting.add(key);
-      return;
+  async #deliverAll(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const claimed = await this.#claim();
+      for (const update of claimed) this.#begin(update, signal);
+      if (this.#running.size >= AT_ONCE) await Promise.race(this.#running);
+      else if (claimed.length === 0) await this.#waiting.wait(POLL_MS, signal);
     }
-    this.#waiting.set(use.vm_id, new Set(keys));
-    const running = this.#limit.run(() => this.#tell(use));
+  }
+
+  async #claim(): Promise<readonly ConfigUpdateRow[]> {
+    const { store, logger } = this.#parts;
+    try {
+      return await store.configUpdates.claim(AT_ONCE - this.#running.size, CLAIM_SECONDS);
+    } catch (err) {
+      logger.warn({ err }, 'cannot look for rotated secrets to announce; the next look will');
+      return [];
+    }
+  }
+
+  #begin(update: ConfigUpdateRow, signal: AbortSignal): void {
+    const running = this.#deliver(update, signal).finally(() => this.#running.delete(running));
     this.#running.add(running);
-    void running.finally(() => this.#running.delete(running));
   }
 
-  /** The worker is notified even if this fails, since its secrets are read from the bundles. */
-  async #refresh({ vm_id: vmId }: SessionUse): Promise<void> {
+  /** Never rejects. If the outcome cannot be recorded, the claim ends and the notice is delivered again. */
+  async #deliver(update: ConfigUpdateRow, closing: AbortSignal): Promise<void> {
+    const { store, logger } = this.#parts;
+    const { vm_id: vmId, worker_id: workerId, bundle, version, attempts } = update;
     try {
-      await this.#parts.vault.refresh(vmId);
-    } catch (err) {
-      this.#parts.logger.warn({ err, vmId }, 'cannot store the rotated secrets of a session');
-    }
-  }
-
-  async #tell(use: SessionUse): Promise<void> {
-    const { vm_id: vmId, worker_id: workerId } = use;
-    const { signal } = this.#closing;
-    const send = () => this.#send(use, signal);
-    try {
-      // Keys that were rotated during a notification need another one.
-      do await retry(send, { ...RETRIES, signal, isTransient: (error) => !hasEnded(error) });
-      while (this.#waiting.get(vmId)?.size);
-    } catch (err) {
-      if (!signal.aborted && !hasEnded(err)) {
-        this.#parts.logger.warn(
-          { err, vmId, workerId },
-          'cannot notify the worker of rotated secrets',
-        );
+      const failure = await this.#send(update, closing);
+      if (failure === undefined) {
+        await store.configUpdates.noteDelivered(update);
+        return;
       }
-    } finally {
-      this.#waiting.delete(vmId);
+      const level = attempts === WARN_AT ? 'warn' : 'debug';
+      const about = { err: failure, vmId, workerId, bundle, version, attempts };
+      logger[level](about, 'cannot notify the worker of rotated secrets yet');
+      const pauseMs = closing.aborted ? 0 : backoffMs(attempts, BACKOFF);
+      await store.configUpdates.postpone(update, pauseMs / 1000);
+    } catch (err) {
+      logger.warn({ err, vmId, bundle, version }, 'cannot record the notice of rotated secrets');
     }
   }
 
-  async #send({ vm_id: vmId, worker_id: workerId }: SessionUse, signal: AbortSignal) {
-    const keys = this.#waiting.get(vmId) ?? new Set();
-    const later = new Set<string>();
-    this.#waiting.set(vmId, later);
+  /** Undefined when the worker has accepted the notice. */
+  async #send({ worker_id, vm_id, bundle, version, keys }: ConfigUpdateRow, closing: AbortSignal) {
+    using deadline = openDeadline(closing, DELIVERY_MS);
     try {
-      const worker = await this.#parts.fleet.worker(workerId);
-      await worker.configUpdate(vmId, [...keys], signal);
+      const worker = await this.#parts.fleet.worker(worker_id);
+      await worker.configUpdate(vm_id, { bundle, version, keys }, deadline.signal);
+      return undefined;
     } catch (error) {
-      for (const key of keys) later.add(key);
-      throw error;
+      return error;
     }
   }
-}
-
-/** An ended sandbox needs no new values. */
-function hasEnded(error: unknown): boolean {
-  return isServiceError(error, 'sandbox_not_found') || isServiceError(error, 'sandbox_not_running');
 }

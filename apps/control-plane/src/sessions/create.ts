@@ -1,16 +1,25 @@
-import { type CreateSessionRequest, makeId, type SessionAccess } from '@svc/contract';
+import {
+  type CreateSessionRequest,
+  DEFAULT_SET,
+  givenSize,
+  makeId,
+  ServiceError,
+  type SessionAccess,
+} from '@svc/contract';
 import type { EgressPolicy } from '@svc/egress';
-import type { NewSession, SessionRow, Store } from '@svc/store';
+import type { IdempotencyHold, NewSession, SessionRow, Store } from '@svc/store';
 import { uuidv7 } from 'uuidv7';
 import type { DefaultModels } from '../agents/default-models.ts';
 import type { Caller } from '../auth/caller.ts';
+import type { AgentBuilds } from '../catalogue/agent-builds.ts';
 import type { Catalogue } from '../catalogue/catalogue.ts';
 import type { CreateOptions } from '../sandboxes/create.ts';
 import { IdempotentCreate } from '../sandboxes/idempotent-create.ts';
+import { settleCreation } from '../sandboxes/settle.ts';
 import type { SandboxStarter } from '../sandboxes/start.ts';
 import type { SecretBundles } from '../secrets/secret-bundles.ts';
 import type { SessionAccessIssuer } from './access.ts';
-import { DEFAULT_SET, sessionApp } from './app.ts';
+import { sessionApp } from './app.ts';
 import { openSessionBundles, type SessionBundles } from './bundles.ts';
 import { launch, ttlOf } from './launch.ts';
 import { newLease, withHeldLease } from './lease.ts';
@@ -22,9 +31,12 @@ export interface SessionParts {
   readonly starter: SandboxStarter;
   readonly secretBundles: Pick<SecretBundles, 'reveal'>;
   readonly catalogue: Catalogue;
+  readonly builds: AgentBuilds;
   readonly addresses: EgressPolicy;
   readonly models: DefaultModels;
   readonly access: SessionAccessIssuer;
+  /** The most sessions that a tenant may keep. */
+  readonly sessionsPerTenant: number;
 }
 
 /** The stored answer of a request with an idempotency key. The token is derived from it, the same each time. */
@@ -61,7 +73,8 @@ export class SessionCreator {
   ): Promise<SessionAccess> {
     const { tenantId } = caller;
     const plan = await this.#plan(caller, request);
-    const make = (id: string, until: AbortSignal) => this.#start(id, plan, until);
+    const make = (id: string, until: AbortSignal, hold?: IdempotencyHold) =>
+      this.#start(id, plan, until, hold);
     if (idempotencyKey === undefined) {
       return this.#parts.access.grant(await make(uuidv7(), signal));
     }
@@ -72,15 +85,15 @@ export class SessionCreator {
         body: request,
         subject: uuidv7(),
         signal,
-        create: async (id) => createdOf(await make(id, new AbortController().signal)),
-        recover: (id) => this.#recover(id),
+        create: async (id, hold) => createdOf(await make(id, new AbortController().signal, hold)),
+        settle: (id) => this.#settle(id),
       }),
     );
   }
 
   /** Checks the rules in this order: names, the request itself, the contents of its bundles. */
   async #plan({ tenantId }: Caller, request: CreateSessionRequest): Promise<Plan> {
-    const { secretBundles, catalogue, addresses, models } = this.#parts;
+    const { secretBundles, catalogue, builds, addresses, models } = this.#parts;
     const { agent, app, llm } = request;
     const choice: LlmChoice = {
       agent: agent.kind,
@@ -88,7 +101,9 @@ export class SessionCreator {
       model: llm.model,
       baseUrl: llm.base_url,
     };
-    const appJson = sessionApp(app, catalogue.entries);
+    const appJson = sessionApp(request, catalogue.apps);
+    const { kind, version } = agent;
+    await builds.check({ kind, version, template: request.template, path: '/agent/version' });
     await checkLlmChoice(choice, addresses);
     const names = [...new Set(request.secrets ?? [])];
     const { bundles, values } = await openSessionBundles(
@@ -106,6 +121,7 @@ export class SessionCreator {
       setId: app.set_id ?? DEFAULT_SET,
       app: appJson,
       template: request.template,
+      size: givenSize(request),
       vendor: llm.vendor,
       requestedModel: llm.model,
       // The parsed form is the one that was checked.
@@ -122,15 +138,19 @@ export class SessionCreator {
     sessionId: string,
     { facts, bundles }: Plan,
     signal: AbortSignal,
+    hold: IdempotencyHold | undefined,
   ): Promise<SessionRow> {
     const { store, starter } = this.#parts;
     const lease = newLease(sessionId);
     const vmId = makeId('sandbox', uuidv7());
-    const session = await store.sessions.insert({ ...facts, sessionId, vmId }, lease);
+    const rules = { hold, most: this.#parts.sessionsPerTenant };
+    const session = await store.sessions.insert({ ...facts, sessionId, vmId }, lease, rules);
+    if (session === 'key_taken_over') throw new ServiceError('idempotency_in_progress');
+    if (session === 'session_limit') throw new ServiceError('session_limit_reached');
     return withHeldLease(store.sessions, lease, async () => {
       try {
         const { ttlSeconds } = facts;
-        await launch(starter, { session, bundles, ttlSeconds, resumed: false }, signal);
+        await launch(starter, { session, bundles, ttlSeconds, resumed: false, hold }, signal);
         return session;
       } catch (error) {
         // The session was never announced. If the database fails as well, the sweeper finds it without a sandbox.
@@ -140,11 +160,17 @@ export class SessionCreator {
     });
   }
 
-  /** A session that an interrupted request did create. */
-  async #recover(sessionId: string): Promise<Created | undefined> {
-    const session = await this.#parts.store.sessions.route(sessionId);
-    if (session === undefined || session.vm_id === null) return undefined;
-    return createdOf(session);
+  /** The session that an earlier attempt did create. What it left otherwise is removed. */
+  async #settle(sessionId: string): Promise<Created | undefined> {
+    const { sessions, sandboxes } = this.#parts.store;
+    const session = await sessions.find(sessionId);
+    if (session === undefined) return undefined;
+    // Somebody knows a session that has been resumed.
+    const started =
+      session.generation > 1 || (await settleCreation(sandboxes, session.vm_id)) !== undefined;
+    if (started) return createdOf(session);
+    await sessions.forget(sessionId);
+    return undefined;
   }
 
   async #grant(created: Created): Promise<SessionAccess> {

@@ -1,5 +1,5 @@
 import { LIMITS } from '@svc/contract';
-import type { SessionRow } from '@svc/store';
+import type { IdempotencyHold, SessionRow } from '@svc/store';
 import type { SessionSecrets } from '../agents/stored-secrets.ts';
 import type { SandboxStarter } from '../sandboxes/start.ts';
 
@@ -9,6 +9,8 @@ export interface Launch {
   readonly bundles: SessionSecrets['bundles'];
   readonly ttlSeconds: number;
   readonly resumed: boolean;
+  /** The idempotency key of the request. */
+  readonly hold?: IdempotencyHold | undefined;
 }
 
 /** The lifetime of a session, clamped to the cap. */
@@ -19,12 +21,13 @@ export function ttlOf({ ttl_seconds }: { readonly ttl_seconds?: number }): numbe
 /** Starts the sandbox of a session with its agent. A failure leaves nothing behind. */
 export async function launch(
   starter: SandboxStarter,
-  { session, bundles, ttlSeconds, resumed }: Launch,
+  { session, bundles, ttlSeconds, resumed, hold }: Launch,
   signal: AbortSignal,
 ): Promise<void> {
   const { session_id: sessionId, generation, tenant_id: tenantId } = session;
   const placed = {
     kind: session.agent,
+    ...(session.agent_version === null ? {} : { version: session.agent_version }),
     mode: 'session' as const,
     vendor: session.vendor,
     model: session.model,
@@ -43,6 +46,7 @@ export async function launch(
     tenantId,
     request: {
       template: session.template,
+      ...session.size,
       idle_timeout_seconds: LIMITS.sessionIdleSeconds,
       max_lifetime_seconds: ttlSeconds,
       metadata: { user_id: session.user_id },
@@ -58,6 +62,7 @@ export async function launch(
       },
     },
     session: { sessionId, generation },
+    hold,
   };
   await starter.start(sandbox, signal);
 }

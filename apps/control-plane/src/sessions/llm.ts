@@ -1,13 +1,16 @@
 import {
   AGENT_VENDORS,
   type Agent,
+  type AgentSecrets,
   dialectOf,
   LLM_BASE_URL_KEY,
   LLM_MODEL_KEY,
+  type LlmDialect,
   type LlmVendor,
   modelProblem,
 } from '@svc/contract';
 import type { EgressPolicy } from '@svc/egress';
+import type { SessionModel } from '@svc/store';
 import type { DefaultModels } from '../agents/default-models.ts';
 import { rejectField } from '../reject-field.ts';
 
@@ -36,22 +39,56 @@ export async function chooseModel(
   models: DefaultModels,
   addresses: EgressPolicy,
 ): Promise<string> {
-  const named = choice.model ?? values.get(LLM_MODEL_KEY);
-  const model = named === undefined || named === '' ? models[choice.vendor] : named;
+  const model = namedModel(choice, values.get(LLM_MODEL_KEY), models);
   checkModel(choice.agent, model, choice.model === undefined ? '/secrets' : '/llm/model');
   const ofBundles = choice.baseUrl === undefined ? values.get(LLM_BASE_URL_KEY) : undefined;
   // Its host may resolve to other addresses than when the bundle was written.
   if (ofBundles !== undefined) await checkBaseUrl(ofBundles, '/secrets', addresses);
   const dialect = dialectOf(choice.vendor, (choice.baseUrl ?? ofBundles) !== undefined);
-  const spoken = AGENT_VENDORS[choice.agent];
-  if (spoken !== undefined && spoken !== dialect) {
-    rejectField(
-      'model_not_allowed',
-      '/llm/vendor',
-      `${choice.agent} only speaks the API of ${spoken}`,
-    );
-  }
+  const problem = dialectProblem(choice.agent, dialect);
+  if (problem !== undefined) rejectField('model_not_allowed', '/llm/vendor', problem);
   return model;
+}
+
+/**
+ * The model of a running session with the present values of its bundles, which a rotation may have changed. If its agent
+ * does not accept it, the session keeps the one it has; `problem` then says so, or that its agent cannot speak the
+ * dialect of the endpoint.
+ */
+export function modelInUse(
+  session: SessionModel,
+  llm: Pick<AgentSecrets['llm'], 'base_url' | 'model'>,
+  models: DefaultModels,
+): { readonly model: string; readonly problem?: string } {
+  const { agent, vendor, model: present } = session;
+  const choice = { model: session.requested_model ?? undefined, vendor };
+  const model = namedModel(choice, llm.model, models);
+  if (model !== present && modelProblem(agent, model) !== undefined) {
+    const problem = `${agent} does not accept the model of the rotated bundle (LLM_MODEL, else the vendor's default); the session keeps its model, ${present}.`;
+    return { model: present, problem };
+  }
+  const problem = dialectProblem(agent, dialectOf(vendor, llm.base_url !== undefined));
+  if (problem === undefined) return { model };
+  return {
+    model,
+    problem: `${problem}: without LLM_BASE_URL, its tasks fail until the bundle is rotated again.`,
+  };
+}
+
+/** The model of the request, else of the bundles, else the vendor's default. */
+function namedModel(
+  { model, vendor }: Pick<LlmChoice, 'model' | 'vendor'>,
+  ofBundles: string | undefined,
+  models: DefaultModels,
+): string {
+  const named = model ?? ofBundles;
+  return named === undefined || named === '' ? models[vendor] : named;
+}
+
+function dialectProblem(agent: Agent, dialect: LlmDialect): string | undefined {
+  const spoken = AGENT_VENDORS[agent];
+  const speaks = spoken === undefined || spoken === dialect;
+  return speaks ? undefined : `${agent} only speaks the API of ${spoken}`;
 }
 
 function checkModel(agent: Agent, model: string, path: string): void {

@@ -6,8 +6,10 @@ import {
 } from '@svc/contract';
 import type { SessionRow } from '@svc/store';
 import { uuidv7 } from 'uuidv7';
+import { checkAppTools } from '../agents/app-tools.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../auth/caller.ts';
+import type { CreditGate } from '../billing/credit-gate.ts';
 import { openSessionBundles, type SessionBundles } from './bundles.ts';
 import type { SessionParts } from './create.ts';
 import { isSessionId } from './find.ts';
@@ -23,37 +25,42 @@ interface Restart {
   readonly ttlSeconds: number;
 }
 
+interface SessionResumerParts extends SessionParts {
+  readonly stopper: SessionStopper;
+  readonly audit: AuditTrail;
+  readonly credit: CreditGate;
+}
+
 /** Resumes sessions, each on a new sandbox that continues from the saved state. */
 export class SessionResumer {
-  readonly #parts: SessionParts;
-  readonly #stopper: SessionStopper;
-  readonly #audit: AuditTrail;
+  readonly #parts: SessionResumerParts;
 
-  constructor(parts: SessionParts, stopper: SessionStopper, audit: AuditTrail) {
+  constructor(parts: SessionResumerParts) {
     this.#parts = parts;
-    this.#stopper = stopper;
-    this.#audit = audit;
   }
 
   /**
    * Returns once the new sandbox runs. An active session is stopped gracefully first, so that it continues from
    * its newest state. If no sandbox can be started, the session keeps the status it had after that.
-   * @throws ServiceError `session_not_found`, `session_of_another_tenant`, `session_starting`,
-   *   `secret_bundle_not_found_at_resume`, for a rule that a rotated bundle breaks, and the errors of
-   *   {@link SandboxStarter.start}
+   * @throws ServiceError `session_not_found`, `session_of_another_tenant`, `session_starting`, `session_erased`,
+   *   `secret_bundle_not_found_at_resume`, `agent_version_unavailable`, `tool_not_available`, for a rule that a
+   *   rotated bundle breaks, and the errors of {@link SandboxStarter.start}
    */
   async resume(
     caller: Caller,
     request: ResumeSessionRequest,
     signal: AbortSignal,
   ): Promise<ResumedSession> {
-    const { store, access } = this.#parts;
+    const { store, access, stopper, credit } = this.#parts;
     const found = await this.#findOwn(caller, request.chat_session_id);
     return withSessionLease(store.sessions, found.session_id, async (session) => {
+      if (session.erase_requested_at !== null) throw new ServiceError('session_erased');
       const restart = await this.#plan(session, ttlOf(request));
       // A caller that has left does not want its running session stopped.
       signal.throwIfAborted();
-      const stopped = await this.#stopper.stop(session);
+      // Nor does one whose new sandbox could not start.
+      await credit.check(session.tenant_id);
+      const stopped = await stopper.stop(session);
       const resumed = await this.#start(stopped, restart, signal);
       return {
         ...(await access.grant(resumed)),
@@ -62,29 +69,48 @@ export class SessionResumer {
     });
   }
 
+  async #refusal({ session_id }: SessionRow): Promise<'session_erased' | 'session_starting'> {
+    const row = await this.#parts.store.sessions.find(session_id);
+    return row?.erased_at ? 'session_erased' : 'session_starting';
+  }
+
   async #findOwn(caller: Caller, sessionId: string): Promise<SessionRow> {
     const { store } = this.#parts;
     const session = isSessionId(sessionId) ? await store.sessions.find(sessionId) : undefined;
     if (session === undefined) throw new ServiceError('session_not_found');
     if (session.tenant_id !== caller.tenantId) {
-      await this.#audit.note(caller, 'cross_tenant_resume_denied', {
-        chat_session_id: session.session_id,
-        owner_tenant_id: session.tenant_id,
-      });
+      await this.#recordDenial(caller, session);
       throw new ServiceError('session_of_another_tenant');
     }
     return session;
   }
 
-  /** Bundles and names may have changed since the session was created, so its rules are checked again. */
+  /** The record belongs to the owner of the session. Neither account learns of the other; operators see both. */
+  #recordDenial(caller: Caller, session: SessionRow): Promise<void> {
+    const { session_id, tenant_id } = session;
+    return this.#parts.audit.append(
+      {
+        event: 'cross_tenant_resume_denied',
+        tenantId: tenant_id,
+        details: { chat_session_id: session_id, owner_tenant_id: tenant_id },
+      },
+      { caller_tenant_id: caller.tenantId, caller_key_id: caller.keyId },
+    );
+  }
+
+  /** Bundles, names, images and agents may have changed since the session was created, so its rules are checked again. */
   async #plan(session: SessionRow, ttlSeconds: number): Promise<Restart> {
-    const { secretBundles, addresses, models } = this.#parts;
+    const { secretBundles, builds, addresses, models } = this.#parts;
     const choice: LlmChoice = {
       agent: session.agent,
       vendor: session.vendor,
       model: session.requested_model ?? undefined,
       baseUrl: session.base_url ?? undefined,
     };
+    const path = '/chat_session_id';
+    const { agent: kind, template } = session;
+    checkAppTools(kind, session.app ?? undefined, path);
+    await builds.check({ kind, version: session.agent_version ?? undefined, template, path });
     await checkLlmChoice(choice, addresses);
     const { bundles, values } = await openSessionBundles(
       secretBundles,
@@ -104,7 +130,8 @@ export class SessionResumer {
     const { store, starter } = this.#parts;
     const vmId = makeId('sandbox', uuidv7());
     const session = await store.sessions.restart(before, { vmId, ttlSeconds, model });
-    if (session === undefined) throw new ServiceError('session_starting');
+    // The lease keeps other requests away, but not the end of the retention.
+    if (session === undefined) throw new ServiceError(await this.#refusal(before));
     try {
       await launch(starter, { session, bundles, ttlSeconds, resumed: true }, signal);
       return session;

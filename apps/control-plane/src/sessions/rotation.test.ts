@@ -1,4 +1,5 @@
 import { loadConfig } from '@svc/config';
+import type { AgentSecrets } from '@svc/contract';
 import { createLogger } from '@svc/service-kit';
 import { openStore } from '@svc/store';
 import type { WorkerDouble } from '@svc/worker-double';
@@ -32,8 +33,15 @@ const rotate = async (name: string, values: object) => {
   const { status } = await harness.call('PUT', `${SECRETS}/${name}`, { key, json: { values } });
   expect(status).toBe(200);
 };
-const secretsOf = async ({ vmId }: StartedSession) =>
-  (await worker.ask(harness.plane.url, 'GET', `/sandboxes/${vmId}/agent-secrets`)).json();
+/** Without the model, which rotated-model.test.ts covers. */
+const secretsOf = async ({ vmId }: StartedSession) => {
+  const path = `/sandboxes/${vmId}/agent-secrets`;
+  const { llm = {}, ...rest } = (await (
+    await worker.ask(harness.plane.url, 'GET', path)
+  ).json()) as { readonly llm?: Partial<AgentSecrets['llm']> };
+  const { model: _, ...others } = llm;
+  return { ...rest, llm: others };
+};
 const openLedger = () =>
   openStore({
     url: harness.postgres.url,
@@ -140,7 +148,10 @@ test('the remains of a crash are cleaned up', async () => {
   );
   const store = await openLedger();
   const controller = new AbortController();
-  const sweeping = sweep(store, createLogger({ level: 'silent' }), controller.signal);
+  const sweeping = sweep(
+    { store, retention: { pass: async () => true }, logger: createLogger({ level: 'silent' }) },
+    controller.signal,
+  );
   await expect.poll(async () => (await harness.session(key, cut.id)).status).toBe('failed');
   expect((await harness.session(key, held.id)).status).toBe('active');
   expect((await harness.session(key, fine.id)).status).toBe('active');

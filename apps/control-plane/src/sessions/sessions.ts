@@ -1,10 +1,12 @@
 import type { AuditTrail } from '../audit/audit-trail.ts';
+import type { CreditGate } from '../billing/credit-gate.ts';
 import type { SandboxDeleter } from '../sandboxes/delete.ts';
 import type { ConfigUpdates } from './config-updates.ts';
 import { SessionCreator, type SessionParts } from './create.ts';
+import { EarlierFiles } from './files/earlier-files.ts';
+import { SessionChunks, type SessionChunksParts } from './files/session-chunks.ts';
 import { SessionReader } from './read.ts';
 import { SessionResumer } from './resume.ts';
-import { SessionFiles } from './session-files.ts';
 import { SessionHistory } from './session-history.ts';
 import { SessionStopper } from './stop.ts';
 
@@ -17,21 +19,24 @@ export interface Sessions
   /** Turns, for the workers that run them. */
   readonly history: SessionHistory;
   /** Working files, for the workers that run the sessions. */
-  readonly files: SessionFiles;
+  readonly chunks: SessionChunks;
+  readonly earlierFiles: EarlierFiles;
   readonly configUpdates: ConfigUpdates;
 }
 
-export interface SessionsParts extends SessionParts {
+export interface SessionsParts extends SessionParts, Pick<SessionChunksParts, 'objects'> {
+  readonly tenantKeys: SessionChunksParts['keys'];
   readonly deleter: SandboxDeleter;
   readonly audit: AuditTrail;
   readonly configUpdates: ConfigUpdates;
+  readonly credit: CreditGate;
 }
 
 export function createSessions(parts: SessionsParts): Sessions {
-  const { store, deleter, audit, configUpdates } = parts;
+  const { store, deleter, configUpdates, objects, tenantKeys } = parts;
   const stopper = new SessionStopper(store, deleter);
   const creator = new SessionCreator(parts);
-  const resumer = new SessionResumer(parts, stopper, audit);
+  const resumer = new SessionResumer({ ...parts, stopper });
   const reader = new SessionReader(store);
   return {
     create: (...call) => creator.create(...call),
@@ -41,7 +46,8 @@ export function createSessions(parts: SessionsParts): Sessions {
     route: (...call) => reader.route(...call),
     delete: (...call) => stopper.delete(...call),
     history: new SessionHistory(store),
-    files: new SessionFiles(store),
+    chunks: new SessionChunks({ store, objects, keys: tenantKeys }),
+    earlierFiles: new EarlierFiles(store),
     configUpdates,
   };
 }

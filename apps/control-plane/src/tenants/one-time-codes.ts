@@ -1,5 +1,6 @@
 import { createHmac, randomInt, timingSafeEqual } from 'node:crypto';
 import { isIPv6 } from 'node:net';
+import type { Config } from '@svc/config';
 import { LIMITS, looksLikeCode, ServiceError } from '@svc/contract';
 import type { OtpRequest, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
@@ -14,7 +15,7 @@ export interface OneTimeCodeOptions {
   readonly logger: FastifyBaseLogger;
   /** Key of the stored hashes, the same on every replica. */
   readonly hashKey: Buffer;
-  readonly limits: { readonly otpPerEmailPerHour: number; readonly otpPerIpPerHour: number };
+  readonly limits: Pick<Config['limits'], 'otpPerEmailPerHour' | 'otpPerIpPerHour'>;
 }
 
 /** One-time codes by mail: six digits, short-lived, single-use, with few attempts. */

@@ -16,6 +16,8 @@ import type { OneTimeCodes } from './one-time-codes.ts';
 
 interface TenantsParts {
   readonly tenants: Store['tenants'];
+  /** Credit of a new account. */
+  readonly grantCents: number;
   readonly codes: OneTimeCodes;
   readonly tokens: AccountTokens;
   readonly keys: ApiKeys;
@@ -37,7 +39,11 @@ export class Tenants {
     await this.#parts.codes.send(email, ip);
   }
 
-  /** Exchanges a code for an account, a new API key and an account token. @throws ServiceError `otp_invalid` */
+  /**
+   * Exchanges a code for an account, a new API key and an account token. The code is used up in any case: whoever has none
+   * learns nothing about the keys of the account.
+   * @throws ServiceError `otp_invalid`, `api_key_limit_reached`
+   */
   async verify(emailAsGiven: string, code: string): Promise<VerifyTenantResponse> {
     const { tenant, token } = await this.#signIn(emailAsGiven, code);
     const key = await this.#parts.keys.createTenantKey({ tenantId: tenant.tenant_id });
@@ -66,9 +72,9 @@ export class Tenants {
   async #signIn(emailAsGiven: string, code: string): Promise<{ tenant: TenantRow; token: string }> {
     const email = normaliseEmail(emailAsGiven);
     if (email === undefined) throw new ServiceError('otp_invalid');
-    const { audit, codes, tenants, tokens } = this.#parts;
+    const { audit, codes, tenants, tokens, grantCents } = this.#parts;
     await codes.redeem(email, code).catch((error: unknown) => this.#refused(email, error));
-    const tenant = await tenants.findOrCreate(email, makeId('user', uuidv7()));
+    const tenant = await tenants.findOrCreate(email, makeId('user', uuidv7()), grantCents);
     const tenantId = tenant.tenant_id;
     await audit.append({ event: 'login_succeeded', tenantId });
     return { tenant, token: await tokens.sign({ tenantId, email }) };

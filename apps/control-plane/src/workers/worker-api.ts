@@ -1,6 +1,7 @@
 import {
   type CancelReason,
   CancelResponse,
+  type ConfigUpdate,
   type EndReason,
   EVENT_STREAM_MEDIA_TYPE,
   type ExecRequest,
@@ -44,7 +45,8 @@ const ANSWERS = {
   exec: {
     status: 200,
     form: Compile(ExecResponse),
-    maxBytes: jsonBytesOf(LIMITS.execOutputBytes),
+    // The response contains every part of the output twice.
+    maxBytes: jsonBytesOf(2 * LIMITS.execOutputBytes),
   },
   logs: { status: 200, form: Compile(LogsResponse), maxBytes: jsonBytesOf(LIMITS.logBytesMax) },
   cancel: { status: 200, form: Compile(CancelResponse), maxBytes: SMALL_BYTES },
@@ -220,13 +222,13 @@ export class WorkerApi {
     );
   }
 
-  /** Tells the worker that these keys of the session's secret bundles were rotated. */
-  configUpdate(vmId: string, keys: readonly string[], signal: AbortSignal): Promise<void> {
+  /** Tells the worker that a secret bundle of the session was rotated. */
+  configUpdate(vmId: string, update: ConfigUpdate, signal: AbortSignal): Promise<void> {
     return this.#client.callWithoutAnswer(this.#worker, {
       method: 'POST',
       route: '/sandboxes/{id}/config-update',
       vmId,
-      json: { keys },
+      json: update,
       signal,
       deadlineMs: DEADLINES.quick,
     });

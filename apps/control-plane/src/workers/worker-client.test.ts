@@ -26,6 +26,7 @@ beforeEach(async () => {
 });
 
 const BAD = { status: 502, body: { code: 'worker_bad_response' } };
+const WITH_AGENT = { agent: 'claude-code', llm_key: 'k' };
 const EVENTS = { accept: 'text/event-stream' };
 
 const json =
@@ -124,7 +125,7 @@ describe('an answer that breaks the contract', () => {
   test.each(OPERATIONS)(
     'to %s (%s) is 502, is logged, and does not change the ledger',
     async (operation, route, call) => {
-      const vmId = await harness.create(account.key);
+      const vmId = await harness.create(account.key, operation === 'logs' ? WITH_AGENT : {});
       worker.files.set('/a', Buffer.from('bytes'));
       const [before] = await ledger();
       for (const [what, lie] of NONSENSE) {

@@ -10,10 +10,14 @@ const FOR_CALLERS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'stale_generation',
   'no_capacity',
   'unknown_template',
+  'agent_version_unavailable',
   'boot_failed',
+  'session_files_damaged',
   'guest_unresponsive',
+  'logs_unavailable',
   'too_many_execs',
   'command_required',
+  'cwd_not_found',
   'payload_too_large',
   'missing_body',
   'invalid_path',
@@ -21,6 +25,8 @@ const FOR_CALLERS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'path_not_absolute',
   'path_traversal',
   'parent_not_found',
+  'parent_not_directory',
+  'symlink_loop',
   'is_directory',
   'not_regular_file',
   'file_not_found',
@@ -67,7 +73,7 @@ export async function errorFromWorker(
   const cause = new Error(
     `Worker ${workerId} answered ${code}: ${detail.slice(0, MAX_DETAIL_CHARS)}`,
   );
-  if (code === 'shutting_down') return new ServiceError('worker_unreachable', undefined, { cause });
+  if (code === 'shutting_down') return workerUnreachable(cause);
   if (INTERNAL.has(code)) return new ServiceError('internal_error', undefined, { cause });
   if (!FOR_CALLERS.has(code)) throw new BadAnswer(`${code} is not an error of workers`);
   return new ServiceError(code, detail.slice(0, MAX_DETAIL_CHARS), { cause });
@@ -82,8 +88,12 @@ export function badResponseError(workerId: string, cause: BadAnswer): ServiceErr
 
 /** The error for a worker that cannot be reached, or falls silent before its answer is complete. */
 export function unreachableError(workerId: string, cause: unknown): ServiceError {
+  return workerUnreachable(new Error(`Worker ${workerId} does not answer.`, { cause }));
+}
+
+function workerUnreachable(cause: Error): ServiceError {
   return new ServiceError('worker_unreachable', undefined, {
-    cause: new Error(`Worker ${workerId} does not answer.`, { cause }),
+    cause,
     headers: { 'retry-after': '5' },
   });
 }

@@ -8,7 +8,7 @@ const TOKEN = 'the token of the link';
 
 let link: AgentLink;
 let connections: WorkerConnection[];
-const handler = { configure: vi.fn(), client: vi.fn(), env: vi.fn(), save: vi.fn() };
+const handler = { configure: vi.fn(), client: vi.fn(), setValues: vi.fn(), save: vi.fn() };
 
 beforeEach(() => {
   connections = [];
@@ -74,7 +74,7 @@ describe('authentication', () => {
       await owner.waitForFrame('text_delta');
       expect(stranger.received).toEqual([]);
       expect(handler.configure).toHaveBeenCalledOnce();
-      for (const name of ['client', 'env', 'save'] as const) {
+      for (const name of ['client', 'setValues', 'save'] as const) {
         expect(handler[name]).not.toHaveBeenCalled();
       }
     },

@@ -1,6 +1,7 @@
 import {
   AGENT_LINK_LINE_BYTES,
   type AgentFrame,
+  type AgentLlm,
   type AgentSetup,
   type WorkerMessage,
 } from '@svc/contract';
@@ -21,7 +22,8 @@ export interface LinkHandler {
   /** Called once, before all others. */
   configure(setup: AgentSetup): void;
   client(frame: Extract<WorkerMessage, { type: 'client' }>['frame']): void;
-  env(values: Readonly<Record<string, string>>): void;
+  /** New values; `llm` is undefined when it stays. */
+  setValues(env: Readonly<Record<string, string>>, llm: AgentLlm | undefined): void;
   save(): void;
 }
 
@@ -151,7 +153,7 @@ export class AgentLink {
     message: Exclude<WorkerMessage, { type: 'rehearse' | 'configure' | 'attach' }>,
   ): void {
     if (message.type === 'ack') this.#outbox.acknowledge(message.n);
-    else if (message.type === 'env') this.#handler.env(message.env);
+    else if (message.type === 'env') this.#handler.setValues(message.env, message.llm);
     else if (message.type === 'save') this.#handler.save();
     else {
       const { c, frame } = message;

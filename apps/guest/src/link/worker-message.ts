@@ -8,7 +8,7 @@ const CHECKS: Readonly<Record<WorkerMessage['type'], (message: Fields) => boolea
   attach: ({ token, after }) => isToken(token) && Number.isSafeInteger(after),
   ack: ({ n }) => Number.isSafeInteger(n),
   client: ({ c, frame }) => Number.isSafeInteger(c) && isObject(frame),
-  env: ({ env }) => isObject(env),
+  env: ({ env, llm }) => isObject(env) && (llm === undefined || isObject(llm)),
   save: () => true,
   rehearse: isStart,
 };

@@ -1,3 +1,4 @@
+import type { AgentLlm } from '@svc/contract';
 import type { AgentContext, AgentSession, StartAgent } from '../agents/agent.ts';
 
 /** Time limit for the start of an agent, in milliseconds. A vendor's CLI is slow to start on an emulated CPU. */
@@ -7,6 +8,8 @@ export interface AgentSupervisorOptions {
   readonly load: () => Promise<StartAgent>;
   /** The agent's context, with the conversation to continue. */
   readonly context: (conversation: string | undefined) => AgentContext;
+  /** The model for `context`. An agent that runs with another one is replaced. */
+  readonly llm: () => AgentLlm;
   readonly conversation: string | undefined;
   /** Called once per failed start. */
   readonly onFailed: (error: unknown) => void;
@@ -14,11 +17,13 @@ export interface AgentSupervisorOptions {
   readonly startMs?: number;
 }
 
-/** Starts the agent of a session, and restarts it for the next task after it was closed. */
+/** Starts the agent of a session, and starts another for the next task after it was closed or its model has changed. */
 export class AgentSupervisor {
   readonly #options: AgentSupervisorOptions;
   #conversation: string | undefined;
   #session: AgentSession | undefined;
+  /** The model of the session. */
+  #llm: AgentLlm | undefined;
   #starting: Promise<AgentSession | undefined> | undefined;
 
   constructor(options: AgentSupervisorOptions) {
@@ -26,13 +31,18 @@ export class AgentSupervisor {
     this.#conversation = options.conversation;
   }
 
-  /** The agent, started if necessary. Undefined when the start fails, which `onFailed` reports. */
+  /**
+   * The agent with the current model, started if necessary. To be called between tasks only. Undefined when the start
+   * fails, which `onFailed` reports.
+   */
   async started(): Promise<AgentSession | undefined> {
-    if (this.#session !== undefined) return this.#session;
-    this.#starting ??= this.#start().finally(() => {
-      this.#starting = undefined;
-    });
-    return this.#starting;
+    for (;;) {
+      if (this.#session !== undefined && this.#llm === this.#options.llm()) return this.#session;
+      this.#starting ??= this.#restart().finally(() => {
+        this.#starting = undefined;
+      });
+      if ((await this.#starting) === undefined) return undefined;
+    }
   }
 
   /** The conversation so far; the last known one while no agent runs. */
@@ -49,6 +59,11 @@ export class AgentSupervisor {
     await session?.close();
   }
 
+  async #restart(): Promise<AgentSession | undefined> {
+    await this.close().catch(this.#options.onFailed);
+    return this.#start();
+  }
+
   async #start(): Promise<AgentSession | undefined> {
     const { load, context, onFailed, startMs = START_MS } = this.#options;
     const late = Promise.withResolvers<never>();
@@ -56,9 +71,11 @@ export class AgentSupervisor {
       () => late.reject(new Error('it did not become ready in time')),
       startMs,
     );
+    const llm = this.#options.llm();
     const started = load().then((start) => start(context(this.#conversation)));
     try {
       this.#session = await Promise.race([started, late.promise]);
+      this.#llm = llm;
       return this.#session;
     } catch (error) {
       onFailed(error);

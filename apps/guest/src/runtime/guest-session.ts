@@ -1,4 +1,5 @@
-import type { AgentSetup, ClientFrame } from '@svc/contract';
+import { isDeepStrictEqual } from 'node:util';
+import type { AgentLlm, AgentSetup, ClientFrame } from '@svc/contract';
 import type { AgentContext, AgentTask } from '../agents/agent.ts';
 import { SessionFiles } from '../files/index.ts';
 import type { AgentLink } from '../link/index.ts';
@@ -29,6 +30,8 @@ export class GuestSession {
   readonly #commands: ShellCommands;
   readonly #ending = new AbortController();
   #env: Readonly<Record<string, string>>;
+  /** For agents that start from now on. */
+  #llm: AgentLlm;
 
   constructor(options: RuntimeOptions, setup: AgentSetup, link: SessionLink) {
     const { home, restoreArchive, savedArchive, filesBytes } = options;
@@ -36,11 +39,13 @@ export class GuestSession {
     this.#link = link;
     this.#home = home;
     this.#env = setup.env;
+    this.#llm = llmIn(setup);
     this.#log = new AgentLog(options.logPath);
     this.#output = new SessionOutput(link, this.#log, setup.mode);
     this.#agent = new AgentSupervisor({
       load: () => options.loadAgent(setup.agent),
       context: (conversation) => this.#context(conversation),
+      llm: () => this.#llm,
       conversation: setup.conversation,
       onFailed: (error) => this.#output.failed('The agent cannot be started', error),
     });
@@ -84,9 +89,11 @@ export class GuestSession {
     }
   }
 
-  /** Sets the environment of processes that start from now on. */
-  setEnv(values: Readonly<Record<string, string>>): void {
-    this.#env = values;
+  /** Sets the environment of processes that start from now on, and the model from the next task on. */
+  setValues(env: Readonly<Record<string, string>>, llm: AgentLlm = this.#llm): void {
+    this.#env = env;
+    // A worker repeats the values when it reconnects.
+    if (!isDeepStrictEqual(llmIn(llm), this.#llm)) this.#llm = llmIn(llm);
   }
 
   /** Saves the state and sends it to the worker. Never rejects. */
@@ -102,7 +109,8 @@ export class GuestSession {
   }
 
   #context(conversation: string | undefined): AgentContext {
-    const { conversation: _first, ...setup } = this.#setup;
+    const { conversation: _first, ...rest } = this.#setup;
+    const setup = { ...rest, ...this.#llm };
     return {
       setup: conversation === undefined ? setup : { ...setup, conversation },
       home: this.#home,
@@ -113,6 +121,12 @@ export class GuestSession {
       env: () => agentEnvironment(this.#env, this.#home),
       log: (text) => this.#log.append(text),
     };
+  }
+
+  /** Whether the agent has a task of its own and exits after it. Any other waits for those of clients. */
+  get #hasOwnTask(): boolean {
+    const { mode, task } = this.#setup;
+    return mode === 'one_shot' && task !== undefined;
   }
 
   /** Starts the agent, and a one-shot agent's only task. */
@@ -136,10 +150,14 @@ export class GuestSession {
     // A client that sees a completed task may rely on its state being saved.
     await this.save();
     this.#output.taskCompleted(task, outcome);
-    if (this.#setup.mode === 'one_shot') {
+    if (this.#hasOwnTask) {
       await this.#log.flushed();
       this.#link.exited(outcome.status === 'completed' ? 0 : 1);
     }
     await this.#link.drained();
   }
+}
+
+function llmIn({ model, dialect, gateway }: AgentLlm): AgentLlm {
+  return { model, dialect, gateway };
 }

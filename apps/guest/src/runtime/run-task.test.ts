@@ -23,6 +23,7 @@ function supervise(agent: ScriptedAgent, options: { startMs?: number } = {}) {
       ...context,
       setup: conversation === undefined ? SETUP : { ...SETUP, conversation },
     }),
+    llm: () => SETUP,
     conversation: undefined,
     onFailed,
     ...options,

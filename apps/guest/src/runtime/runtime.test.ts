@@ -153,6 +153,15 @@ describe('a one-shot agent', () => {
     await expect.poll(() => runtime.agent.contexts.length).toBe(1);
     expect(worker.order()).toEqual([]);
   });
+
+  test('without a task runs those of clients, one after the other, and does not exit', async () => {
+    worker = await runtime.configured({ mode: 'one_shot' });
+    ask({ type: 'task', prompt: 'one', id: '1' }, { type: 'task', prompt: 'two', id: '2' });
+    await worker.waitForFrame('task_completed', { id: '2' });
+    const turn = ['task_started', 'state', 'task_completed'];
+    expect(worker.order().filter((type) => turn.includes(type))).toEqual([...turn, ...turn]);
+    expect(worker.all('exited')).toEqual([]);
+  });
 });
 
 describe('a command', () => {

@@ -28,7 +28,7 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
       session = new GuestSession(options, setup, link);
     },
     client: (frame) => session?.client(frame),
-    env: (values) => session?.setEnv(values),
+    setValues: (env, llm) => session?.setValues(env, llm),
     save: () => void session?.save(),
   });
   return {

@@ -11,6 +11,8 @@ export type ToolCall = NonNullable<Reply['tool_calls']>[number];
 export interface CliDriver {
   readonly agent: Agent;
   readonly model: string;
+  /** Another model that it accepts. */
+  readonly otherModel: string;
   /** Path of the gateway, below the URL of the model server. */
   readonly gatewayPath: string;
   /** Method and path of its only request to the gateway. */

@@ -4,9 +4,10 @@ import {
   ServiceError,
   SessionParams,
   type SessionRoute,
+  shuttingDownError,
 } from '@svc/contract';
 import type { HttpServer, SessionTokens } from '@svc/service-kit';
-import { withDeadline } from '@svc/service-kit/concurrency';
+import { type KeyedSlots, withDeadline } from '@svc/service-kit/concurrency';
 import { WebSocketEndpoint } from '@svc/service-kit/websocket';
 import type { WebSocket } from 'ws';
 import type { SessionDirectory } from '../control-plane/session-directory.ts';
@@ -21,6 +22,8 @@ import type { ConnectionSlots } from '../upgrade/connection-slots.ts';
 import { tokenOf } from '../upgrade/session-token.ts';
 import { connectWorker, type WorkerUpgrade } from '../worker/connect-worker.ts';
 
+const RETRY_AFTER_SECONDS = '5';
+
 export interface SocketContext {
   /** Verifies customers' session tokens. */
   readonly tokens: SessionTokens;
@@ -28,15 +31,18 @@ export interface SocketContext {
   readonly hopTokens: SessionTokens;
   readonly sessions: SessionDirectory;
   readonly slots: ConnectionSlots;
+  /** Connections per tenant. */
+  readonly tenants: KeyedSlots;
   readonly connections: OpenConnections;
   readonly metrics: RuntimeMetrics;
   readonly bounds: RuntimeBounds;
+  /** Whether new WebSockets are refused. */
   readonly isClosing: () => boolean;
 }
 
 /** `GET /v1/sessions/{id}/ws?after_seq=N&token=…`: the WebSocket of a session. */
 export function sessionSocketRoute(app: HttpServer, context: SocketContext): void {
-  const { slots, bounds, connections, metrics, isClosing } = context;
+  const { slots, tenants, bounds, connections, metrics, isClosing } = context;
   const endpoint = new WebSocketEndpoint({
     protocol: SESSION_PROTOCOL,
     maxMessageBytes: MAX_MESSAGE_BYTES,
@@ -46,14 +52,19 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
     { schema: { params: SessionParams }, config: { webSocket: true } },
     async (request, reply) => {
       const upgrade = endpoint.begin(request);
-      if (isClosing()) throw new ServiceError('shutting_down');
       const slot = slots.take(request.ip);
+      let releaseTenant = (): void => undefined;
+      const release = () => {
+        slot.release();
+        releaseTenant();
+      };
       try {
         const query = queryOf(request.raw.url);
         const signal = withDeadline(upgrade.gone, bounds.handshakeMs);
         const { id } = request.params;
         const token = tokenOf(request.headers.authorization, query);
         const { route } = await authorize(id, token, context, signal);
+        releaseTenant = takeTenant(tenants, route.tenant_id);
         const afterSeq = parseAfterSeq(query);
         const hop = {
           sessionId: id,
@@ -70,16 +81,16 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
         });
         if (upgrade.gone.aborted || isClosing()) {
           worker?.terminate();
-          throw new ServiceError('shutting_down');
+          throw shuttingDownError();
         }
         const client = endpoint.accept(upgrade, request, reply)?.ws;
         if (client === undefined) {
           worker?.terminate();
-          slot.release();
+          release();
           return reply;
         }
         slot.settle();
-        client.once('close', slot.release);
+        client.once('close', release);
         metrics.accepted.inc({ upstream: worker === undefined ? 'unavailable' : 'reached' });
         if (worker === undefined) {
           closeSocket(client, UPSTREAM_UNAVAILABLE, bounds.closeGraceMs);
@@ -91,7 +102,7 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
         });
         return reply;
       } catch (error) {
-        slot.release();
+        release();
         throw error;
       }
     },
@@ -106,6 +117,15 @@ async function reach(
 ): Promise<WebSocket> {
   if (worker === undefined) throw new Error('the session has no running sandbox');
   return connectWorker(worker, hop, signal);
+}
+
+/** @throws ServiceError `too_many_connections` */
+function takeTenant(tenants: KeyedSlots, tenantId: string): () => void {
+  const release = tenants.take(tenantId);
+  if (release !== undefined) return release;
+  throw new ServiceError('too_many_connections', undefined, {
+    headers: { 'retry-after': RETRY_AFTER_SECONDS },
+  });
 }
 
 function identityOf(route: SessionRoute) {

@@ -1,4 +1,5 @@
 import {
+  type AgentLlm,
   type AgentSecrets,
   type AgentSetup,
   dialectOf,
@@ -8,6 +9,7 @@ import {
   type PlacedAgent,
   ServiceError,
 } from '@svc/contract';
+import { llmRoute } from '../gateway/index.ts';
 import type { StartInput } from './agents.ts';
 
 /** Variables that only the gateway may see. */
@@ -26,17 +28,12 @@ export interface SetupSource {
 /** The configuration of an agent runtime. @throws ServiceError `boot_failed` when no model is named */
 export function setupOf(source: SetupSource): AgentSetup {
   const { placed, input, secrets, conversation, restoreFiles } = source;
-  const model = modelOf(placed, secrets);
-  if (model === undefined) throw new ServiceError('boot_failed', 'No model is named.');
-  const dialect = dialectIn(placed.vendor, secrets);
   const { resume_id: resumeId } = placed;
   const { app, task } = input.agent_input ?? {};
   return {
     mode: placed.mode,
     agent: placed.kind,
-    model,
-    dialect,
-    gateway: `http://${GUEST_LINK.gateway}:${GUEST_LINK.llmGatewayPort}/${dialect}`,
+    ...llmOf(placed, secrets),
     wireVersion: placed.wire_version,
     env: environmentOf(secrets, input.env_vars),
     restoreFiles,
@@ -47,9 +44,15 @@ export function setupOf(source: SetupSource): AgentSetup {
   };
 }
 
-/** The model that the agent uses; undefined when neither the request nor its secrets name one. */
-export function modelOf(placed: PlacedAgent, secrets: AgentSecrets): string | undefined {
-  return placed.model ?? secrets.llm.model;
+/** The model that the agent uses, and the way to it. @throws ServiceError `boot_failed` when no model is named */
+export function llmOf(placed: PlacedAgent, secrets: AgentSecrets): AgentLlm {
+  // The placement of a session names the model that it began with.
+  const model = secrets.llm.model ?? placed.model;
+  if (model === undefined) throw new ServiceError('boot_failed', 'No model is named.');
+  const dialect = dialectIn(placed.vendor, secrets);
+  const route = llmRoute(dialect, secrets.llm.base_url);
+  const gateway = `http://${GUEST_LINK.gateway}:${GUEST_LINK.llmGatewayPort}/${route}`;
+  return { model, dialect, gateway };
 }
 
 /** The dialect that the agent uses with the gateway. */

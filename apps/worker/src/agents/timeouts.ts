@@ -20,7 +20,7 @@ export const AGENT_TIMEOUTS: AgentTimeouts = {
   configureMs: 60_000,
   dialMs: 5_000,
   linkLostMs: 60_000,
-  commitMs: 60_000,
+  commitMs: 90_000,
   saveMs: 10_000,
   finishMs: 30_000,
   slowConsumerMs: 5_000,

@@ -3,6 +3,8 @@ import {
   HeartbeatResponse,
   type RegisterWorkerRequest,
   RegisterWorkerResponse,
+  ReportUsageResponse,
+  type UsageSample,
   type WorkerSandbox,
 } from '@svc/contract';
 import {
@@ -14,6 +16,7 @@ import {
 const DEADLINE_MS = 10_000;
 
 const registered = answerOf<RegisterWorkerResponse>(RegisterWorkerResponse);
+const usageAnswer = answerOf<ReportUsageResponse>(ReportUsageResponse);
 const heartbeatAnswer = answerOf<HeartbeatResponse>(HeartbeatResponse);
 
 /** The calls by which a worker registers and reports its sandboxes. They are not retried here. */
@@ -38,6 +41,11 @@ export class ControlPlaneClient {
   /** Sends at most 1000 events. */
   sendEvents(events: readonly WorkerSandbox[], signal: AbortSignal): Promise<void> {
     return this.#transport.done(post(`${this.#path}/events`, { events }, signal));
+  }
+
+  /** Reports at most `LIMITS.usageBatch` samples, all of which the answer settles. */
+  reportUsage(samples: readonly UsageSample[], signal: AbortSignal): Promise<ReportUsageResponse> {
+    return this.#transport.json(post('/usage', { samples }, signal), usageAnswer);
   }
 }
 

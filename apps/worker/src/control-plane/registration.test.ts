@@ -32,6 +32,7 @@ describe('the registration with the control plane', () => {
             vcpu: 1,
             memory_mib: 512,
             disk_mib: 1024,
+            agents: [{ kind: 'codex', version: '1.2.3' }],
           },
         ],
         sandboxes: [],

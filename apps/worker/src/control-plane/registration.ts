@@ -1,5 +1,5 @@
 import { type DestroyOrder, WORKER_TIMES, type WorkerSandbox } from '@svc/contract';
-import { backoffMs, sleep, Wakeable } from '@svc/service-kit/concurrency';
+import { backoffMs, settledWithin, sleep, Wakeable } from '@svc/service-kit/concurrency';
 import type { Clock } from '../clock.ts';
 import type { WorkerLogger } from '../logger.ts';
 import { type ControlPlaneClient, isNotRegistered } from './control-plane-client.ts';
@@ -44,6 +44,9 @@ export class WorkerRegistration {
   #isUnreachable = false;
   /** Set when the control plane has forgotten this worker. */
   #mustRegister = false;
+  /** Set when the worker is going away; resolves once a control plane has been told. */
+  #drain: PromiseWithResolvers<void> | undefined;
+  #isRegistered = false;
 
   constructor(options: RegistrationOptions) {
     this.#options = options;
@@ -60,6 +63,16 @@ export class WorkerRegistration {
   push(record: WorkerSandbox): void {
     this.#events.push(record);
     this.#wakeable.wake();
+  }
+
+  /**
+   * Tells the control plane from now on that this worker is going away, so that it gets no new sandboxes. Settles once
+   * the control plane knows, or after `ms` milliseconds; at once if it has never registered. Never rejects.
+   */
+  async drain(ms: number): Promise<void> {
+    this.#drain ??= Promise.withResolvers();
+    this.#wakeable.wake();
+    if (this.#isRegistered) await settledWithin(this.#drain.promise, ms);
   }
 
   /** Runs until `signal` aborts. Never rejects. */
@@ -85,11 +98,17 @@ export class WorkerRegistration {
       try {
         const report = await reporter.make(true);
         const { free: _free, ...body } = report.body;
-        const answer = await client.register({ ...identity(), ...body }, signal);
+        const drain = this.#drain;
+        const answer = await client.register(
+          { ...identity(), ...body, ...drainingIf(drain) },
+          signal,
+        );
+        drain?.resolve();
         report.acknowledge();
         this.#heartbeatMs = answer.heartbeat_interval_ms;
         this.#reached('registered with the control plane');
         this.#mustRegister = false;
+        this.#isRegistered = true;
         this.#registered.resolve();
         onOrders(answer.destroy);
         return;
@@ -109,9 +128,14 @@ export class WorkerRegistration {
   async #sendReports(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
     let next = clock.monotonic() + this.#heartbeatMs;
+    let announced = this.#drain;
     while (!signal.aborted) {
       await this.#wakeable.wait(Math.max(0, next - clock.monotonic()), signal);
       if (signal.aborted) return;
+      if (announced !== this.#drain) {
+        announced = this.#drain;
+        next = clock.monotonic();
+      }
       if (this.#events.isPending && !(await this.#sendEvents(signal))) {
         await sleep(EVENT_RETRY_MS, signal);
       }
@@ -127,7 +151,9 @@ export class WorkerRegistration {
     const { client, reporter, onOrders } = this.#options;
     try {
       const report = await reporter.make(false);
-      const answer = await client.heartbeat(report.body, signal);
+      const drain = this.#drain;
+      const answer = await client.heartbeat({ ...report.body, ...drainingIf(drain) }, signal);
+      drain?.resolve();
       report.acknowledge();
       this.#reached('the control plane answers again');
       onOrders(answer.destroy);
@@ -156,4 +182,8 @@ export class WorkerRegistration {
     if (this.#isUnreachable) this.#options.logger.info(message);
     this.#isUnreachable = false;
   }
+}
+
+function drainingIf(drain: unknown): { readonly draining?: true } {
+  return drain === undefined ? {} : { draining: true };
 }

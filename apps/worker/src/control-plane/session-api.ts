@@ -1,15 +1,23 @@
-import type { Readable } from 'node:stream';
-import { AgentSecrets, type CommitTurnRequest, SessionState } from '@svc/contract';
+import { Readable } from 'node:stream';
+import {
+  AgentSecrets,
+  type CommitTurnRequest,
+  ReservedFrames,
+  type ReserveFramesRequest,
+  SessionState,
+} from '@svc/contract';
+import type { LogEnd } from '@svc/service-kit/log-tail';
 import { answerOf, type ControlPlaneTransport } from './control-plane-transport.ts';
 
 const SHORT_MS = 10_000;
 /** For frames and conversations. */
 const LONG_MS = 30_000;
-/** For the agent's files. */
+/** For a whole archive. */
 const FILES_MS = 300_000;
 
 const secrets = answerOf<AgentSecrets>(AgentSecrets);
 const state = answerOf<SessionState>(SessionState);
+const reserved = answerOf<ReservedFrames>(ReservedFrames);
 
 /** The control plane's storage of agents and sessions. Each call has a time limit; none is retried here. */
 export class SessionApi {
@@ -24,9 +32,27 @@ export class SessionApi {
     return this.#transport.json({ method: 'GET', path, signal, deadlineMs: SHORT_MS }, secrets);
   }
 
+  /** Stores the end of an agent's log. Fails with `sandbox_not_found` when the sandbox has no record any more. */
+  putAgentLog(vmId: string, { bytes, totalBytes }: LogEnd, signal: AbortSignal): Promise<void> {
+    const path = `/sandboxes/${encodeURIComponent(vmId)}/log?total_bytes=${totalBytes}`;
+    const body = Readable.from([bytes], { objectMode: false });
+    return this.#transport.done({ method: 'PUT', path, body, signal, deadlineMs: SHORT_MS });
+  }
+
   state(sessionId: string, signal: AbortSignal): Promise<SessionState> {
     const path = `${pathOf(sessionId)}/state`;
     return this.#transport.json({ method: 'GET', path, signal, deadlineMs: LONG_MS }, state);
+  }
+
+  /** Reserves numbers for frames. Fails like {@link commitTurn}. */
+  reserveFrames(
+    sessionId: string,
+    request: ReserveFramesRequest,
+    signal: AbortSignal,
+  ): Promise<ReservedFrames> {
+    const path = `${pathOf(sessionId)}/frame-numbers`;
+    const call = { method: 'POST', path, json: request, signal, deadlineMs: SHORT_MS } as const;
+    return this.#transport.json(call, reserved);
   }
 
   /** Fails with a `ControlPlaneError` `stale_generation` when the session has been started again since. */
@@ -41,18 +67,8 @@ export class SessionApi {
     });
   }
 
-  /** Uploads files for a later {@link commitTurn}, and fails like it. */
-  putFiles(
-    sessionId: string,
-    files: { readonly id: string; readonly generation: number; readonly body: Readable },
-    signal: AbortSignal,
-  ): Promise<void> {
-    const path = `${pathOf(sessionId)}/files/${files.id}?generation=${files.generation}`;
-    const { body } = files;
-    return this.#transport.done({ method: 'PUT', path, body, signal, deadlineMs: FILES_MS });
-  }
-
-  getFiles(sessionId: string, filesId: string, signal: AbortSignal): Promise<Readable> {
+  /** Files of a session that were stored before there were chunks. */
+  getEarlierFiles(sessionId: string, filesId: string, signal: AbortSignal): Promise<Readable> {
     const path = `${pathOf(sessionId)}/files/${encodeURIComponent(filesId)}`;
     return this.#transport.bytes({ method: 'GET', path, signal, deadlineMs: FILES_MS });
   }

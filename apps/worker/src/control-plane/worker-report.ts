@@ -98,5 +98,6 @@ function templateOf(image: ImageInfo): WorkerTemplate {
     vcpu: image.vcpu,
     memory_mib: image.memoryMib,
     disk_mib: image.diskMib,
+    agents: [...image.builds],
   };
 }

@@ -12,6 +12,7 @@ const POOLED_HAND_OVER_MS = 10_000;
 export interface AcquireDeps {
   readonly pool: Pool;
   readonly maker: VmMaker;
+  readonly onFault: (error: unknown, action: string) => void;
 }
 
 export interface AcquireRequest {
@@ -36,7 +37,7 @@ export async function acquire(
   const pooled = isImageSize(size, image) ? deps.pool.take(image) : undefined;
   if (pooled !== undefined) {
     const soon = withDeadline(signal, POOLED_HAND_OVER_MS);
-    const failure = await handOver(pooled, request, soon).catch((error) => {
+    const failure = await handOver(pooled, request, deps, soon).catch((error) => {
       // A VM that went stale in the pool is no reason to fail: a new one is restored.
       signal.throwIfAborted();
       return error;
@@ -44,13 +45,14 @@ export async function acquire(
     if (failure === undefined) return pooled;
   }
   const made = await deps.maker.makeWithEviction({ image, size, hostname }, signal);
-  await handOver(made, request, signal);
+  await handOver(made, request, deps, signal);
   return made;
 }
 
 async function handOver(
   made: PooledVm,
   { labels, hostname, env }: AcquireRequest,
+  { onFault }: AcquireDeps,
   signal: AbortSignal,
 ): Promise<undefined> {
   try {
@@ -59,7 +61,9 @@ async function handOver(
     await made.vm.personalize({ hostname, env: { ...env } }, signal);
     signal.throwIfAborted();
   } catch (error) {
-    await discard(made);
+    await discard(made).catch((fault) =>
+      onFault(fault, 'discard a VM that could not be handed over'),
+    );
     throw error;
   }
 }

@@ -3,7 +3,7 @@ import { MicrovmError } from '@svc/microvm';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { CoreHarness } from '../../test/core-harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
-import { placement } from '../../test/placement.ts';
+import { ONE_SHOT, placement } from '../../test/placement.ts';
 
 const NEVER = new AbortController().signal;
 let host: MemoryHost;
@@ -20,6 +20,20 @@ function nothingIsLeft(): void {
   expect(host.live).toEqual([]);
   expect(core.capacity.free).toEqual({ vcpu: 64, memoryMib: 65_536, diskMib: 131_072 });
 }
+
+describe('a create that fails and cannot be undone', () => {
+  it('reports why it failed, and releases its capacity', async () => {
+    host.onRestored = (vm) => {
+      vm.faults.personalize = new MicrovmError('host_disk_full', 'no space');
+      vm.faults.destroys = 3;
+    };
+    await expect(core.creator.create(placement(), NEVER)).rejects.toMatchObject({
+      code: 'no_capacity',
+    });
+    expect(core.faults).toMatchObject([{ name: 'CleanupError' }]);
+    expect(core.capacity.free.vcpu).toBe(64);
+  });
+});
 
 describe('a create that succeeds', () => {
   it('passes through the states in order, each with a higher revision', async () => {
@@ -72,6 +86,22 @@ describe('a create that fails', () => {
     const create = core.creator.create(placement(), NEVER);
     await expect(create).rejects.toMatchObject({ code: answer });
     nothingIsLeft();
+  });
+
+  it('is refused when the image does not carry the build of its agent', async () => {
+    const { task: _task, ...agent } = ONE_SHOT;
+    const request = (version: string) => placement({ agent: { ...agent, version } });
+    await expect(core.creator.create(request('1.2.4'), NEVER)).rejects.toMatchObject({
+      code: 'agent_version_unavailable',
+    });
+    await expect(
+      core.creator.create(
+        placement({ agent: { ...agent, kind: 'deictic', version: '1.2.3' } }),
+        NEVER,
+      ),
+    ).rejects.toMatchObject({ code: 'agent_version_unavailable' });
+    nothingIsLeft();
+    expect(host.requests).toEqual([]);
   });
 
   it('turns a full disk of the worker into no_capacity', async () => {

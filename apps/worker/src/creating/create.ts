@@ -1,6 +1,7 @@
 import {
   type EndReason,
   isServiceError,
+  type PlacedAgent,
   type PlaceSandboxRequest,
   ServiceError,
   type WorkerSandbox,
@@ -24,7 +25,6 @@ export interface CreateDeps extends AcquireDeps {
   readonly agents: AgentStarter;
   readonly clock: Clock;
   readonly onChange: (record: WorkerSandbox) => void;
-  readonly onFault: (error: unknown, action: string) => void;
   /** Called with the duration of each create, in seconds. */
   readonly onCreated: (seconds: number, outcome: 'created' | 'failed') => void;
 }
@@ -52,7 +52,7 @@ export class SandboxCreator {
     this.#deps = deps;
   }
 
-  /** @throws ServiceError `unknown_template`, `no_capacity`, `boot_failed`, `stale_generation`, `sandbox_not_running` */
+  /** @throws ServiceError `unknown_template`, `agent_version_unavailable`, `no_capacity`, `boot_failed`, `stale_generation`, `sandbox_not_running` */
   async create(request: PlaceSandboxRequest, caller: AbortSignal): Promise<Sandbox> {
     const flight = this.#join(request) ?? (await this.#start(request));
     if (flight instanceof Sandbox) {
@@ -89,6 +89,9 @@ export class SandboxCreator {
       ({ template, ready }) => template === request.placement.template && ready,
     );
     if (image === undefined) throw new ServiceError('unknown_template');
+    if (!carries(image, request.placement.agent)) {
+      throw new ServiceError('agent_version_unavailable');
+    }
     return this.#launch(request, image);
   }
 
@@ -162,13 +165,16 @@ export class SandboxCreator {
       onCreated(seconds(), 'failed');
       const failure = sandbox.endReason === undefined ? toCreateError(error) : endedWhile(sandbox);
       if (isServiceError(failure, 'no_capacity')) this.#deps.registry.remove(sandbox);
-      await sandbox.end('boot_failed');
+      // The caller learns why the create failed; the reaper repeats a teardown that failed.
+      await sandbox
+        .end('boot_failed')
+        .catch((fault) => this.#deps.onFault(fault, 'roll back a failed create'));
       throw failure;
     }
   }
 
   async #makeVm(sandbox: Sandbox, request: PlaceSandboxRequest, image: ImageInfo): Promise<void> {
-    const { agents } = this.#deps;
+    const { agents, onFault } = this.#deps;
     const { placement, env_vars: env } = request;
     const signal = withDeadline(sandbox.signal, CREATE_MS);
     const agent =
@@ -180,7 +186,7 @@ export class SandboxCreator {
         ...(agent === undefined ? {} : { startAgent: (vm) => agent.start(vm, signal) }),
       });
     } catch (error) {
-      await agent?.abandon();
+      await agent?.abandon().catch((fault) => onFault(fault, 'abandon the start of an agent'));
       throw error;
     }
   }
@@ -189,6 +195,12 @@ export class SandboxCreator {
     const { onFault } = this.#deps;
     sandbox.end('boot_failed').catch((error) => onFault(error, 'roll back an abandoned create'));
   }
+}
+
+/** Whether an image carries the build of an agent that a placement names. */
+function carries({ builds }: ImageInfo, agent: PlacedAgent | undefined): boolean {
+  if (agent?.version === undefined) return true;
+  return builds.some(({ kind, version }) => kind === agent.kind && version === agent.version);
 }
 
 /** The error for the callers of a create whose sandbox was ended before it completed. */

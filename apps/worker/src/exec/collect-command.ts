@@ -5,7 +5,7 @@ import { OutputCollector } from './output-collector.ts';
 import { runCommand } from './run-command.ts';
 
 /**
- * Runs a command and returns its complete output. Output beyond the limit is dropped; the command keeps running.
+ * Runs a command and returns its complete output, both streams together and each apart. Output beyond the limit is dropped; the command keeps running.
  * @throws ServiceError as {@link runCommand}
  */
 export async function collectCommand(
@@ -21,9 +21,8 @@ export async function collectCommand(
       request,
       (stream, chunk) => output.add(stream, chunk),
       caller,
-      { mergeOutput: true },
     );
-    return { output: output.finish(), ...outcome, truncated: output.truncated };
+    return { ...output.finish(), ...outcome, truncated: output.truncated };
   } finally {
     output.release();
   }

@@ -23,7 +23,7 @@ const chunked = fc
 function collect(chunks: readonly Buffer[], limit: number, on: OutputStream, budget: ByteBudget) {
   const output = new OutputCollector(limit, budget);
   for (const chunk of chunks) output.add(on, chunk);
-  const text = output.finish();
+  const { output: text } = output.finish();
   const { truncated } = output;
   output.release();
   return { text, truncated };
@@ -66,19 +66,28 @@ describe('OutputCollector', () => {
     );
   });
 
-  it('keeps both streams in order of arrival, and decodes each separately', () => {
+  it('returns both streams in order of arrival, and each apart, and decodes them separately', () => {
     const output = new OutputCollector(100, new ByteBudget(100));
     const euro = Buffer.from('€');
     output.add('stdout', euro.subarray(0, 1));
     output.add('stderr', Buffer.from('é'));
     output.add('stdout', euro.subarray(1));
-    expect(output.finish()).toBe('é€');
+    expect(output.finish()).toEqual({ output: 'é€', stdout: '€', stderr: 'é' });
+  });
+
+  it('limits both streams together, and cuts the same parts from each', () => {
+    const output = new OutputCollector(5, new ByteBudget(100));
+    output.add('stdout', Buffer.from('abc'));
+    output.add('stderr', Buffer.from('déf'));
+    output.add('stdout', Buffer.from('ghi'));
+    expect(output.finish()).toEqual({ output: 'abcd', stdout: 'abc', stderr: 'd' });
+    expect(output.truncated).toBe(true);
   });
 
   it('decodes invalid UTF-8 to U+FFFD', () => {
     const output = new OutputCollector(100, new ByteBudget(100));
     output.add('stdout', Buffer.from([0x61, 0xff, 0x62, 0xe2, 0x82]));
-    expect(output.finish()).toBe('a\ufffdb\ufffd');
+    expect(output.finish().output).toBe('a\ufffdb\ufffd');
   });
 });
 

@@ -41,11 +41,20 @@ class OutputLimit {
   }
 }
 
+/** The output of a command: both streams in order of arrival, and each apart. */
+export interface CollectedOutput {
+  readonly output: string;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
 /** Collects the output of a command, up to a limit and within a budget shared with other commands. */
 export class OutputCollector {
   readonly #limit: OutputLimit;
   readonly #budget: ByteBudget;
+  /** In order of arrival. The parts of each stream are the same buffers. */
   readonly #parts: Buffer[] = [];
+  readonly #partsOf: Readonly<Record<OutputStream, Buffer[]>> = { stdout: [], stderr: [] };
   #bytes = 0;
   #full = false;
 
@@ -59,24 +68,31 @@ export class OutputCollector {
   }
 
   add(stream: OutputStream, chunk: Uint8Array): void {
-    this.#store(this.#limit.add(stream, chunk));
+    this.#store(stream, this.#limit.add(stream, chunk));
   }
 
-  /** The collected text, stdout and stderr in order of arrival. */
-  finish(): string {
-    this.#store(this.#limit.end('stdout'));
-    this.#store(this.#limit.end('stderr'));
-    return Buffer.concat(this.#parts).toString('utf8');
+  /** The collected text. */
+  finish(): CollectedOutput {
+    this.#store('stdout', this.#limit.end('stdout'));
+    this.#store('stderr', this.#limit.end('stderr'));
+    const output = textOf(this.#parts);
+    const { stdout, stderr } = this.#partsOf;
+    // Most commands write to one stream only, whose text need not be held twice.
+    return {
+      output,
+      stdout: stderr.length === 0 ? output : textOf(stdout),
+      stderr: stdout.length === 0 ? output : textOf(stderr),
+    };
   }
 
   /** Returns the memory to the budget. */
   release(): void {
     this.#budget.give(this.#bytes);
     this.#bytes = 0;
-    this.#parts.length = 0;
+    for (const parts of [this.#parts, ...Object.values(this.#partsOf)]) parts.length = 0;
   }
 
-  #store(text: string): void {
+  #store(stream: OutputStream, text: string): void {
     if (text === '' || this.#full) return;
     // Kept as bytes, which are outside the heap of the engine and half the size of most strings.
     const encoded = Buffer.from(text);
@@ -85,8 +101,14 @@ export class OutputCollector {
     this.#budget.give(granted - kept);
     this.#full = kept < encoded.length;
     this.#bytes += kept;
-    this.#parts.push(encoded.subarray(0, kept));
+    const part = encoded.subarray(0, kept);
+    this.#parts.push(part);
+    this.#partsOf[stream].push(part);
   }
+}
+
+function textOf(parts: readonly Buffer[]): string {
+  return Buffer.concat(parts).toString('utf8');
 }
 
 /** Length of the longest prefix of `bytes`, at most `limit`, that does not cut a UTF-8 character. */

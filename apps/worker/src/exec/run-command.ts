@@ -4,12 +4,7 @@ import { type Deadline, openDeadline, settledWithin } from '@svc/service-kit/con
 import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
-export interface RunOptions {
-  /** Delivers both outputs as stdout, in the order written. Separate outputs lose their relative order. */
-  readonly mergeOutput?: boolean;
-}
-
-/** Receives output in order. While a returned promise is pending, the command is held back. */
+/** Receives output in order of arrival. While a returned promise is pending, the command is held back. */
 export type OutputSink = (stream: OutputStream, chunk: Buffer) => void | Promise<void>;
 
 /** How a command ended. The caller adds whether its output was truncated. */
@@ -28,7 +23,6 @@ export async function runCommand(
   request: ExecRequest,
   onOutput: OutputSink,
   caller: AbortSignal,
-  { mergeOutput = false }: RunOptions = {},
 ): Promise<ExecOutcome> {
   const endActivity = sandbox.activity.begin();
   try {
@@ -37,7 +31,7 @@ export async function runCommand(
     const gone = AbortSignal.any([caller, sandbox.signal]);
     using deadline = deadlineOf(request, gone);
     const stop = deadline?.signal ?? gone;
-    const finished = vm.exec({ ...commandOf(request, onOutput), mergeOutput }, stop);
+    const finished = vm.exec(commandOf(request, onOutput), stop);
     const exitCode = await settle(finished, stop, sandbox.signal);
     const duration_ms = Math.round(performance.now() - start);
     if (exitCode !== undefined) return { exit_code: exitCode, duration_ms };

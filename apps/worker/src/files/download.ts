@@ -9,16 +9,17 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import { StallWatchdog } from './stall-watchdog.ts';
 import type { TransferLimits } from './upload.ts';
 
-/** A file being sent to the caller. `size` is in bytes. */
+/** A file being sent to the caller. `size` is in bytes; undefined when only its end will tell. */
 export interface Download {
-  readonly size: number;
+  readonly size: number | undefined;
   readonly body: Readable;
 }
 
 /**
  * Opens a file of a sandbox, and resumes the sandbox first if it is paused. The sandbox counts as active until the body
  * has been read or destroyed. The body is destroyed when the reader or the guest stalls.
- * @throws ServiceError `file_not_found`, `is_directory`, `sandbox_not_running`, `guest_unresponsive`
+ * @throws ServiceError `file_not_found`, `symlink_loop`, `is_directory`, `not_regular_file`, `sandbox_not_running`,
+ *   `guest_unresponsive`
  */
 export async function download(
   sandbox: Sandbox,
@@ -55,7 +56,7 @@ export async function download(
   }
 }
 
-/** For a reader, a missing parent directory means a missing file; only a writer can create the parent. */
+/** For a reader, a path below a file means a missing file; only a writer can choose another parent. */
 function isBelowFile(error: unknown): boolean {
-  return error instanceof MicrovmError && error.code === 'parent_not_found';
+  return error instanceof MicrovmError && error.code === 'parent_not_directory';
 }

@@ -21,6 +21,17 @@ export class StallWatchdog {
     this.#timer.refresh();
   }
 
+  /** Suspends the watch, while something else holds the transfer up. */
+  pause(): void {
+    clearTimeout(this.#timer);
+  }
+
+  /** Continues after a pause, with the full time. */
+  resume(): void {
+    clearTimeout(this.#timer);
+    this.#timer = this.#arm();
+  }
+
   /** Ends the watch; the signal can no longer abort. */
   stop(): void {
     clearTimeout(this.#timer);

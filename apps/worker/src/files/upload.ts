@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { ServiceError } from '@svc/contract';
 import { untilAborted } from '@svc/service-kit/concurrency';
-import { hasData, LimitedStream, limitBody } from '@svc/service-kit/streams';
+import { LimitedStream, limitBody } from '@svc/service-kit/streams';
 import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { StallWatchdog } from './stall-watchdog.ts';
@@ -14,8 +14,9 @@ export interface TransferLimits {
 
 /**
  * Streams a file into a sandbox, and resumes the sandbox first if it is paused. The file appears complete or not at all.
- * @throws ServiceError `missing_body`, `payload_too_large`, `request_timeout`, `sandbox_not_running`,
- * `parent_not_found`, `is_directory`, `disk_full`; the reason of `caller` when it aborts
+ * @throws ServiceError `payload_too_large`, `request_timeout`, `sandbox_not_running`, `parent_not_found`,
+ *   `parent_not_directory`, `symlink_loop`, `is_directory`, `not_regular_file`, `disk_full`; the reason of `caller` when
+ *   it aborts
  */
 export async function upload(
   sandbox: Sandbox,
@@ -28,7 +29,6 @@ export async function upload(
   const watch = new StallWatchdog(limits.stallMs, () => new ServiceError('request_timeout'));
   const signal = AbortSignal.any([caller, sandbox.signal, watch.signal]);
   try {
-    if (!(await hasData(source, signal))) throw new ServiceError('missing_body');
     const vm = await sandbox.power.ensureRunning(signal);
     const limited = new LimitedStream({
       maxBytes: limits.maxUploadBytes,

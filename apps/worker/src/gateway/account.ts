@@ -32,8 +32,9 @@ export interface LlmAccounts {
    */
   register(address: string, account: LlmAccount): () => void;
   /**
-   * Replaces the account at `address` from the next request on; running requests keep the old one. The function returned
-   * by `register` stays valid. False when no account is registered there.
+   * Replaces the account at `address` from the next request on; running requests keep the old one. If the endpoint changes,
+   * requests for the old one keep the old account until the first request for the new one, since a running task does not
+   * change its endpoint. The function returned by `register` stays valid. False when no account is registered there.
    */
   update(address: string, account: LlmAccount): boolean;
 }

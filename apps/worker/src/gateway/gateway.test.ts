@@ -2,7 +2,15 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { Secret } from '@svc/service-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { GatewayLab, HOST, KEY, messages, USAGE } from '../../test/gateway-lab.ts';
+import {
+  type GatewayGuest,
+  GatewayLab,
+  HOST,
+  KEY,
+  messages,
+  USAGE,
+} from '../../test/gateway-lab.ts';
+import { llmRoute } from './route.ts';
 
 let lab: GatewayLab;
 
@@ -76,6 +84,68 @@ describe('a rotated key', () => {
     expect(await read).toContain('three');
     expect(usages).toContainEqual({ ...USAGE, model: 'gpt-1' });
     expect(gateway.update('127.0.0.9', account)).toBe(false);
+  });
+});
+
+describe('a rotation that changes the endpoint', () => {
+  const chat = { body: { model: 'm', messages } };
+  const gemini = { body: { contents: [{ role: 'user', parts: [{ text: 'hello' }] }] } };
+  const google = '/google/models/gemini-1:generateContent';
+  const openai = (baseUrl: string) => `/${llmRoute('openai', baseUrl)}/chat/completions`;
+  const statusOf = async ({ ask }: GatewayGuest, ...request: Parameters<GatewayGuest['ask']>) => {
+    const { statusCode, body } = await ask(...request);
+    await body.dump();
+    return statusCode;
+  };
+
+  test('leaves a running task its dialect and key until a request for the new endpoint', async () => {
+    const guest = await lab.start('google');
+    const { gateway, account } = guest;
+    const baseUrl = `${lab.model.url}/own`;
+    expect(await statusOf(guest, google, gemini)).toBe(200);
+    for (const apiKey of ['sk-second', 'sk-third']) {
+      gateway.update(HOST, { ...account, apiKey: new Secret(apiKey), dialect: 'openai', baseUrl });
+      expect(await statusOf(guest, google, gemini)).toBe(200);
+      expect(lab.model.requests.at(-1)).toMatchObject({
+        path: '/v1beta/models/gemini-1:generateContent',
+        headers: { 'x-goog-api-key': KEY },
+      });
+    }
+    expect(await statusOf(guest, openai(baseUrl), chat)).toBe(200);
+    expect(lab.model.requests.at(-1)).toMatchObject({
+      path: '/own/chat/completions',
+      headers: { authorization: 'Bearer sk-third' },
+    });
+    expect(await statusOf(guest, google, gemini)).toBe(403);
+    gateway.update(HOST, { ...account, apiKey: new Secret('sk-fourth') });
+    expect(await statusOf(guest, openai(baseUrl), chat)).toBe(200);
+    expect(await statusOf(guest, google, gemini)).toBe(200);
+    expect(lab.model.requests.at(-1)?.headers['x-goog-api-key']).toBe('sk-fourth');
+    expect(await statusOf(guest, openai(baseUrl), chat)).toBe(403);
+  });
+
+  test('leaves a running task its URL and key, however often it rotates', async () => {
+    const urls = Array.from({ length: 40 }, (_, index) => `${lab.model.url}/${index}`);
+    const [first = ''] = urls;
+    const guest = await lab.start('openai', { baseUrl: first });
+    expect(await statusOf(guest, openai(first), chat)).toBe(200);
+    for (const [index, baseUrl] of urls.entries()) {
+      const apiKey = new Secret(`sk-${index}`);
+      guest.gateway.update(HOST, { ...guest.account, baseUrl, apiKey });
+    }
+    expect(await statusOf(guest, openai(first), chat)).toBe(200);
+    const last = urls.at(-1) ?? '';
+    expect(lab.model.requests.at(-1)).toMatchObject({
+      path: '/0/chat/completions',
+      headers: { authorization: 'Bearer sk-0' },
+    });
+    expect(await statusOf(guest, openai(last), chat)).toBe(200);
+    // As after a restart of the worker, which knows no earlier endpoint.
+    expect(await statusOf(guest, openai(first), chat)).toBe(200);
+    expect(lab.model.requests.at(-1)).toMatchObject({
+      path: '/39/chat/completions',
+      headers: { authorization: 'Bearer sk-39' },
+    });
   });
 });
 

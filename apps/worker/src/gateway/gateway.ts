@@ -74,7 +74,7 @@ export class LlmGateway implements LlmAccounts {
   update(address: string, account: LlmAccount): boolean {
     const registration = this.#registrations.at(address);
     if (registration === undefined) return false;
-    registration.account = account;
+    registration.replace(account);
     return true;
   }
 

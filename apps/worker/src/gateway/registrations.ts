@@ -1,11 +1,20 @@
 import type { Socket } from 'node:net';
 import type { LlmAccount } from './account.ts';
 import type { GatewayLimits } from './limits.ts';
+import { dialectOfRoute } from './request/endpoints.ts';
 import type { HeldBytes } from './request/request-body.ts';
+import { llmRoute } from './route.ts';
+
+/** Bound of the endpoints of earlier accounts. More rotations than that during one task affect only unused ones. */
+const MAX_OUTGOING = 8;
 
 /** A registered sandbox, with its connections and its use of the limits. */
 export class Registration implements HeldBytes {
-  account: LlmAccount;
+  #account: LlmAccount;
+  /** Replaced accounts of other endpoints by route, for the task that was running then. */
+  readonly #outgoing = new Map<string, LlmAccount>();
+  /** The route of the last request. */
+  #lastRoute: string | undefined;
   readonly #limits: GatewayLimits;
   readonly #sockets = new Set<Socket>();
   readonly #ended = new AbortController();
@@ -13,13 +22,38 @@ export class Registration implements HeldBytes {
   #held = 0;
 
   constructor(account: LlmAccount, limits: GatewayLimits) {
-    this.account = account;
+    this.#account = account;
     this.#limits = limits;
   }
 
   /** Aborts when the sandbox is no longer registered. */
   get ended(): AbortSignal {
     return this.#ended.signal;
+  }
+
+  /** The current account. */
+  get account(): LlmAccount {
+    return this.#account;
+  }
+
+  /** Replaces the account, see `LlmAccounts.update`. */
+  replace(account: LlmAccount): void {
+    this.#outgoing.set(routeOf(this.#account), this.#account);
+    this.#outgoing.delete(routeOf(account));
+    this.#account = account;
+    const unused = [...this.#outgoing.keys()].find((route) => route !== this.#lastRoute);
+    if (this.#outgoing.size > MAX_OUTGOING && unused !== undefined) this.#outgoing.delete(unused);
+  }
+
+  /** The account for a request on this route. Undefined for a dialect that the sandbox may not use. */
+  accountFor(route: string | undefined): LlmAccount | undefined {
+    if (route === undefined) return undefined;
+    this.#lastRoute = route;
+    const earlier = this.#outgoing.get(route);
+    if (earlier !== undefined) return earlier;
+    if (route === routeOf(this.#account)) this.#outgoing.clear();
+    // After a restart of the worker, only the current account is known.
+    return dialectOfRoute(route) === this.#account.dialect ? this.#account : undefined;
   }
 
   addSocket(socket: Socket): void {
@@ -52,6 +86,10 @@ export class Registration implements HeldBytes {
     this.#ended.abort(new Error('the sandbox is no longer registered'));
     for (const socket of this.#sockets) socket.destroy();
   }
+}
+
+function routeOf({ dialect, baseUrl }: LlmAccount): string {
+  return llmRoute(dialect, baseUrl);
 }
 
 /** The registered sandboxes, by address. */

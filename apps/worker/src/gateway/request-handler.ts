@@ -9,7 +9,13 @@ import { forward } from './forward.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import type { GatewayLimits } from './limits.ts';
 import type { Registration } from './registrations.ts';
-import { dialectOfPath, isConnectivityCheck, type Target, targetOf } from './request/endpoints.ts';
+import {
+  dialectOfRoute,
+  isConnectivityCheck,
+  routeOfPath,
+  type Target,
+  targetOf,
+} from './request/endpoints.ts';
 
 export interface RequestHandlerOptions {
   readonly egress: Egress;
@@ -39,17 +45,19 @@ export class RequestHandler {
       return;
     }
     const { metrics } = this.#options;
-    const { account } = registration;
+    const account = registration.accountFor(routeOfPath(request.url ?? '/'));
+    const { vendor } = registration.account;
     metrics.started();
     const isAdmitted = registration.startRequest();
     try {
       if (!isAdmitted) throw new GatewayFailure(429, 'Too many requests are under way; try again.');
-      await this.#forward(request, response, registration, targetFor(account, request));
+      if (account === undefined) throw wrongDialect(registration.account);
+      await this.#forward(request, response, registration, account);
     } catch (error) {
-      this.#answerFailure(response, account, error, request);
+      this.#answerFailure(response, registration.account, error, request);
     } finally {
       if (isAdmitted) registration.endRequest();
-      metrics.ended(account.vendor, response.headersSent ? response.statusCode : 0);
+      metrics.ended(vendor, response.headersSent ? response.statusCode : 0);
       // Drains the rest of the body; otherwise the connection could not carry another request.
       request.resume();
     }
@@ -59,12 +67,13 @@ export class RequestHandler {
     request: IncomingMessage,
     response: ServerResponse,
     registration: Registration,
-    target: Target,
+    current: LlmAccount,
   ): Promise<void> {
+    const target = targetFor(request);
     const gone = new AbortController();
     response.once('close', () => gone.abort(new Error('the sandbox closed the connection')));
     const { egress, limits, vendorBaseUrls = VENDOR_BASE_URLS } = this.#options;
-    const account = this.#counting(registration.account);
+    const account = this.#counting(current);
     await forward(
       { egress, vendorBaseUrls, limits, held: registration },
       {
@@ -103,16 +112,16 @@ export class RequestHandler {
       const { logger } = this.#options;
       logger.warn({ err: failure.cause, vm_id: vmId, vendor }, failure.message);
     }
-    sendFailure(response, dialectOfPath(url), failure);
+    sendFailure(response, dialectOfRoute(routeOfPath(url)), failure);
   }
 }
 
+function wrongDialect({ dialect }: LlmAccount): GatewayFailure {
+  return new GatewayFailure(403, `This sandbox has a model that speaks ${dialect} alone.`);
+}
+
 /** The target of a request. @throws GatewayFailure for a request that is not allowed */
-function targetFor(account: LlmAccount, { method, url = '/' }: IncomingMessage): Target {
-  const dialect = dialectOfPath(url);
-  if (dialect !== account.dialect) {
-    throw new GatewayFailure(403, `This sandbox has a model that speaks ${account.dialect} alone.`);
-  }
+function targetFor({ method, url = '/' }: IncomingMessage): Target {
   const target = targetOf(method, url);
   if (target === undefined)
     throw new GatewayFailure(404, 'The gateway does not pass this request on.');

@@ -1,4 +1,4 @@
-import type { TokenVerifier } from '@svc/service-kit';
+import type { RequestDrain, TokenVerifier } from '@svc/service-kit';
 import type { Registry } from 'prom-client';
 import type { AgentLogs } from '../agents/logs/agent-logs.ts';
 import type { SandboxCreator } from '../creating/create.ts';
@@ -19,6 +19,8 @@ export interface WorkerContext {
   readonly verify: TokenVerifier;
   readonly metrics: Registry;
   readonly execMetrics: ExecMetrics;
+  /** Refuses new work when the worker is about to end. */
+  readonly drain: RequestDrain;
   /** Aborts when the worker ends, and with it all pending requests. */
   readonly ending: AbortSignal;
 }

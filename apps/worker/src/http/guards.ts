@@ -1,5 +1,8 @@
-import { CONTROL_PLANE_NAME, ServiceError } from '@svc/contract';
+import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, ServiceError } from '@svc/contract';
 import type { HttpServer, TokenVerifier } from '@svc/service-kit';
+import type { FastifyRequest } from 'fastify';
+
+const FILES_ROUTE = `${INTERNAL_PREFIX}/sandboxes/:id/files`;
 
 /** Admits only the control plane, by its short-lived tokens for this worker. */
 export function requireControlPlane(app: HttpServer, verify: TokenVerifier): void {
@@ -9,11 +12,10 @@ export function requireControlPlane(app: HttpServer, verify: TokenVerifier): voi
   });
 }
 
-/** Refuses new work once the worker ends. Sandboxes can still be read and deleted. */
-export function refuseWorkWhenEnding(app: HttpServer, ending: AbortSignal): void {
-  app.addHook('onRequest', (request, _reply, done) => {
-    done(
-      ending.aborted && request.method === 'POST' ? new ServiceError('shutting_down') : undefined,
-    );
-  });
+/**
+ * Whether a request is work, which a worker that is about to end refuses. Sandboxes can still be read and deleted, and
+ * clients can attach to sessions.
+ */
+export function isWork({ method, routeOptions }: FastifyRequest): boolean {
+  return method === 'POST' || routeOptions.url === FILES_ROUTE;
 }

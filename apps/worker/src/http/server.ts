@@ -8,7 +8,7 @@ import {
 import { routeUpgrades } from '@svc/service-kit/websocket';
 import type { WorkerLogger } from '../logger.ts';
 import type { WorkerContext } from './context.ts';
-import { refuseWorkWhenEnding, requireControlPlane } from './guards.ts';
+import { requireControlPlane } from './guards.ts';
 import { cancelRoute } from './routes/cancel.ts';
 import { configUpdateRoute } from './routes/config-update.ts';
 import { createRoute } from './routes/create.ts';
@@ -48,12 +48,12 @@ export function createWorkerServer(
   const app = createHttpServer(options);
   routeUpgrades(app, HANDSHAKE_MS);
   registerHttpMetrics(app, context.metrics, 'worker');
+  context.drain.watch(app);
   metricsRoute(app, context);
   app.register(
     async (internal) => {
       const scope = internal as unknown as HttpServer;
       requireControlPlane(scope, context.verify);
-      refuseWorkWhenEnding(scope, context.ending);
       for (const route of ROUTES) route(scope, context);
       // In a scope of its own, since it accepts no JSON.
       scope.register(async (files) => uploadRoute(files as unknown as HttpServer, context));

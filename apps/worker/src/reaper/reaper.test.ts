@@ -33,7 +33,7 @@ function agentRecording(frames: unknown[]): SandboxAgent {
   return {
     announce: async (frame) => frames.push(frame),
     updateConfig: nothing,
-    keepLog: nothing,
+    readLog: async () => ({ bytes: Buffer.alloc(0), totalBytes: 0 }),
     beforePause: nothing,
     finish: nothing,
     dispose: nothing,

@@ -1,6 +1,5 @@
 import { LIMITS } from '@svc/contract';
 import { sleep } from '@svc/service-kit/concurrency';
-import type { AgentLogs } from '../agents/logs/agent-logs.ts';
 import type { Clock } from '../clock.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
@@ -9,7 +8,6 @@ import { decide, type ReaperView } from './decide.ts';
 export interface ReaperOptions {
   readonly registry: SandboxRegistry;
   readonly clock: Clock;
-  readonly logs: AgentLogs;
   readonly onFault: (error: unknown, action: string) => void;
 }
 
@@ -36,15 +34,12 @@ export class Reaper {
 
   /** Checks every sandbox once. Does not wait for teardowns, so that a slow one delays no other. */
   pass(): void {
-    const { registry, clock, logs, onFault } = this.#options;
+    const { registry, clock, onFault } = this.#options;
     const now = clock.monotonic();
     for (const sandbox of registry.live()) {
       this.#judge(sandbox, now).catch((error) => onFault(error, `end ${sandbox.id}`));
     }
     registry.sweep();
-    logs
-      .sweep(clock.wall(), (vmId) => registry.find(vmId) !== undefined)
-      .catch((error) => onFault(error, 'delete old agent logs'));
   }
 
   async #judge(sandbox: Sandbox, now: number): Promise<void> {

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 
-/** Counts the activities that keep a sandbox from being idle: connections, running commands, transfers. */
+/** Counts the activities that keep a sandbox from being idle: connections, running commands and agents, transfers. */
 export class Activity {
   readonly #clock: Clock;
   #active = 0;

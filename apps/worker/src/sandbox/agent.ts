@@ -1,13 +1,14 @@
-import type { ServiceFrame } from '@svc/contract';
+import type { ConfigUpdate, ServiceFrame } from '@svc/contract';
+import type { LogEnd } from '@svc/service-kit/log-tail';
 
 /** The agent of a sandbox, as seen by the sandbox's lifecycle. */
 export interface SandboxAgent {
   /** Shows a frame of the service to all attached clients; returns how many there are. */
   announce(frame: Extract<ServiceFrame, { type: 'system' }>): Promise<number>;
-  /** Bundles were rotated and these keys are new: starts to use the new values. */
-  updateConfig(keys: readonly string[], signal: AbortSignal): Promise<void>;
-  /** Copies the agent's log out of the running VM. Never rejects; bounded in time. */
-  keepLog(): Promise<void>;
+  /** A bundle was rotated: starts to use the new values. Ignores a version that it knows. */
+  updateConfig(update: ConfigUpdate, signal: AbortSignal): Promise<void>;
+  /** Reads the agent's log in the running VM; bounded in time. @throws ServiceError `logs_unavailable` */
+  readLog(): Promise<LogEnd>;
   /** Does the work that needs the running VM, before a pause. Never rejects; bounded in time. */
   beforePause(): Promise<void>;
   /**
@@ -16,7 +17,7 @@ export interface SandboxAgent {
    * May be called again.
    */
   finish(): Promise<void>;
-  /** Frees all resources of the agent, once its sandbox is destroyed or its start was abandoned. */
+  /** Frees all resources of the agent, once its VM is destroyed or its start was abandoned. Bounded in time. */
   dispose(): Promise<void>;
   /** Detaches from the agent and leaves everything in place for the next worker process. */
   release(): Promise<void>;

@@ -24,6 +24,7 @@ export interface EndingOptions {
 export class Ending {
   readonly #options: EndingOptions;
   readonly #flight = new SingleFlight<void>();
+  readonly #hurry = Promise.withResolvers<void>();
 
   constructor(options: EndingOptions) {
     this.#options = options;
@@ -31,6 +32,11 @@ export class Ending {
 
   get active(): boolean {
     return this.#flight.active;
+  }
+
+  /** Saves nothing more: destroys the VM, now or as soon as the teardown runs. */
+  hurry(): void {
+    this.#hurry.resolve();
   }
 
   run(): Promise<void> {
@@ -50,13 +56,19 @@ export class Ending {
     });
     await settledWithin(stopping, LABEL_WAIT_MS);
     // A create that is rolled back has nothing to save.
-    if (lifecycle.hasRun) await agent()?.finish();
+    if (lifecycle.hasRun) {
+      const saving = agent()
+        ?.finish()
+        .catch((error) => onFault(error, 'save the state of an agent'));
+      await Promise.race([saving, this.#hurry.promise]);
+    }
     await lifecycle.refreshCpuSeconds();
     await this.#destroyVm();
-    lifecycle.finish();
+    // First, because whoever learns of the end may resume the session.
     await agent()
       ?.dispose()
       .catch((error) => onFault(error, 'dispose of an agent'));
+    lifecycle.finish();
   }
 
   async #destroyVm(): Promise<void> {

@@ -8,6 +8,8 @@ const PROGRESS = {
   state: Type.Enum([...SANDBOX_STATES]),
   revision: Type.Integer({ minimum: 0 }),
   running_at: Type.Optional(Type.String()),
+  /** The VM's CPU time, and the monotonic time, at which its usage begins: it may have been idle in the pool before. */
+  metered_from: Type.Optional(Type.Object({ cpu_ms: Type.Number(), at_ms: Type.Number() })),
   /** Set once the sandbox has begun to end: from then on a restarted worker only ends it. */
   end_reason: Type.Optional(Type.Enum([...END_REASONS])),
   /** Set once a one-shot agent has ended. */
@@ -56,6 +58,7 @@ export function readLabels(data: unknown): VmOwner | undefined {
     state,
     revision,
     running_at,
+    metered_from,
     end_reason,
     agent_exit_code,
     ...assignment
@@ -64,6 +67,7 @@ export function readLabels(data: unknown): VmOwner | undefined {
     state,
     revision,
     ...(running_at === undefined ? {} : { running_at }),
+    ...(metered_from === undefined ? {} : { metered_from }),
     ...(end_reason === undefined ? {} : { end_reason }),
     ...(agent_exit_code === undefined ? {} : { agent_exit_code }),
   };

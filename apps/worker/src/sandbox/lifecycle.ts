@@ -3,6 +3,7 @@ import {
   isActive,
   type SandboxState,
   ServiceError,
+  type UsageCounters,
   type WorkerSandbox,
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
@@ -54,6 +55,8 @@ export class Lifecycle {
   #held: ReservedVm | undefined;
   #endedAt: number | undefined;
   #cpuSeconds = 0;
+  /** The time for which it existed; undefined until it ends. */
+  #wallMs: number | undefined;
 
   constructor(options: LifecycleOptions) {
     const { state, ...progress } = options.from;
@@ -84,6 +87,11 @@ export class Lifecycle {
   /** Whether it has ever been running. */
   get hasRun(): boolean {
     return this.#progress.running_at !== undefined;
+  }
+
+  /** Whether the one-shot agent has exited. */
+  get agentHasExited(): boolean {
+    return this.#progress.agent_exit_code !== undefined;
   }
 
   /** Aborts when the sandbox begins to end. */
@@ -126,7 +134,7 @@ export class Lifecycle {
    */
   async transition(to: Exclude<SandboxState, 'destroyed'>): Promise<void> {
     this.#machine.assertCanMove(to);
-    if (to === 'running') this.#progress.running_at ??= timestamp(this.#options.clock.wall());
+    if (to === 'running') await this.#noteFirstRun();
     await this.#persist(to);
     if (this.endReason !== undefined) throw new ServiceError('sandbox_not_running');
     this.#machine.move(to);
@@ -136,7 +144,7 @@ export class Lifecycle {
 
   /** Notes that the one-shot agent has exited, in the labels too, and reports it. Later codes are ignored. */
   async noteAgentExit(exitCode: number): Promise<void> {
-    if (this.#progress.agent_exit_code !== undefined) return;
+    if (this.agentHasExited) return;
     this.#progress.agent_exit_code = exitCode;
     // With a full disk a restart does not find the code, but it is reported all the same.
     await this.#writeLabels(this.state).finally(() => this.#changed());
@@ -163,6 +171,7 @@ export class Lifecycle {
     this.#held?.reservation.release();
     this.#held = undefined;
     this.#endedAt = this.#options.clock.wall();
+    this.#wallMs = this.#wallMsNow();
     this.#closeConnections();
     this.#machine.move('destroyed');
     this.#changed();
@@ -180,6 +189,15 @@ export class Lifecycle {
     await settledWithin(read, CPU_READ_MS);
   }
 
+  /** The times that count as usage: since the sandbox first ran. Undefined before that. */
+  async measure(): Promise<Pick<UsageCounters, 'cpu_ms' | 'wall_ms'> | undefined> {
+    if (!this.hasRun) return undefined;
+    await this.refreshCpuSeconds();
+    const cpuMs = this.#cpuSeconds * 1000 - (this.#progress.metered_from?.cpu_ms ?? 0);
+    const wallMs = this.#wallMs ?? this.#wallMsNow();
+    return { cpu_ms: Math.max(0, Math.round(cpuMs)), wall_ms: Math.max(0, Math.round(wallMs)) };
+  }
+
   record(): WorkerSandbox {
     return recordOf(this.assignment, this.#progressIn(this.state), {
       ...this.#facts,
@@ -192,6 +210,23 @@ export class Lifecycle {
   /** The labels of the VM while the sandbox is in `state`. */
   labels(state: SandboxState): VmLabels {
     return sandboxLabels(this.assignment, this.#progressIn(state));
+  }
+
+  async #noteFirstRun(): Promise<void> {
+    if (this.hasRun) return;
+    await this.refreshCpuSeconds();
+    const { clock } = this.#options;
+    this.#progress.metered_from = { cpu_ms: this.#cpuSeconds * 1000, at_ms: clock.monotonic() };
+    this.#progress.running_at = timestamp(clock.wall());
+  }
+
+  /** Milliseconds since it first ran. */
+  #wallMsNow(): number {
+    const { clock } = this.#options;
+    const { metered_from: from, running_at: runningAt } = this.#progress;
+    if (from !== undefined) return clock.monotonic() - from.at_ms;
+    // Labels of an earlier version have no monotonic time.
+    return runningAt === undefined ? 0 : clock.wall() - Date.parse(runningAt);
   }
 
   #progressIn(state: SandboxState): Progress {

@@ -1,4 +1,4 @@
-import type { AgentStatus, WorkerSandbox } from '@svc/contract';
+import { type AgentStatus, isActive, type SandboxState, type WorkerSandbox } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import type { Assignment } from './assignment.ts';
 import type { Progress } from './labels.ts';
@@ -16,7 +16,7 @@ export type Observed = VmFacts &
 /** The record that callers and the control plane see. */
 export function recordOf(
   assignment: Assignment,
-  { agent_exit_code, ...progress }: Progress,
+  { agent_exit_code, metered_from: _from, ...progress }: Progress,
   observed: Observed,
 ): WorkerSandbox {
   const { vm_id, generation, tenant_id, created_at, placement } = assignment;
@@ -29,15 +29,16 @@ export function recordOf(
     template: placement.template,
     ...progress,
     ...observed,
-    ...(hasAgent ? agentStatus(agent_exit_code) : {}),
+    ...(hasAgent ? agentStatus(agent_exit_code, progress.state) : {}),
   };
 }
 
-function agentStatus(exitCode: number | undefined): {
-  agent_status: AgentStatus;
-  agent_exit_code?: number;
-} {
-  if (exitCode === undefined) return { agent_status: 'running' };
+/** An agent that had not exited when its sandbox ended has failed. */
+function agentStatus(
+  exitCode: number | undefined,
+  state: SandboxState,
+): { agent_status: AgentStatus; agent_exit_code?: number } {
+  if (exitCode === undefined) return { agent_status: isActive(state) ? 'running' : 'failed' };
   return { agent_status: exitCode === 0 ? 'completed' : 'failed', agent_exit_code: exitCode };
 }
 

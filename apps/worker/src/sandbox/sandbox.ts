@@ -3,9 +3,11 @@ import {
   type EndReason,
   type SandboxState,
   ServiceError,
+  type UsageCounters,
   type WorkerSandbox,
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
+import { runEveryStep } from '@svc/service-kit/concurrency';
 import type { Clock } from '../clock.ts';
 import { Activity } from './activity.ts';
 import type { SandboxAgent } from './agent.ts';
@@ -16,6 +18,7 @@ import type { Progress, VmLabels } from './labels.ts';
 import { Lifecycle, type ReservedVm } from './lifecycle.ts';
 import { Power } from './power.ts';
 import type { VmFacts } from './record.ts';
+import { UsageCounter } from './usage-counter.ts';
 
 export interface SandboxOptions {
   readonly assignment: Assignment;
@@ -43,6 +46,8 @@ export class Sandbox {
   readonly activity: Activity;
   readonly connections: Connections;
   readonly power: Power;
+  /** What its agent uses. */
+  readonly usage = new UsageCounter();
   /** Monotonic milliseconds at which the maximum lifetime ends. */
   readonly lifetimeEndsAt: number;
   readonly #onFault: SandboxOptions['onFault'];
@@ -105,6 +110,11 @@ export class Sandbox {
     return this.#lifecycle.endedAt;
   }
 
+  /** Whether the one-shot agent has exited, also in an earlier worker process. */
+  get agentHasExited(): boolean {
+    return this.#lifecycle.agentHasExited;
+  }
+
   /** Aborts when the sandbox begins to end; all work in it stops then. */
   get signal(): AbortSignal {
     return this.#lifecycle.signal;
@@ -133,8 +143,10 @@ export class Sandbox {
         return;
       }
       // The teardown timed out waiting for this VM and finished without it.
-      await held.vm.destroy();
-      held.reservation.release();
+      await runEveryStep([
+        { name: 'destroy the VM', run: () => held.vm.destroy() },
+        { name: 'release its capacity', run: () => held.reservation.release() },
+      ]);
       throw new ServiceError('sandbox_not_running');
     });
     await this.#lifecycle.transition('booting');
@@ -172,9 +184,19 @@ export class Sandbox {
     await this.#ending.run();
   }
 
+  /** Makes the end, in progress or to come, save nothing more. */
+  hurryEnd(): void {
+    this.#ending.hurry();
+  }
+
   /** Reads the VM's CPU time; keeps the last known value when the VM does not answer in time. */
   refreshCpuSeconds(): Promise<void> {
     return this.#lifecycle.refreshCpuSeconds();
+  }
+
+  /** See {@link Lifecycle.measure}. */
+  measure(): Promise<Pick<UsageCounters, 'cpu_ms' | 'wall_ms'> | undefined> {
+    return this.#lifecycle.measure();
   }
 
   /** The record as it is now. */

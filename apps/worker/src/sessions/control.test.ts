@@ -34,7 +34,7 @@ describe('a config update', () => {
     };
     const keys = ['GREETING', 'LLM_API_KEY'];
     const answer = await lab().harness.call('POST', `/sandboxes/${vmId}/config-update`, {
-      json: { keys },
+      json: { bundle: 'llm', version: 2, keys },
     });
     expect(answer.statusCode).toBe(204);
     expect(await client.next(({ event }) => event === 'config_update')).toMatchObject({
@@ -43,8 +43,85 @@ describe('a config update', () => {
     });
     await expect
       .poll(() => lab().guest.all('env').at(-1))
-      .toEqual({ type: 'env', env: { GREETING: 'good day' } });
+      .toMatchObject({ type: 'env', env: { GREETING: 'good day' } });
     expect(JSON.stringify([lab().guest.heard, client.frames])).not.toContain('sk-the');
+  });
+
+  it('is shown once for each rotation, also by the next worker process', async () => {
+    const { session, vmId } = await lab().harness.startSession();
+    const update = async (bundle: string, version: number) => {
+      const json = { bundle, version, keys: [`${bundle.toUpperCase()}_${version}`] };
+      const path = `/sandboxes/${vmId}/config-update`;
+      expect((await lab().harness.call('POST', path, { json })).statusCode).toBe(204);
+    };
+    await update('a', 7);
+    await update('a', 7);
+    await update('b', 3);
+    await update('a', 6);
+    await lab().restart();
+    await update('a', 7);
+    await update('b', 3);
+    await update('b', 4);
+    const client = await lab().attach(session, { afterSeq: 0 });
+    await client.next(({ version }) => version === 4);
+    expect(client.frames.slice(1)).toMatchObject([
+      { event: 'config_update', bundle: 'a', version: 7, keys: ['A_7'], seq: 1 },
+      { event: 'config_update', bundle: 'b', version: 3, keys: ['B_3'], seq: 2 },
+      { event: 'config_update', bundle: 'b', version: 4, keys: ['B_4'], seq: 3 },
+    ]);
+  });
+
+  it('gives the guest its model and dialect, and shows the model to clients that attach', async () => {
+    const { guest, store } = lab();
+    const { session, vmId } = await lab().harness.startSession();
+    store.secrets = { llm: { api_key: 'sk-2', model: 'claude-2' }, env: {} };
+    const path = `/sandboxes/${vmId}/config-update`;
+    const json = { bundle: 'llm', version: 2, keys: ['LLM_MODEL'] };
+    await lab().harness.call('POST', path, { json });
+    const gateway = expect.stringMatching(/^http:.*\/anthropic$/);
+    await expect
+      .poll(() => guest.all('env').at(-1))
+      .toEqual({
+        type: 'env',
+        env: {},
+        llm: { model: 'claude-2', dialect: 'anthropic', gateway },
+      });
+    const client = await lab().attach(session);
+    expect(client.frames[0]).toMatchObject({ type: 'ready', model: 'claude-2' });
+  });
+
+  it('tells clients why rotated values cannot be used', async () => {
+    const { vmId, client } = await lab().startAttached();
+    lab().store.secrets = {
+      llm: { api_key: 'sk-2', model: 'claude-test', problem: 'It stays.' },
+      env: {},
+    };
+    const json = { bundle: 'llm', version: 2, keys: ['LLM_MODEL'] };
+    await lab().harness.call('POST', `/sandboxes/${vmId}/config-update`, { json });
+    expect(await client.next(({ type }) => type === 'error')).toMatchObject({
+      code: 'model_not_allowed',
+      message: 'It stays.',
+      seq: 2,
+    });
+  });
+
+  it('is refused while the agent starts, so that it is sent again', async () => {
+    const { harness, guest } = lab();
+    const configuring = Promise.withResolvers<() => void>();
+    guest.onConfigure = (socket) =>
+      configuring.resolve(() => socket.write(`${JSON.stringify({ type: 'configured' })}\n`));
+    const starting = harness.startSession();
+    const configured = await configuring.promise;
+    const { body: list } = await harness.json<{ sandboxes: { vm_id: string }[] }>(
+      'GET',
+      '/sandboxes',
+    );
+    const path = `/sandboxes/${list.sandboxes[0]?.vm_id}/config-update`;
+    const json = { bundle: 'llm', version: 2, keys: ['A'] };
+    expect(await harness.json('POST', path, json)).toMatchObject({ status: 409 });
+    configured();
+    await starting;
+    expect((await harness.call('POST', path, { json })).statusCode).toBe(204);
   });
 
   it('reaches a guest whose link is down once the link is up again', async () => {
@@ -53,7 +130,7 @@ describe('a config update', () => {
     guest.open = false;
     guest.cut();
     await lab().harness.call('POST', `/sandboxes/${vmId}/config-update`, {
-      json: { keys: ['GREETING'] },
+      json: { bundle: 'llm', version: 2, keys: ['GREETING'] },
     });
     expect(guest.all('env')).toEqual([]);
     guest.open = true;
@@ -64,7 +141,7 @@ describe('a config update', () => {
     const { harness } = lab();
     const { vmId } = await harness.startSession();
     harness.controlPlane.broken = true;
-    const json = { keys: ['GREETING'] };
+    const json = { bundle: 'llm', version: 2, keys: ['GREETING'] };
     const failed = await harness.json('POST', `/sandboxes/${vmId}/config-update`, json);
     expect(failed.status).toBe(500);
     harness.controlPlane.broken = false;

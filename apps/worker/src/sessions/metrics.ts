@@ -2,7 +2,7 @@ import { AGENTS, type Agent, TASK_STATUSES } from '@svc/contract';
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { NewFrame } from './journal/format.ts';
 
-const COMMIT_OUTCOMES = ['committed', 'failed', 'stale'] as const;
+const COMMIT_OUTCOMES = ['committed', 'failed', 'storage_full', 'stale'] as const;
 export type CommitOutcome = (typeof COMMIT_OUTCOMES)[number];
 
 const COMMIT_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -10,6 +10,8 @@ const COMMIT_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60
 /** A session as far as it is counted. */
 interface CountedSession {
   readonly agent: Agent;
+  /** Whether it is a session, not the one-shot agent of a sandbox. */
+  readonly isSession: boolean;
   readonly clients: number;
 }
 
@@ -29,12 +31,12 @@ export class SessionMetrics {
       registers,
       collect() {
         for (const agent of AGENTS) this.set({ agent }, 0);
-        for (const { agent } of sessions.all()) this.inc({ agent });
+        for (const { agent, isSession } of sessions.all()) if (isSession) this.inc({ agent });
       },
     });
     new Gauge({
       name: 'svc_worker_session_clients',
-      help: 'Clients attached to sessions.',
+      help: 'Clients attached to sessions and one-shot agents.',
       registers,
       collect() {
         this.set(sessions.all().reduce((sum, { clients }) => sum + clients, 0));
@@ -42,13 +44,13 @@ export class SessionMetrics {
     });
     this.#frames = new Counter({
       name: 'svc_worker_session_frames_total',
-      help: 'Frames written to session journals, by type.',
+      help: 'Frames of sessions and one-shot agents, by type.',
       labelNames: ['type'],
       registers,
     });
     this.#tasks = new Counter({
       name: 'svc_worker_session_tasks_total',
-      help: 'Ended tasks of sessions, by the status that the agent reported.',
+      help: 'Ended tasks of sessions and one-shot agents, by the status that the agent reported.',
       labelNames: ['agent', 'status'],
       registers,
     });

@@ -1,20 +1,20 @@
-import type { Session } from './session.ts';
+import type { AgentSession } from './agent-session.ts';
 
-/** The sessions on this worker by id; of several starts of a session, the latest. */
+/** The agents on this worker that clients can attach to, by id; of several starts of a session, the latest. */
 export class SessionRegistry {
-  readonly #sessions = new Map<string, Session>();
+  readonly #sessions = new Map<string, AgentSession>();
 
-  find(sessionId: string): Session | undefined {
+  find(sessionId: string): AgentSession | undefined {
     return this.#sessions.get(sessionId);
   }
 
   /** The latest start of each session. */
-  all(): Session[] {
+  all(): AgentSession[] {
     return [...this.#sessions.values()];
   }
 
-  /** Adds a session until it closes. */
-  add(session: Session): void {
+  /** Adds an agent until it is released. */
+  add(session: AgentSession): void {
     if (session.closed.aborted) return;
     const known = this.find(session.id);
     if (known !== undefined && known.generation > session.generation) return;

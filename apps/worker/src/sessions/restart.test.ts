@@ -39,7 +39,7 @@ it('gives a client that reattaches every frame once, and continues the turn', as
   // The worker has fetched the credentials again and passed the environment on.
   await expect
     .poll(() => guest.all('env').at(-1))
-    .toEqual({ type: 'env', env: { GREETING: 'hello' } });
+    .toMatchObject({ type: 'env', env: { GREETING: 'hello' } });
 });
 
 it('gets a frame again from the guest that a killed worker had written partially', async () => {
@@ -135,7 +135,7 @@ it('saves a session whose sandbox was about to end', async () => {
     vm.labels = { ...vm.labels, end_reason: 'idle_timeout' };
   });
   await expect.poll(() => harness.host.live).toEqual([]);
-  expect(lab().store.turns.at(-1)).toMatchObject({ session, conversation: 'not yet saved' });
+  expect(lab().store.stateOf(session)).toMatchObject({ conversation: 'not yet saved' });
 });
 
 it('leaves no files of an ended session on disk', async () => {

@@ -1,17 +1,32 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { SessionState } from '@svc/contract';
+import type { ReservedFrames, SessionState } from '@svc/contract';
+import { runEveryStep } from '@svc/service-kit/concurrency';
 import { Outbox } from '../agents/link/outbox.ts';
 import type { Clock } from '../clock.ts';
+import type { SessionApi } from '../control-plane/session-api.ts';
 import type { JournalClaims } from './journal/claims.ts';
 import { type JournalOwner, journalName, outboxPath, writeOwner } from './journal/directory.ts';
-import { Journal } from './journal/journal.ts';
+import { type EarlierFrames, Journal, type JournalOptions } from './journal/journal.ts';
+
+const NO_EARLIER_FRAMES: EarlierFrames = { frames: '', lastSeq: 0 };
 
 export interface SessionFilesOptions {
   /** The directory that holds a directory for each start of a session. */
   readonly directory: string;
   readonly claims: JournalClaims;
   readonly clock: Clock;
+  /** Reserves the numbers of frames. Undefined for agents whose frames end with their sandbox. */
+  readonly api?: Pick<SessionApi, 'reserveFrames'>;
+}
+
+/** How a session starts: its earlier state and the numbers of its next frames. */
+export interface FilesStart {
+  /** The state of a resumed session. */
+  readonly earlier: SessionState | undefined;
+  /** Identifies the numberer of this start to the control plane. */
+  readonly numberer: string;
+  readonly numbers: ReservedFrames;
 }
 
 /** The files of one start of a session on this machine, claimed so that no one else uses them. */
@@ -26,11 +41,11 @@ export class SessionFiles {
     this.#releaseClaim = releaseClaim;
   }
 
-  /** Creates the files, in place of any from an earlier attempt. `earlier`: the state of a resumed session. */
+  /** Creates the files, in place of any from an earlier attempt. `start`: undefined outside sessions. */
   static async create(
     options: SessionFilesOptions,
     owner: JournalOwner,
-    earlier: SessionState | undefined,
+    start: FilesStart | undefined,
   ): Promise<SessionFiles> {
     const { clock, claims } = options;
     const name = journalName(owner);
@@ -39,8 +54,8 @@ export class SessionFiles {
     try {
       await mkdir(options.directory, { recursive: true, mode: 0o700 });
       const journal = await Journal.create(
-        { directory, clock },
-        { frames: earlier?.frames ?? '', lastSeq: earlier?.last_seq ?? 0 },
+        { directory, clock, ...reservingFor(options, owner) },
+        start === undefined ? NO_EARLIER_FRAMES : earlierFramesOf(start),
       );
       await writeOwner(directory, owner);
       return new SessionFiles(journal, await Outbox.open(outboxPath(directory)), releaseClaim);
@@ -56,25 +71,52 @@ export class SessionFiles {
     const name = journalName(owner);
     const directory = join(options.directory, name);
     const releaseClaim = claims.claim(name);
-    const journal = await Journal.open({ directory, clock });
-    await writeOwner(directory, owner);
-    return new SessionFiles(journal, await Outbox.open(outboxPath(directory)), releaseClaim);
+    try {
+      const journal = await Journal.open({ directory, clock, ...reservingFor(options, owner) });
+      await writeOwner(directory, owner);
+      return new SessionFiles(journal, await Outbox.open(outboxPath(directory)), releaseClaim);
+    } catch (error) {
+      releaseClaim();
+      throw error;
+    }
   }
 
   /** Closes the files and leaves them on disk, for a later worker or for {@link OrphanedJournals}. */
   async close(): Promise<void> {
-    await this.outbox.close();
-    await this.journal.close();
-    this.#releaseClaim();
+    await runEveryStep([
+      { name: 'close the outbox', run: () => this.outbox.close() },
+      { name: 'close the journal', run: () => this.journal.close() },
+      { name: 'release the claim', run: this.#releaseClaim },
+    ]);
   }
 
   /** Closes and deletes the files. */
   async remove(): Promise<void> {
-    try {
-      await this.outbox.close();
-      await this.journal.remove();
-    } finally {
-      this.#releaseClaim();
-    }
+    await runEveryStep([
+      { name: 'close the outbox', run: () => this.outbox.close() },
+      { name: 'remove the journal', run: () => this.journal.remove() },
+      { name: 'release the claim', run: this.#releaseClaim },
+    ]);
   }
+}
+
+function earlierFramesOf({ earlier, numberer, numbers }: FilesStart): EarlierFrames {
+  return {
+    frames: earlier?.frames ?? '',
+    lastSeq: numbers.base_seq,
+    numbering: { numberer, reserved: numbers.reserved_seq },
+  };
+}
+
+function reservingFor(
+  { api }: SessionFilesOptions,
+  { session_id: sessionId, generation, vm_id }: JournalOwner,
+): Pick<JournalOptions, 'reserve'> {
+  if (api === undefined) return {};
+  return {
+    reserve: async (numberer, after, signal) => {
+      const request = { generation, vm_id, numberer, after };
+      return (await api.reserveFrames(sessionId, request, signal)).reserved_seq;
+    },
+  };
 }

@@ -1,19 +1,17 @@
-import {
-  type AgentSecrets,
-  type PlacedAgent,
-  RESTORE_ARCHIVE,
-  type SessionState,
-} from '@svc/contract';
+import { randomUUID } from 'node:crypto';
+import type { AgentSecrets, PlacedAgent, SessionState } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import type { PreparedAgent } from '../agents/agent-starter.ts';
 import type { AgentKind, AssignedAgent, StartInput } from '../agents/agents.ts';
 import { fetchForStart, restoreCredentials } from '../agents/credentials.ts';
-import { modelOf, setupOf } from '../agents/setup.ts';
+import { prepareAgent } from '../agents/prepare-agent.ts';
+import { setupOf } from '../agents/setup.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { buildSession, type SessionDeps } from './build-session.ts';
 import type { JournalOwner } from './journal/directory.ts';
 import type { SessionRegistry } from './registry.ts';
+import { restoreFiles } from './restore-files.ts';
 import type { PlacedSession, Session } from './session.ts';
 import { SessionFiles, type SessionFilesOptions } from './session-files.ts';
 
@@ -46,22 +44,11 @@ export class SessionStarter implements AgentKind {
     signal: AbortSignal,
   ): PreparedAgent {
     const placed = withSession(agent.placed);
-    const preparing = this.#prepare(sandbox.id, placed, signal);
-    // The start reports a failure; a create that fails before it does not need to.
-    preparing.catch(() => undefined);
-    let isTaken = false;
-    return {
-      start: async (vm, starting) => {
-        const prepared = await preparing;
-        isTaken = true;
-        return this.#start(sandbox, { ...agent, placed }, input, prepared, vm, starting);
-      },
-      abandon: async () => {
-        if (isTaken) return;
-        const prepared = await preparing.catch(() => undefined);
-        await prepared?.files.remove();
-      },
-    };
+    return prepareAgent(this.#prepare(sandbox.id, placed, signal), {
+      start: (prepared, vm, starting) =>
+        this.#start(sandbox, { ...agent, placed }, input, prepared, vm, starting),
+      discard: ({ files }) => files.remove(),
+    });
   }
 
   async adopt(sandbox: Sandbox, { placed, token }: AssignedAgent, vm: Microvm): Promise<Session> {
@@ -87,12 +74,16 @@ export class SessionStarter implements AgentKind {
   async #prepare(vmId: string, placed: PlacedSession, signal: AbortSignal): Promise<Prepared> {
     const { sessions, files } = this.#options;
     const { api } = sessions;
-    const { resumed, chat_session_id: sessionId } = placed.session;
-    const [secrets, earlier] = await Promise.all([
+    const { resumed, generation, chat_session_id: sessionId } = placed.session;
+    const numberer = randomUUID();
+    const reservation = { generation, vm_id: vmId, numberer };
+    const [secrets, numbers, earlier] = await Promise.all([
       fetchForStart(() => api.agentSecrets(vmId, signal), signal),
+      fetchForStart(() => api.reserveFrames(sessionId, reservation, signal), signal),
       resumed ? fetchForStart(() => api.state(sessionId, signal), signal) : undefined,
     ]);
-    const created = await SessionFiles.create(files, ownerOf(placed, vmId), earlier);
+    const start = { earlier, numberer, numbers };
+    const created = await SessionFiles.create(files, ownerOf(placed, vmId), start);
     return { secrets, earlier, files: created };
   }
 
@@ -106,14 +97,13 @@ export class SessionStarter implements AgentKind {
     signal: AbortSignal,
   ): Promise<Session> {
     const { registry, sessions } = this.#options;
-    const model = modelOf(placed, secrets);
-    const named = model === undefined ? placed : { ...placed, model };
-    const session = buildSession({ sandbox, vm, placed: named, token, files }, sessions);
+    const session = buildSession({ sandbox, vm, placed, token, files }, sessions);
     const filesId = earlier?.files_id;
     try {
       session.useSecrets(secrets);
-      if (filesId !== undefined) {
-        await restoreFiles(placed.session.chat_session_id, filesId, vm, sessions.api, signal);
+      if (earlier !== undefined && filesId !== undefined) {
+        const { chat_session_id: sessionId, generation } = placed.session;
+        await restoreFiles({ sessionId, generation }, earlier, vm, sessions, signal);
       }
       const setup = setupOf({
         placed,
@@ -126,7 +116,7 @@ export class SessionStarter implements AgentKind {
       registry.add(session);
       return session;
     } catch (error) {
-      await session.dispose();
+      await session.dispose().catch((fault) => sessions.onFault(fault, 'dispose of a session'));
       throw error;
     }
   }
@@ -141,20 +131,4 @@ function withSession(placed: PlacedAgent): PlacedSession {
 function ownerOf({ session }: PlacedSession, vmId: string): JournalOwner {
   const { chat_session_id: session_id, generation } = session;
   return { session_id, generation, vm_id: vmId };
-}
-
-/** Uploads the files of a resumed session to the guest. */
-async function restoreFiles(
-  sessionId: string,
-  filesId: string,
-  vm: Pick<Microvm, 'upload'>,
-  api: Pick<SessionDeps['api'], 'getFiles'>,
-  signal: AbortSignal,
-): Promise<void> {
-  const files = await api.getFiles(sessionId, filesId, signal);
-  try {
-    await vm.upload(RESTORE_ARCHIVE, files, signal);
-  } finally {
-    files.destroy();
-  }
 }

@@ -49,6 +49,7 @@ describe('a session', () => {
         agent: 'deictic',
         model: 'claude-test',
         resumed: false,
+        generation: 1,
         last_seq: 0,
         ts: expect.any(String),
       },

@@ -8,7 +8,7 @@ import { request } from 'undici';
 import { expect, it } from 'vitest';
 import { SessionLab } from '../../test/session-lab.ts';
 
-it('stores and shows the usage that the vendor reports, and uses the new key after a rotation', async () => {
+it('stores, shows and reports the usage that the vendor reports, and uses the new key after a rotation', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'svc-usage-'));
   const tls = await createSelfSigned({ commonName: 'm', names: ['127.0.0.1'], days: 1 });
   const egressCaFile = join(directory, 'ca.pem');
@@ -32,6 +32,7 @@ it('stores and shows the usage that the vendor reports, and uses the new key aft
   };
   store.secrets = { llm: { api_key: 'sk-first', base_url: model.url }, env: {} };
   const { vmId, client } = await lab.startAttached();
+  lab.guest.frame({ type: 'tool_call', id: 'c1', name: 'shell', arguments: {} });
   const ask = async () => {
     const answer = await request(`http://127.0.0.1:${gatewayPort}/anthropic/v1/messages`, {
       method: 'POST',
@@ -46,13 +47,18 @@ it('stores and shows the usage that the vendor reports, and uses the new key aft
     return answer.statusCode;
   };
   expect(await ask()).toBe(200);
-  expect(await client.next(({ type }) => type === 'usage')).toMatchObject({ ...usage, seq: 1 });
+  expect(await client.next(({ type }) => type === 'usage')).toMatchObject(usage);
   expect(model.requests.at(-1)?.headers['x-api-key']).toBe('sk-first');
   store.secrets = { llm: { api_key: 'sk-second', base_url: model.url }, env: {} };
-  await harness.call('POST', `/sandboxes/${vmId}/config-update`, { json: { keys: [] } });
+  await harness.call('POST', `/sandboxes/${vmId}/config-update`, {
+    json: { bundle: 'llm', version: 2, keys: [] },
+  });
   expect(await ask()).toBe(200);
   expect(model.requests.at(-1)?.headers['x-api-key']).toBe('sk-second');
   await harness.json('DELETE', `/sandboxes/${vmId}`);
   await expect(ask()).rejects.toThrow();
+  await expect
+    .poll(() => harness.controlPlane.usage.at(-1))
+    .toMatchObject({ vm_id: vmId, input_tokens: 22, output_tokens: 14, tool_calls: 1 });
   await rm(directory, { recursive: true });
 });

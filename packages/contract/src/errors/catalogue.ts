@@ -86,6 +86,11 @@ const SANDBOX_CREATE = {
     'Invalid app_json',
     'Send the nested shape: name, capability_sets[].agents[].',
   ),
+  tool_not_available: entry(
+    400,
+    'Tool not available',
+    'Name in `tools` only tools that the agent has; see GET /v1/templates and docs/agents.md.',
+  ),
   multi_agent_needs_wire_version_2: entry(
     400,
     'Wire version too low',
@@ -126,7 +131,7 @@ const SANDBOX_CREATE = {
   workspaces_not_available: entry(
     501,
     'Workspaces not available',
-    'This installation has no workspaces yet; leave out `workspace_enabled`.',
+    'Workspaces cannot be mounted into sandboxes yet; leave out `workspace_enabled`.',
   ),
   sandbox_deleted: entry(
     409,
@@ -142,6 +147,16 @@ const SANDBOX = {
     409,
     'Sandbox not running',
     'This needs a running sandbox; create a new one if it has ended.',
+  ),
+  sandbox_has_no_agent: entry(
+    409,
+    'No agent',
+    'This needs a sandbox that was created with `agent`.',
+  ),
+  agent_ended: entry(
+    409,
+    'Agent ended',
+    'The agent has exited; see `agent_exit_code` and the logs of the sandbox.',
   ),
   worker_unreachable: entry(
     503,
@@ -163,10 +178,20 @@ const SANDBOX = {
     'Command required',
     'Send `command`, a non-empty string of at most 120000 characters without NUL.',
   ),
+  cwd_not_found: entry(
+    400,
+    'No such working directory',
+    'Set `cwd` to a directory that exists in the sandbox.',
+  ),
   too_many_execs: entry(
     429,
     'Too many commands',
     'Wait for a running command of this sandbox to end, then try again.',
+  ),
+  too_many_operations: entry(
+    429,
+    'Too many operations',
+    'Your account runs as many commands and file transfers as it may; wait for one of them to end, then try again.',
   ),
   log_stream_unknown: entry(400, 'Unknown log stream', 'Use stream=stderr.'),
   log_stream_not_implemented: entry(501, 'Log stream not implemented', 'Use stream=stderr.'),
@@ -174,6 +199,11 @@ const SANDBOX = {
     400,
     'Invalid log count',
     'Send `lines` or `bytes` as an integer of at least 1.',
+  ),
+  logs_unavailable: entry(
+    503,
+    'Log unavailable',
+    "The log of this sandbox's agent cannot be read now; try again in a moment. A log that was lost with its machine stays unavailable.",
   ),
   log_lines_and_bytes: entry(400, 'Conflicting log query', 'Send `lines` or `bytes`, not both.'),
   unknown_cancel_reason: entry(
@@ -194,6 +224,16 @@ const FILES = {
   ),
   missing_body: entry(400, 'Missing body', 'Send the bytes of the file as the request body.'),
   parent_not_found: entry(400, 'Parent not found', 'Create the parent directory first.'),
+  parent_not_directory: entry(
+    400,
+    'Parent is not a directory',
+    'Name a path whose parent is a directory, not a file.',
+  ),
+  symlink_loop: entry(
+    400,
+    'Symbolic link loop',
+    'The symbolic links of this path lead in a circle; correct them, or name the file itself.',
+  ),
   is_directory: entry(400, 'Is a directory', 'Name a file, not a directory.'),
   not_regular_file: entry(400, 'Not a regular file', 'Name a regular file.'),
   file_not_found: entry(404, 'No such file', 'Check the path.'),
@@ -215,6 +255,11 @@ const ACCOUNTS = {
     'Wait as long as Retry-After says, then try again.',
   ),
   api_key_not_found: entry(404, 'No such API key', 'Check the id against the list of your keys.'),
+  api_key_limit_reached: entry(
+    409,
+    'API key limit reached',
+    'Revoke an API key before you create another. To sign in without a new key, use POST /v1/auth/login.',
+  ),
   bundle_name_invalid: entry(
     400,
     'Invalid bundle name',
@@ -243,6 +288,24 @@ const ACCOUNTS = {
   template_not_found: entry(404, 'No such template', 'Check the app_id; see GET /v1/templates.'),
 } as const;
 
+const BILLING = {
+  payment_provider_unavailable: entry(
+    503,
+    'Payment provider unavailable',
+    'The payment provider does not answer or refuses this request; try again in a moment.',
+  ),
+  checkout_not_found: entry(
+    404,
+    'No such checkout',
+    'The link is wrong or has expired; begin a new purchase.',
+  ),
+  webhook_signature_invalid: entry(
+    400,
+    'Invalid webhook signature',
+    'Sign the unchanged body with the secret of this endpoint, and send it within five minutes.',
+  ),
+} as const;
+
 const SESSIONS = {
   session_agent_unknown: entry(
     400,
@@ -253,6 +316,11 @@ const SESSIONS = {
     400,
     'Unknown template',
     `Set \`template\` to ${DISJUNCTION.format(SESSION_TEMPLATES)}.`,
+  ),
+  agent_version_unavailable: entry(
+    400,
+    'Agent version unavailable',
+    'Leave out `agent.version`, or name one of `versions` in GET /v1/templates.',
   ),
   llm_model_invalid: entry(
     400,
@@ -290,15 +358,96 @@ const SESSIONS = {
     'Sessions cannot be looked up',
     'The control plane does not answer this runtime host; try again in a moment.',
   ),
+  session_limit_reached: entry(
+    409,
+    'Session limit reached',
+    'Erase a session that you no longer need, with DELETE /v1/sessions/{id}?erase=true, before you start another.',
+  ),
+  session_storage_full: entry(
+    409,
+    'Session storage full',
+    'Erase a session that you no longer need, with DELETE /v1/sessions/{id}?erase=true.',
+  ),
+  too_many_connections: entry(
+    429,
+    'Too many connections',
+    'Close a WebSocket of your account, or wait until one is closed, then try again.',
+  ),
   session_starting: entry(
     409,
     'Session is starting',
     'Another request resumes this session right now; wait for it, then attach or resume again.',
   ),
+  session_erased: entry(
+    410,
+    'Session erased',
+    'Its conversation and files were erased, on request or after their retention; start a new session.',
+  ),
   secret_bundle_not_found_at_resume: entry(
     502,
     'Secret bundle is gone',
     'A secret bundle of this session was deleted; create it again under its name, then resume.',
+  ),
+  session_files_damaged: entry(
+    500,
+    'Session files damaged',
+    'Stored files of this session are missing or damaged; report the request_id to the operator.',
+  ),
+} as const;
+
+/** Presigned URLs of stored objects, and the store behind them. */
+const OBJECTS = {
+  object_url_invalid: entry(
+    403,
+    'Invalid URL',
+    'Use the URL unchanged, with the method that it was issued for.',
+  ),
+  object_url_expired: entry(403, 'URL expired', 'Ask for a new URL.'),
+  object_not_found: entry(404, 'No such object', 'It was deleted or never uploaded.'),
+  object_size_mismatch: entry(
+    400,
+    'Wrong size',
+    'Send exactly as many bytes as Content-Length says and as the URL was issued for.',
+  ),
+  length_required: entry(411, 'Length required', 'Send a Content-Length.'),
+  range_not_satisfiable: entry(
+    416,
+    'Range not satisfiable',
+    'Ask for bytes that the object has; see Content-Range.',
+  ),
+  object_store_unavailable: entry(
+    503,
+    'Object store unavailable',
+    'The object store does not answer; try again in a moment.',
+  ),
+} as const;
+
+const WORKSPACES = {
+  workspace_not_found: entry(404, 'No such workspace', 'Check its ids; see GET /v1/workspaces.'),
+  workspace_file_not_found: entry(
+    404,
+    'No such file',
+    'Check the path; an upload appears when it is complete.',
+  ),
+  workspace_path_invalid: entry(
+    400,
+    'Invalid path',
+    'Send a relative path without empty, `.` or `..` components, of at most 4095 bytes.',
+  ),
+  workspace_path_conflict: entry(
+    409,
+    'Path is in use',
+    'Choose a path that is no directory of other files, and that is in no file.',
+  ),
+  workspace_quota_exceeded: entry(
+    409,
+    'Workspaces are full',
+    'Delete files, or ask the operator for a higher limit.',
+  ),
+  too_many_uploads: entry(
+    429,
+    'Too many uploads',
+    'Complete the uploads that have begun, or wait until their URLs expire.',
   ),
 } as const;
 
@@ -320,7 +469,10 @@ export const ERRORS = {
   ...SANDBOX,
   ...FILES,
   ...ACCOUNTS,
+  ...BILLING,
   ...SESSIONS,
+  ...OBJECTS,
+  ...WORKSPACES,
   ...INTERNAL,
 } as const satisfies Record<string, ErrorEntry>;
 

@@ -23,14 +23,18 @@ export const SAVED_ARCHIVE = '/var/lib/svc/saved.tar';
 /** Maximum length of a line on the link. */
 export const AGENT_LINK_LINE_BYTES = 8 * 1024 * 1024;
 
-/** The configuration of an agent runtime, sent once with `configure`. */
-export interface AgentSetup {
-  readonly mode: 'session' | 'one_shot';
-  readonly agent: Agent;
+/** The model that an agent uses, and the way to it. */
+export interface AgentLlm {
   readonly model: string;
   readonly dialect: LlmDialect;
-  /** Base of the gateway with the dialect: `http://172.30.0.1:7200/anthropic`. */
+  /** Base of the gateway with the dialect, and for a customer's own endpoint a digest: `http://172.30.0.1:7200/anthropic`. */
   readonly gateway: string;
+}
+
+/** The configuration of an agent runtime, sent once with `configure`. */
+export interface AgentSetup extends AgentLlm {
+  readonly mode: 'session' | 'one_shot';
+  readonly agent: Agent;
   readonly wireVersion: 1 | 2;
   readonly app?: AppJson;
   /** Values of bundles and `env_vars`, for the processes of the agent. */
@@ -57,8 +61,12 @@ export type WorkerMessage =
       readonly c: number;
       readonly frame: Exclude<ClientFrame, { type: 'ping' }>;
     }
-  /** New values for processes that start from now on. */
-  | { readonly type: 'env'; readonly env: Readonly<Record<string, string>> }
+  /** New values: `env` for processes that start from now on, `llm` from the next task on. */
+  | {
+      readonly type: 'env';
+      readonly env: Readonly<Record<string, string>>;
+      readonly llm?: AgentLlm;
+    }
   /** The sandbox is about to end: save now and answer with `state`. */
   | { readonly type: 'save' }
   /** Warms up an idle runtime: runs the code paths of `configure` and keeps nothing. Answered by `rehearsed`. */

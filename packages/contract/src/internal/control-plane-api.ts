@@ -18,6 +18,10 @@ export const FreeCapacity = Type.Object({
 });
 export type FreeCapacity = Static<typeof FreeCapacity>;
 
+/** A build of an agent that an image carries. A newer worker may have kinds that this control plane does not know. */
+export const AgentBuild = Type.Object({ kind: ShortText(1), version: ShortText(1) });
+export type AgentBuild = Static<typeof AgentBuild>;
+
 /** A template on a worker; `image` is empty until one is built. Sizes are the template's defaults. */
 export const WorkerTemplate = Type.Object({
   template: ShortText(1),
@@ -26,8 +30,12 @@ export const WorkerTemplate = Type.Object({
   vcpu: Type.Optional(Count(1)),
   memory_mib: Type.Optional(Count(1)),
   disk_mib: Type.Optional(Count(1)),
+  agents: Type.Optional(Type.Array(AgentBuild)),
 });
 export type WorkerTemplate = Static<typeof WorkerTemplate>;
+
+/** Whether a worker is about to end its sandboxes, and so gets no new ones. */
+const Draining = Type.Optional(Type.Boolean());
 
 export const RegisterWorkerRequest = Type.Object({
   worker_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }),
@@ -41,6 +49,7 @@ export const RegisterWorkerRequest = Type.Object({
   capacity: Capacity,
   templates: Type.Array(WorkerTemplate),
   sandboxes: Type.Array(WorkerSandbox),
+  draining: Draining,
 });
 export type RegisterWorkerRequest = Static<typeof RegisterWorkerRequest>;
 
@@ -63,6 +72,7 @@ export const HeartbeatRequest = Type.Object({
   free: FreeCapacity,
   templates: Type.Array(WorkerTemplate),
   sandboxes: Type.Array(WorkerSandbox),
+  draining: Draining,
 });
 export type HeartbeatRequest = Static<typeof HeartbeatRequest>;
 

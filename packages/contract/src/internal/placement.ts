@@ -9,18 +9,22 @@ import { type Static, Type } from 'typebox';
 import { AGENT_SIZES, AGENTS } from '../agents.ts';
 import { AppJson } from '../sandboxes/app-json.ts';
 import { type CreateSandboxRequest, effectiveTimeouts } from '../sandboxes/create.ts';
-import { SandboxSize, sizeIn } from '../sandboxes/size.ts';
+import { givenSize, SandboxSize } from '../sandboxes/size.ts';
 import { LLM_VENDORS } from '../vendors.ts';
 
 /** The agent that runs in a sandbox from its start. Its keys are sent separately, see `AgentSecrets`. */
 export const PlacedAgent = Type.Object({
   kind: Type.Enum([...AGENTS]),
-  /** Whether the agent serves a session. Otherwise it is a one-shot agent with a task. */
+  /** The build that the image must carry; absent: any. */
+  version: Type.Optional(Type.String()),
+  /** Whether the agent serves a session. Otherwise it is the one-shot agent of a sandbox. */
   mode: Type.Enum(['session', 'one_shot']),
   vendor: Type.Enum([...LLM_VENDORS]),
   /** Always set by the control plane: from the request, else the bundle's `LLM_MODEL`, else the vendor's default. */
   model: Type.Optional(Type.String()),
   wire_version: Type.Unsafe<1 | 2>({ type: 'integer', enum: [1, 2] }),
+  /** Whether a one-shot agent was given no task, and so runs those of its clients. */
+  interactive: Type.Optional(Type.Boolean()),
   /** The resume identifier for codex. */
   resume_id: Type.Optional(Type.String()),
   session: Type.Optional(
@@ -64,7 +68,7 @@ export function placementFor(
   const { idleTimeoutSeconds, maxLifetimeSeconds } = effectiveTimeouts(request);
   return {
     template: request.template,
-    size: { ...(agent === undefined ? {} : AGENT_SIZES[agent.kind]), ...sizeIn(request) },
+    size: { ...(agent === undefined ? {} : AGENT_SIZES[agent.kind]), ...givenSize(request) },
     idle_timeout_seconds: idleTimeoutSeconds,
     max_lifetime_seconds: maxLifetimeSeconds,
     ...(agent === undefined ? {} : { agent }),

@@ -3,6 +3,7 @@
 import { type Static, Type } from 'typebox';
 import { SESSION_STATUSES } from '../sessions/record.ts';
 import { Count } from './bounds.ts';
+import { FilesManifest } from './chunks.ts';
 
 /** Name of runtime hosts in internal tokens. */
 export const RUNTIME_NAME = 'svc-runtime';
@@ -38,6 +39,31 @@ export const SessionSocketQuery = Type.Object({
 });
 export type SessionSocketQuery = Static<typeof SessionSocketQuery>;
 
+/** Whoever numbers the frames of one start of a session, under an id of its own. */
+const Numberer = Type.String({ format: 'uuid' });
+
+/**
+ * `POST /internal/v1/sessions/{chat_session_id}/frame-numbers` of the control plane: reserves numbers for the frames of
+ * a session before any of them is shown, so that no later start uses them again, even if this one is lost with
+ * everything that it has shown. Repeating a request changes nothing. Refused with 409 `stale_generation` when a newer
+ * start of the session exists, and to all but the last numberer to start.
+ */
+export const ReserveFramesRequest = Type.Object({
+  generation: Count(1),
+  vm_id: Type.String(),
+  numberer: Numberer,
+  /** Extends the reservation beyond this number. Absent: the numberer starts. */
+  after: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+});
+export type ReserveFramesRequest = Static<typeof ReserveFramesRequest>;
+
+/** The numberer may use the numbers above `base_seq`, up to and including `reserved_seq`. */
+export const ReservedFrames = Type.Object({
+  base_seq: Type.Integer({ minimum: 0 }),
+  reserved_seq: Type.Integer({ minimum: 0 }),
+});
+export type ReservedFrames = Static<typeof ReservedFrames>;
+
 /**
  * `POST /internal/v1/sessions/{chat_session_id}/turns` of the control plane: commits the results of a finished turn
  * (or of the end of the sandbox) atomically. Refused with 409 `stale_generation` when a newer start of the session
@@ -52,19 +78,21 @@ export const CommitTurnRequest = Type.Object({
   frames: Type.String(),
   /** The agent's own opaque record of the conversation; absent if unchanged. */
   conversation: Type.Optional(Type.String()),
-  /** Id of the working files uploaded before; absent if unchanged. */
+  /** The numberer of this start, when it will number no more frames: the next start continues after `last_seq`. */
+  last_of: Type.Optional(Numberer),
+  /** Id of the working files after the turn, a new one for each save; absent if they are unchanged. */
   files_id: Type.Optional(Type.String({ pattern: '^[A-Za-z0-9._-]{1,128}$' })),
+  /** What these files are. Unless all its chunks are stored, 404 `file_not_found`, and the turn is not committed. */
+  manifest: Type.Optional(FilesManifest),
 });
 export type CommitTurnRequest = Static<typeof CommitTurnRequest>;
 
 /**
- * `PUT /internal/v1/sessions/{chat_session_id}/files/{files_id}?generation=N` of the control plane: a tar of the
- * agent's home directory as `application/octet-stream`, kept when a turn names it. `GET` on the same path returns it.
+ * `GET /internal/v1/sessions/{chat_session_id}/files/{files_id}` of the control plane: a tar of the agent's home
+ * directory as `application/octet-stream`, for files that were stored before there were chunks.
  */
 export const SessionFilesParams = Type.Object({ id: Type.String(), files_id: Type.String() });
 export type SessionFilesParams = Static<typeof SessionFilesParams>;
-export const SessionFilesQuery = Type.Object({ generation: Count(1) });
-export type SessionFilesQuery = Static<typeof SessionFilesQuery>;
 
 /** `GET /internal/v1/sessions/{chat_session_id}/state` of the control plane: the starting point of a resumed session. */
 export const SessionState = Type.Object({
@@ -72,6 +100,8 @@ export const SessionState = Type.Object({
   last_seq: Type.Integer({ minimum: 0 }),
   conversation: Type.Optional(Type.String()),
   files_id: Type.Optional(Type.String()),
+  /** The working files `files_id`. Absent for files that were stored before there were chunks. */
+  manifest: Type.Optional(FilesManifest),
   /** The latest stored frames, one JSON object per line, for clients that reconnect with `after_seq`. */
   frames: Type.String(),
   /** The first seq in `frames`; earlier frames can no longer be replayed. */

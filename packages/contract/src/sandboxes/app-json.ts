@@ -8,7 +8,12 @@ export const AppAgent = Type.Object({
   name: Name,
   capability_name: Type.Optional(Type.String({ maxLength: 256 })),
   capability_description: Type.Optional(Type.String({ maxLength: 16_384 })),
-  tools: Type.Optional(Type.Array(Type.String({ maxLength: 256 }), { maxItems: 256 })),
+  tools: Type.Optional(
+    Type.Array(Type.String({ maxLength: 256 }), {
+      maxItems: 256,
+      description: 'The only tools that the agent may use. None: all.',
+    }),
+  ),
 });
 
 /** The nested app description. A flat one, without `capability_sets`, is refused. */

@@ -5,14 +5,12 @@ import { AGENTS } from '../agents.ts';
 import { SandboxId } from '../ids.ts';
 import { LIMITS } from '../limits.ts';
 import { FreeObject, failsWith } from '../schema.ts';
+import { ScopeId } from '../scope-id.ts';
 import { SANDBOX_STATES } from '../states.ts';
 import { TEMPLATES } from '../templates.ts';
 import { AppJson } from './app-json.ts';
 import { EnvVars } from './env.ts';
 import { sizeFields } from './size.ts';
-
-/** Also used as a path component in the object store, so it has no slashes and no leading dot. */
-const ScopeId = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' });
 
 export const CreateSandboxRequest = Type.Object(
   {

@@ -20,7 +20,7 @@ export const ExecRequest = Type.Object(
         minLength: 1,
         maxLength: LIMITS.pathBytes,
         pattern: '^/[^\\u0000]*$',
-        description: 'Absolute working directory.',
+        description: 'Absolute working directory, which must exist.',
       }),
     ),
     env: Type.Optional(EnvVars),
@@ -40,14 +40,19 @@ const outcomeFields = {
   exit_code: Type.Integer({ description: '128 + n when signal n ended it; 124 when timed out.' }),
   duration_ms: Type.Number(),
   truncated: Type.Boolean({
-    description: `Whether output beyond ${LIMITS.execOutputBytes} bytes was dropped.`,
+    description: `Whether output beyond ${LIMITS.execOutputBytes} bytes, of stdout and stderr together, was dropped.`,
   }),
   timed_out: Type.Optional(Type.Literal(true, { description: '`timeout_seconds` ended it.' })),
 };
 
 export const ExecResponse = Type.Object(
   {
-    output: Type.String({ description: 'stdout and stderr in the order they came.' }),
+    output: Type.String({
+      description:
+        'stdout and stderr in the order in which they arrived. Lines that a command writes to both within a few milliseconds may change places; `exec 2>&1` as its first line keeps the exact order, with everything in `stdout`.',
+    }),
+    stdout: Type.String({ description: 'The part of `output` that the command wrote to stdout.' }),
+    stderr: Type.String({ description: 'The part of `output` that the command wrote to stderr.' }),
     ...outcomeFields,
   },
   { title: 'ExecResponse' },

@@ -22,7 +22,7 @@ export const OCTET_STREAM_MEDIA_TYPE = 'application/octet-stream';
 
 /**
  * The length of an upload in bytes according to its Content-Length header; undefined when the header is absent.
- * @throws ServiceError `missing_body` when it is 0, `payload_too_large` when it exceeds `maxBytes`
+ * @throws ServiceError `payload_too_large` when it exceeds `maxBytes`
  */
 export function declaredUploadBytes(
   contentLength: string | undefined,
@@ -30,7 +30,6 @@ export function declaredUploadBytes(
 ): number | undefined {
   if (contentLength === undefined) return undefined;
   const bytes = Number(contentLength);
-  if (bytes === 0) throw new ServiceError('missing_body');
   if (bytes > maxBytes) throw new ServiceError('payload_too_large');
   return bytes;
 }

@@ -1,5 +1,6 @@
 export * from './app-json.ts';
 export * from './cancel.ts';
+export * from './connect.ts';
 export * from './create.ts';
 export * from './env.ts';
 export * from './exec.ts';

@@ -4,11 +4,16 @@ import { failsWith, mapOf } from '../schema.ts';
 
 const Name = Type.String({ minLength: 1, maxLength: 256 });
 
-/** A capability set: agents that share the work, or only the tools of a single agent. */
+/** A capability set: its tools, and the agents that share the work. Without agents, the tools are those of a single one. */
 const SessionCapabilitySet = Type.Object({
   set_id: Type.Optional(Name),
   name: Type.Optional(Name),
-  tools: Type.Optional(Type.Array(Type.String({ maxLength: 256 }), { maxItems: 256 })),
+  tools: Type.Optional(
+    Type.Array(Type.String({ maxLength: 256 }), {
+      maxItems: 256,
+      description: 'The only tools of its agents. None: all.',
+    }),
+  ),
   agents: Type.Optional(Type.Array(AppAgent, { minItems: 1, maxItems: 64 })),
 });
 export type SessionCapabilitySet = Static<typeof SessionCapabilitySet>;

@@ -3,6 +3,7 @@
 import { type Static, Type } from 'typebox';
 import { AGENTS, MODEL_PATTERN } from '../agents.ts';
 import { LIMITS } from '../limits.ts';
+import { sizeFields } from '../sandboxes/size.ts';
 import { failsWith, NO_NUL } from '../schema.ts';
 import { SESSION_TEMPLATES } from '../templates.ts';
 import { LLM_VENDORS } from '../vendors.ts';
@@ -20,7 +21,14 @@ export const CreateSessionRequest = Type.Object(
   {
     agent: Type.Object({
       kind: Type.Enum([...AGENTS], failsWith('session_agent_unknown')),
-      version: Type.Optional(Type.String({ minLength: 1, maxLength: 128, pattern: NO_NUL })),
+      version: Type.Optional(
+        Type.String({
+          minLength: 1,
+          maxLength: 128,
+          pattern: NO_NUL,
+          description: 'A build of the agent: one of `versions` in the catalogue. Default: any.',
+        }),
+      ),
     }),
     app: Type.Object({
       id: Identifier,
@@ -52,6 +60,7 @@ export const CreateSessionRequest = Type.Object(
       description: 'Attribution only.',
     }),
     ttl_seconds: Type.Optional(Ttl),
+    ...sizeFields,
   },
   { title: 'CreateSessionRequest' },
 );

@@ -69,10 +69,13 @@ export type AgentFrame = Static<typeof AgentFrame>;
 /** Frames that only the service itself sends, never a guest. */
 export const ServiceFrame = Type.Union([
   frame('ready', {
-    agent: Type.String(),
+    /** The kind of the agent; absent in wire version 1, like the `agent` of every frame. */
+    agent: Type.Optional(Type.String()),
     model: Type.String(),
     resumed: Type.Boolean(),
-    /** The newest stored frame. The connection is live after it. */
+    /** Rises with every start of the session. */
+    generation: Type.Optional(Type.Integer({ minimum: 1 })),
+    /** The connection is live after this number: that of the newest frame, or of none where the numbers jump. */
     last_seq: Type.Optional(Type.Integer({ minimum: 0 })),
   }),
   frame('usage', {
@@ -82,17 +85,31 @@ export const ServiceFrame = Type.Union([
     model: Type.Optional(Type.String()),
   }),
   frame('system', { event: Type.Literal('cancel'), reason: Type.Enum([...CANCEL_REASONS]) }),
-  frame('system', { event: Type.Literal('config_update'), keys: Type.Array(Type.String()) }),
+  frame('system', {
+    event: Type.Literal('config_update'),
+    /** Names of all keys of the rotated bundle. */
+    keys: Type.Array(Type.String()),
+    /** Absent, like the version, in frames that are older than the field. */
+    bundle: Type.Optional(Type.String()),
+    /** Increases with every rotation of the bundle. */
+    version: Type.Optional(Type.Integer()),
+  }),
   frame('pong', {}),
 ]);
 export type ServiceFrame = Static<typeof ServiceFrame>;
 
 /**
- * A frame as sent to clients. `seq` increases by one per session, across reconnects and resumes. `ready`, `pong` and
- * errors about a client's own frame concern only one connection: they are not stored and have no `seq`.
+ * A frame as sent to clients. `seq` increases by one per session, across reconnects and resumes, and is never used
+ * twice. `ready`, `pong` and errors about a client's own frame concern only one connection: they are not stored and
+ * have no `seq`.
  */
 export type ServerFrame = (AgentFrame | ServiceFrame) & {
   readonly seq?: number;
+  /**
+   * Only on a frame whose `seq` jumps: the number of the stored frame before it. Numbers in between may have been shown
+   * before the session lost its machine, but those frames were not saved.
+   */
+  readonly previous_seq?: number;
   readonly ts: string;
 };
 
@@ -103,7 +120,9 @@ export const FRAME_ERRORS = {
   frame_binary: 'Only text frames are taken.',
   frame_rate: 'Too many frames; they were dropped.',
   busy: 'Eight tasks wait already.',
+  task_not_accepted: 'This agent ends with the task of its sandbox; it takes no others.',
   tool_not_available: 'This session has no desktop to control.',
+  model_not_allowed: 'The agent cannot use the model or the endpoint of a rotated bundle.',
   agent_failed: 'The agent has failed.',
   llm_unauthorized: 'The model vendor refused the key.',
   llm_rate_limited: 'The model vendor limits the rate; retries are used up.',
@@ -114,5 +133,7 @@ export const FRAME_ERRORS = {
   turn_limit: 'The task used up its turns.',
   token_limit: 'The task used up its tokens.',
   state_not_saved: 'The state of the session could not be saved.',
+  session_storage_full:
+    'The changed files were not kept, because the sessions of the account keep as many bytes as they may. Erase a session; the files are kept again with the next task.',
 } as const;
 export type FrameErrorCode = keyof typeof FRAME_ERRORS;

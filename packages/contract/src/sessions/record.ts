@@ -5,7 +5,7 @@ import { AGENTS } from '../agents.ts';
 import { SandboxId } from '../ids.ts';
 import { Timestamp } from '../schema.ts';
 
-/** `completed`: its sandbox ended normally; `expired`: it ran out of time. The last three states can be resumed. */
+/** `completed`: its sandbox ended normally; `expired`: it ran out of time. The last three states can be resumed, until the session is erased. */
 export const SESSION_STATUSES = ['active', 'completed', 'failed', 'expired'] as const;
 export type SessionStatus = (typeof SESSION_STATUSES)[number];
 
@@ -37,6 +37,19 @@ export const ResumedSession = Type.Object(
 );
 export type ResumedSession = Static<typeof ResumedSession>;
 
+/** A part of the size that the sandboxes of a session get. */
+const givenSize = (what: string) =>
+  Type.Optional(
+    Type.Integer({ description: `${what}; absent when the request left it to the defaults.` }),
+  );
+
+/** When what the session kept was erased. */
+const ErasedAt = Type.String({
+  format: 'date-time',
+  description:
+    'When the conversation, the files and the frames were erased; from then on the session cannot be resumed.',
+});
+
 export const SessionRecord = Type.Object(
   {
     chat_session_id: SessionId,
@@ -48,11 +61,15 @@ export const SessionRecord = Type.Object(
     }),
     app: Type.Object({ id: Type.String(), set_id: Type.String() }),
     template: Type.String(),
+    vcpu: givenSize('Virtual CPUs'),
+    memory_mib: givenSize('Memory in MiB'),
+    disk_mib: givenSize('Disk in MiB'),
     llm: Type.Object({ vendor: Type.String(), model: Type.Optional(Type.String()) }),
     user_id: Type.String(),
     created_at: Timestamp,
     expires_at: Timestamp,
     ended_at: Type.Optional(Timestamp),
+    erased_at: Type.Optional(ErasedAt),
   },
   { title: 'Session' },
 );
@@ -70,9 +87,21 @@ export const ListSessionsResponse = Type.Object({
 });
 export type ListSessionsResponse = Static<typeof ListSessionsResponse>;
 
+export const DeleteSessionQuery = Type.Object({
+  erase: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description:
+        'Also erases the conversation, the files and the frames at once. The session cannot be resumed then.',
+    }),
+  ),
+});
+export type DeleteSessionQuery = Static<typeof DeleteSessionQuery>;
+
 export const DeleteSessionResponse = Type.Object({
   chat_session_id: SessionId,
   status: Type.Enum([...SESSION_STATUSES]),
+  erased_at: Type.Optional(ErasedAt),
 });
 export type DeleteSessionResponse = Static<typeof DeleteSessionResponse>;
 

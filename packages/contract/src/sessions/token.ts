@@ -2,10 +2,14 @@
 
 import { type Static, Type } from 'typebox';
 
+/** The app and the capability set of agents outside sessions. */
+export const DEFAULT_APP = 'svc-sandbox';
+export const DEFAULT_SET = 'default';
+
 export const SessionClaims = Type.Object({
   user_id: Type.String(),
-  app_id: Type.String({ default: 'svc-sandbox' }),
-  set_id: Type.String({ default: 'default' }),
+  app_id: Type.String({ default: DEFAULT_APP }),
+  set_id: Type.String({ default: DEFAULT_SET }),
   chat_session_id: Type.String(),
   exp: Type.Integer(),
   cua_enabled: Type.Boolean({ default: false }),

@@ -46,6 +46,10 @@ export class GuestConnections {
     return runCommand({ ssh: this.#ssh, channel: this.#channel, env }, request, signal);
   }
 
+  checkDirectory(path: string, signal: AbortSignal): Promise<void> {
+    return this.#channel.checkDirectory(path, signal);
+  }
+
   upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
     return this.#channel.upload(path, source, signal);
   }

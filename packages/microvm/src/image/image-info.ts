@@ -1,3 +1,4 @@
+import type { AgentBuild } from './agent-builds.ts';
 import type { Image } from './image.ts';
 import { readImages } from './image-store.ts';
 import { readRecipe, recipeNames } from './recipe.ts';
@@ -11,13 +12,15 @@ export interface ImageInfo {
   readonly vcpu: number;
   readonly memoryMib: number;
   readonly diskMib: number;
+  /** The agents that it carries. */
+  readonly builds: readonly AgentBuild[];
   /** False while the image is being built, and when it cannot be used. */
   readonly ready: boolean;
 }
 
 export function describeImage(image: Image, ready: boolean): ImageInfo {
-  const { template, id, rootfs, vcpu, memoryMib, diskMib } = image;
-  return { template, id, rootfs, vcpu, memoryMib, diskMib, ready };
+  const { template, id, rootfs, vcpu, memoryMib, diskMib, builds } = image;
+  return { template, id, rootfs, vcpu, memoryMib, diskMib, builds, ready };
 }
 
 /** The images built on this machine. `ready` marks those of the current recipes. */

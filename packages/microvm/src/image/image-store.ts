@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { AgentBuild } from './agent-builds.ts';
 import type { Image } from './image.ts';
 import type { RecipeSettings } from './recipe.ts';
 
@@ -7,6 +8,8 @@ import type { RecipeSettings } from './recipe.ts';
 interface ImageFile extends RecipeSettings {
   readonly template: string;
   readonly id: string;
+  /** Absent from images that an earlier version of this package built. */
+  readonly builds?: readonly AgentBuild[];
 }
 
 /** Directory of one version of an image. It exists only after a complete build. */
@@ -34,6 +37,7 @@ export async function readImage(
     vcpu: file.vcpu,
     memoryMib: file.memoryMib,
     diskMib: file.diskMib,
+    builds: file.builds ?? [],
     warmUp: file.warmUp,
     rootfs,
     directory,

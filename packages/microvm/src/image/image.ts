@@ -1,4 +1,5 @@
 import type { VmShape } from '../vm-shape.ts';
+import type { AgentBuild } from './agent-builds.ts';
 
 /** A built image: a root disk, a kernel, and the default shape of its sandboxes. */
 export interface Image extends VmShape {
@@ -6,6 +7,7 @@ export interface Image extends VmShape {
   /** Short digest of the recipe. */
   readonly id: string;
   readonly diskMib: number;
+  readonly builds: readonly AgentBuild[];
   /** File name of the root disk, unique to this version. */
   readonly rootfs: string;
   readonly directory: string;

@@ -38,7 +38,7 @@ test('the contents of bundled programs are part of the id', async () => {
     fileURLToPath(new URL('../../../..', import.meta.url)),
   );
   const file = join(images.path, 'standard/image.json');
-  const { programs: _left, ...settings } = JSON.parse(await readFile(file, 'utf8'));
+  const { programs: _left, agents: _too, ...settings } = JSON.parse(await readFile(file, 'utf8'));
   await writeFile(file, JSON.stringify({ ...settings, programs: {} }));
   const without = await readRecipe('standard', images.path);
   await writeFile(
@@ -49,6 +49,32 @@ test('the contents of bundled programs are part of the id', async () => {
   expect(new Set([id, without.id, other.id]).size).toBe(3);
   expect(other.bundles.get('x')?.includes('function makeId')).toBe(true);
 });
+
+test('names the agents in the versions of the lock file and of this repository', async () => {
+  const { builds } = await readRecipe('standard', images.path);
+  const { version: deictic } = await json(join(OURS, '../apps/guest/package.json'));
+  const { dependencies } = await json(join(OURS, 'standard/npm/package.json'));
+  expect(builds).toEqual([
+    { kind: 'deictic', version: deictic },
+    { kind: 'claude-code', version: dependencies['@anthropic-ai/claude-code-linux-x64'] },
+    { kind: 'codex', version: expect.stringMatching(/^\d+\.\d+\.\d+$/) },
+  ]);
+  const lock = join(images.path, 'standard/npm/package-lock.json');
+  const locked = await readFile(lock, 'utf8');
+  await writeFile(lock, locked.replaceAll(String(builds[2]?.version), '9.9.9'));
+  const [, , codex] = (await readRecipe('standard', images.path)).builds;
+  expect(codex).toEqual({ kind: 'codex', version: '9.9.9' });
+});
+
+test('rejects an agent that the lock file does not have', async () => {
+  const file = join(images.path, 'standard/image.json');
+  await writeFile(file, JSON.stringify({ ...(await json(file)), agents: { codex: 'no-package' } }));
+  await expect(readRecipe('standard', images.path)).rejects.toThrow('no version of codex');
+});
+
+async function json(path: string) {
+  return JSON.parse(await readFile(path, 'utf8'));
+}
 
 test('the folder shared by all images is not a template', async () => {
   await mkdir(join(images.path, 'another'));

@@ -3,13 +3,14 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { MicrovmError } from '../microvm-error.ts';
+import { type AgentBuild, readAgentBuilds } from './agent-builds.ts';
 import { bundleProgram } from './bundle-program.ts';
 
 /** The folder of recipes: one folder per template, and the files shared by all of them. */
 const IMAGES = fileURLToPath(new URL('../../../../images/', import.meta.url));
 const SHARED = ['kernel'];
 /** Increment when the builder's output changes for an unchanged recipe. */
-const BUILDER_VERSION = 2;
+const BUILDER_VERSION = 3;
 const ID_LENGTH = 12;
 
 /** The contents of a template's `image.json`. */
@@ -22,6 +23,8 @@ export interface RecipeSettings {
   readonly executables?: Readonly<Record<string, string>>;
   /** Programs of this repository, each bundled into one file for Node: name → entry point. See `programPath`. */
   readonly programs?: Readonly<Record<string, string>>;
+  /** The agents: kind → the npm package (path below node_modules) or the program that is the agent. */
+  readonly agents?: Readonly<Record<string, string>>;
   readonly vcpu: number;
   readonly memoryMib: number;
   readonly diskMib: number;
@@ -38,6 +41,7 @@ export interface Recipe extends RecipeSettings {
   readonly kernelFolder: string;
   /** The bundled programs: name → text. */
   readonly bundles: ReadonlyMap<string, string>;
+  readonly builds: readonly AgentBuild[];
 }
 
 /** Path of a program in the image, relative to the root. */
@@ -73,6 +77,7 @@ export async function readRecipe(template: string, images = IMAGES): Promise<Rec
     folder,
     kernelFolder,
     bundles,
+    builds: await readAgentBuilds(folder, settings),
     baseId,
     id: hash.digest('hex').slice(0, ID_LENGTH),
   };

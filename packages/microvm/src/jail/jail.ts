@@ -1,5 +1,6 @@
 import { chmod, chown, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import { runEveryStep } from '@svc/service-kit/concurrency';
 import { runProgram } from '@svc/service-kit/process';
 import type { NetworkSlot } from '../network/index.ts';
 import type { Cgroups, ResourceLimits } from './cgroups/cgroups.ts';
@@ -74,16 +75,21 @@ export class Jail {
 
   /** Removes the directory and control group of a VM, whose process must have ended. */
   async remove(id: string): Promise<void> {
-    await this.#options.cgroups.remove(id);
-    await rm(this.directoryOf(id), { recursive: true, force: true });
+    await runEveryStep([
+      { name: 'remove the control group', run: () => this.#options.cgroups.remove(id) },
+      {
+        name: 'remove the files',
+        run: () => rm(this.directoryOf(id), { recursive: true, force: true }),
+      },
+    ]);
   }
 
   /** Unmounts the jail. All VMs must have ended. */
   async close(): Promise<void> {
-    await this.#options.cgroups.close();
-    if (await isMounted(this.#root))
-      await runProgram('umount', ['--recursive', '--lazy', this.#root]);
-    await rm(this.#root, { recursive: true, force: true });
+    await runEveryStep([
+      { name: 'remove the control groups', run: () => this.#options.cgroups.close() },
+      { name: 'unmount the jail', run: () => this.#unmount() },
+    ]);
   }
 
   #command(slot: NetworkSlot, program: string, args: readonly string[]): [string, string[]] {
@@ -106,6 +112,12 @@ export class Jail {
       ...args,
     ];
     return ['nsenter', enter];
+  }
+
+  async #unmount(): Promise<void> {
+    if (await isMounted(this.#root))
+      await runProgram('umount', ['--recursive', '--lazy', this.#root]);
+    await rm(this.#root, { recursive: true, force: true });
   }
 
   async #mount(): Promise<void> {

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { runEveryStep, UndoList } from '@svc/service-kit/concurrency';
 import { readImages } from '../image/image-store.ts';
 import { openCgroups } from '../jail/cgroups/open-cgroups.ts';
 import { Jail } from '../jail/jail.ts';
@@ -47,10 +48,14 @@ export async function openHostResources(
   }
   const vmsDir = join(dataDir, 'vms');
   await mkdir(vmsDir, { recursive: true, mode: 0o711 });
+  const undo = new UndoList();
   const instance = await claimInstance(dataDir);
-  const cgroups = await openCgroups(instance.name, (message) => logger.warn({}, message));
-  const jail = await Jail.open({ runDir: instance.runDir, vmsDir, imageDir, cgroups });
+  undo.add('release the instance', () => releaseInstance(instance));
   const open = async () => {
+    const cgroups = await openCgroups(instance.name, (message) => logger.warn({}, message));
+    undo.add('remove the control groups', () => cgroups.close());
+    const jail = await Jail.open({ runDir: instance.runDir, vmsDir, imageDir, cgroups });
+    undo.add('close the jail', () => jail.close());
     const [vmm, sshKey] = await Promise.all([
       openQemu(
         {
@@ -70,13 +75,14 @@ export async function openHostResources(
       ...(slotPoolSize === undefined ? {} : { poolSize: slotPoolSize }),
       onBackgroundError: (error) => logger.warn({ err: error }, 'cannot prepare a network slot'),
     });
-    return { vmm, sshKey, slots };
+    return { jail, vmm, sshKey, slots };
   };
-  const { vmm, sshKey, slots } = await open().catch(async (error: unknown) => {
+  const { jail, vmm, sshKey, slots } = await open().catch(async (error: unknown) => {
     // While VMs are running, the next start needs the jail and the instance.
     if (keepSlots.length === 0) {
-      await jail.close();
-      await releaseInstance(instance);
+      await undo.run().catch((failure: unknown) => {
+        logger.error({ err: failure }, 'cannot undo everything of a failed start');
+      });
     }
     throw error;
   });
@@ -91,12 +97,11 @@ export async function openHostResources(
     sshKey,
     logger,
     close: async ({ keep }) => {
-      try {
+      await runEveryStep([
         // The jail closes first: releasing the instance removes its run directory.
-        if (keep.length === 0) await jail.close();
-      } finally {
-        await slots.close({ keep });
-      }
+        ...(keep.length === 0 ? [{ name: 'close the jail', run: () => jail.close() }] : []),
+        { name: 'close the network', run: () => slots.close({ keep }) },
+      ]);
     },
   };
 }

@@ -1,9 +1,11 @@
 import { readdir } from 'node:fs/promises';
+import { runEveryStep } from '@svc/service-kit/concurrency';
 import { isAlive } from '@svc/service-kit/process';
 import type { NetworkSlot } from '../network/index.ts';
 import type { HostResources } from '../resources/host-resources.ts';
 import { resourceLimits } from '../vmm/resource-limits.ts';
 import { LiveMicrovm } from './live-microvm.ts';
+import { releaseVm } from './release-vm.ts';
 import { killStray } from './stray-processes.ts';
 import { readVmRecord, type VmRecord } from './vm-record.ts';
 
@@ -33,26 +35,39 @@ export async function adoptMicrovms(
       if (microvm === undefined) refused.push(slot);
       else adopted.push(microvm);
     }
+    await removeAllBut(resources, new Set(adopted.map(({ id }) => id)));
+    // Their VMs have ended only now.
+    await runEveryStep(
+      refused.map((slot) => ({
+        name: `release network slot ${slot.index}`,
+        run: () => resources.slots.release(slot),
+      })),
+    );
+    return adopted;
   } catch (error) {
     for (const microvm of adopted) microvm.detach();
     throw error;
   }
-  await removeAllBut(resources, new Set(adopted.map(({ id }) => id)));
-  // Their VMs have ended only now.
-  for (const slot of refused) await resources.slots.release(slot);
-  return adopted;
 }
 
-/** Ends every VM of this service except those in `kept` and removes its remains, except its network slot. */
+/**
+ * Ends every VM of this service except those in `kept` and removes its remains, except its network slot.
+ * @throws CleanupError with the failures of all VMs
+ */
 export async function removeAllBut(
   { vmsDir, jail }: HostResources,
   kept: ReadonlySet<string>,
 ): Promise<void> {
-  for (const id of await directoryNames(vmsDir)) {
-    if (kept.has(id)) continue;
-    await killStray(id);
-    await jail.remove(id);
-  }
+  const ids = (await directoryNames(vmsDir)).filter((id) => !kept.has(id));
+  await runEveryStep(
+    ids.map((id) => ({
+      name: `remove ${id}`,
+      run: async () => {
+        await killStray(id);
+        await jail.remove(id);
+      },
+    })),
+  );
 }
 
 async function adoptSlot(
@@ -71,20 +86,17 @@ async function adoptSlot(
 }
 
 async function adoptOne(
-  { slots, jail, vmm, sshKey, logger }: HostResources,
+  resources: HostResources,
   record: VmRecord,
   slot: NetworkSlot,
   signal: AbortSignal,
 ): Promise<LiveMicrovm | undefined> {
+  const { jail, vmm, sshKey, logger } = resources;
   try {
     const confinement = jail.confine(record.id, slot, resourceLimits(record));
     const process = await vmm.adopt(confinement, record.process, signal);
     if (process === undefined) return undefined;
     const paused = await process.isPaused(signal);
-    const release = async () => {
-      await jail.remove(record.id);
-      await slots.release(slot);
-    };
     return new LiveMicrovm({
       directory: jail.directoryOf(record.id),
       record,
@@ -92,7 +104,7 @@ async function adoptOne(
       process,
       privateKey: sshKey.privateKey,
       paused,
-      release,
+      release: () => releaseVm(resources, record.id, slot),
     });
   } catch (error) {
     signal.throwIfAborted();

@@ -123,6 +123,11 @@ export class LiveMicrovm implements Microvm {
     return this.#whileAlive(() => this.#guest.exec(request, this.#record.env, signal));
   }
 
+  async checkDirectory(path: string, signal: AbortSignal): Promise<void> {
+    this.#assertRunnable();
+    await this.#whileAlive(() => this.#guest.checkDirectory(path, signal));
+  }
+
   async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
     this.#assertRunnable();
     const { bavail, bsize } = await statfs(this.#options.directory);
@@ -167,9 +172,13 @@ export class LiveMicrovm implements Microvm {
   }
 
   async cpuSeconds(): Promise<number> {
-    const { pid } = this.#record.process;
+    const { pid, startTicks } = this.#record.process;
     const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    // After the VM has ended, another process may have its pid.
+    if (Number(fields[19]) !== startTicks) {
+      throw new MicrovmError('vm_gone', 'the sandbox has ended');
+    }
     return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
   }
 

@@ -1,4 +1,5 @@
 import { GUEST_LINK } from '@svc/contract';
+import { UndoList } from '@svc/service-kit/concurrency';
 import { GuestChannel } from '../guest/channel/guest-channel.ts';
 import { createIdentity } from '../guest/identity.ts';
 import type { Image } from '../image/image.ts';
@@ -8,6 +9,7 @@ import type { HostResources } from '../resources/host-resources.ts';
 import type { VmShape } from '../vm-shape.ts';
 import { resourceLimits } from '../vmm/resource-limits.ts';
 import { LiveMicrovm } from './live-microvm.ts';
+import { releaseVm } from './release-vm.ts';
 import { writeVmRecord } from './vm-record.ts';
 
 const MIB = 1024 * 1024;
@@ -22,21 +24,23 @@ export async function restoreMicrovm(
   request: RestoreRequest,
   signal: AbortSignal,
 ): Promise<LiveMicrovm> {
-  const { slots, jail, vmm, sshKey } = resources;
+  const { slots, jail, vmm, sshKey, logger } = resources;
   const shape = shapeFor(request, image);
   const diskMib = Math.max(request.size?.disk_mib ?? image.diskMib, image.diskMib);
   const slot = await slots.take(signal);
-  const undo = [() => slots.release(slot), () => jail.remove(request.id)];
+  const undo = new UndoList();
+  undo.add('release the network slot', () => slots.release(slot));
+  undo.add('remove the directory', () => jail.remove(request.id));
   try {
     await jail.prepare(request.id, slot);
     const confinement = jail.confine(request.id, slot, resourceLimits(shape));
     const snapshot = jail.imagePath(snapshotDirectory(image, vmm.snapshotKey, shape));
     const rootfs = jail.imagePath(image.rootfsPath);
     const process = await vmm.restore({ ...shape, confinement, rootfs, snapshot }, signal);
-    undo.push(() => process.kill());
+    undo.add('end the process', () => process.kill());
     // Limits need not be set before the guest runs: until it has its identity, only its idle daemon is running.
     const limited = confinement.limit(process.identity.pid);
-    undo.push(() => limited.catch(() => undefined));
+    undo.add('wait for the limits', () => limited.catch(() => undefined));
     const identity = createIdentity(
       request.hostname ?? request.id.replaceAll('_', '-').slice(0, 63),
     );
@@ -63,10 +67,6 @@ export async function restoreMicrovm(
     };
     const directory = jail.directoryOf(request.id);
     await writeVmRecord(directory, record);
-    const release = async () => {
-      await jail.remove(request.id);
-      await slots.release(slot);
-    };
     const microvm = new LiveMicrovm({
       directory,
       record,
@@ -74,13 +74,15 @@ export async function restoreMicrovm(
       process,
       privateKey: sshKey.privateKey,
       paused: false,
-      release,
+      release: () => releaseVm(resources, request.id, slot),
     });
-    undo.push(async () => microvm.detach());
+    undo.add('close the connections', () => microvm.detach());
     await microvm.connect(signal);
     return microvm;
   } catch (error) {
-    for (const step of undo.reverse()) await step();
+    await undo.run().catch((failure: unknown) => {
+      logger.error({ err: failure, vm: request.id }, 'cannot undo everything of a failed restore');
+    });
     throw error;
   }
 }

@@ -36,3 +36,36 @@ test('fetches audit records page by page', async () => {
   expect(ids).toEqual(['3', '2', '1']);
   expect(seen.map((request) => request.url.search)).toEqual(['?limit=100', '?limit=100&cursor=2']);
 });
+
+test('reads and changes billing', async () => {
+  const { client, seen } = clientOf(
+    json(200, { credit_balance: -3 }),
+    json(200, { transactions: [] }),
+    json(200, { url: 'https://pay.test' }),
+    json(200, { status: 'updated' }),
+  );
+  expect(await client.billing.balance()).toBe(-3);
+  expect(await client.billing.transactions({ limit: 5, offset: 10 })).toEqual([]);
+  expect(await client.billing.checkout(500)).toEqual({ url: 'https://pay.test' });
+  await client.billing.setAutoTopup({ enabled: true, threshold_amount: 1, topup_amount: 500 });
+  expect(seen.map(({ method, url, body }) => [method, url.pathname + url.search, body])).toEqual([
+    ['GET', '/v1/billing/balance', undefined],
+    ['GET', '/v1/billing/transactions?limit=5&offset=10', undefined],
+    ['POST', '/v1/billing/checkout', '{"credit_amount":500}'],
+    ['PUT', '/v1/billing/auto-topup', '{"enabled":true,"threshold_amount":1,"topup_amount":500}'],
+  ]);
+});
+
+test('reads usage and the dashboard with their queries', async () => {
+  const { client, seen } = clientOf(json(200, {}), json(200, {}), json(200, {}), json(200, {}));
+  await client.usage.current();
+  await client.usage.history({ from: '2026-11-01' });
+  await client.dashboard.sandboxes({ limit: 5, offset: 10 });
+  await client.dashboard.dailyUsage({ from: '2026-11-01', to: '2026-11-02' });
+  expect(seen.map(({ url }) => url.pathname + url.search)).toEqual([
+    '/v1/usage',
+    '/v1/usage/history?from=2026-11-01',
+    '/v1/dashboard/sandboxes?limit=5&offset=10',
+    '/v1/dashboard/usage/daily?from=2026-11-01&to=2026-11-02',
+  ]);
+});

@@ -10,8 +10,12 @@ import type {
   ListSandboxesResponse,
   LogsQuery,
   LogsResponse,
+  SandboxAccess,
   SandboxRecord,
 } from '@svc/contract';
+import { SessionConnection } from '../sessions/connection.ts';
+import { agentEnded } from '../sessions/ends.ts';
+import type { ConnectOptions } from '../sessions/options.ts';
 import type { CallOptions, Transport } from '../transport/request.ts';
 import { type ExecStreamEvent, readExecEvents } from './exec-stream.ts';
 import { Files } from './files.ts';
@@ -32,6 +36,8 @@ const CREATE_TIMEOUT_MS = 180_000;
 const DELETE_TIMEOUT_MS = 120_000;
 /** The time that a blocking command may take beyond its own timeout to start, be killed and return its result. */
 const EXEC_GRACE_MS = 60_000;
+/** Time limit for finding out whether an unresponsive agent has ended. */
+const LOOK_TIMEOUT_MS = 5_000;
 /** The longest lifetime of a sandbox, and so of a command. */
 const EXEC_LONGEST_MS = 7_200_000;
 
@@ -39,9 +45,11 @@ const EXEC_LONGEST_MS = 7_200_000;
 export class Sandboxes {
   readonly files: Files;
   readonly #transport: Transport;
+  readonly #ca: string | Uint8Array | undefined;
 
-  constructor(transport: Transport) {
+  constructor(transport: Transport, ca: string | Uint8Array | undefined) {
     this.#transport = transport;
+    this.#ca = ca;
     this.files = new Files(transport);
   }
 
@@ -87,7 +95,10 @@ export class Sandboxes {
     });
   }
 
-  /** Runs a shell command to completion. A non-zero exit code is a result, not an error. Aborting kills the command. */
+  /**
+   * Runs a shell command to completion. The result has `stdout` and `stderr` apart, and both together as `output`. A
+   * non-zero exit code is a result, not an error. Aborting kills the command.
+   */
   async exec(
     id: string,
     request: string | ExecRequest,
@@ -139,6 +150,31 @@ export class Sandboxes {
   /** Resumes a paused sandbox. */
   async resume(id: string, options?: CallOptions): Promise<SandboxRecord> {
     return this.#transport.json({ method: 'POST', path: pathOf(id, 'resume'), options });
+  }
+
+  /**
+   * Connects to the agent of a sandbox: gives tasks to one that was created without `task`, or watches another. The
+   * connection is one of a session, and ends with the agent. `afterSeq: 0` shows everything since its start.
+   */
+  async connect(
+    id: string,
+    options: ConnectOptions & Pick<CallOptions, 'timeoutMs'> = {},
+  ): Promise<SessionConnection> {
+    const { signal, timeoutMs } = options;
+    const address = await this.access(id, { signal, timeoutMs });
+    return new SessionConnection(address, options, {
+      ca: this.#ca,
+      hasEnded: async () => {
+        const { agent_status } = await this.get(id, { timeoutMs: LOOK_TIMEOUT_MS });
+        return agent_status !== 'running';
+      },
+      ended: agentEnded,
+    });
+  }
+
+  /** The WebSocket URL and token of the agent of a sandbox, for a client of your own. */
+  async access(id: string, options?: CallOptions): Promise<SandboxAccess> {
+    return this.#transport.json({ method: 'POST', path: pathOf(id, 'connect'), options });
   }
 
   /** Asks the clients attached to a sandbox to stop their work. Does not end anything itself. */

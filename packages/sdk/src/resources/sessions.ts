@@ -10,6 +10,7 @@ import type {
   SessionRecord,
 } from '@svc/contract';
 import { SessionConnection } from '../sessions/connection.ts';
+import { sessionEnded } from '../sessions/ends.ts';
 import type { ConnectOptions, SessionAddress } from '../sessions/options.ts';
 import type { CallOptions, Transport } from '../transport/request.ts';
 import type { CreateOptions } from './sandboxes.ts';
@@ -20,6 +21,12 @@ const START_TIMEOUT_MS = 180_000;
 const DELETE_TIMEOUT_MS = 120_000;
 /** Time limit for finding out whether an unresponsive session has ended. */
 const LOOK_TIMEOUT_MS = 5_000;
+
+/** Options of a deletion. */
+export interface DeleteSessionOptions extends CallOptions {
+  /** Erases the conversation, the files and the frames as well. */
+  readonly erase?: boolean;
+}
 
 /** Sessions: conversations with agents in sandboxes, live over a WebSocket, resumable. */
 export class Sessions {
@@ -70,11 +77,15 @@ export class Sessions {
     return this.#transport.json({ method: 'GET', path: pathOf(id), options });
   }
 
-  /** Ends a session; it can be resumed. Resolves when its sandbox is gone. */
-  async delete(id: string, options?: CallOptions): Promise<DeleteSessionResponse> {
+  /**
+   * Ends a session; it can be resumed. Resolves when its sandbox is gone. With `erase`, also for a session that has ended,
+   * everything that it keeps is erased; it cannot be resumed then.
+   */
+  async delete(id: string, options: DeleteSessionOptions = {}): Promise<DeleteSessionResponse> {
     return this.#transport.json({
       method: 'DELETE',
       path: pathOf(id),
+      ...(options.erase ? { query: { erase: 'true' } } : {}),
       defaultTimeoutMs: DELETE_TIMEOUT_MS,
       options,
     });
@@ -91,6 +102,7 @@ export class Sessions {
         const { status } = await this.get(access.chat_session_id, { timeoutMs: LOOK_TIMEOUT_MS });
         return status !== 'active';
       },
+      ended: sessionEnded,
     });
   }
 }

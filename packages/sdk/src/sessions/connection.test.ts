@@ -3,6 +3,7 @@ import { json, scriptedFetch } from '../../test/scripted-fetch.ts';
 import { type Meeting, numbered, ready, scriptedSessions } from '../../test/scripted-sessions.ts';
 import { SvcClient } from '../client.ts';
 import { SessionConnection } from './connection.ts';
+import { sessionEnded } from './ends.ts';
 import { type SessionFrame, seqOf } from './frames.ts';
 import type { ConnectOptions } from './options.ts';
 
@@ -18,6 +19,7 @@ async function connect(meetings: Meeting[], options: ConnectOptions = {}, hasEnd
   const connection = new SessionConnection(server.access, options, {
     ca: undefined,
     hasEnded: async () => hasEnded,
+    ended: sessionEnded,
     firstDelayMs: 5,
   });
   cleanUp.push(() => connection.close(), server.close);
@@ -142,17 +144,29 @@ describe('frames', () => {
     expect(await numbersOf(any)).toEqual(['ready', 9]);
   });
 
-  test('continue from the last save of a session that lost later frames', async () => {
+  test('continue with higher numbers after a session has lost its machine, without an error', async () => {
     const { connection } = await connect([
-      says([ready(0), ...[1, 2, 3].map(numbered)]),
-      says([ready(1), numbered(2)], DONE),
+      says([ready(0), ...[1, 2, 3].map((seq) => numbered(seq))]),
+      // Frame 3 was shown but not saved.
+      says([ready(1002), numbered(1001, 2), numbered(1002)]),
+      says([ready(1003), numbered(1003)], DONE),
     ]);
-    expect(await numbersOf(connection)).toEqual(['ready', 1, 2, 3, 2]);
+    expect(await numbersOf(connection)).toEqual(['ready', 1, 2, 3, 1001, 1002, 1003]);
+  });
+
+  test('lost before a jump of the numbers are an error if this connection has not seen them', async () => {
+    const { connection } = await connect([
+      says([ready(0), numbered(1)]),
+      says([ready(1001), numbered(1001, 2)], DONE),
+    ]);
+    await expect(numbersOf(connection)).rejects.toMatchObject({ code: 'frames_lost' });
   });
 
   test('are queued by the thousands for a loop that is left and resumed', async () => {
     const all = Array.from({ length: 5_000 }, (_, i) => i + 1);
-    const { connection } = await connect([says([ready(0), ...all.map(numbered)], DONE)]);
+    const { connection } = await connect([
+      says([ready(0), ...all.map((seq) => numbered(seq))], DONE),
+    ]);
     const seen: number[] = [];
     for await (const frame of connection) {
       const seq = seqOf(frame);

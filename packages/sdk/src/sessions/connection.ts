@@ -3,11 +3,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ClientFrame } from '@svc/contract';
 import { SvcError } from '../errors.ts';
-import { gaveUp, isOrderlyEnd, isWithoutUpstream, mayPass, sessionEnded } from './ends.ts';
+import { gaveUp, isOrderlyEnd, isWithoutUpstream, mayPass } from './ends.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { frameOf, type SessionFrame } from './frames.ts';
 import { openSocket } from './open-socket.ts';
-import type { ConnectionParts, ConnectOptions, SessionAddress } from './options.ts';
+import type { ConnectionAddress, ConnectionParts, ConnectOptions } from './options.ts';
 import { Outbox } from './outbox.ts';
 import { mostTries, reconnectDelayMs } from './reconnects.ts';
 import { Sequence } from './sequence.ts';
@@ -22,7 +22,7 @@ import type { SessionSocket, SocketEnd } from './socket.ts';
 export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisposable {
   /** Resolves with the close of the session's WebSocket; rejects with the error that the loop throws. */
   readonly closed: Promise<SocketEnd>;
-  readonly #address: SessionAddress;
+  readonly #address: ConnectionAddress;
   readonly #options: ConnectOptions;
   readonly #parts: ConnectionParts;
   readonly #sequence: Sequence;
@@ -35,7 +35,7 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
   #wasReady = false;
   #isOver = false;
 
-  constructor(address: SessionAddress, options: ConnectOptions, parts: ConnectionParts) {
+  constructor(address: ConnectionAddress, options: ConnectOptions, parts: ConnectionParts) {
     this.#address = address;
     this.#options = options;
     this.#parts = parts;
@@ -119,7 +119,7 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
       const end = await this.#connectOnce();
       if (!(end instanceof SvcError) && isOrderlyEnd(end)) return end;
       if (!(end instanceof SvcError) && isWithoutUpstream(end) && (await this.#hasEnded())) {
-        throw sessionEnded();
+        throw this.#parts.ended();
       }
       if (this.#wasReady) {
         tries = 1;

@@ -25,6 +25,14 @@ export function sessionEnded(): SvcError {
   });
 }
 
+/** The error for the agent of a sandbox that has ended. */
+export function agentEnded(): SvcError {
+  return new SvcError({
+    code: 'agent_ended',
+    detail: 'The agent has exited, or its sandbox has ended; see the record of the sandbox.',
+  });
+}
+
 /** The error after the last failed reconnect. */
 export function gaveUp(tries: number, last: SocketEnd | SvcError): SvcError {
   const isError = last instanceof SvcError;

@@ -27,6 +27,13 @@ export function seqOf(frame: SessionFrame): number | undefined {
   return 'seq' in frame && typeof frame.seq === 'number' ? frame.seq : undefined;
 }
 
+/** The number of the frame before one whose number jumps; undefined for any other frame. */
+export function previousSeqOf(frame: SessionFrame): number | undefined {
+  return 'previous_seq' in frame && typeof frame.previous_seq === 'number'
+    ? frame.previous_seq
+    : undefined;
+}
+
 /** The number of the newest frame at the time of the connection. */
 export function lastSeqOf(frame: SessionFrame): number | undefined {
   return 'last_seq' in frame && typeof frame.last_seq === 'number' ? frame.last_seq : undefined;

@@ -1,8 +1,12 @@
 import type { SessionAccess } from '@svc/contract';
+import type { SvcError } from '../errors.ts';
 import type { OpenSocket } from './socket.ts';
 
 /** The address and token of a session, from the result of `create` or `resume`. */
 export type SessionAddress = Pick<SessionAccess, 'chat_session_id' | 'jwt' | 'connect_url'>;
+
+/** The part of an address that a connection needs. */
+export type ConnectionAddress = Omit<SessionAddress, 'chat_session_id'>;
 
 export interface ConnectOptions {
   /**
@@ -23,6 +27,8 @@ export interface ConnectionParts {
   readonly ca: string | Uint8Array | undefined;
   /** Whether the session has ended. A rejection leaves that open. */
   readonly hasEnded: () => Promise<boolean>;
+  /** The error for a session that has. */
+  readonly ended: () => SvcError;
   readonly open?: OpenSocket;
   /** Upper bound of the first pause before a reconnect, in milliseconds. */
   readonly firstDelayMs?: number;

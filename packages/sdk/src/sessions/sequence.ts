@@ -1,5 +1,5 @@
 import { SvcError } from '../errors.ts';
-import { lastSeqOf, type SessionFrame, seqOf } from './frames.ts';
+import { lastSeqOf, previousSeqOf, type SessionFrame, seqOf } from './frames.ts';
 
 /** Ensures that every numbered frame is delivered once and in order, across connections. */
 export class Sequence {
@@ -22,7 +22,7 @@ export class Sequence {
   begin(ready: SessionFrame): void {
     const newest = lastSeqOf(ready);
     if (newest === undefined) return;
-    // A session that lost its latest frames with its machine reuses the numbers after its last save.
+    // A number that the session has not reached is none after which it continues.
     if (this.#last === undefined || newest < this.#last) this.#last = newest;
     if (this.#last === newest) this.#takesAnyFirst = false;
   }
@@ -36,10 +36,12 @@ export class Sequence {
     if (seq === undefined) return true;
     const last = this.#last;
     if (last !== undefined && seq <= last) return false;
-    if (last !== undefined && seq > last + 1 && !this.#takesAnyFirst) {
+    // Lower where the numbers jump: this caller may have seen frames that the session lost with its machine.
+    const previous = previousSeqOf(frame) ?? seq - 1;
+    if (last !== undefined && previous > last && !this.#takesAnyFirst) {
       throw new SvcError({
         code: 'frames_lost',
-        detail: `The frames from ${last + 1} to ${seq - 1} are not kept any more; connect again with afterSeq: 0 for the earliest that are.`,
+        detail: `The frames from ${last + 1} to ${previous} are not kept any more; connect again with afterSeq: 0 for the earliest that are.`,
       });
     }
     this.#takesAnyFirst = false;

@@ -1,7 +1,7 @@
 import { errorOfResponse, SvcError } from '../errors.ts';
 import { Deadline } from './deadline.ts';
 import type { FetchLike } from './fetch.ts';
-import { withRetries } from './retry.ts';
+import { type RetryLimits, withRetries } from './retry.ts';
 
 /** The options of every call. */
 export interface CallOptions {
@@ -9,6 +9,11 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined;
   /** Deadline of the whole call in milliseconds, including retries. */
   readonly timeoutMs?: number | undefined;
+  /**
+   * The longest time in milliseconds, in total, to wait when the service refuses the call with a 429 that says when to
+   * try again. 0: fail at once. Default: that of the client.
+   */
+  readonly maxWaitMs?: number | undefined;
 }
 
 /** A body that `fetch` accepts. An async iterable is streamed. */
@@ -45,10 +50,12 @@ export interface TransportOptions {
   readonly apiKey?: string | undefined;
   readonly timeoutMs?: number | undefined;
   readonly maxRetries?: number | undefined;
+  readonly maxWaitMs?: number | undefined;
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
 const DEFAULT_MAX_RETRIES = 3;
+const DEFAULT_MAX_WAIT_MS = 60_000;
 
 /** Converts calls to HTTP requests, with the address, credential, deadline, retries and typed failures. */
 export class Transport {
@@ -90,6 +97,28 @@ export class Transport {
     return this.#run(request, async (response, deadline) => ({ response, deadline }));
   }
 
+  /** Sends `size` bytes to a presigned URL, without the client's credential, and once: its body may be a stream. */
+  async put(url: string, body: RequestBody, size: number, options: CallOptions): Promise<void> {
+    const timeoutMs = options.timeoutMs ?? this.#options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
+    const deadline = new Deadline(timeoutMs, options.signal);
+    const init: RequestInit & { duplex: 'half' } = {
+      method: 'PUT',
+      headers: { 'content-length': String(size) },
+      // undici streams async iterables, but the standard body type does not include them.
+      body: body as NonNullable<RequestInit['body']>,
+      duplex: 'half',
+      signal: deadline.signal,
+      redirect: 'error',
+    };
+    try {
+      const response = await this.#fetch(url, init, new URL(url).origin);
+      await response.body?.cancel();
+    } catch (error) {
+      if (deadline.signal.aborted) throw deadline.failure();
+      throw error;
+    }
+  }
+
   async #run<T>(
     request: ApiRequest,
     read: (response: Response, deadline: Deadline) => Promise<T>,
@@ -100,10 +129,8 @@ export class Transport {
       request.defaultTimeoutMs ??
       DEFAULT_TIMEOUT_MS;
     const deadline = new Deadline(timeoutMs, request.options?.signal);
-    const repeatable = request.repeatable ?? request.method !== 'POST';
-    const maxRetries = repeatable ? (this.#options.maxRetries ?? DEFAULT_MAX_RETRIES) : 0;
     try {
-      return await withRetries(maxRetries, deadline.signal, async () =>
+      return await withRetries(this.#retryLimits(request), deadline.signal, async () =>
         read(await this.#send(request, deadline.signal), deadline),
       );
     } catch (error) {
@@ -112,13 +139,26 @@ export class Transport {
     }
   }
 
+  #retryLimits({ repeatable, method, body, options }: ApiRequest): RetryLimits {
+    const { maxRetries = DEFAULT_MAX_RETRIES, maxWaitMs = DEFAULT_MAX_WAIT_MS } = this.#options;
+    return {
+      maxRetries: (repeatable ?? method !== 'POST') ? maxRetries : 0,
+      // A refused call was not executed, but a stream that it has read is gone.
+      maxWaitMs: isStream(body) ? 0 : (options?.maxWaitMs ?? maxWaitMs),
+    };
+  }
+
   async #send(request: ApiRequest, signal: AbortSignal): Promise<Response> {
     signal.throwIfAborted();
     const url = `${this.#baseUrl}${request.path}${queryString(request.query)}`;
-    const response = await this.#options.fetch(url, this.#init(request, signal)).catch((cause) => {
+    return this.#fetch(url, this.#init(request, signal), this.#baseUrl);
+  }
+
+  async #fetch(url: string, init: RequestInit, address: string): Promise<Response> {
+    const response = await this.#options.fetch(url, init).catch((cause) => {
       throw new SvcError({
         code: 'connection_failed',
-        detail: `Could not reach ${this.#baseUrl}: ${reasonOf(cause)}.`,
+        detail: `Could not reach ${address}: ${reasonOf(cause)}.`,
         cause,
       });
     });
@@ -146,6 +186,11 @@ export class Transport {
     }
     return init;
   }
+}
+
+/** Whether a body can be sent only once. */
+export function isStream(body: RequestBody | undefined): boolean {
+  return !(body === undefined || typeof body === 'string' || body instanceof Uint8Array);
 }
 
 /** The base URL without a trailing slash. */

@@ -5,9 +5,16 @@ import { type BackoffBounds, backoffMs, retryAfterMs } from './backoff.ts';
 const BACKOFF: BackoffBounds = { firstMs: 200, longestMs: 5_000 };
 const RETRYABLE_STATUSES = new Set([429, 502, 503, 504]);
 
+/** How often, and for how long, an attempt is repeated. */
+export interface RetryLimits {
+  /** The maximum number of retries after failures that may pass; 0 for a call that is not safe to repeat. */
+  readonly maxRetries: number;
+  /** The longest total wait for a service that refused the call and said when to try again, in milliseconds. */
+  readonly maxWaitMs: number;
+}
+
 /** Whether repeating the call, which is safe to repeat, may succeed later. */
-export function isRetryable(error: unknown): error is SvcError {
-  if (!(error instanceof SvcError)) return false;
+function isRetryable(error: SvcError): boolean {
   return (
     error.code === 'connection_failed' ||
     error.code === 'idempotency_in_progress' ||
@@ -15,29 +22,44 @@ export function isRetryable(error: unknown): error is SvcError {
   );
 }
 
-/**
- * The pause before retry number `retry` (from 0), in milliseconds: the backoff, or the pause that the service requested
- * if that is longer. Undefined when the service requested more than a caller should wait.
- */
-export function retryDelayMs(retry: number, error: SvcError): number | undefined {
-  const asked = retryAfterMs(error);
-  return asked > BACKOFF.longestMs ? undefined : Math.max(asked, backoffMs(retry, BACKOFF));
+/** Whether the service did not execute the call, and said when to try again. Repeating any call is then safe. */
+function isPutOff(error: SvcError): boolean {
+  return error.status === 429 && error.retryAfterSeconds !== undefined;
 }
 
-/** Runs `attempt`, and repeats it up to `maxRetries` times while its error is retryable. */
+/**
+ * The pause before retry number `retry` (from 0), in milliseconds: the backoff, or the pause that the service requested
+ * if that is longer.
+ */
+function retryDelayMs(retry: number, error: SvcError): number {
+  return Math.max(retryAfterMs(error), backoffMs(retry, BACKOFF));
+}
+
+/** Runs `attempt`, and repeats it within the limits while its error is one that may pass. */
 export async function withRetries<T>(
-  maxRetries: number,
+  { maxRetries, maxWaitMs }: RetryLimits,
   signal: AbortSignal,
   attempt: () => Promise<T>,
 ): Promise<T> {
-  for (let tries = 0; ; tries += 1) {
+  let waitedMs = 0;
+  let putOff = 0;
+  let failures = 0;
+  for (;;) {
     try {
       return await attempt();
     } catch (error) {
-      if (tries >= maxRetries || !isRetryable(error)) throw error;
-      const delay = retryDelayMs(tries, error);
-      if (delay === undefined) throw error;
-      await sleep(delay, undefined, { signal });
+      if (!(error instanceof SvcError)) throw error;
+      if (isPutOff(error)) {
+        const delay = retryDelayMs(putOff++, error);
+        waitedMs += delay;
+        if (waitedMs > maxWaitMs) throw error;
+        await sleep(delay, undefined, { signal });
+      } else {
+        if (failures >= maxRetries || !isRetryable(error)) throw error;
+        // The service requested more than a caller should wait.
+        if (retryAfterMs(error) > BACKOFF.longestMs) throw error;
+        await sleep(retryDelayMs(failures++, error), undefined, { signal });
+      }
     }
   }
 }

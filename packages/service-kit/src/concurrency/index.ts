@@ -1,9 +1,17 @@
 export { settledWithin, untilAborted } from './abort.ts';
 export { type Deadline, openDeadline, withDeadline } from './deadline.ts';
+export { KeyedSlots } from './keyed-slots.ts';
 export { Mutex } from './mutex.ts';
 export { type BackoffOptions, backoffMs, type RetryOptions, retry } from './retry.ts';
 export { SingleFlight } from './single-flight.ts';
 export { sleep } from './sleep.ts';
 export { Slots } from './slots.ts';
 export { type Rate, TokenBucket } from './token-bucket.ts';
+export {
+  CleanupError,
+  type CleanupStep,
+  runEveryStep,
+  runStepsTogether,
+  UndoList,
+} from './undo.ts';
 export { Wakeable } from './wakeable.ts';

@@ -22,6 +22,30 @@ export function acceptJsonOnly(app: FastifyInstance): void {
   );
 }
 
+/** Makes the routes of a plugin scope accept HTML forms instead of JSON. Of a repeated field, the last one counts. */
+export function acceptFormOnly(
+  app: Pick<FastifyInstance, 'removeAllContentTypeParsers' | 'addContentTypeParser'>,
+): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser<string>(
+    'application/x-www-form-urlencoded',
+    { parseAs: 'string' },
+    (_request, body, done) => done(null, Object.fromEntries(new URLSearchParams(body))),
+  );
+}
+
+/** Makes the routes of a plugin scope accept JSON as the bytes that were sent, for signatures over them. */
+export function acceptRawJsonOnly(
+  app: Pick<FastifyInstance, 'removeAllContentTypeParsers' | 'addContentTypeParser'>,
+): void {
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser<Buffer>(
+    'application/json',
+    { parseAs: 'buffer' },
+    (_request, body, done) => done(null, body),
+  );
+}
+
 /**
  * Makes the routes of a plugin scope accept bodies of one media type, of any length, as an unread stream. It removes
  * all other parsers, so call it in a separate scope.

@@ -20,6 +20,11 @@ export class ConnectionTracker {
     response.once('close', () => this.#add(socket, -1));
   }
 
+  /** Whether a request is in progress on this connection. */
+  isBusy(socket: Socket): boolean {
+    return (this.#requests.get(socket) ?? 0) > 0;
+  }
+
   /** Destroys the connections without a request in progress. */
   destroyIdle(): void {
     for (const [socket, requests] of this.#requests) if (requests <= 0) socket.destroy();

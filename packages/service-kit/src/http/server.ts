@@ -9,7 +9,7 @@ import {
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import { LIMITS, ServiceError } from '@svc/contract';
+import { LIMITS, ServiceError, shuttingDownError } from '@svc/contract';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import { acceptJsonOnly } from './body-parsers.ts';
 import { applyBrowserRules, type BrowserRules } from './browsers.ts';
@@ -23,6 +23,7 @@ import { RequestLog } from './request-log.ts';
 import { RoutesTable } from './routes-table.ts';
 import { sendProblem } from './send-problem.ts';
 import { discardUnreadBodies } from './unread-body.ts';
+import { cutUnreadResponses, sendInSlices } from './unread-response.ts';
 import { compileValidator } from './validation.ts';
 
 export interface HttpServerOptions {
@@ -37,6 +38,8 @@ export interface HttpServerOptions {
   readonly requestTimeoutMs?: number;
   /** Time limit for the rest of a body after its request has been answered, in ms. Default 10 seconds. */
   readonly unreadBodyMs?: number;
+  /** How long a client may read nothing of a response that waits for it, in ms. Default one minute. */
+  readonly unreadResponseMs?: number;
   /** The proxies whose X-Forwarded-For header is trusted. Default none. */
   readonly trustProxy?: boolean | readonly string[];
   /** The rules for browsers; unnecessary for a server that no browser calls. */
@@ -56,6 +59,7 @@ const HEADERS_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_MS = 72_000;
 const REQUEST_TIMEOUT_MS = 3_600_000;
 const UNREAD_BODY_MS = 10_000;
+const UNREAD_RESPONSE_MS = 60_000;
 const MAX_PARAM_CHARS = 4096;
 
 /**
@@ -80,6 +84,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     serverFactory: (handler) => {
       const listener = createListener(handler, options);
       connections.watch(listener);
+      cutUnreadResponses(listener, connections, options.unreadResponseMs ?? UNREAD_RESPONSE_MS);
       return listener;
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
@@ -89,6 +94,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   acceptJsonOnly(app);
   if (options.browsers !== undefined) applyBrowserRules(app, options.browsers);
   guardRequests(app);
+  sendInSlices(app);
   discardUnreadBodies(app, options.unreadBodyMs ?? UNREAD_BODY_MS);
   return app;
 }
@@ -125,7 +131,7 @@ function guardRequests(app: HttpServer): void {
   // Before the body is parsed, so that an unknown route is 404 whatever its body is.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(REQUEST_ID_HEADER, request.id);
-    if (closing) done(new ServiceError('shutting_down'));
+    if (closing) done(shuttingDownError());
     else if (request.is404) done(noRouteError(request, routes));
     else if (!isWellEncoded(request.url)) done(new ServiceError('invalid_url'));
     else done();

@@ -7,9 +7,14 @@ import { type ChildProcessByStdio, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import type { Readable, Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { identityOf } from './identity.ts';
 
 const CONFLICT_EXIT_CODE = 75;
 const ACQUIRE_DEADLINE_MS = 10_000;
+/** Within this time the child of a dead process notices that its pipe is closed, on a loaded machine too. */
+const RELEASE_DEADLINE_MS = 10_000;
+const RETRY_MS = 50;
 
 type Child = ChildProcessByStdio<Writable, Readable, null>;
 
@@ -36,9 +41,23 @@ export interface FileLock {
 
 /**
  * Locks a file, which is created if absent, and writes the pid of this process into it.
- * @throws FileLockedError immediately when another process holds the lock
+ * @throws FileLockedError immediately when a living process holds the lock
  */
 export async function lockFile(path: string): Promise<FileLock> {
+  const giveUpAt = performance.now() + RELEASE_DEADLINE_MS;
+  for (;;) {
+    try {
+      return await tryToLock(path);
+    } catch (error) {
+      const holder = error instanceof FileLockedError ? error.holder : undefined;
+      if (holder === undefined || (await identityOf(holder)) !== undefined) throw error;
+      if (performance.now() > giveUpAt) throw error;
+    }
+    await sleep(RETRY_MS);
+  }
+}
+
+async function tryToLock(path: string): Promise<FileLock> {
   const child = spawn(
     'flock',
     [

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { writeFileAtomic } from './atomic-write.ts';
 import { FileLockedError, lockFile } from './file-lock.ts';
 import { identityOf, isAlive } from './identity.ts';
@@ -59,8 +59,16 @@ describe('file lock', () => {
     });
     await once(holder.stdout, 'data');
     await expect(lockFile(path)).rejects.toMatchObject({ holder: holder.pid });
+    // The process that holds it for the dead one notices late.
+    const children = await readFile(`/proc/${holder.pid}/task/${holder.pid}/children`, 'utf8');
+    const child = Number.parseInt(children, 10);
+    process.kill(child, 'SIGSTOP');
+    const exited = once(holder, 'exit');
     holder.kill('SIGKILL');
-    const lock = await vi.waitFor(() => lockFile(path), { timeout: 10_000 });
+    await exited;
+    const locking = lockFile(path);
+    process.kill(child, 'SIGCONT');
+    const lock = await locking;
     await lock.release();
   });
 

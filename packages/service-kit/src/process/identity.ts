@@ -17,8 +17,12 @@ export async function identityOf(pid: number): Promise<ProcessIdentity | undefin
   const [state] = fields;
   const startTicks = Number(fields[19]);
   if (state === 'Z' || state === 'X' || !Number.isSafeInteger(startTicks)) return undefined;
-  const bootId = (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
-  return { pid, startTicks, bootId };
+  return { pid, startTicks, bootId: await readBootId() };
+}
+
+/** The id of the current boot of this machine. */
+export async function readBootId(): Promise<string> {
+  return (await readFile('/proc/sys/kernel/random/boot_id', 'utf8')).trim();
 }
 
 /** Whether this exact process is still running. */

@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { Shutdown, type ShutdownPhase } from './shutdown.ts';
@@ -25,7 +26,7 @@ describe('shutdown', () => {
   it('runs the phases once and in order', async () => {
     const { shutdown, order, add } = recording();
     add('close', 'pool');
-    add('refuse', 'listener');
+    add('drain', 'listener');
     add('flush', 'state');
     add('disconnect', 'sockets');
     add('end', 'sandboxes');
@@ -42,5 +43,28 @@ describe('shutdown', () => {
     add('close', 'pool');
     expect((await shutdown.run('test')).toSorted()).toEqual(['failing', 'hanging']);
     expect(order).toContain('pool');
+  });
+
+  it('goes on without the rest of its drain when hurried, which later phases ignore', async () => {
+    const { shutdown, order, add } = recording();
+    expect(shutdown.hurry()).toBe(false);
+    const draining = Promise.withResolvers<void>();
+    shutdown.add({
+      name: 'requests',
+      phase: 'drain',
+      deadlineMs: 60_000,
+      run: async (signal) => {
+        draining.resolve();
+        await once(signal, 'abort');
+      },
+    });
+    add('close', 'pool', async () => {
+      expect(shutdown.hurry()).toBe(false);
+    });
+    const outcome = shutdown.run('test');
+    await draining.promise;
+    expect(shutdown.hurry()).toBe(true);
+    expect(await outcome).toEqual([]);
+    expect(order).toEqual(['pool']);
   });
 });

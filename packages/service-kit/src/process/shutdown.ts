@@ -4,8 +4,8 @@ import type { Logger } from 'pino';
 
 /** In this order. */
 export const SHUTDOWN_PHASES = [
-  /** Accept no new work. */
-  'refuse',
+  /** Accept no new work, and let the work in progress end. */
+  'drain',
   /** Notify and disconnect long-lived clients. */
   'disconnect',
   /** Save data that must not be lost. */
@@ -29,6 +29,8 @@ export class Shutdown {
   readonly #logger: Logger;
   readonly #tasks: ShutdownTask[] = [];
   readonly #begun = new AbortController();
+  readonly #hurry = new AbortController();
+  #phase: ShutdownPhase | undefined;
   #ending: Promise<readonly string[]> | undefined;
 
   constructor(logger: Logger) {
@@ -44,6 +46,16 @@ export class Shutdown {
     this.#tasks.push(task);
   }
 
+  /**
+   * Aborts the signals of the drain's tasks, so that the shutdown goes on without waiting for work in progress.
+   * Returns false if it is not draining.
+   */
+  hurry(): boolean {
+    if (this.#phase !== 'drain' || this.#hurry.signal.aborted) return false;
+    this.#hurry.abort(new Error('the drain was cut short'));
+    return true;
+  }
+
   /** Runs all tasks, once even if called repeatedly. Returns the names of the tasks that failed or ran late. */
   run(reason: string): Promise<readonly string[]> {
     this.#ending ??= this.#runAll(reason);
@@ -55,6 +67,7 @@ export class Shutdown {
     this.#begun.abort(new Error(`shutting down: ${reason}`));
     const failed: string[] = [];
     for (const phase of SHUTDOWN_PHASES) {
+      this.#phase = phase;
       const tasks = this.#tasks.filter((task) => task.phase === phase);
       const outcomes = await Promise.all(tasks.map((task) => this.#runTask(task)));
       failed.push(...outcomes.filter((name) => name !== undefined));
@@ -70,11 +83,13 @@ export class Shutdown {
       () => late.abort(new Error(`not done after ${task.deadlineMs} ms`)),
       task.deadlineMs,
     );
+    const signal =
+      task.phase === 'drain' ? AbortSignal.any([late.signal, this.#hurry.signal]) : late.signal;
     const expired = new Promise<never>((_resolve, reject) => {
       late.signal.addEventListener('abort', () => reject(late.signal.reason), { once: true });
     });
     try {
-      await Promise.race([Promise.resolve().then(() => task.run(late.signal)), expired]);
+      await Promise.race([Promise.resolve().then(() => task.run(signal)), expired]);
       return undefined;
     } catch (err) {
       this.#logger.error({ err, task: task.name, phase: task.phase }, 'shutdown task failed');

@@ -3,6 +3,17 @@ import * as ledger from './0001-ledger.ts';
 import * as accounts from './0002-accounts.ts';
 import * as sessions from './0003-sessions.ts';
 import * as placement from './0004-placement.ts';
+import * as sessionSizes from './0005-session-sizes.ts';
+import * as agentLogs from './0006-agent-logs.ts';
+import * as frameNumbers from './0007-frame-numbers.ts';
+import * as configUpdates from './0008-config-updates.ts';
+import * as idempotencyHolders from './0009-idempotency-holders.ts';
+import * as usage from './0010-usage.ts';
+import * as billing from './0011-billing.ts';
+import * as sessionChunks from './0012-session-chunks.ts';
+import * as retention from './0013-retention.ts';
+import * as workspaces from './0014-workspaces.ts';
+import * as quotas from './0015-quotas.ts';
 
 /** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -10,4 +21,15 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0002-accounts': accounts,
   '0003-sessions': sessions,
   '0004-placement': placement,
+  '0005-session-sizes': sessionSizes,
+  '0006-agent-logs': agentLogs,
+  '0007-frame-numbers': frameNumbers,
+  '0008-config-updates': configUpdates,
+  '0009-idempotency-holders': idempotencyHolders,
+  '0010-usage': usage,
+  '0011-billing': billing,
+  '0012-session-chunks': sessionChunks,
+  '0013-retention': retention,
+  '0014-workspaces': workspaces,
+  '0015-quotas': quotas,
 };

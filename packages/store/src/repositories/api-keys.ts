@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../batch-load.ts';
 import type { ApiKeyRow, Schema } from '../schema.ts';
+import { lockTenant } from './tenants.ts';
 
 /** The owner of a valid key. */
 export interface ApiKeyOwner {
@@ -31,24 +32,27 @@ export class ApiKeyRepository {
     return this.#owner(hash('sha256', secret));
   }
 
-  async insert(key: {
-    keyId: string;
-    tenantId: string;
-    secret: string;
-    prefix: string;
-    name?: string | undefined;
-  }): Promise<ApiKeyRow> {
-    return this.#db
-      .insertInto('api_keys')
-      .values({
-        key_id: key.keyId,
-        tenant_id: key.tenantId,
-        secret_hash: hashSecret(key.secret),
-        prefix: key.prefix,
-        name: key.name ?? null,
-      })
-      .returningAll()
-      .executeTakeFirstOrThrow();
+  /** Adds a key. Undefined when the tenant has `most` or more that are not revoked. */
+  async insert(
+    key: {
+      keyId: string;
+      tenantId: string;
+      secret: string;
+      prefix: string;
+      name?: string | undefined;
+    },
+    most: number,
+  ): Promise<ApiKeyRow | undefined> {
+    return this.#db.transaction().execute(async (transaction) => {
+      await lockTenant(transaction, key.tenantId);
+      const { rows } = await sql<ApiKeyRow>`
+        insert into api_keys (key_id, tenant_id, secret_hash, prefix, name)
+        select ${key.keyId}, ${key.tenantId}, ${hashSecret(key.secret)}::bytea, ${key.prefix}, ${key.name ?? null}
+        where (select count(*) from api_keys
+          where tenant_id = ${key.tenantId} and revoked_at is null) < ${most}
+        returning *`.execute(transaction);
+      return rows[0];
+    });
   }
 
   /** All keys of a tenant, including revoked ones, newest first. */

@@ -1,5 +1,6 @@
 import type { AuditEvent } from '@svc/contract';
-import type { Kysely } from 'kysely';
+import { type Kysely, sql } from 'kysely';
+import { ago, removeBatch } from '../remove-batch.ts';
 import type { AuditRow, Schema } from '../schema.ts';
 
 /** An event to record. */
@@ -17,7 +18,7 @@ export interface AuditPage {
   readonly before?: string | undefined;
 }
 
-/** The audit trail. Records are only added. */
+/** The audit trail. Records are added, and removed only when they are older than they have to be. */
 export class AuditRepository {
   readonly #db: Kysely<Schema>;
 
@@ -46,5 +47,10 @@ export class AuditRepository {
       .limit(limit);
     if (before !== undefined) query = query.where('id', '<', before);
     return query.execute();
+  }
+
+  /** Removes up to `limit` records that are older than this. Returns their number. */
+  removeOlder(seconds: number, limit: number): Promise<number> {
+    return removeBatch(this.#db, 'audit_records', sql`created_at < ${ago(seconds)}`, limit);
   }
 }

@@ -1,4 +1,5 @@
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { ago, removeBatch } from '../remove-batch.ts';
 import type { IdempotentResponse, Schema } from '../schema.ts';
 
 /** Identifies a request with an idempotency key. */
@@ -9,10 +10,19 @@ export interface IdempotencyId {
   readonly key: string;
 }
 
+/**
+ * The right of one request to create the resource of a key. It ends when another request takes the key over, which can
+ * happen as soon as the lock has expired.
+ */
+export interface IdempotencyHold extends IdempotencyId {
+  /** A UUID that identifies the request. */
+  readonly holder: string;
+}
+
 /** The state of a request with an idempotency key. */
 export type IdempotencyClaim =
   | { readonly kind: 'claimed' }
-  /** The first request ended without an answer (a crash) while creating `subject`. */
+  /** The earlier holder may have created `subject`, and can no longer do so. */
   | { readonly kind: 'taken_over'; readonly subject: string }
   | { readonly kind: 'running' }
   | { readonly kind: 'done'; readonly response: IdempotentResponse }
@@ -31,97 +41,120 @@ export class IdempotencyRepository {
    * `subject` is the id of the resource to create. Keys older than `lifetimeSeconds` can be claimed again.
    */
   async claim(
-    id: IdempotencyId,
+    hold: IdempotencyHold,
     request: { bodyHash: Buffer; subject: string; lockSeconds: number; lifetimeSeconds: number },
   ): Promise<IdempotencyClaim> {
     const lock = sql`now() + make_interval(secs => ${request.lockSeconds})`;
     const expired = sql`held.created_at < now() - make_interval(secs => ${request.lifetimeSeconds})`;
     const claimed = await sql`
       insert into idempotency_keys as held
-        (tenant_id, operation, key, body_hash, subject, locked_until)
-      values (${id.tenantId}, ${id.operation}, ${id.key}, ${request.bodyHash}, ${request.subject}, ${lock})
+        (tenant_id, operation, key, holder, body_hash, subject, locked_until)
+      values (${hold.tenantId}, ${hold.operation}, ${hold.key}, ${hold.holder}, ${request.bodyHash},
+        ${request.subject}, ${lock})
       on conflict (tenant_id, operation, key) do update
-      set body_hash = excluded.body_hash, subject = excluded.subject, response = null,
-          locked_until = excluded.locked_until, created_at = now()
+      set body_hash = excluded.body_hash, subject = excluded.subject, holder = excluded.holder,
+          response = null, locked_until = excluded.locked_until, created_at = now()
       where ${expired}
       returning 1`.execute(this.#db);
-    return claimed.rows.length > 0 ? { kind: 'claimed' } : this.#inspect(id, request);
+    return claimed.rows.length > 0 ? { kind: 'claimed' } : this.#inspect(hold, request);
   }
 
   async #inspect(
-    id: IdempotencyId,
+    hold: IdempotencyHold,
     request: { bodyHash: Buffer; lockSeconds: number },
   ): Promise<IdempotencyClaim> {
     const row = await this.#db
       .selectFrom('idempotency_keys')
       .selectAll()
-      .where((eb) => eb.and(columns(id)))
+      .where((eb) => eb.and(keyOf(hold)))
       .executeTakeFirst();
     // Released between the two statements. The caller retries, as for a running request.
     if (row === undefined) return { kind: 'running' };
     if (!row.body_hash.equals(request.bodyHash)) return { kind: 'other_body' };
     if (row.response !== null) return { kind: 'done', response: row.response };
-    return this.#takeOver(id, row.subject, request.lockSeconds);
+    return this.#takeOver(hold, request.lockSeconds);
   }
 
-  async #takeOver(
-    id: IdempotencyId,
-    subject: string,
-    lockSeconds: number,
-  ): Promise<IdempotencyClaim> {
+  async #takeOver(hold: IdempotencyHold, lockSeconds: number): Promise<IdempotencyClaim> {
     const taken = await this.#db
       .updateTable('idempotency_keys')
-      .set({ locked_until: sql`now() + make_interval(secs => ${lockSeconds})` })
-      .where((eb) => eb.and(columns(id)))
+      .set({
+        holder: hold.holder,
+        locked_until: sql`now() + make_interval(secs => ${lockSeconds})`,
+      })
+      .where((eb) => eb.and(keyOf(hold)))
       .where('locked_until', '<', sql<Date>`now()`)
       .where('response', 'is', null)
+      .returning('subject')
       .executeTakeFirst();
-    return taken.numUpdatedRows === 1n ? { kind: 'taken_over', subject } : { kind: 'running' };
+    return taken === undefined
+      ? { kind: 'running' }
+      : { kind: 'taken_over', subject: taken.subject };
   }
 
-  /** Extends the claim of a running request. */
-  async renew(id: IdempotencyId, lockSeconds: number): Promise<void> {
+  /** Extends the lock of a running request. */
+  async renew(hold: IdempotencyHold, lockSeconds: number): Promise<void> {
     await this.#db
       .updateTable('idempotency_keys')
       .set({ locked_until: sql`now() + make_interval(secs => ${lockSeconds})` })
-      .where((eb) => eb.and(columns(id)))
+      .where((eb) => eb.and(holdOf(hold)))
       .execute();
   }
 
-  /** Changes the subject of the claimed request. */
-  async setSubject(id: IdempotencyId, subject: string): Promise<void> {
-    await this.#db
+  /** Changes the id of the resource to create. False when another request has taken the key over. */
+  async setSubject(hold: IdempotencyHold, subject: string): Promise<boolean> {
+    const changed = await this.#db
       .updateTable('idempotency_keys')
       .set({ subject })
-      .where((eb) => eb.and(columns(id)))
-      .execute();
+      .where((eb) => eb.and(holdOf(hold)))
+      .executeTakeFirst();
+    return changed.numUpdatedRows === 1n;
   }
 
-  /** Stores the answer of the claimed request. */
-  async complete(id: IdempotencyId, response: IdempotentResponse): Promise<void> {
+  /** Stores the answer, unless another request has taken the key over. */
+  async complete(hold: IdempotencyHold, response: IdempotentResponse): Promise<void> {
     await this.#db
       .updateTable('idempotency_keys')
       .set({ response: JSON.stringify(response) })
-      .where((eb) => eb.and(columns(id)))
+      .where((eb) => eb.and(holdOf(hold)))
       .execute();
   }
 
-  /** Frees the key of a request that created nothing, so that a retry can claim it. */
-  async release(id: IdempotencyId): Promise<void> {
-    await this.#db
+  /**
+   * Frees the key of a request that created nothing, so that a retry can claim it. False when another request has taken
+   * the key over.
+   */
+  async release(hold: IdempotencyHold): Promise<boolean> {
+    const released = await this.#db
       .deleteFrom('idempotency_keys')
-      .where((eb) => eb.and(columns(id)))
+      .where((eb) => eb.and(holdOf(hold)))
       .where('response', 'is', null)
-      .execute();
+      .executeTakeFirst();
+    return released.numDeletedRows === 1n;
   }
 
-  async removeExpired(lifetimeSeconds: number): Promise<void> {
-    await sql`
-      delete from idempotency_keys
-      where created_at < now() - make_interval(secs => ${lifetimeSeconds})`.execute(this.#db);
+  /** Removes up to `limit` keys that are older than this. Returns their number. */
+  removeExpired(lifetimeSeconds: number, limit: number): Promise<number> {
+    const isOld = sql`created_at < ${ago(lifetimeSeconds)}`;
+    return removeBatch(this.#db, 'idempotency_keys', isOld, limit);
   }
 }
 
-function columns(id: IdempotencyId) {
+/**
+ * A query with one row while the request still holds its key. It locks the key, so that nobody takes it over before the
+ * end of the transaction: what the transaction inserts is visible to the next holder. A request without a key always
+ * gets the row.
+ */
+export function whileHeld(hold: IdempotencyHold | undefined): RawBuilder<unknown> {
+  if (hold === undefined) return sql`select 1`;
+  return sql`select 1 from idempotency_keys where tenant_id = ${hold.tenantId}
+    and operation = ${hold.operation} and key = ${hold.key} and holder = ${hold.holder} for share`;
+}
+
+function keyOf(id: IdempotencyId) {
   return { tenant_id: id.tenantId, operation: id.operation, key: id.key };
+}
+
+function holdOf(hold: IdempotencyHold) {
+  return { ...keyOf(hold), holder: hold.holder };
 }

@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { ago, removeBatch } from '../remove-batch.ts';
 import type { OtpSubjectKind, Schema } from '../schema.ts';
 
 /** A request for a code, and the number of requests allowed per hour. */
@@ -78,11 +79,14 @@ export class OtpRepository {
     await this.#db.deleteFrom('otp_codes').where('email', '=', email).execute();
   }
 
-  /** Removes expired codes, and counters without a request in the last hour. */
-  async removeExpired(): Promise<void> {
-    await sql`delete from otp_codes where expires_at < now()`.execute(this.#db);
-    await sql`
-      delete from otp_requests where not exists
-        (select from unnest(hits) hit where hit > now() - interval '1 hour')`.execute(this.#db);
+  /** Removes up to `limit` codes that have expired longer ago than this. Returns their number. */
+  removeExpired(olderThanSeconds: number, limit: number): Promise<number> {
+    return removeBatch(this.#db, 'otp_codes', sql`expires_at < ${ago(olderThanSeconds)}`, limit);
+  }
+
+  /** Removes up to `limit` counters without a request for this long. Returns their number. */
+  removeCounters(olderThanSeconds: number, limit: number): Promise<number> {
+    const isIdle = sql`not exists (select from unnest(hits) hit where hit > ${ago(olderThanSeconds)})`;
+    return removeBatch(this.#db, 'otp_requests', isIdle, limit);
   }
 }

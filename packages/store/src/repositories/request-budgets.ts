@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { ago, removeBatch } from '../remove-batch.ts';
 import type { Schema } from '../schema.ts';
 
 /** A request to count against a tenant's budget. */
@@ -50,8 +51,9 @@ export class RequestBudgetRepository {
     };
   }
 
-  /** Removes counters whose window has ended. */
-  async removeExpired(): Promise<void> {
-    await sql`delete from request_budgets where window_ends_at < now()`.execute(this.#db);
+  /** Removes up to `limit` counters whose window ended longer ago than this. Returns their number. */
+  removeExpired(olderThanSeconds: number, limit: number): Promise<number> {
+    const isOver = sql`window_ends_at < ${ago(olderThanSeconds)}`;
+    return removeBatch(this.#db, 'request_budgets', isOver, limit);
   }
 }

@@ -1,5 +1,6 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema, SecretBundleRow } from '../schema.ts';
+import { announce } from './config-updates.ts';
 import { isCurrentMasterKey } from './master-keys.ts';
 
 /** The stored form of a bundle's values: sealed with a data key, which is wrapped by a master key. */
@@ -52,21 +53,29 @@ export class SecretBundleRepository {
     });
   }
 
-  /** Replaces all values of a bundle. Undefined when there is no bundle with this name. */
-  async replace(bundle: NewBundle): Promise<SecretBundleRow | undefined | MasterKeyChanged> {
+  /**
+   * Replaces all values of a bundle, and adds notices for the running sessions that use it, which expire after
+   * `expirySeconds`. Undefined when there is no bundle with this name.
+   */
+  async replace(
+    bundle: NewBundle,
+    expirySeconds: number,
+  ): Promise<SecretBundleRow | undefined | MasterKeyChanged> {
     return this.#db.transaction().execute(async (transaction) => {
       if (!(await isCurrentMasterKey(transaction, bundle.masterKeyId))) return 'master_key_changed';
-      return transaction
+      const rotated = await transaction
         .updateTable('secret_bundles')
-        .set((eb) => ({
+        .set({
           ...columnsOf(bundle),
-          version: eb('version', '+', 1),
+          version: sql<number>`nextval('secret_bundle_versions')`,
           last_rotated_at: sql<Date>`now()`,
-        }))
+        })
         .where('tenant_id', '=', bundle.tenantId)
         .where('name', '=', bundle.name)
         .returningAll()
         .executeTakeFirst();
+      if (rotated !== undefined) await announce(transaction, rotated, expirySeconds);
+      return rotated;
     });
   }
 
@@ -125,12 +134,13 @@ export class SecretBundleRepository {
       .execute();
   }
 
-  /** Deletes a bundle. False when there was none. */
-  async delete(tenantId: string, name: string): Promise<boolean> {
+  /** Deletes this version of a bundle. False when there was none. */
+  async delete(tenantId: string, name: string, version: number): Promise<boolean> {
     const result = await this.#db
       .deleteFrom('secret_bundles')
       .where('tenant_id', '=', tenantId)
       .where('name', '=', name)
+      .where('version', '=', version)
       .executeTakeFirst();
     return result.numDeletedRows === 1n;
   }

@@ -1,4 +1,5 @@
 import {
+  AgentBuild,
   type Capacity,
   type FreeCapacity,
   type HeartbeatRequest,
@@ -7,10 +8,13 @@ import {
 } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../batch-load.ts';
+import { ago, removeBatch } from '../remove-batch.ts';
 import type { Schema, WorkerRow } from '../schema.ts';
 
 /** Fields to store. A report may have others, even with text that PostgreSQL cannot store. */
-const TEMPLATE_FIELDS = Object.keys(WorkerTemplate.properties);
+const TEMPLATE_FIELDS = [WorkerTemplate, AgentBuild].flatMap(({ properties }) =>
+  Object.keys(properties),
+);
 
 /** The workers of the fleet: their addresses, capacities and last heartbeats. */
 export class WorkerRepository {
@@ -36,6 +40,7 @@ export class WorkerRepository {
       url: worker.url,
       certificate: worker.certificate,
       version: worker.version,
+      draining: worker.draining ?? false,
       ...capacityColumns(worker.capacity, worker.templates),
     };
     await this.#db
@@ -59,6 +64,7 @@ export class WorkerRepository {
       .set({
         ...capacityColumns(report.capacity, report.templates),
         ...freeColumns(report.free),
+        draining: report.draining ?? false,
         heartbeat_at: sql`now()`,
       })
       .where('worker_id', '=', workerId)
@@ -76,6 +82,13 @@ export class WorkerRepository {
       this.#db,
     );
     return rows.map((row) => row.worker_id);
+  }
+
+  /** Removes up to `limit` workers without a heartbeat for this long and without a record of a sandbox. Returns their number. */
+  removeSilent(seconds: number, limit: number): Promise<number> {
+    const isSilent = sql`heartbeat_at < ${ago(seconds)}
+      and not exists (select from sandboxes where sandboxes.worker_id = workers.worker_id)`;
+    return removeBatch(this.#db, 'workers', isSilent, limit);
   }
 
   async #load(ids: readonly string[]): Promise<(WorkerRow | undefined)[]> {

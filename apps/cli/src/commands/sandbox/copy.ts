@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { open, rename, rm, stat } from 'node:fs/promises';
+import { open, realpath, rename, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -67,7 +67,10 @@ async function upload(
   }
 }
 
-/** Writes to a temporary file first, so that an interrupted download leaves nothing behind. */
+/**
+ * Writes to a temporary file first, so that an interrupted download leaves nothing behind. A symbolic link stays, and its
+ * target is written; so is a device or a pipe.
+ */
 async function download(
   client: SvcClient,
   from: LocationOf<'sandbox'>,
@@ -79,7 +82,13 @@ async function download(
     await pipeline(stream, standardOutput(), { signal });
     return;
   }
-  const target = (await isDirectory(to.path)) ? join(to.path, basename(from.path)) : to.path;
+  const named = (await isDirectory(to.path)) ? join(to.path, basename(from.path)) : to.path;
+  const existing = await stat(named).catch(() => undefined);
+  if (existing !== undefined && !existing.isFile()) {
+    await pipeline(stream, createWriteStream(named), { signal });
+    return;
+  }
+  const target = existing === undefined ? named : await realpath(named);
   const temporary = `${target}.${randomBytes(6).toString('hex')}.part`;
   try {
     await pipeline(stream, createWriteStream(temporary, { flags: 'wx' }), { signal });

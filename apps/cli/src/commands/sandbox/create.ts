@@ -1,14 +1,11 @@
 import { TEMPLATES } from '@svc/contract';
 import { Command } from 'commander';
 import { collectPair, parseDuration } from '../../arguments/parsers.ts';
-import { parseDisk, parseMemory, parseVcpu } from '../../arguments/sandbox-size.ts';
+import { addSizeOptions, requestedSize, type SizeOptions } from '../../arguments/sandbox-size.ts';
 import { withClient } from '../../connection/client.ts';
 
-interface Options {
+interface Options extends SizeOptions {
   readonly template: string;
-  readonly vcpu?: number;
-  readonly memory?: number;
-  readonly disk?: number;
   readonly idleTimeout?: number;
   readonly maxLifetime?: number;
   readonly env?: Record<string, string>;
@@ -18,12 +15,10 @@ interface Options {
 
 /** `svc sandbox create`: prints the id of the new sandbox once it is running. */
 export function createCommand(): Command {
-  return new Command('create')
+  const command = new Command('create')
     .description('create a sandbox and print its id')
-    .option('-t, --template <name>', `image to start from: ${TEMPLATES.join(', ')}`, 'standard')
-    .option('--vcpu <n>', 'virtual CPUs', parseVcpu)
-    .option('--memory <size>', 'memory, as in 512M or 2G', parseMemory)
-    .option('--disk <size>', 'disk, as in 8G', parseDisk)
+    .option('-t, --template <name>', `image to start from: ${TEMPLATES.join(', ')}`, 'standard');
+  return addSizeOptions(command)
     .option(
       '--idle-timeout <duration>',
       'end it after being idle for this long, as in 15m',
@@ -42,12 +37,10 @@ export function createCommand(): Command {
 }
 
 function requestOf(options: Options) {
-  const { template, vcpu, memory, disk, idleTimeout, maxLifetime, env, metadata } = options;
+  const { template, idleTimeout, maxLifetime, env, metadata } = options;
   return {
     template,
-    ...(vcpu === undefined ? {} : { vcpu }),
-    ...(memory === undefined ? {} : { memory_mib: memory }),
-    ...(disk === undefined ? {} : { disk_mib: disk }),
+    ...requestedSize(options),
     ...(idleTimeout === undefined ? {} : { idle_timeout_seconds: idleTimeout }),
     ...(maxLifetime === undefined ? {} : { max_lifetime_seconds: maxLifetime }),
     ...(env === undefined ? {} : { env_vars: env }),

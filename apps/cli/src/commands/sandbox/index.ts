@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { attachCommand } from './attach.ts';
 import { copyCommand } from './copy.ts';
 import { createCommand } from './create.ts';
 import { execCommand } from './exec.ts';
@@ -15,6 +16,7 @@ export function sandboxCommand(): Command {
     .addCommand(getCommand())
     .addCommand(execCommand())
     .addCommand(copyCommand())
+    .addCommand(attachCommand())
     .addCommand(pauseCommand())
     .addCommand(resumeCommand())
     .addCommand(removeCommand());

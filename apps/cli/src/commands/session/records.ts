@@ -13,6 +13,11 @@ interface ListOptions {
   readonly json?: boolean;
 }
 
+interface RemoveOptions {
+  readonly erase?: boolean;
+  readonly json?: boolean;
+}
+
 const HEADING = ['ID', 'STATUS', 'AGENT', 'MODEL', 'TEMPLATE', 'AGE', 'SANDBOX'];
 const parseLimit = integerBetween(1, LIMITS.pageMax, '--limit 50');
 const parseOffset = integerBetween(0, Number.MAX_SAFE_INTEGER, '--offset 20');
@@ -50,15 +55,18 @@ function rowOf(session: SessionRecord): string[] {
 /** `svc session rm`: ends sessions and waits until their sandboxes are gone. */
 export function removeCommand(): Command {
   return new Command('rm')
-    .description('end sessions; they can be resumed')
+    .description('end sessions; they can be resumed, unless they are erased')
     .argument('<ids...>', 'session ids', collectSessionId)
-    .action((ids: string[]) =>
+    .option('--erase', 'also erase their conversation, files and frames; they cannot be resumed')
+    .option('--json', 'print each response as JSON')
+    .action((ids: string[], { erase = false, json }: RemoveOptions) =>
       withClient(async (client, signal) => {
         const store = new SessionAccessStore();
         for (const id of ids) {
-          const { status } = await client.sessions.delete(id, { signal });
+          const answer = await client.sessions.delete(id, { erase, signal });
           await store.remove(id);
-          console.log(`${id} ${status}`);
+          const outcome = answer.erased_at === undefined ? answer.status : 'erased';
+          console.log(json ? JSON.stringify(answer) : `${id} ${outcome}`);
         }
       }),
     );

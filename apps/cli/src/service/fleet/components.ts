@@ -6,11 +6,12 @@ import { startLocalWorker } from '../start/local-worker.ts';
 import { openHost } from '../start/microvm-host.ts';
 import { startRuntimeComponent } from '../start/runtime-host.ts';
 import { openTls } from '../start/tls.ts';
+import { drainTask } from '../stop/drain-plan.ts';
 import { type FleetContext, runComponent } from './run-component.ts';
 
 /** `svc control-plane`: runs one of the control planes that share a database. Resolves with the exit code. */
 export function runControlPlane(): Promise<number> {
-  return runComponent(async (context) => {
+  return runComponent('control-plane', async (context) => {
     const { clusterSecret: secret, databaseUrl } = context.config;
     if (secret === undefined || databaseUrl === undefined) {
       throw new CliError(
@@ -30,7 +31,7 @@ export function runControlPlane(): Promise<number> {
 
 /** `svc runtime`: runs one of the runtime hosts of a fleet. Resolves with the exit code. */
 export function runRuntimeHost(): Promise<number> {
-  return runComponent(async (context) => {
+  return runComponent('runtime', async (context) => {
     const { secret, controlPlane } = await controlPlaneOf(context, 'a runtime host');
     const tls = await openTls(context.config, context.paths);
     const { localUrl, runtimeUrl } = await startRuntimeComponent(
@@ -48,12 +49,21 @@ export function runRuntimeHost(): Promise<number> {
 
 /** `svc worker`: runs the worker of this machine as part of a fleet. Resolves with the exit code. */
 export function runWorker(): Promise<number> {
-  return runComponent(async (context) => {
+  return runComponent('worker', async (context) => {
     const { secret, controlPlane } = await controlPlaneOf(context, 'a worker');
     const microvms = await openHost({ ...context, progress: new Progress(process.stderr) });
-    const worker = await startLocalWorker({ ...context, secret }, controlPlane, microvms);
-    context.logger.info({ worker }, 'worker is ready');
-    return { workers: [worker] };
+    const { worker, summary } = await startLocalWorker(
+      { ...context, secret },
+      controlPlane,
+      microvms,
+    );
+    context.shutdown.add(
+      drainTask('work in progress', context.drain, ({ workMs }, signal) =>
+        worker.drain(workMs, signal),
+      ),
+    );
+    context.logger.info({ worker: summary }, 'worker is ready');
+    return { workers: [summary] };
   });
 }
 

@@ -1,105 +1,81 @@
-import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { EmbeddedPostgres } from '@svc/store';
-import { afterEach, beforeEach, expect, test } from 'vitest';
-import { commandLine, startSvc } from '../../../test/run-svc.ts';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Component, START_MS, TestFleet } from '../../../test/fleet.ts';
+import type { Outcome } from '../../../test/run-svc.ts';
 
-/** The first start on a machine builds the image. */
-const TEST_MS = 1_200_000;
-const CLUSTER = { SVC_CLUSTER_SECRET: 'of the test, and long enough for one' };
+const EXEC_SECONDS = 60;
 
-let directory: string;
-let cleanUp: AsyncDisposableStack;
+let fleet: TestFleet;
+let first: Component;
+let worker: Component;
+let svc: (args: readonly string[]) => Promise<Outcome>;
 
-beforeEach(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'svc-fleet-'));
-  cleanUp = new AsyncDisposableStack();
-  cleanUp.defer(() => rm(directory, { recursive: true, force: true }));
-});
+beforeAll(async () => {
+  fleet = await TestFleet.start();
+  first = await fleet.controlPlane('first');
+  await fleet.controlPlane('second');
+  worker = await fleet.worker();
+  svc = await fleet.customer();
+}, START_MS);
 
-afterEach(async () => {
-  await cleanUp.disposeAsync();
-});
+afterAll(() => fleet?.[Symbol.asyncDispose](), START_MS);
 
-/** Starts the PostgreSQL server that the components share. */
-async function startDatabase(): Promise<string> {
-  const postgres = await EmbeddedPostgres.start({ dataDirectory: join(directory, 'database') });
-  cleanUp.defer(() => postgres.close());
-  // Settings require a host in the URL; the socket directory in the query takes precedence over it.
-  return postgres.url.replace('@/', '@localhost/');
+async function create(): Promise<string> {
+  return (await svc(['sandbox', 'create', '--idle-timeout', '1h'])).output.trim();
 }
 
-/** Starts a component, waits until it logs that it is ready, and returns the fields of that line. */
-async function startComponent(name: string, settings: Record<string, string>) {
-  const environment = {
-    ...CLUSTER,
-    HOME: directory,
-    SVC_DATA_DIR: join(directory, name),
-    ...settings,
-  };
-  const component = startSvc(environment, [name]);
-  const exited = once(component, 'exit');
-  const stop = async (): Promise<unknown> => {
-    component.kill('SIGTERM');
-    const [code] = await exited;
-    return code;
-  };
-  cleanUp.defer(async () => {
-    await stop();
-  });
-  let output = '';
-  component.stdout.on('data', (chunk) => {
-    output += chunk;
-  });
-  component.stderr.on('data', (chunk) => {
-    output += chunk;
-  });
-  const readyOrExited = () => output.includes('is ready') || component.exitCode !== null;
-  await expect.poll(readyOrExited, { timeout: TEST_MS, interval: 100 }).toBe(true);
-  const line = output.split('\n').find((text) => text.includes('is ready'));
-  if (line === undefined) throw new Error(`the ${name} did not start: ${output}`);
-  return { fields: JSON.parse(line) as { url?: string }, stop };
+async function record(id: string): Promise<Record<string, unknown>> {
+  return JSON.parse((await svc(['sandbox', 'get', id])).output);
+}
+
+function ok(output: string): Outcome {
+  return { code: 0, output, errors: '' };
 }
 
 test(
-  'a control plane and a worker in separate processes serve a customer',
+  'a command outlasts the restart of the control plane that serves it',
   async () => {
-    const images = process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images');
-    const controlPlane = await startComponent('control-plane', {
-      SVC_DATABASE_URL: await startDatabase(),
-      SVC_LISTEN: 'localhost:0',
-    });
-    const SVC_BASE_URL = String(controlPlane.fields.url);
-    const SVC_CA_FILE = join(directory, 'control-plane/tls/ca.pem');
-    const worker = await startComponent('worker', {
-      SVC_CONTROL_PLANE_URL: SVC_BASE_URL,
-      SVC_CA_FILE,
-      SVC_IMAGE_DIR: images,
-      SVC_POOL: 'standard=0',
-    });
+    const id = await create();
+    const slow = svc(['sandbox', 'exec', id, `touch /begun; sleep ${EXEC_SECONDS}; echo done`]);
+    const begun = () => svc(['sandbox', 'exec', id, 'ls /begun']);
+    await expect.poll(begun, { interval: 500 }).toEqual(ok('/begun\n'));
+    expect(await fleet.balancer.ready()).toBe(first.url);
 
-    const svc = commandLine({ HOME: directory, SVC_BASE_URL, SVC_CA_FILE });
-    await svc(['login', 'ada@example.com']);
-    await svc(['login', 'ada@example.com', '--code', await mailedCode()]);
-    const id = (await svc(['sandbox', 'create'])).output.trim();
-    expect(await svc(['sandbox', 'exec', id, 'whoami'])).toEqual({
-      code: 0,
-      output: 'root\n',
-      errors: '',
-    });
-
-    expect(await worker.stop()).toBe(0);
-    const { output } = await svc(['sandbox', 'get', id]);
-    expect(JSON.parse(output)).toMatchObject({ state: 'destroyed', end_reason: 'drained' });
-    expect(await controlPlane.stop()).toBe(0);
+    const stopped = first.stop('SIGTERM');
+    await expect.poll(() => fleet.balancer.ready()).not.toBe(first.url);
+    expect(await svc(['sandbox', 'exec', id, 'whoami'])).toEqual(ok('root\n'));
+    expect(await slow).toEqual(ok('done\n'));
+    expect(await stopped).toBe(0);
   },
-  TEST_MS,
+  START_MS,
 );
 
-async function mailedCode(): Promise<string> {
-  const outbox = join(directory, 'control-plane/outbox');
-  const [name = ''] = await readdir(outbox);
-  return /^Subject: (\d{6}) /m.exec(await readFile(join(outbox, name), 'utf8'))?.[1] ?? '';
-}
+test(
+  'a worker keeps its sandboxes on SIGTERM, and ends them on a drain or on Ctrl-C',
+  async () => {
+    const kept = await create();
+    await svc(['sandbox', 'exec', kept, 'echo kept >/root/note']);
+    expect(await worker.stop('SIGTERM')).toBe(0);
+    worker = await fleet.worker();
+    expect(await svc(['sandbox', 'exec', kept, 'cat /root/note'])).toEqual(ok('kept\n'));
+
+    const drained = await fleet.onWorker(['worker', 'drain']);
+    expect(drained).toMatchObject({ code: 0, output: expect.stringContaining('drain') });
+    expect(await worker.exited).toBe(0);
+    expect(await record(kept)).toMatchObject({ state: 'destroyed', end_reason: 'drained' });
+    expect(await fleet.onWorker(['worker', 'drain'])).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining('no_worker'),
+    });
+
+    for (const [settings, signal] of [
+      [{ SVC_WORKER_ON_SIGTERM: 'end' }, 'SIGTERM'],
+      [{}, 'SIGINT'],
+    ] as const) {
+      worker = await fleet.worker(settings);
+      const ended = await create();
+      expect(await worker.stop(signal)).toBe(0);
+      expect(await record(ended)).toMatchObject({ state: 'destroyed', end_reason: 'drained' });
+    }
+  },
+  START_MS,
+);

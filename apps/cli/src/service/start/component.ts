@@ -3,6 +3,7 @@ import type { Logger } from '@svc/service-kit/logging';
 import type { Shutdown } from '@svc/service-kit/process';
 import type { Secret } from '@svc/service-kit/secret';
 import type { ServicePaths } from '../paths.ts';
+import type { DrainPlan } from '../stop/drain-plan.ts';
 
 /** The input of every component. Each component adds its own tasks to `shutdown`. */
 export interface ComponentContext {
@@ -16,4 +17,5 @@ export interface ComponentContext {
   readonly signal: AbortSignal;
   /** Called at shutdown: whether the sandboxes keep running for the next start. */
   readonly keepSandboxes: () => boolean;
+  readonly drain: DrainPlan;
 }

@@ -1,5 +1,6 @@
 import { publicUrl } from '@svc/config';
 import { SvcClient } from '@svc/sdk';
+import { drainTask } from '../stop/drain-plan.ts';
 import type { ComponentContext } from './component.ts';
 import { listening } from './ports.ts';
 import type { ServiceTls } from './tls.ts';
@@ -23,7 +24,7 @@ export async function startControlPlaneComponent(
   context: Omit<ComponentContext, 'keepSandboxes'>,
   tls: ServiceTls,
 ): Promise<StartedControlPlane> {
-  const { config, logger, secret, shutdown } = context;
+  const { config, logger, secret, shutdown, drain } = context;
   const { startControlPlane } = await import('@svc/control-plane');
   // Does not get the signal, because it must receive the worker's last events before it stops.
   const controlPlane = await listening({ setting: 'SVC_LISTEN', ...config.listen }, () =>
@@ -34,12 +35,11 @@ export async function startControlPlaneComponent(
       tls: tls.server,
     }),
   );
-  shutdown.add({
-    name: 'control plane, public API',
-    phase: 'refuse',
-    deadlineMs: CLOSE_TIMEOUT_MS,
-    run: () => controlPlane.drain(),
-  });
+  shutdown.add(
+    drainTask('control plane, public API', drain, (times, signal) =>
+      controlPlane.drain(times, signal),
+    ),
+  );
   shutdown.add({
     name: 'control plane',
     phase: 'close',

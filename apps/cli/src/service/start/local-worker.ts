@@ -1,5 +1,6 @@
 import type { MicrovmHost } from '@svc/microvm';
 import { untilAborted } from '@svc/service-kit/concurrency';
+import type { RunningWorker } from '@svc/worker';
 import type { WorkerSummary } from '../service-record.ts';
 import type { ComponentContext } from './component.ts';
 import { workerId } from './generated-settings.ts';
@@ -7,12 +8,18 @@ import type { ControlPlaneAddress } from './runtime-host.ts';
 
 const CLOSE_TIMEOUT_MS = 60_000;
 
+/** A running worker. */
+export interface StartedWorker {
+  readonly worker: RunningWorker;
+  readonly summary: WorkerSummary;
+}
+
 /** Starts the worker of this machine and waits until it has registered with the control plane. */
 export async function startLocalWorker(
   { config, logger, secret, shutdown, signal, keepSandboxes }: ComponentContext,
   controlPlane: ControlPlaneAddress,
   microvms: MicrovmHost,
-): Promise<WorkerSummary> {
+): Promise<StartedWorker> {
   const [{ startWorker }, id] = await Promise.all([import('@svc/worker'), workerId(config)]);
   const worker = await startWorker({
     config,
@@ -32,5 +39,6 @@ export async function startLocalWorker(
   });
   // The worker retries its registration forever, so an aborted start must not wait for it.
   await untilAborted(worker.ready, signal);
-  return { worker_id: id, url: worker.url, accelerator: microvms.accelerator };
+  const { accelerator } = microvms;
+  return { worker, summary: { worker_id: id, url: worker.url, accelerator } };
 }

@@ -12,6 +12,7 @@ import {
   writeCredentials,
 } from '../../connection/credentials.ts';
 import { servicePaths } from '../paths.ts';
+import { NO_DRAIN_PLAN } from '../stop/drain-plan.ts';
 import {
   localClient,
   type StartedControlPlane,
@@ -39,7 +40,8 @@ beforeAll(async () => {
   shutdown = new Shutdown(logger);
   const { signal } = new AbortController();
   const secret = await clusterSecret(config);
-  const context = { config, paths: paths(), logger, secret, shutdown, signal };
+  const drain = NO_DRAIN_PLAN;
+  const context = { config, paths: paths(), logger, secret, shutdown, signal, drain };
   service = await startControlPlaneComponent(context, await openTls(config, paths()));
 });
 

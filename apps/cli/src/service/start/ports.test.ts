@@ -11,6 +11,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { commandLine } from '../../../test/run-svc.ts';
 import { Progress } from '../../output/progress.ts';
 import { servicePaths } from '../paths.ts';
+import { NO_DRAIN_PLAN } from '../stop/drain-plan.ts';
 import { startRuntimeComponent } from './runtime-host.ts';
 import { startService } from './start-service.ts';
 import { openTls } from './tls.ts';
@@ -49,6 +50,7 @@ test.each(['SVC_LISTEN', 'SVC_RUNTIME_LISTEN'])(
       progress: new Progress(),
       signal,
       keepSandboxes: () => false,
+      drain: NO_DRAIN_PLAN,
     });
     await expect(started).rejects.toMatchObject({
       code: 'port_in_use',
@@ -83,7 +85,7 @@ test('a runtime host starts before its control plane and returns its address', a
   const paths = servicePaths(directory);
   const shutdown = new Shutdown(logger);
   const secret = new Secret('of the test, and long enough for one');
-  const context = { config, paths, logger, secret, shutdown, signal };
+  const context = { config, paths, logger, secret, shutdown, signal, drain: NO_DRAIN_PLAN };
   const never = new Promise<never>(() => undefined);
   const tls = await openTls(config, paths);
   const { runtimeUrl, localUrl } = await startRuntimeComponent(context, tls, never);

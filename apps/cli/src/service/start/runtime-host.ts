@@ -1,4 +1,5 @@
 import { publicUrl } from '@svc/config';
+import { drainTask } from '../stop/drain-plan.ts';
 import type { ComponentContext } from './component.ts';
 import { listening } from './ports.ts';
 import type { ServiceTls } from './tls.ts';
@@ -24,7 +25,7 @@ export interface StartedRuntime {
  * @throws CliError `port_in_use`, `cannot_listen`
  */
 export async function startRuntimeComponent(
-  { config, logger, secret, shutdown }: Omit<ComponentContext, 'keepSandboxes'>,
+  { config, logger, secret, shutdown, drain }: Omit<ComponentContext, 'keepSandboxes'>,
   tls: ServiceTls,
   controlPlane: ControlPlaneAddress | Promise<ControlPlaneAddress>,
 ): Promise<StartedRuntime> {
@@ -38,6 +39,11 @@ export async function startRuntimeComponent(
       tls: tls.server,
       controlPlane,
     }),
+  );
+  shutdown.add(
+    drainTask('runtime host, new connections', drain, (times, signal) =>
+      runtime.drain(times, signal),
+    ),
   );
   shutdown.add({
     name: 'runtime host',

@@ -58,12 +58,12 @@ export async function startService(options: StartOptions): Promise<StartedServic
     );
     const localAddress = { url: controlPlane.localUrl, ca: tls.ca };
     address.resolve(localAddress);
-    const worker = await progress.step(
+    const { summary } = await progress.step(
       'worker',
       () => startLocalWorker(context, localAddress, host),
-      ({ worker_id }) => worker_id,
+      (worker) => worker.summary.worker_id,
     );
-    return { ...controlPlane, runtimeUrl, workers: [worker], shutdown };
+    return { ...controlPlane, runtimeUrl, workers: [summary], shutdown };
   } catch (error) {
     address.reject(error);
     await shutdown.run('the start failed');

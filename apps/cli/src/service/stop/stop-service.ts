@@ -1,17 +1,11 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Config } from '@svc/config';
-import { isAlive } from '@svc/service-kit/process';
-import { CliError } from '../../output/errors.ts';
 import { Progress } from '../../output/progress.ts';
 import { lockDataDirectory } from '../data-lock.ts';
 import { servicePaths } from '../paths.ts';
-import { runningService, type ServiceRecord } from '../service-record.ts';
-import { KEEP_SANDBOXES_SIGNAL } from '../stop-signals.ts';
+import { runningService } from '../service-record.ts';
+import { END_SANDBOXES_SIGNAL, KEEP_SANDBOXES_SIGNAL } from '../stop-signals.ts';
 import { endLeftovers } from './leftovers.ts';
-
-/** Longer than the sum of the service's own deadlines. */
-const STOP_TIMEOUT_MS = 150_000;
-const POLL_MS = 50;
+import { stopProcess } from './stop-process.ts';
 
 /**
  * Stops the service of the data directory, waits until it has exited, and cleans up after it or an earlier one that
@@ -33,7 +27,7 @@ export async function stopService(
       : 'the service and its sandboxes';
     await progress.step(
       'stop',
-      () => stop(record, keepSandboxes),
+      () => stopProcess(record, keepSandboxes ? KEEP_SANDBOXES_SIGNAL : END_SANDBOXES_SIGNAL),
       () => stopped,
     );
   }
@@ -42,23 +36,5 @@ export async function stopService(
     await endLeftovers(config, paths, progress, { keepSandboxes });
   } finally {
     await lock.release();
-  }
-}
-
-async function stop(record: ServiceRecord, keepSandboxes: boolean): Promise<void> {
-  const { pid } = record.process;
-  process.kill(pid, keepSandboxes ? KEEP_SANDBOXES_SIGNAL : 'SIGTERM');
-  const deadline = performance.now() + STOP_TIMEOUT_MS;
-  while (await isAlive(record.process)) {
-    if (performance.now() > deadline) {
-      throw new CliError(
-        'still_running',
-        `process ${pid} did not exit within ${STOP_TIMEOUT_MS / 1000} s`,
-        {
-          next: `run \`kill -9 ${pid}\`, then \`svc down\` again to clean up`,
-        },
-      );
-    }
-    await sleep(POLL_MS);
   }
 }

@@ -16,7 +16,10 @@ export const createApiKey: Route<'auth' | 'apiKeys'> = (app, { auth, apiKeys }) 
         summary: 'Create an API key',
         security: BY_ACCOUNT,
         body: CreateApiKeyRequest,
-        response: { 201: CreateApiKeyResponse, ...authenticatedProblems(...BODY_PROBLEMS) },
+        response: {
+          201: CreateApiKeyResponse,
+          ...authenticatedProblems(...BODY_PROBLEMS, 'api_key_limit_reached'),
+        },
       },
     },
     async (request, reply) =>

@@ -26,6 +26,36 @@ test('lists the catalogue and finds each entry by its app_id', async () => {
   }
 });
 
+test('lists the builds that the images of live workers carry', async () => {
+  const { key } = await harness.signUp();
+  const versions = async () => {
+    const { body } = await harness.call('GET', '/v1/templates/deictic', { key });
+    return body.versions;
+  };
+  expect(await versions()).toEqual({ deictic: [], 'claude-code': [], codex: [] });
+  const codex = { kind: 'codex', version: '0.9.0' };
+  await harness.addWorker('a', (worker) => {
+    worker.agents = [{ kind: 'deictic', version: '1' }, codex];
+  });
+  await harness.addWorker('b', (worker) => {
+    worker.agents = [
+      { kind: 'of tomorrow', version: '1' },
+      codex,
+      { kind: 'codex', version: '0.10.0' },
+    ];
+  });
+  expect(await versions()).toEqual({
+    deictic: ['1'],
+    'claude-code': [],
+    codex: ['0.9.0', '0.10.0'],
+  });
+  await harness.sql.query(
+    `update workers set heartbeat_at = now() - interval '1 hour' where worker_id = 'b'`,
+  );
+  expect(await versions()).toEqual({ deictic: ['1'], 'claude-code': [], codex: ['0.9.0'] });
+  await harness.reset();
+});
+
 test.each([['nope'], ['Deictic'], ['%00'], ['%ED%A0%80x'], ['x'.repeat(2000)]])(
   'app %s is 404 and audited, or not a valid URL',
   async (appId) => {
@@ -88,6 +118,7 @@ test('rejects a catalogue that sessions could not use', async () => {
     [{ ...entry, capability_sets: [] }],
     [{ ...entry, capability_sets: [{ ...set, set_id: 'other' }] }],
     [{ ...entry, capability_sets: [set, set] }],
+    [{ ...entry, capability_sets: [{ ...set, tools: ['bash'] }] }],
   ]) {
     await expect(readCatalogue(await file(bad))).rejects.toThrow();
   }

@@ -20,6 +20,6 @@ export const listTemplates: Route<'auth' | 'catalogue' | 'limits'> = (
         response: { 200: ListTemplatesResponse, ...authenticatedProblems('rate_limited') },
       },
     },
-    async () => ({ templates: [...catalogue.entries] }),
+    async () => ({ templates: await catalogue.list() }),
   );
 };

@@ -1,22 +1,36 @@
 import type { Route } from '../../services.ts';
+import { agentLog } from './agent-log.ts';
 import { agentSecrets } from './agent-secrets.ts';
+import { chunkDownloads } from './chunk-downloads.ts';
+import { chunkSecret } from './chunk-secret.ts';
+import { chunkUploads } from './chunk-uploads.ts';
+import { chunksMissing } from './chunks-missing.ts';
+import { chunksUploaded } from './chunks-uploaded.ts';
+import { earlierSessionFiles } from './earlier-session-files.ts';
 import { workerEvents } from './events.ts';
 import { workerHeartbeat } from './heartbeat.ts';
-import { receiveSessionFiles } from './receive-session-files.ts';
 import { registerWorker } from './register.ts';
-import { sendSessionFiles } from './send-session-files.ts';
+import { sessionFrameNumbers } from './session-frame-numbers.ts';
 import { sessionRoute } from './session-route.ts';
 import { sessionState } from './session-state.ts';
 import { sessionTurns } from './session-turns.ts';
+import { reportUsage } from './usage.ts';
 
 export const internalRoutes: readonly Route[] = [
   registerWorker,
   workerHeartbeat,
   workerEvents,
+  reportUsage,
   agentSecrets,
+  agentLog,
   sessionRoute,
   sessionState,
+  sessionFrameNumbers,
   sessionTurns,
-  receiveSessionFiles,
-  sendSessionFiles,
+  chunkSecret,
+  chunksMissing,
+  chunkUploads,
+  chunksUploaded,
+  chunkDownloads,
+  earlierSessionFiles,
 ];

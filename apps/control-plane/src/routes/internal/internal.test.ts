@@ -147,7 +147,11 @@ describe('credentials', () => {
     ['GET', '/sessions/x'],
     ['GET', '/sessions/x/state'],
     ['POST', '/sessions/x/turns'],
-    ['PUT', '/sessions/x/files/f?generation=1'],
+    ['GET', '/sessions/x/chunk-secret?generation=1'],
+    ['POST', '/sessions/x/chunks/missing'],
+    ['POST', '/sessions/x/chunks/uploads'],
+    ['POST', '/sessions/x/chunks/uploaded'],
+    ['POST', '/sessions/x/chunks/downloads'],
     ['GET', '/sessions/x/files/f'],
   ] as const;
   const send = (method: string, path: string, authorization?: string) =>

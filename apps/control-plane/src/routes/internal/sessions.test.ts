@@ -1,20 +1,16 @@
-import { once } from 'node:events';
-import { request as httpRequest, type IncomingMessage } from 'node:http';
+import { randomUUID } from 'node:crypto';
 import {
-  CONTROL_PLANE_NAME,
   type CommitTurnRequest,
   LIMITS,
+  type ReserveFramesRequest,
   RUNTIME_NAME,
   type SessionState,
 } from '@svc/contract';
-import { createTokenMinter } from '@svc/service-kit';
 import { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness, type StartedSession } from '../../../test/harness.ts';
 
-const MIB = 1024 * 1024;
 const JSON_TYPE = { 'content-type': 'application/json' };
-const BYTES_TYPE = { 'content-type': 'application/octet-stream' };
 
 let harness: Harness;
 let account: Awaited<ReturnType<Harness['signUp']>>;
@@ -62,22 +58,12 @@ const commit = async (changes: Partial<CommitTurnRequest> = {}, as: As = worker,
 const stateOf = async (as: As = worker, id = session.id) =>
   answerOf(await as.ask(url(), 'GET', `/sessions/${id}/state`));
 const state = async () => (await stateOf()).body as unknown as SessionState;
-const putFiles = async (
-  filesId: string,
-  bytes: NonNullable<RequestInit['body']>,
-  as: As = worker,
-  generation = 1,
-) =>
+const askMissing = async (as: As = worker, generation = 1) =>
   answerOf(
-    await as.ask(
-      url(),
-      'PUT',
-      `/sessions/${session.id}/files/${filesId}?generation=${generation}`,
-      {
-        headers: BYTES_TYPE,
-        body: bytes,
-      },
-    ),
+    await as.ask(url(), 'POST', `/sessions/${session.id}/chunks/missing`, {
+      headers: JSON_TYPE,
+      body: JSON.stringify({ generation, ids: ['A'.repeat(43)] }),
+    }),
   );
 const getFiles = (filesId: string, as: As = worker) =>
   as.ask(url(), 'GET', `/sessions/${session.id}/files/${filesId}`);
@@ -86,9 +72,6 @@ const resume = () =>
     key: account.key,
     json: { chat_session_id: session.id },
   });
-const bytesOf = (length: number, fill: number): Uint8Array<ArrayBuffer> =>
-  new Uint8Array(length).fill(fill);
-
 describe('the route of a session', () => {
   const runtime = () => new WorkerDouble(RUNTIME_NAME, CLUSTER_SECRET);
   const route = async (as: As, id = session.id) =>
@@ -171,7 +154,7 @@ describe('the state of a session', () => {
     expect((await resume()).status).toBe(200);
     const stale = { first_seq: 3, last_seq: 3, frames: '{"seq":3}\n', conversation: 'late' };
     expect(await commit(stale)).toMatchObject({ status: 409, code: 'stale_generation' });
-    expect(await putFiles('f', 'x')).toMatchObject({ status: 409, code: 'stale_generation' });
+    expect(await askMissing()).toMatchObject({ status: 409, code: 'stale_generation' });
     expect(await state()).toMatchObject({ generation: 2, last_seq: 2, conversation: 'one' });
     const vm_id = String((await harness.session(account.key, session.id)).vm_id);
     expect((await commit({ ...stale, vm_id, generation: 2 })).status).toBe(204);
@@ -193,7 +176,7 @@ describe('the state of a session', () => {
       for (const answer of [
         await stateOf(stranger),
         await commit({}, stranger),
-        await putFiles('f', 'x', stranger),
+        await askMissing(stranger),
         await answerOf(await getFiles('f', stranger)),
       ]) {
         expect(answer).toMatchObject({ status: 404, code: 'session_not_found' });
@@ -219,98 +202,103 @@ describe('the state of a session', () => {
   });
 });
 
-describe('files of a session', () => {
-  test('are returned unchanged once a turn has named them', async () => {
-    const bytes = bytesOf(2 * MIB + 17, 7);
-    expect((await putFiles('f1', bytes)).status).toBe(204);
-    expect((await commit({ files_id: 'f1' })).status).toBe(204);
-    expect(await state()).toMatchObject({ files_id: 'f1' });
-    const answer = await getFiles('f1');
-    expect(answer.headers.get('content-length')).toBe(String(bytes.length));
-    expect(answer.headers.get('content-type')).toBe('application/octet-stream');
-    expect(Buffer.compare(Buffer.from(await answer.arrayBuffer()), bytes)).toBe(0);
-  });
-
-  test('are replaced by those of the next turn', async () => {
-    await putFiles('f1', 'one');
-    await commit({ files_id: 'f1' });
-    await putFiles('f2', 'two');
-    await commit({ first_seq: 3, last_seq: 3, frames: '{}\n', files_id: 'f2' });
-    expect((await getFiles('f1')).status).toBe(404);
-    expect(await (await getFiles('f2')).text()).toBe('two');
-    expect((await harness.sql.query('select 1 from session_uploads')).rowCount).toBe(1);
-    await commit({ first_seq: 4, last_seq: 4, frames: '{}\n' });
-    expect(await state()).toMatchObject({ files_id: 'f2' });
-  });
-
-  test('of one id never change', async () => {
-    await Promise.all([putFiles('f1', 'one'), putFiles('f1', 'one')]);
-    expect((await putFiles('f1', 'other')).status).toBe(204);
-    expect(await (await getFiles('f1')).text()).toBe('one');
-    expect((await harness.sql.query('select 1 from session_uploads')).rowCount).toBe(1);
-  });
-
-  test('that were not uploaded cannot be named, and such a turn is not committed', async () => {
-    const answer = await commit({ files_id: 'none', conversation: 'x' });
-    expect(answer).toMatchObject({ status: 404, code: 'file_not_found' });
-    expect(await state()).toEqual({ generation: 1, last_seq: 0, frames: '', first_seq: 1 });
-    expect((await getFiles('none')).status).toBe(404);
-  });
-
-  test('whose upload is cut off are not stored', async () => {
-    const controller = new AbortController();
-    let sent = 0;
-    const body = new ReadableStream({
-      pull(stream) {
-        sent += 1;
-        if (sent <= 3) stream.enqueue(bytesOf(MIB, 1));
-      },
-    });
-    const uploads = async () => (await harness.sql.query('select 1 from session_uploads')).rowCount;
-    const path = `/sessions/${session.id}/files/f1?generation=1`;
-    const request = { headers: BYTES_TYPE, body, signal: controller.signal };
-    const outcome = expect(worker.ask(url(), 'PUT', path, request)).rejects.toThrow();
-    // Otherwise the test would pass without an upload.
-    await expect.poll(uploads).toBe(1);
-    controller.abort();
-    await outcome;
-    await expect.poll(uploads).toBe(0);
-    expect((await harness.sql.query('select 1 from session_pieces')).rowCount).toBe(0);
-    expect((await getFiles('f1')).status).toBe(404);
-  });
-
-  test('that are declared too large are rejected before they are read', async () => {
-    const token = await createTokenMinter(CLUSTER_SECRET, 'w1')(CONTROL_PLANE_NAME);
-    const request = httpRequest(
-      `${url()}/internal/v1/sessions/${session.id}/files/f1?generation=1`,
-      {
-        method: 'PUT',
-        headers: {
-          ...BYTES_TYPE,
-          authorization: `Bearer ${token}`,
-          'content-length': LIMITS.sessionFilesBytes + 1,
-        },
-      },
+describe('the numbers of frames', () => {
+  const BLOCK = LIMITS.frameNumbersBlock;
+  const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()];
+  const reserve = async (changes: Partial<ReserveFramesRequest>, as: As = worker) =>
+    answerOf(
+      await as.ask(url(), 'POST', `/sessions/${session.id}/frame-numbers`, {
+        headers: JSON_TYPE,
+        body: JSON.stringify({ generation: 1, vm_id: session.vmId, numberer: first, ...changes }),
+      }),
     );
-    request.flushHeaders();
-    const [response] = (await once(request, 'response')) as [IncomingMessage];
-    request.destroy();
-    expect(response.statusCode).toBe(413);
-    expect((await harness.sql.query('select 1 from session_uploads')).rowCount).toBe(0);
+  const next = async () => {
+    expect((await resume()).status).toBe(200);
+    return { vm_id: String((await harness.session(account.key, session.id)).vm_id) };
+  };
+  const range = (base_seq: number, reserved_seq: number) => ({
+    status: 200,
+    body: { base_seq, reserved_seq },
   });
 
-  test.each(['..%2fx', '%00', 'a b'])('of the invalid id %s are 404', async (filesId) => {
-    expect((await putFiles(filesId, 'x')).status).toBe(404);
+  test('are reserved in blocks; a repeated request changes nothing', async () => {
+    expect(await reserve({})).toMatchObject(range(0, BLOCK));
+    expect(await reserve({})).toMatchObject(range(0, BLOCK));
+    expect(await reserve({ after: 60_000 })).toMatchObject(range(0, 60_000 + BLOCK));
+    expect(await reserve({ after: 60_000 })).toMatchObject(range(0, 60_000 + BLOCK));
+    expect(await reserve({ after: 1 })).toMatchObject(range(0, 60_000 + BLOCK));
   });
 
-  test('that no turn has named are removed, others are not', async () => {
-    await putFiles('f1', 'one');
-    await commit({ files_id: 'f1' });
-    await putFiles('f2', 'two');
-    await harness.sql.query(`update session_uploads set created_at = now() - interval '2 hours'`);
-    // A starting control plane sweeps at once.
-    await harness.restart();
-    await expect.poll(async () => (await getFiles('f2')).status).toBe(404);
-    expect(await (await getFiles('f1')).text()).toBe('one');
+  test('that a lost worker may have shown are not used again', async () => {
+    await reserve({});
+    await commit();
+    await reserve({ after: BLOCK });
+    const { vm_id } = await next();
+    const resumed = { generation: 2, vm_id, numberer: second };
+    expect(await reserve(resumed)).toMatchObject(range(2 * BLOCK, 3 * BLOCK));
+    expect(await reserve({ after: 2 * BLOCK })).toMatchObject({
+      status: 409,
+      code: 'stale_generation',
+    });
+    // The frames on both sides of the jump stay.
+    const frame = `{"previous_seq":2,"seq":${2 * BLOCK + 1}}\n`;
+    const seq = { first_seq: 2 * BLOCK + 1, last_seq: 2 * BLOCK + 1 };
+    await commit({ ...seq, generation: 2, vm_id, frames: frame });
+    expect(await state()).toMatchObject({
+      first_seq: 1,
+      last_seq: 2 * BLOCK + 1,
+      frames: `{"seq":1}\n{"seq":2}\n${frame}`,
+    });
+  });
+
+  test('continue without a jump after the last commit of a start', async () => {
+    await reserve({});
+    expect((await commit({ last_of: first })).status).toBe(204);
+    const { vm_id } = await next();
+    expect(await reserve({ generation: 2, vm_id, numberer: second })).toMatchObject(
+      range(2, 2 + BLOCK),
+    );
+    // Nothing was numbered in this one.
+    const none = { generation: 2, vm_id, first_seq: 3, last_seq: 2, frames: '' };
+    await commit({ ...none, last_of: second });
+    const again = await next();
+    expect(await reserve({ ...again, generation: 3, numberer: third })).toMatchObject(
+      range(2, 2 + BLOCK),
+    );
+  });
+
+  test('stay reserved after the last commit of another numberer', async () => {
+    await reserve({});
+    expect(await reserve({ numberer: second })).toMatchObject(range(BLOCK, 2 * BLOCK));
+    await commit({ last_of: first });
+    expect(await reserve({ numberer: third })).toMatchObject(range(2 * BLOCK, 3 * BLOCK));
+    for (const numberer of [first, second]) {
+      expect(await reserve({ numberer, after: 1 })).toMatchObject({ code: 'stale_generation' });
+    }
+  });
+
+  test('differ for all numberers that start at the same time', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => reserve({ numberer: randomUUID() })),
+    );
+    const bases = answers.map(({ body }) => Number(body.base_seq)).sort((a, b) => a - b);
+    expect(bases).toEqual(Array.from({ length: 8 }, (_, index) => index * BLOCK));
+  });
+
+  test('are extended for a session that started before numbers were reserved', async () => {
+    expect(await reserve({ after: 700 })).toMatchObject({ status: 200 });
+    const { vm_id } = await next();
+    expect(await reserve({ generation: 2, vm_id, numberer: second })).toMatchObject(
+      range(700 + BLOCK, 700 + 2 * BLOCK),
+    );
+  });
+
+  test('are reserved only for the worker of the sandbox', async () => {
+    const notFound = { status: 404, code: 'session_not_found' };
+    expect(await reserve({}, other)).toMatchObject(notFound);
+    for (const changes of [{ vm_id: 'vm_none' }, { vm_id: '\0' }, { generation: 2 }]) {
+      expect(await reserve(changes)).toMatchObject(notFound);
+    }
+    expect(await reserve({ numberer: 'x' })).toMatchObject({ status: 400 });
   });
 });

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { loadConfig } from '@svc/config';
 import { ERRORS } from '@svc/contract';
-import { createLogger, ensureLocalTls } from '@svc/service-kit';
+import { createLogger, ensureLocalTls, NO_DRAIN } from '@svc/service-kit';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
@@ -37,6 +37,27 @@ describe('the document', () => {
         'GET /v1/templates',
         'GET /v1/templates/{app_id}',
         'GET /v1/audit',
+        'GET /v1/usage',
+        'GET /v1/usage/history',
+        'GET /v1/dashboard/overview',
+        'GET /v1/dashboard/sandboxes',
+        'GET /v1/dashboard/usage/daily',
+        'GET /v1/billing/balance',
+        'GET /v1/billing/transactions',
+        'GET /v1/billing/auto-topup',
+        'PUT /v1/billing/auto-topup',
+        'POST /v1/billing/checkout',
+        'POST /v1/billing/webhooks/stripe',
+        'GET /billing/checkout',
+        'POST /billing/checkout',
+        'GET /billing/return',
+        'GET /v1/workspaces',
+        'GET /v1/workspaces/{app_id}/{capset_id}',
+        'DELETE /v1/workspaces/{app_id}/{capset_id}',
+        'GET /v1/workspaces/{app_id}/{capset_id}/usage',
+        'GET /v1/workspaces/{app_id}/{capset_id}/files/{path}',
+        'PUT /v1/workspaces/{app_id}/{capset_id}/files/{path}',
+        'DELETE /v1/workspaces/{app_id}/{capset_id}/files/{path}',
         'POST /v1/tenants/me/api-keys',
         'GET /v1/tenants/me/api-keys',
         'DELETE /v1/tenants/me/api-keys/{key_id}',
@@ -52,6 +73,7 @@ describe('the document', () => {
         'GET /v1/sandboxes/{id}/files',
         'POST /v1/sandboxes/{id}/files',
         'POST /v1/sandboxes/{id}/cancel',
+        'POST /v1/sandboxes/{id}/connect',
         'POST /v1/sandboxes/{id}/pause',
         'POST /v1/sandboxes/{id}/resume',
         'POST /v1/sessions',
@@ -67,7 +89,7 @@ describe('the document', () => {
       ].sort(),
     );
     expect(operations).toHaveLength(publicRoutes.length);
-    expect(internalRoutes).toHaveLength(9);
+    expect(internalRoutes).toHaveLength(16);
   });
 
   test('names its components, and gives every operation an id, a summary and problems', async () => {
@@ -196,6 +218,41 @@ describe('TLS and shutdown', () => {
     await expect.poll(() => worker.aborted).toEqual([vmId]);
   });
 
+  test('a drain lets a create end, and refuses another where workers are still served', async () => {
+    await using own = await Harness.start();
+    const { key } = await own.signUp();
+    const worker = await own.addWorker('w1');
+    const begun = Promise.withResolvers<void>();
+    const released = Promise.withResolvers<void>();
+    // The worker waits for its requests when it stops.
+    using _release = { [Symbol.dispose]: () => released.resolve() };
+    worker.beforeCreated = async () => {
+      begun.resolve();
+      await released.promise;
+    };
+    const json = { template: 'standard' };
+    const create = own.call('POST', '/v1/sandboxes', { key, json });
+    await begun.promise;
+    const times = { noticeMs: 0, workMs: 60_000 };
+    const drained = own.plane.drain(times, new AbortController().signal);
+
+    for (const [method, path] of [
+      ['GET', '/readyz'],
+      ['POST', '/v1/sandboxes'],
+      ['POST', '/v1/sessions'],
+    ] as const) {
+      const refused = await own.call(method, path, method === 'GET' ? {} : { key, json });
+      expect(refused, path).toMatchObject({ status: 503, body: { code: 'shutting_down' } });
+      expect(refused.headers.get('retry-after')).toBe('1');
+      expect(refused.headers.get('connection')).toBe('close');
+    }
+    expect((await own.call('GET', '/healthz')).status).toBe(200);
+    expect((await worker.heartbeat(own.plane.url)).status).toBe(200);
+    released.resolve();
+    expect((await create).status).toBe(201);
+    await drained;
+  });
+
   test('serves HTTPS, refuses public requests first, and closes', async () => {
     const tls = await ensureLocalTls({ directory: `${harness.dataDir}/tls` });
     const plane = await startControlPlane({
@@ -212,7 +269,7 @@ describe('TLS and shutdown', () => {
       return { statusCode, body: (await body.json()) as { code?: string } };
     };
     expect(await get('/healthz')).toMatchObject({ statusCode: 200 });
-    plane.drain();
+    await plane.drain(NO_DRAIN, new AbortController().signal);
     expect(await get('/v1/sandboxes')).toMatchObject({
       statusCode: 503,
       body: { code: 'shutting_down' },

@@ -2,7 +2,7 @@ import { Type } from 'typebox';
 import { problems } from '../../openapi/problems.ts';
 import type { Route } from '../../services.ts';
 
-/** `GET /readyz`: whether the control plane can serve requests. */
+/** `GET /readyz`: whether the control plane can serve requests. It is 503 `shutting_down` once it drains. */
 export const readiness: Route<'monitoring'> = (app, { monitoring }) => {
   app.get(
     '/readyz',

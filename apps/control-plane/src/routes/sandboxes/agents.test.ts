@@ -92,6 +92,46 @@ describe('a one-shot agent', () => {
     });
   });
 
+  test.each<[string, (vmId: string) => Promise<unknown>]>([
+    ['a DELETE', (vmId) => harness.call('DELETE', `/v1/sandboxes/${vmId}`, { key })],
+    ['an event', (vmId) => worker.event(harness.plane.url, worker.end(vmId, 'idle_timeout'))],
+    [
+      'the heartbeat after an outage of the control plane',
+      async (vmId) => {
+        worker.end(vmId, 'max_lifetime');
+        await worker.heartbeat(harness.plane.url);
+      },
+    ],
+    [
+      'the loss of its VM while its worker was down',
+      async (vmId) => {
+        worker.sandboxes.delete(vmId);
+        await harness.sql.query(`update sandboxes set placed_at = now() - interval '1 hour'`);
+        await worker.register(harness.plane.url);
+      },
+    ],
+  ])('has failed, without an exit code, when its sandbox ends first: %s', async (_how, end) => {
+    const vmId = String((await create({ ...DEICTIC, model: 'claude-x', task: 't' })).body.vm_id);
+    await worker.event(harness.plane.url, worker.change(vmId, { agent_status: 'running' }));
+    await end(vmId);
+    expect(await record(vmId)).toMatchObject({ state: 'destroyed', agent_status: 'failed' });
+    expect(await record(vmId)).not.toHaveProperty('agent_exit_code');
+  });
+
+  test('keeps the exit code that its worker reported before it was lost', async () => {
+    const vmId = String((await create({ ...DEICTIC, model: 'claude-x', task: 't' })).body.vm_id);
+    const exited = worker.change(vmId, { agent_status: 'completed', agent_exit_code: 0 });
+    await worker.event(harness.plane.url, exited);
+    worker.sandboxes.delete(vmId);
+    await harness.sql.query(`update sandboxes set placed_at = now() - interval '1 hour'`);
+    await worker.heartbeat(harness.plane.url);
+    expect(await record(vmId)).toMatchObject({
+      end_reason: 'worker_lost',
+      agent_status: 'completed',
+      agent_exit_code: 0,
+    });
+  });
+
   test.each([
     ['claude-x', 'anthropic'],
     ['gpt-x', 'openai'],
@@ -120,6 +160,31 @@ describe('a one-shot agent', () => {
     expect(worker.placed[0]?.placement.agent).toMatchObject({ model: 'gpt-5.5', wire_version: 1 });
   });
 
+  test.each([
+    ['claude-code', CLAUDE, ['Read', 'read_file'], '"read_file"'],
+    ['codex', { ...STANDARD, agent: 'codex', llm_key: KEY }, ['shell'], '"apply_patch"'],
+    ['deictic', { ...DEICTIC, model: 'claude-x' }, ['nothing'], '"nothing"'],
+  ])(
+    'of kind %s is refused by the name of a tool that it lacks',
+    async (_, request, tools, name) => {
+      const app_json = {
+        name: 'a',
+        capability_sets: [{ name: 'c', agents: [{ name: 'x', tools }] }],
+      };
+      const { status, body } = await create({ ...request, app_json });
+      expect({ status, code: body.code }).toEqual({ status: 400, code: 'tool_not_available' });
+      expect(body.detail).toContain(name);
+      expect(worker.placed).toEqual([]);
+    },
+  );
+
+  test('is limited to the tools of its app', async () => {
+    const agents = [{ name: 'x', tools: ['Read', 'Grep'] }];
+    const app_json = { name: 'a', capability_sets: [{ name: 'c', agents }] };
+    expect((await create({ ...CLAUDE, app_json })).status).toBe(201);
+    expect(worker.placed[0]?.agent_input).toEqual({ app: app_json });
+  });
+
   test('gets the size that the request names', async () => {
     await create({ ...CLAUDE, memory_mib: 2048, vcpu: 2 });
     expect(worker.placed[0]?.placement.size).toMatchObject({ memory_mib: 2048, vcpu: 2 });
@@ -141,18 +206,89 @@ describe('a one-shot agent', () => {
 });
 
 describe('the log of an agent', () => {
-  const logs = (vmId: string) => harness.call('GET', `/v1/sandboxes/${vmId}/logs`, { key });
+  const logs = (vmId: string, query = '') =>
+    harness.call('GET', `/v1/sandboxes/${vmId}/logs${query}`, { key });
+  const send = (vmId: string, log: string | Buffer, totalBytes?: number, from = worker) =>
+    from.ask(
+      harness.plane.url,
+      'PUT',
+      `/sandboxes/${vmId}/log?total_bytes=${totalBytes ?? Buffer.byteLength(log)}`,
+      { body: log, headers: { 'content-type': 'application/octet-stream' } },
+    );
+  const start = async () => String((await create(CLAUDE)).body.vm_id);
+  const end = (vmId: string) => worker.event(harness.plane.url, worker.end(vmId, 'idle_timeout'));
+  const UNAVAILABLE = { status: 503, body: { code: 'logs_unavailable' } };
 
-  test('is shown as long as the worker keeps it, then empty', async () => {
-    const vmId = String((await create(CLAUDE)).body.vm_id);
+  test('that has ended is unavailable, not empty, when nobody has its log', async () => {
+    const vmId = await start();
     worker.keptLogs.set(vmId, 'the end');
-    await worker.event(harness.plane.url, worker.end(vmId, 'idle_timeout'));
+    await end(vmId);
     expect(await logs(vmId)).toMatchObject({ status: 200, body: { content: 'the end' } });
     worker.keptLogs.clear();
-    const empty = { content: '', truncated: false, total_bytes: 0 };
-    expect(await logs(vmId)).toMatchObject({ status: 200, body: empty });
+    expect(await logs(vmId)).toMatchObject(UNAVAILABLE);
+    worker.sandboxes.clear();
+    expect(await logs(vmId)).toMatchObject(UNAVAILABLE);
     await worker.stop();
-    expect(await logs(vmId)).toMatchObject({ status: 200, body: empty });
+    const answer = await logs(vmId);
+    expect(answer).toMatchObject(UNAVAILABLE);
+    expect(answer.headers.get('retry-after')).toBe('5');
+  });
+
+  test('outlasts its worker, once the worker has sent it', async () => {
+    const vmId = await start();
+    expect((await send(vmId, 'early\n')).status).toBe(204);
+    expect((await send(vmId, 'one\ntwo 😀', 5_000_000)).status).toBe(204);
+    await end(vmId);
+    await worker.stop();
+    const whole = { content: 'one\ntwo 😀', truncated: true, total_bytes: 5_000_000 };
+    expect(await logs(vmId)).toMatchObject({ status: 200, body: whole });
+    expect((await logs(vmId, '?lines=1')).body).toMatchObject({ content: 'two 😀' });
+    // Three bytes hold no whole character.
+    expect((await logs(vmId, '?bytes=3')).body).toMatchObject({ content: '', truncated: true });
+    expect((await logs(vmId, '?bytes=5')).body).toMatchObject({ content: ' 😀' });
+  });
+
+  test('of an exited agent can be read while the worker of its live sandbox is unreachable', async () => {
+    const vmId = await start();
+    expect(await logs(vmId)).toMatchObject({ status: 200 });
+    expect((await send(vmId, 'done\n')).status).toBe(204);
+    const other = await start();
+    await worker.stop();
+    expect(await logs(vmId)).toMatchObject({ status: 200, body: { content: 'done\n' } });
+    expect(await logs(other)).toMatchObject(UNAVAILABLE);
+  });
+
+  test('is empty where no agent has run, whatever became of the worker', async () => {
+    const without = await harness.create(key);
+    const unstarted = await start();
+    await harness.sql.query('update sandboxes set running_at = null where vm_id = $1', [unstarted]);
+    await end(without);
+    await end(unstarted);
+    await worker.stop();
+    for (const vmId of [without, unstarted]) {
+      const empty = { content: '', truncated: false, total_bytes: 0 };
+      expect(await logs(vmId)).toMatchObject({ status: 200, body: empty });
+    }
+  });
+
+  test('is accepted only from the worker of a sandbox with an agent and a record', async () => {
+    const other = await harness.addWorker('w2', (w) => {
+      w.memoryMib = 512;
+    });
+    const [vmId, old, without] = [await start(), await start(), await harness.create(key)];
+    expect((await send(vmId, 'x', 1, other)).status).toBe(404);
+    expect((await send(without, 'x')).status).toBe(404);
+    expect((await send('%00', 'x')).status).toBe(404);
+    expect((await send(vmId, Buffer.alloc(1_048_577))).status).toBe(413);
+    expect((await send(vmId, 'xx', 1)).status).toBe(400);
+    await send(old, 'x');
+    await harness.sql.query(
+      `update sandboxes set state = 'destroyed', end_reason = 'deleted',
+         ended_at = now() - interval '901 seconds' where vm_id = $1`,
+      [old],
+    );
+    expect((await send(old, 'x')).status).toBe(404);
+    expect(await logs(old)).toMatchObject({ status: 404, body: { code: 'sandbox_not_found' } });
   });
 });
 

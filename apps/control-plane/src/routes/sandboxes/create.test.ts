@@ -58,6 +58,17 @@ describe('a sandbox', () => {
     });
   });
 
+  test('gets the next larger size that sandboxes come in, and its record shows it', async () => {
+    const worker = await harness.addWorker('w1');
+    const { body } = await create({ ...standard, vcpu: 5, memory_mib: 700, disk_mib: 5000 });
+    const given = { vcpu: 8, memory_mib: 1024, disk_mib: 5000 };
+    expect(worker.placed[0]?.placement.size).toEqual(given);
+    const record = await harness.call('GET', `/v1/sandboxes/${body.vm_id}`, { key });
+    expect(record.body).toMatchObject(given);
+    const { rows } = await harness.sql.query('select reserved_memory_mib from workers');
+    expect(rows).toEqual([{ reserved_memory_mib: 1024 }]);
+  });
+
   test('goes to the worker with most capacity, or to the next one when that refuses or is unreachable', async () => {
     const small = await harness.addWorker('small', (w) => {
       w.memoryMib = 2048;

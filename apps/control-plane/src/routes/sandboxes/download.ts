@@ -30,6 +30,7 @@ export const downloadFile: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes
           ...authenticatedProblems(
             ...WORKER_PROBLEMS,
             ...PATH_PROBLEMS,
+            'too_many_operations',
             'file_not_found',
             'disk_full',
           ),

@@ -35,7 +35,9 @@ export const execInSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxe
           ...authenticatedProblems(
             ...USE_PROBLEMS,
             'command_required',
+            'cwd_not_found',
             'too_many_execs',
+            'too_many_operations',
             'disk_full',
           ),
         },

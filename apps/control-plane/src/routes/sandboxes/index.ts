@@ -1,5 +1,6 @@
 import type { Route } from '../../services.ts';
 import { cancelSandbox } from './cancel.ts';
+import { connectSandbox } from './connect.ts';
 import { createSandbox } from './create.ts';
 import { deleteSandbox } from './delete.ts';
 import { downloadFile } from './download.ts';
@@ -20,6 +21,7 @@ export const sandboxRoutes: readonly Route[] = [
   readSandboxLogs,
   downloadFile,
   uploadFile,
+  connectSandbox,
   cancelSandbox,
   pauseSandbox,
   resumeSandbox,

@@ -4,7 +4,6 @@ import { callerOf } from '../../auth/caller.ts';
 import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
-import { WORKER_PROBLEMS } from './problems.ts';
 
 /** `GET /v1/sandboxes/{id}/logs` */
 export const readSandboxLogs: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes }) => {
@@ -16,13 +15,17 @@ export const readSandboxLogs: Route<'auth' | 'sandboxes'> = (app, { auth, sandbo
         operationId: 'readSandboxLogs',
         tags: ['Sandboxes'],
         summary: "Read the tail of the agent's log",
+        description:
+          'Empty before any agent has run. The log of an ended sandbox can be read as long as its record, even if its worker is gone; 503 `logs_unavailable` if it cannot be had.',
         security: BY_API_KEY,
         params: SandboxParams,
         querystring: LogsQuery,
         response: {
           200: LogsResponse,
           ...authenticatedProblems(
-            ...WORKER_PROBLEMS,
+            'sandbox_not_found',
+            'logs_unavailable',
+            'worker_bad_response',
             'validation_failed',
             'log_stream_unknown',
             'log_stream_not_implemented',
@@ -33,7 +36,7 @@ export const readSandboxLogs: Route<'auth' | 'sandboxes'> = (app, { auth, sandbo
       },
     },
     (request, reply) =>
-      sandboxes.operations.logs(
+      sandboxes.logs.read(
         callerOf(request),
         request.params.id,
         resolveLogsQuery(request.query),

@@ -25,6 +25,7 @@ export const PATH_PROBLEMS = [
   'path_not_absolute',
   'path_traversal',
   'invalid_path',
+  'symlink_loop',
   'is_directory',
   'not_regular_file',
 ] as const satisfies ErrorCode[];

@@ -1,5 +1,7 @@
-import { request as httpRequest } from 'node:http';
+import { once } from 'node:events';
+import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
+import { json } from 'node:stream/consumers';
 import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
@@ -47,6 +49,7 @@ const OPERATIONS: [string, string, object][] = [
   ['GET', '/files?path=/a', {}],
   ['POST', '/files?path=/a', { raw: 'x', headers: { 'content-type': 'application/octet-stream' } }],
   ['POST', '/cancel', {}],
+  ['POST', '/connect', {}],
   ['POST', '/pause', {}],
   ['POST', '/resume', {}],
 ];
@@ -82,7 +85,7 @@ describe('exec', () => {
       await on('/exec', 'POST', { json: { command: 'uname -a', cwd: '/', env: { A: 'b' } } }),
     ).toMatchObject({
       status: 200,
-      body: { output: 'uname -a', exit_code: 0, truncated: false },
+      body: { output: 'uname -a', stdout: 'uname -a', stderr: '', exit_code: 0, truncated: false },
     });
   });
 
@@ -125,18 +128,20 @@ describe('exec', () => {
     },
   );
 
-  test.each(['guest_unresponsive', 'too_many_execs', 'sandbox_not_running'] as const)(
-    'passes the code %s of the worker on to the caller',
-    async (code) => {
-      worker.failures.set('exec', code);
-      expect((await on('/exec', 'POST', { json: { command: 'x' } })).body.code).toBe(code);
-      const streamed = await on('/exec', 'POST', {
-        json: { command: 'x' },
-        headers: { accept: 'text/event-stream' },
-      });
-      expect(streamed.body.code).toBe(code);
-    },
-  );
+  test.each([
+    'guest_unresponsive',
+    'too_many_execs',
+    'sandbox_not_running',
+    'cwd_not_found',
+  ] as const)('passes the code %s of the worker on to the caller', async (code) => {
+    worker.failures.set('exec', code);
+    expect((await on('/exec', 'POST', { json: { command: 'x' } })).body.code).toBe(code);
+    const streamed = await on('/exec', 'POST', {
+      json: { command: 'x' },
+      headers: { accept: 'text/event-stream' },
+    });
+    expect(streamed.body.code).toBe(code);
+  });
 
   test('hides internal errors of the worker from the caller', async () => {
     worker.failures.set('exec', 'validation_failed');
@@ -204,13 +209,21 @@ describe('files', () => {
     expect(worker.files.get('/tmp/x')?.toString()).toBe('hello');
   });
 
-  test('reject an empty body with 400, with and without a length', async () => {
-    for (const body of ['', Readable.toWeb(Readable.from([])) as ReadableStream]) {
-      expect(await upload('/tmp/x', body)).toMatchObject({
-        status: 400,
-        body: { code: 'missing_body' },
-      });
+  const noBytes = () => ['', Readable.toWeb(Readable.from([])) as ReadableStream];
+
+  test('are empty when the body is, with and without a length', async () => {
+    for (const [n, body] of noBytes().entries()) {
+      expect(await upload(`/tmp/empty-${n}`, body)).toMatchObject({ status: 200 });
+      expect(worker.files.get(`/tmp/empty-${n}`)).toEqual(Buffer.alloc(0));
     }
+  });
+
+  test('reject neither bytes nor a media type with 400, with and without a length', async () => {
+    for (const chunked of [false, true]) {
+      const path = `/v1/sandboxes/${vmId}/files?path=/tmp/x`;
+      expect(await bare(path, chunked)).toMatchObject({ status: 400, code: 'missing_body' });
+    }
+    expect(worker.files.has('/tmp/x')).toBe(false);
   });
 
   test('reject a body over the limit with 413, declared or not', async () => {
@@ -222,6 +235,7 @@ describe('files', () => {
   test('reject another media type with 415', async () => {
     expect(await upload('/tmp/x', '{}', 'application/json')).toMatchObject({ status: 415 });
     expect(await upload('/tmp/x', 'x', 'text/plain')).toMatchObject({ status: 415 });
+    expect(await upload('/tmp/x', '', 'text/plain')).toMatchObject({ status: 415 });
   });
 
   test.each([
@@ -231,7 +245,6 @@ describe('files', () => {
     ['?path=tmp/x', 'path_not_absolute'],
     ['?path=/a/../b', 'path_traversal'],
     ['?path=/a/%2e%2e/b', 'path_traversal'],
-    ['?path=/a/%252e%252e/b', 'path_traversal'],
     ['?path=/..', 'path_traversal'],
     ['?path=/a%00b', 'invalid_path'],
     [`?path=/${'x'.repeat(256)}`, 'invalid_path'],
@@ -249,10 +262,21 @@ describe('files', () => {
     }
   });
 
+  test('may have names that contain escapes', async () => {
+    for (const path of ['/a/%2e%2e/b', '/tmp/..%2fb', '/%00', '/a\\..\\b']) {
+      expect(await upload(path, path)).toMatchObject({ status: 200 });
+      expect((await on(`/files?path=${encodeURIComponent(path)}`, 'GET')).text).toBe(path);
+      expect(worker.files.get(path)?.toString()).toBe(path);
+    }
+  });
+
   test.each([
     ['download', 'file_not_found', 404],
     ['download', 'is_directory', 400],
     ['upload', 'parent_not_found', 400],
+    ['upload', 'parent_not_directory', 400],
+    ['upload', 'symlink_loop', 400],
+    ['upload', 'not_regular_file', 400],
     ['upload', 'is_directory', 400],
     ['upload', 'disk_full', 507],
   ] as const)(
@@ -331,6 +355,21 @@ describe('an ended sandbox', () => {
     expect(await upload('/a', 'x')).toMatchObject({ status: 503 });
   });
 });
+
+/** Sends a POST without a body and without a media type. */
+async function bare(path: string, isChunked: boolean): Promise<{ status?: number; code: unknown }> {
+  const request = httpRequest(harness.plane.url + path, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${key}`,
+      ...(isChunked ? { 'transfer-encoding': 'chunked' } : { 'content-length': '0' }),
+    },
+  });
+  request.end();
+  const [response] = (await once(request, 'response')) as [IncomingMessage];
+  const { code } = (await json(response)) as { code: unknown };
+  return { status: response.statusCode ?? 0, code };
+}
 
 /** Uploads this many bytes without a declared length. Returns the status. */
 async function chunked(path: string, length: number): Promise<number | undefined> {

@@ -5,7 +5,7 @@ import { Type } from 'typebox';
 import { callerOf } from '../../auth/caller.ts';
 import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_API_KEY } from '../../openapi/security.ts';
-import { openUpload } from '../../sandboxes/upload-body.ts';
+import { openUpload, refuseMissingBody } from '../../sandboxes/upload-body.ts';
 import type { Route } from '../../services.ts';
 import { PATH_PROBLEMS, WORKER_PROBLEMS } from './problems.ts';
 
@@ -14,6 +14,7 @@ export const uploadFile: Route<'auth' | 'sandboxes' | 'limits'> = (app, services
   // A separate scope, since the body is not JSON.
   app.register(async (scope) => {
     acceptStreamOnly(scope, OCTET_STREAM_MEDIA_TYPE);
+    scope.addHook('preParsing', refuseMissingBody);
     addRoute(scope as typeof app, services);
   });
 };
@@ -28,7 +29,7 @@ const addRoute: Route<'auth' | 'sandboxes' | 'limits'> = (app, { auth, sandboxes
         tags: ['Files'],
         summary: 'Upload a file',
         description:
-          'The file appears under its name when it is complete. Its parent directory must exist.',
+          'The file appears under its name when it is complete. Its parent directory must exist. A symbolic link stays, and its target is written. A body without bytes writes an empty file.',
         security: BY_API_KEY,
         params: SandboxParams,
         querystring: FileQuery,
@@ -42,7 +43,7 @@ const addRoute: Route<'auth' | 'sandboxes' | 'limits'> = (app, { auth, sandboxes
     },
     async (request, reply) => {
       const { params, query } = request;
-      const upload = await openUpload(request.raw, limits.uploadBytes);
+      const upload = openUpload(request.raw, limits.uploadBytes);
       await sandboxes.operations.upload(
         callerOf(request),
         params.id,
@@ -58,8 +59,10 @@ const addRoute: Route<'auth' | 'sandboxes' | 'limits'> = (app, { auth, sandboxes
 const PROBLEMS = authenticatedProblems(
   ...WORKER_PROBLEMS,
   ...PATH_PROBLEMS,
+  'too_many_operations',
   'missing_body',
   'parent_not_found',
+  'parent_not_directory',
   'payload_too_large',
   'unsupported_media_type',
   'disk_full',

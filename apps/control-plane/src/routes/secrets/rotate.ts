@@ -19,6 +19,8 @@ export const rotateSecretBundle: Route<'auth' | 'secretBundles' | 'sessions'> = 
         operationId: 'rotateSecretBundle',
         tags: ['Secrets'],
         summary: 'Replace all values of a secret bundle',
+        description:
+          'Running sessions that use the bundle get the new values without an interruption of their task: the key from the next model request, `LLM_MODEL` and `LLM_BASE_URL` from the next task unless the session names its own. Each of them sends a `config_update` frame.',
         security: BY_API_KEY,
         params: BundleParams,
         body: RotateBundleRequest,
@@ -32,7 +34,7 @@ export const rotateSecretBundle: Route<'auth' | 'secretBundles' | 'sessions'> = 
       const caller = callerOf(request);
       const { name } = request.params;
       const rotated = await secretBundles.rotate(caller, name, request.body.values);
-      await sessions.configUpdates.announce(caller.tenantId, name, rotated.key_names);
+      sessions.configUpdates.wake();
       return rotated;
     },
   );

@@ -37,7 +37,7 @@ describe('an app', () => {
     expect(world().placed.agent_input?.app).toBeUndefined();
   });
 
-  const agents = [{ name: 'a', capability_name: 'c', tools: ['bash'] }, { name: 'b' }];
+  const agents = [{ name: 'a', capability_name: 'c', tools: ['shell'] }, { name: 'b' }];
 
   test.each([
     ['by id', { default: { name: 'Both', agents }, x: { tools: [] } }, 'Both'],
@@ -54,12 +54,129 @@ describe('an app', () => {
 
   test('may limit only the tools of its one agent', async () => {
     await world().create({
-      app: { id: 'mine', capability_sets: { default: { tools: ['bash'] } } },
+      app: { id: 'mine', capability_sets: { default: { tools: ['shell'] } } },
     });
     expect(world().placed.agent_input?.app).toEqual({
       name: 'mine',
-      capability_sets: [{ name: 'default', agents: [{ name: 'mine', tools: ['bash'] }] }],
+      capability_sets: [{ name: 'default', agents: [{ name: 'mine', tools: ['shell'] }] }],
     });
+  });
+
+  test('of the catalogue serves every agent', async () => {
+    for (const [kind, llm] of [
+      ['claude-code', { vendor: 'anthropic', model: 'claude-x' }],
+      ['codex', { vendor: 'openai', model: 'gpt-5.5' }],
+    ] as const) {
+      const { status, text } = await world().create({
+        agent: { kind },
+        llm,
+        app: { id: 'deictic' },
+      });
+      expect(status, text).toBe(201);
+      expect(world().placed.agent_input?.app).toBeUndefined();
+    }
+  });
+
+  test('limits agents without a list of their own to the tools of their set', async () => {
+    const agents = [{ name: 'a', tools: ['shell'] }, { name: 'b' }, { name: 'c', tools: [] }];
+    const capability_sets = { default: { tools: ['shell', 'fetch'], agents } };
+    const { status, text } = await world().create({ app: { id: 'mine', capability_sets } });
+    expect(status, text).toBe(201);
+    expect(world().placed.agent_input?.app?.capability_sets[0]?.agents).toEqual([
+      { name: 'a', tools: ['shell'] },
+      { name: 'b', tools: ['shell', 'fetch'] },
+      { name: 'c', tools: ['shell', 'fetch'] },
+    ]);
+  });
+
+  test('keeps its limits at a resume', async () => {
+    const app = { id: 'mine', capability_sets: { default: { tools: ['Read'] } } };
+    const { body } = await world().create({ ...CLAUDE, app });
+    const { agent_input: input } = world().placed;
+    const resumed = await world().harness.call('POST', '/v1/sessions/resume', {
+      key: world().account.key,
+      json: { chat_session_id: body.chat_session_id },
+    });
+    expect(resumed.status, resumed.text).toBe(200);
+    expect(world().placed.agent_input).toEqual(input);
+    expect(JSON.stringify(input)).toContain('"tools":["Read"]');
+  });
+});
+
+const CLAUDE = {
+  agent: { kind: 'claude-code' },
+  llm: { vendor: 'anthropic', model: 'claude-x' },
+};
+const CODEX = { agent: { kind: 'codex' }, llm: { vendor: 'openai', model: 'gpt-5.5' } };
+
+describe('tools', () => {
+  const mine = (set: object) => ({ app: { id: 'mine', capability_sets: { default: set } } });
+
+  test.each([
+    ['an unknown tool of deictic', mine({ tools: ['shell', 'bash'] }), '"bash"'],
+    ['a tool of another agent', { ...CLAUDE, ...mine({ tools: ['shell'] }) }, '"shell"'],
+    ['a tool that the template lacks', mine({ tools: ['screenshot'] }), '"screenshot"'],
+    ['an empty name', mine({ tools: [''] }), '""'],
+    [
+      'an unknown tool of one of several agents',
+      mine({ agents: [{ name: 'a' }, { name: 'b', tools: ['no'] }] }),
+      '"no"',
+    ],
+    [
+      'a tool that the set of its agent lacks',
+      mine({ tools: ['fetch'], agents: [{ name: 'a', tools: ['shell'] }] }),
+      '"shell"',
+    ],
+    [
+      'a list without the tool that codex cannot do without',
+      { ...CODEX, ...mine({ tools: ['shell'] }) },
+      '"apply_patch"',
+    ],
+    [
+      'lists that one agent cannot keep apart',
+      {
+        ...CLAUDE,
+        ...mine({
+          agents: [
+            { name: 'a', tools: ['Read', 'Bash'] },
+            { name: 'b', tools: ['Read'] },
+          ],
+        }),
+      },
+      '"Bash"',
+    ],
+    [
+      'a list beside none, for one agent',
+      { ...CLAUDE, ...mine({ agents: [{ name: 'a', tools: ['Read'] }, { name: 'b' }] }) },
+      '"Agent"',
+    ],
+  ])('%s is refused by name', async (_, changes, name) => {
+    const { status, body } = await world().create(changes);
+    expect({ status, code: body.code }).toEqual({ status: 400, code: 'tool_not_available' });
+    expect(body.detail).toContain(name);
+    expect(world().worker.placed).toEqual([]);
+  });
+
+  test.each([
+    ['claude-code', { ...CLAUDE, ...mine({ tools: ['Read', 'Bash', 'Read'] }) }],
+    ['codex', { ...CODEX, ...mine({ tools: ['apply_patch', 'view_image'] }) }],
+    ['codex without a list', { ...CODEX, ...mine({ tools: [] }) }],
+    [
+      'several agents with one list',
+      {
+        ...CLAUDE,
+        ...mine({
+          agents: [
+            { name: 'a', tools: ['Read', 'Bash'] },
+            { name: 'b', tools: ['Bash', 'Read'] },
+          ],
+        }),
+      },
+    ],
+  ])('of %s are passed on', async (_, changes) => {
+    const { status, text } = await world().create(changes);
+    expect(status, text).toBe(201);
+    expect(world().placed.agent_input?.app?.capability_sets).toHaveLength(1);
   });
 });
 

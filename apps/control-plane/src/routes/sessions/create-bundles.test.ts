@@ -7,7 +7,7 @@ describe('a session', () => {
   test('gets the values of all its bundles, which only its worker receives', async () => {
     const { body, text } = await world().create({ secrets: ['llm', 'extra', 'llm'] });
     expect(await world().secretsOf(world().placed.vm_id)).toEqual({
-      llm: { api_key: 'key-1' },
+      llm: { api_key: 'key-1', model: expect.any(String) },
       env: { TOKEN: 'value-1', EXTRA: 'value-2' },
     });
     const everything = [

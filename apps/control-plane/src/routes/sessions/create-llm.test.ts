@@ -35,10 +35,7 @@ describe('a session', () => {
     ['codex', 'openai', 'o3', 1024],
     ['deictic', 'deepseek', 'anything/at:all', 512],
   ])('with %s accepts its models and uses its size', async (kind, vendor, model, memory) => {
-    const { status } = await world().create({
-      agent: { kind, version: '1.2' },
-      llm: { vendor, model },
-    });
+    const { status } = await world().create({ agent: { kind }, llm: { vendor, model } });
     expect(status).toBe(201);
     expect(world().placed.placement).toMatchObject({
       agent: { kind, vendor, model },

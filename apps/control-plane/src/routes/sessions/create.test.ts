@@ -91,6 +91,29 @@ describe('a session', () => {
     expect(left).toBeGreaterThan(7_100_000);
   });
 
+  test('has the requested size, rounded up, in its sandbox', async () => {
+    const { body } = await world().create({ vcpu: 3, memory_mib: 1500, disk_mib: 6000 });
+    const given = { vcpu: 4, memory_mib: 2048, disk_mib: 6000 };
+    expect(world().placed.placement.size).toEqual(given);
+    const { key } = world().account;
+    const session = await world().harness.session(key, String(body.chat_session_id));
+    const path = `/v1/sandboxes/${session.vm_id}`;
+    const sandbox = await world().harness.call('GET', path, { key });
+    expect(sandbox.body).toMatchObject(given);
+  });
+
+  test.each([
+    ['/vcpu', { vcpu: 9 }],
+    ['/memory_mib', { memory_mib: 255 }],
+    ['/memory_mib', { memory_mib: 16_385 }],
+    ['/disk_mib', { disk_mib: 1 }],
+  ])('is refused when %s is out of range: %j', async (path, size) => {
+    expect(await world().create(size)).toMatchObject({
+      status: 400,
+      body: { code: 'validation_failed', errors: [{ path }] },
+    });
+  });
+
   test('with the desktop template may control a desktop', async () => {
     world().worker.templates = ['standard', 'cua'];
     await world().worker.register(world().harness.plane.url);

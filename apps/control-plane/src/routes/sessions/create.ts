@@ -43,6 +43,7 @@ const PROBLEMS = authenticatedProblems(
   'app_json_invalid',
   'capability_set_unknown',
   'bundle_not_found',
+  'session_limit_reached',
   ...START_PROBLEMS,
   'idempotency_key_invalid',
   'idempotency_key_reused',

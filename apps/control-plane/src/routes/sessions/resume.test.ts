@@ -119,6 +119,14 @@ describe('a resumed session', () => {
     expect(alive.rows).toEqual([{ vm_id: (await harness.session(key, id)).vm_id }]);
   });
 
+  test('keeps its size', async () => {
+    const size = { vcpu: 2, memory_mib: 2048, disk_mib: 6000 };
+    const { id } = await harness.startSession(key, size);
+    await remove(id);
+    expect((await resume(id)).status).toBe(200);
+    expect(worker.placed.map(({ placement }) => placement.size)).toEqual([size, size]);
+  });
+
   test('gets the current values of its bundles', async () => {
     const { id } = await harness.startSession(key);
     await remove(id);
@@ -132,23 +140,32 @@ describe('a resumed session', () => {
 });
 
 describe('a resume is refused', () => {
-  test('for a session of another tenant, which is audited', async () => {
+  test('for a session of another tenant, which only the owner learns of', async () => {
     const { id } = await harness.startSession(key);
     const stranger = await harness.signUp();
     const answer = await resume(id, {}, stranger.key);
     expect(answer).toMatchObject({ status: 403, body: { code: 'session_of_another_tenant' } });
-    const audit = await harness.call('GET', '/v1/audit', { key: stranger.token });
-    expect(audit.body.entries).toContainEqual(
-      expect.objectContaining({
-        event: 'cross_tenant_resume_denied',
-        details: {
-          chat_session_id: id,
-          owner_tenant_id: account.tenantId,
-          by: stranger.body.key_id,
-        },
-      }),
+    const auditOf = async (token: string) =>
+      (await harness.call('GET', '/v1/audit', { key: token })).text;
+    const denied = {
+      event: 'cross_tenant_resume_denied',
+      details: { chat_session_id: id, owner_tenant_id: account.tenantId },
+    };
+    expect(JSON.parse(await auditOf(account.token)).entries).toContainEqual(
+      expect.objectContaining(denied),
     );
-    expect(harness.logLines.join()).toContain('audit: cross_tenant_resume_denied');
+    const shownToStranger = [
+      answer.text,
+      JSON.stringify([...answer.headers]),
+      await auditOf(stranger.token),
+    ].join();
+    for (const fact of [account.tenantId, account.email, 'cross_tenant_resume_denied']) {
+      expect(shownToStranger).not.toContain(fact);
+    }
+    expect(await auditOf(account.token)).not.toContain(stranger.tenantId);
+    // Operators need both sides.
+    const logged = harness.logLines.find((line) => line.includes('cross_tenant_resume_denied'));
+    expect(logged).toContain(stranger.tenantId);
     expect(await harness.session(key, id)).toMatchObject({ status: 'active' });
   });
 

@@ -32,6 +32,7 @@ const PROBLEMS = authenticatedProblems(
   'session_of_another_tenant',
   'session_not_found',
   'session_starting',
+  'session_erased',
   'secret_bundle_not_found_at_resume',
   ...START_PROBLEMS,
 );

@@ -16,7 +16,10 @@ export const createTenantKey: Route<'auth' | 'apiKeys'> = (app, { auth, apiKeys 
         summary: 'Create an API key with an API key',
         security: BY_API_KEY,
         body: CreateApiKeyRequest,
-        response: { 200: CreateTenantKeyResponse, ...authenticatedProblems(...BODY_PROBLEMS) },
+        response: {
+          200: CreateTenantKeyResponse,
+          ...authenticatedProblems(...BODY_PROBLEMS, 'api_key_limit_reached'),
+        },
       },
     },
     (request) => apiKeys.createTenantKey(callerOf(request), request.body?.name),

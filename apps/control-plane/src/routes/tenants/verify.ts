@@ -15,7 +15,7 @@ export const verifyTenant: Route<'tenants'> = (app, { tenants }) => {
         body: VerifyCodeRequest,
         response: {
           200: VerifyTenantResponse,
-          ...problems(...VERIFY_PROBLEMS),
+          ...problems(...VERIFY_PROBLEMS, 'api_key_limit_reached'),
         },
       },
     },

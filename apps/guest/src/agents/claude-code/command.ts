@@ -27,7 +27,21 @@ const SETTINGS = {
   cleanupPeriodDays: 3650,
 };
 
-export function claudeCodeArgs(model: string, session: { id: string; exists: boolean }): string[] {
+/**
+ * Limits a process to these tools. It reads no settings, skills, sub-agents or MCP servers from files, because the agent
+ * may have written them itself: they run commands and bring further tools.
+ */
+function limitArgs(tools: readonly string[] | undefined): string[] {
+  if (tools === undefined) return [];
+  return [`--tools=${tools.join(',')}`, '--setting-sources=', '--strict-mcp-config'];
+}
+
+/** The arguments of a process. `tools`: the only ones that it may use; undefined: all. */
+export function claudeCodeArgs(
+  model: string,
+  session: { id: string; exists: boolean },
+  tools: readonly string[] | undefined,
+): string[] {
   return [
     '--print',
     '--input-format=stream-json',
@@ -38,6 +52,7 @@ export function claudeCodeArgs(model: string, session: { id: string; exists: boo
     `--model=${model}`,
     `--settings=${JSON.stringify(SETTINGS)}`,
     `--disallowedTools=${DISABLED_TOOLS.join(',')}`,
+    ...limitArgs(tools),
     session.exists ? `--resume=${session.id}` : `--session-id=${session.id}`,
   ];
 }

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
+import { sharedTools } from '@svc/contract';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
 import { restoreConversation } from '../vendor-cli/conversation.ts';
 import type { VendorCli } from '../vendor-cli/dialogue.ts';
@@ -80,7 +81,7 @@ class ClaudeCode implements VendorCli {
       { home, workingDirectory, signal, env: () => env },
       {
         binary: this.#options.binary,
-        args: claudeCodeArgs(setup.model, { id: this.#session, exists }),
+        args: claudeCodeArgs(setup.model, { id: this.#session, exists }, sharedTools(setup.app)),
         onSession: (session) => {
           this.#session = session;
         },

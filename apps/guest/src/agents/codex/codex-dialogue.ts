@@ -10,6 +10,12 @@ import { endOf } from './turn-end.ts';
 
 const CLIENT = { name: 'svc', title: null, version: '1' };
 
+/** Settings of a thread. */
+interface ThreadStart {
+  readonly cwd: string;
+  readonly model: string;
+}
+
 interface Turn {
   readonly frames: TurnFrames;
   readonly end: (end: TurnEnd) => void;
@@ -27,16 +33,17 @@ export class CodexDialogue implements Dialogue {
   readonly #memory: ThreadMemory;
   #turn: Turn | undefined;
 
-  private constructor(server: AppServer, memory: ThreadMemory, cwd: string) {
+  private constructor(server: AppServer, memory: ThreadMemory, start: ThreadStart) {
     this.#server = server;
     this.#memory = memory;
-    this.ready = this.#begin(cwd);
+    this.ready = this.#begin(start);
   }
 
-  /** Continues the thread in `memory`, or begins one and stores its id there. */
+  /** Continues the thread in `memory` with this model, or begins one and stores its id there. */
   static async start(
     context: ProcessContext,
     request: ProcessRequest,
+    model: string,
     memory: ThreadMemory,
     handlers: Omit<AppServerHandlers, 'onNotification'>,
   ): Promise<CodexDialogue> {
@@ -45,7 +52,8 @@ export class CodexDialogue implements Dialogue {
       ...handlers,
       onNotification: (method, params) => dialogue?.receive(method, params),
     });
-    dialogue = new CodexDialogue(server, memory, context.workingDirectory);
+    const cwd = context.workingDirectory;
+    dialogue = new CodexDialogue(server, memory, { cwd, model });
     return dialogue;
   }
 
@@ -78,25 +86,29 @@ export class CodexDialogue implements Dialogue {
     return this.#server.stop();
   }
 
-  async #begin(cwd: string): Promise<void> {
+  async #begin(start: ThreadStart): Promise<void> {
     // The request that terminates a command is experimental.
     const capabilities = { experimentalApi: true, requestAttestation: false };
     await this.#server.request('initialize', { clientInfo: CLIENT, capabilities });
     this.#server.notify('initialized');
-    const resumed = await this.#resume(cwd);
-    const started = resumed ?? (await this.#server.request('thread/start', { cwd }));
+    const resumed = await this.#resume(start);
+    const started = resumed ?? (await this.#server.request('thread/start', { ...start }));
     const thread = stringAt(started, 'thread', 'id');
     if (thread === undefined)
       throw new AgentFailure('agent_failed', 'codex did not begin a thread.');
     this.#memory.thread = thread;
   }
 
-  /** Undefined when there is no thread to resume. */
-  async #resume(cwd: string): Promise<unknown> {
+  /** Undefined when there is no thread to resume. Names the model, since codex would keep that of the thread. */
+  async #resume(start: ThreadStart): Promise<unknown> {
     const threadId = this.#memory.thread;
     if (threadId === undefined) return undefined;
     try {
-      return await this.#server.request('thread/resume', { threadId, cwd, excludeTurns: true });
+      return await this.#server.request('thread/resume', {
+        ...start,
+        threadId,
+        excludeTurns: true,
+      });
     } catch (error) {
       this.#memory.lost(error);
       return undefined;

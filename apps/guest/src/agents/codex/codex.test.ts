@@ -7,6 +7,7 @@ describeVendorCli(
   {
     agent: 'codex',
     model: 'gpt-5.1',
+    otherModel: 'gpt-5.2',
     gatewayPath: '/openai',
     request: 'POST /openai/responses',
     keyVariable: 'OPENAI_API_KEY',

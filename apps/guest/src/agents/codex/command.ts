@@ -1,10 +1,13 @@
 import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import type { AgentContext } from '../agent.ts';
 import type { CliEnvironment } from '../vendor-cli/environment.ts';
+import { REQUIREMENTS_PATH } from './requirements.ts';
 
 /** Options of a codex process. https://developers.openai.com/codex/config-reference */
 export interface CodexOptions {
   readonly binary: string;
+  /** The file that limits its tools. */
+  readonly requirements: string;
   /** Retries of a failed request, and of a broken answer: each, with growing pauses. */
   readonly maxRetries: number;
   /** Longest silence within an answer of the model, in milliseconds. */
@@ -13,6 +16,7 @@ export interface CodexOptions {
 
 export const CODEX_OPTIONS: CodexOptions = {
   binary: '/usr/local/bin/codex',
+  requirements: REQUIREMENTS_PATH,
   maxRetries: 2,
   streamIdleMs: 300_000,
 };
@@ -36,10 +40,14 @@ const DISABLED_FEATURES = [
   'unbounded_connection_retries',
 ];
 
-/** Settings as command-line arguments, which take precedence over a config.toml in the agent's home. */
+/**
+ * Settings as command-line arguments, which take precedence over a config.toml in the agent's home. `tools`: the only
+ * ones that it may use, which `requirements.ts` enforces; undefined: all.
+ */
 export function codexArgs(
   { setup }: Pick<AgentContext, 'setup'>,
   { maxRetries, streamIdleMs }: CodexOptions,
+  tools: readonly string[] | undefined,
 ): string[] {
   const provider = {
     name: PROVIDER,
@@ -62,11 +70,17 @@ export function codexArgs(
     'feedback.enabled': false,
     // Commands get all values of bundles; by default codex withholds those with names like KEY.
     'shell_environment_policy.ignore_default_excludes': true,
+    ...(tools === undefined ? {} : limits(tools)),
     ...prefixed('features', Object.fromEntries(DISABLED_FEATURES.map((name) => [name, false]))),
   };
   // JSON strings, numbers and booleans are valid TOML.
   const options = Object.entries(settings).map(([key, value]) => `${key}=${JSON.stringify(value)}`);
   return ['app-server', ...options.flatMap((option) => ['-c', option])];
+}
+
+/** A config.toml could name a program to run after each turn. The search is named because codex logs a corrected one. */
+function limits(tools: readonly string[]) {
+  return { notify: [], ...(tools.includes('web_search') ? {} : { web_search: 'disabled' }) };
 }
 
 /** `databases` is a directory for indexes that codex can rebuild from its transcripts. */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { sharedTools } from '@svc/contract';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
 import { giveToOwner } from '../processes/process-owner.ts';
 import { restoreConversation } from '../vendor-cli/conversation.ts';
@@ -10,6 +11,7 @@ import { cliEnvironment } from '../vendor-cli/environment.ts';
 import { DEADLINES, type Deadlines, VendorSession } from '../vendor-cli/vendor-session.ts';
 import { CodexDialogue } from './codex-dialogue.ts';
 import { CODEX_OPTIONS, type CodexOptions, codexArgs, codexEnvironment } from './command.ts';
+import { writeRequirements } from './requirements.ts';
 import { ThreadMemory } from './thread-memory.ts';
 
 /** Starts OpenAI's codex, as installed in the image. */
@@ -67,11 +69,15 @@ class Codex implements VendorCli {
     return cliEnvironment(this.#context, settings, this.mark);
   }
 
-  open(env: Record<string, string>): Promise<CodexDialogue> {
-    const { home, workingDirectory, signal } = this.#context;
+  async open(env: Record<string, string>): Promise<CodexDialogue> {
+    const { home, workingDirectory, signal, setup } = this.#context;
+    const tools = sharedTools(setup.app);
+    // At each start: an agent with a shell may have removed it.
+    if (tools !== undefined) await writeRequirements(this.#options.requirements, tools);
     return CodexDialogue.start(
       { home, workingDirectory, signal, env: () => env },
-      { command: this.#options.binary, args: codexArgs(this.#context, this.#options) },
+      { command: this.#options.binary, args: codexArgs(this.#context, this.#options, tools) },
+      setup.model,
       this.#memory,
       {
         log: (text) => this.#context.log(text),

@@ -16,6 +16,17 @@ export function conversationCases(test: CliTest): void {
     }
   });
 
+  test('continues a conversation with another model', async ({ cli }) => {
+    cli.script();
+    await cli.run('before the model changed');
+    const conversation = cli.session.conversation();
+    await cli.reopen({ conversation, model: cli.driver.otherModel });
+    await cli.run('since the model changed');
+    expect(cli.server.requests.at(-1)?.body).toMatchObject({ model: cli.driver.otherModel });
+    expect(cli.lastRequest()).toContain('before the model changed');
+    await cli.reopen({ conversation });
+  });
+
   test('begins a new conversation when the transcript is missing', async ({ cli }) => {
     cli.script();
     await cli.run('before it was lost');

@@ -1,4 +1,4 @@
-import type { AgentSetup, WorkerMessage } from '@svc/contract';
+import type { AgentLlm, AgentSetup, WorkerMessage } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { backoffMs, sleep } from '@svc/service-kit/concurrency';
 import type { WorkerLogger } from '../../logger.ts';
@@ -50,9 +50,9 @@ export class AgentLink {
   #connection: LinkConnection | undefined;
   #running: Promise<void> = Promise.resolve();
   #lastN: number;
-  /** Whether a message was acknowledged since the last failure. A link that makes progress is not lost. */
+  /** Whether messages were handled since the last failure. A link that makes progress is not lost. */
   #progress = false;
-  #env: Readonly<Record<string, string>> | undefined;
+  #values: Extract<WorkerMessage, { type: 'env' }> | undefined;
   #saving = false;
 
   constructor(options: AgentLinkOptions) {
@@ -88,10 +88,10 @@ export class AgentLink {
     return true;
   }
 
-  /** Replaces the environment of the processes that the runtime starts from now on. */
-  setEnv(env: Readonly<Record<string, string>>): void {
-    this.#env = env;
-    this.#connection?.send({ type: 'env', env });
+  /** Replaces the environment of the processes that the runtime starts from now on, and the model from the next task on. */
+  setValues(env: Readonly<Record<string, string>>, llm: AgentLlm): void {
+    this.#values = { type: 'env', env, llm };
+    this.#connection?.send(this.#values);
   }
 
   /** Asks the runtime to save; it answers with a `state` message. */
@@ -162,21 +162,22 @@ export class AgentLink {
         fresh.push(message);
       }
       await outbox?.compact();
-      if (fresh.length > 0) await handler.receive(fresh, this.#acknowledge);
+      if (fresh.length === 0) continue;
+      await handler.receive(fresh, this.#acknowledge);
+      this.#progress = true;
     }
   }
 
   readonly #acknowledge = (n: number): void => {
     if (n <= this.#lastN) return;
     this.#lastN = n;
-    this.#progress = true;
     this.#connection?.send({ type: 'ack', n });
   };
 
   /** The requests that every new connection repeats. */
   #requests(): WorkerMessage[] {
     const requests: WorkerMessage[] = [];
-    if (this.#env !== undefined) requests.push({ type: 'env', env: this.#env });
+    if (this.#values !== undefined) requests.push(this.#values);
     if (this.#saving) requests.push({ type: 'save' });
     return requests;
   }

@@ -1,17 +1,22 @@
-import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Readable } from 'node:stream';
-import { pipeline } from 'node:stream/promises';
-import { LIMITS, type LogsResponse, type LogTail } from '@svc/contract';
-import { LimitedStream } from '@svc/service-kit/streams';
-import { tailOf } from './tail.ts';
+import { writeFileAtomic } from '@svc/service-kit';
+import type { LogEnd } from '@svc/service-kit/log-tail';
 
-const EMPTY: LogsResponse = { content: '', truncated: false, total_bytes: 0 };
-/** More than a runtime keeps of its agent's log, in bytes. */
-const MAX_BYTES = 32 * 1024 * 1024;
-const SUFFIX = '.stderr.log';
+const SUFFIX = '.log-end';
+const LINE_FEED = 0x0a;
 
-/** Copies of agents' stderr logs, for sandboxes that are paused or have ended. */
+/** A copy on disk. */
+export interface KeptLog {
+  readonly vmId: string;
+  /** Wall milliseconds. */
+  readonly keptAt: number;
+}
+
+/**
+ * Copies of the ends of agents' logs on disk, for sandboxes that are paused, whose agent has exited, or that have ended.
+ * A copy of the latter two stays until the control plane has it.
+ */
 export class AgentLogs {
   readonly #directory: string;
 
@@ -19,42 +24,34 @@ export class AgentLogs {
     this.#directory = directory;
   }
 
-  /** Copies a sandbox's log, replacing an older copy. Rejects a log over 32 MiB. */
-  async keep(vmId: string, log: Readable): Promise<void> {
+  /** Stores a copy, in place of an older one. */
+  async keep(vmId: string, { bytes, totalBytes }: LogEnd): Promise<void> {
     await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-    const path = this.#path(vmId);
-    const temporary = `${path}.tmp`;
-    const meter = new LimitedStream({ maxBytes: MAX_BYTES });
-    const file = await open(temporary, 'w', 0o600);
-    try {
-      await pipeline(log, meter, file.createWriteStream());
-      await rename(temporary, path);
-    } catch (error) {
-      await rm(temporary, { force: true });
-      throw error;
-    }
+    const data = Buffer.concat([Buffer.from(`${totalBytes}\n`), bytes]);
+    await writeFileAtomic(this.#path(vmId), data, { durable: false });
   }
 
-  /** The tail of a sandbox's copy; empty without one. */
-  async read(vmId: string, wanted: LogTail): Promise<LogsResponse> {
-    const file = await orUndefined(open(this.#path(vmId), 'r'));
-    if (file === undefined) return EMPTY;
-    try {
-      return await tailOf(file, wanted);
-    } finally {
-      await file.close();
-    }
+  /** The copy of a sandbox's log; undefined without one. */
+  async find(vmId: string): Promise<LogEnd | undefined> {
+    const data = await orUndefined(readFile(this.#path(vmId)));
+    if (data === undefined) return undefined;
+    const header = data.indexOf(LINE_FEED);
+    const bytes = data.subarray(header + 1);
+    return { bytes, totalBytes: Number(data.toString('latin1', 0, header)) };
   }
 
-  /** Deletes copies older than the records of ended sandboxes are kept, except those that `isKept` names. */
-  async sweep(now: number, isKept: (vmId: string) => boolean): Promise<void> {
+  async remove(vmId: string): Promise<void> {
+    await rm(this.#path(vmId), { force: true });
+  }
+
+  async list(): Promise<KeptLog[]> {
+    const kept: KeptLog[] = [];
     for (const name of (await orUndefined(readdir(this.#directory))) ?? []) {
-      const path = join(this.#directory, name);
-      const modified = (await orUndefined(stat(path)))?.mtimeMs ?? now;
-      const isOld = now - modified > LIMITS.destroyedRecordSeconds * 1000;
-      const [vmId = ''] = name.split(SUFFIX);
-      if (isOld && !isKept(vmId)) await rm(path, { force: true });
+      const modified = (await orUndefined(stat(join(this.#directory, name))))?.mtimeMs;
+      if (!name.endsWith(SUFFIX) || modified === undefined) continue;
+      kept.push({ vmId: decodeURIComponent(name.slice(0, -SUFFIX.length)), keptAt: modified });
     }
+    return kept;
   }
 
   #path(vmId: string): string {

@@ -88,7 +88,7 @@ describe('does not forward', () => {
 });
 
 test('recognises connectivity checks', () => {
-  for (const url of ['/', '/anthropic', '/anthropic/', '/?x=1']) {
+  for (const url of ['/', '/anthropic', '/anthropic/', '/anthropic.1f0e2d3c', '/?x=1']) {
     expect(isConnectivityCheck('HEAD', url)).toBe(true);
     expect(isConnectivityCheck('GET', url)).toBe(false);
   }

@@ -48,23 +48,30 @@ export interface Target {
   readonly query: URLSearchParams;
 }
 
-/** The dialect named by the first segment of the path. */
-export function dialectOfPath(url: string): LlmDialect | undefined {
-  const [, segment] = /^\/([a-z]+)(?=[/?]|$)/.exec(url) ?? [];
-  return LLM_VENDORS.find((dialect) => dialect === segment);
+/** The route in the first segment of the path, see `llmRoute`. */
+export function routeOfPath(url: string): string | undefined {
+  return /^\/([a-z]+(?:\.[0-9a-f]{8})?)(?=[/?]|$)/.exec(url)?.[1];
+}
+
+/** The dialect of a route. */
+export function dialectOfRoute(route: string | undefined): LlmDialect | undefined {
+  const [name] = route?.split('.') ?? [];
+  return LLM_VENDORS.find((dialect) => dialect === name);
 }
 
 /** Whether this is Claude Code's initial check that its endpoint exists, which the gateway answers itself. */
 export function isConnectivityCheck(method: string | undefined, url: string): boolean {
-  return method === 'HEAD' && /^\/[a-z]*\/?(\?|$)/.test(url);
+  return method === 'HEAD' && /^\/[a-z]*(\.[0-9a-f]{8})?\/?(\?|$)/.test(url);
 }
 
 /** The target of a request; undefined if it is not allowed. Nothing is decoded, so that encoded paths never match. */
 export function targetOf(method: string | undefined, url: string): Target | undefined {
-  const dialect = dialectOfPath(url);
-  if (dialect === undefined || (method !== 'GET' && method !== 'POST')) return undefined;
+  const route = routeOfPath(url);
+  const dialect = dialectOfRoute(route);
+  if (route === undefined || dialect === undefined || (method !== 'GET' && method !== 'POST'))
+    return undefined;
   const [whole = '', query = ''] = url.split('?', 2);
-  const path = whole.slice(dialect.length + 1);
+  const path = whole.slice(route.length + 1);
   if (!ENDPOINTS[dialect][method].test(path)) return undefined;
   const allowed = [...new URLSearchParams(query)].filter(([name, value]) => {
     const form = Object.hasOwn(QUERY, name) ? QUERY[name] : undefined;

@@ -4,7 +4,7 @@ import { download } from '../../files/download.ts';
 import { callerSignal } from '../caller-signal.ts';
 import type { WorkerContext } from '../context.ts';
 
-/** `GET /sandboxes/:id/files?path=`: the content of a file, with its length. */
+/** `GET /sandboxes/:id/files?path=`: the content of a file, with its length if that is known. */
 export function downloadRoute(app: HttpServer, context: WorkerContext): void {
   app.get(
     '/sandboxes/:id/files',
@@ -16,11 +16,8 @@ export function downloadRoute(app: HttpServer, context: WorkerContext): void {
       const sandbox = context.registry.get(request.params.id);
       const caller = callerSignal(reply, context);
       const { size, body } = await download(sandbox, path, context.transfers, caller);
-      return reply
-        .type(OCTET_STREAM_MEDIA_TYPE)
-        .header('content-length', size)
-        .header('cache-control', 'no-store')
-        .send(body);
+      if (size !== undefined) reply.header('content-length', size);
+      return reply.type(OCTET_STREAM_MEDIA_TYPE).header('cache-control', 'no-store').send(body);
     },
   );
 }

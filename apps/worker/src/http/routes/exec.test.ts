@@ -10,7 +10,7 @@ beforeAll(async () => {
 afterAll(() => harness[Symbol.asyncDispose]());
 
 describe('exec', () => {
-  it('returns the output of both streams, exit code and duration', async () => {
+  it('returns the output of both streams, together and apart, exit code and duration', async () => {
     const id = await harness.create();
     const answer = await harness.exec(id, {
       command: 'printf "$X in $PWD"; echo oops >&2; exit 3',
@@ -23,6 +23,7 @@ describe('exec', () => {
       truncated: false,
       duration_ms: expect.any(Number),
     });
+    expect(answer.body).toMatchObject({ stdout: 'hé in /tmp', stderr: 'oops\n' });
     expect(answer.body.output).toContain('hé in /tmp');
     expect(answer.body.output).toContain('oops\n');
   });
@@ -128,6 +129,22 @@ describe('exec', () => {
     expect(response.statusCode).toBe(409);
     await response.body.dump();
   });
+
+  it.each(['application/json', 'text/event-stream'])(
+    'refuses a directory that does not exist, before anything runs (%s)',
+    async (accept) => {
+      const id = await harness.create();
+      const response = await harness.call('POST', `/sandboxes/${id}/exec`, {
+        json: { command: 'true', cwd: '/no/such/directory' },
+        headers: { accept },
+      });
+      expect(response.statusCode).toBe(400);
+      expect(await response.body.json()).toMatchObject({ code: 'cwd_not_found' });
+      expect(await harness.exec(id, { command: 'pwd', cwd: '/' })).toMatchObject({
+        body: { output: '/\n' },
+      });
+    },
+  );
 
   it.each([{}, { command: '' }, { command: 7 }])('refuses %j', async (body) => {
     const id = await harness.create();

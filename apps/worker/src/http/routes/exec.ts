@@ -9,8 +9,8 @@ import type { FastifyReply } from 'fastify';
 import { collectCommand } from '../../exec/collect-command.ts';
 import { EventStream } from '../../exec/event-stream.ts';
 import type { ExecSlot } from '../../exec/exec-slots.ts';
+import { prepareCommand } from '../../exec/prepare-command.ts';
 import { streamCommand } from '../../exec/stream-command.ts';
-import { toSandboxError } from '../../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { callerSignal } from '../caller-signal.ts';
 import type { WorkerContext } from '../context.ts';
@@ -25,6 +25,13 @@ export function execRoute(app: HttpServer, context: WorkerContext): void {
       const caller = callerSignal(reply, context);
       const slot = context.execSlots.enter(sandbox);
       context.execMetrics.started.inc();
+      try {
+        // Before the response begins, so that a failure is a plain error response.
+        await prepareCommand(sandbox, request.body, caller);
+      } catch (error) {
+        slot.leave();
+        throw error;
+      }
       return wantsEvents(request.headers.accept)
         ? answerEvents(sandbox, request.body, slot, reply, caller)
         : answerWhole(sandbox, request.body, slot, caller);
@@ -49,20 +56,13 @@ async function answerWhole(
   }
 }
 
-async function answerEvents(
+function answerEvents(
   sandbox: Sandbox,
   request: ExecRequest,
   slot: ExecSlot,
   reply: FastifyReply,
   caller: AbortSignal,
-): Promise<FastifyReply> {
-  try {
-    // Before the response begins, so that a failure is a plain error response.
-    await sandbox.power.ensureRunning(caller);
-  } catch (error) {
-    slot.leave();
-    throw toSandboxError(error);
-  }
+): FastifyReply {
   const events = new EventStream();
   void streamCommand(sandbox, request, events, caller).finally(slot.leave);
   return reply.type(EVENT_STREAM_MEDIA_TYPE).header('cache-control', 'no-store').send(events.body);

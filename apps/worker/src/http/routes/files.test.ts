@@ -13,7 +13,12 @@ describe('files', () => {
   const OCTETS = { 'content-type': 'application/octet-stream' };
   const files = (id: string, path: string) =>
     `/sandboxes/${id}/files?path=${encodeURIComponent(path)}`;
-  const put = async (id: string, path: string, body: Buffer | null, headers = OCTETS) => {
+  const put = async (
+    id: string,
+    path: string,
+    body: Buffer | null,
+    headers: Record<string, string> = OCTETS,
+  ) => {
     const response = await harness.call('POST', files(id, path), { body, headers });
     return { status: response.statusCode, body: await response.body.json() };
   };
@@ -32,6 +37,8 @@ describe('files', () => {
 
   it.each([
     ['/missing/x', 400, 'parent_not_found'],
+    ['/file/x', 400, 'parent_not_directory'],
+    ['/loop', 400, 'symlink_loop'],
     ['/full', 507, 'disk_full'],
     ['/a/../b', 400, 'path_traversal'],
     ['a', 400, 'path_not_absolute'],
@@ -51,10 +58,28 @@ describe('files', () => {
     expect(await response.body.json()).toMatchObject({ code });
   });
 
-  it('refuses an empty body, another media type and a body that is too large', async () => {
+  it('uploads an empty file', async () => {
     const id = await harness.create();
-    expect(await put(id, '/x', null)).toMatchObject({ body: { code: 'missing_body' } });
-    expect(await put(id, '/x', Buffer.alloc(0))).toMatchObject({ body: { code: 'missing_body' } });
+    for (const [path, body] of [
+      ['/null', null],
+      ['/empty', Buffer.alloc(0)],
+    ] as const) {
+      expect(await put(id, path, body)).toMatchObject({ status: 200 });
+      expect(harness.host.vmOf(id).files.get(path)).toEqual(Buffer.alloc(0));
+    }
+  });
+
+  it('downloads a file of unknown size without a length', async () => {
+    const id = await harness.create();
+    harness.host.vmOf(id).files.set('/proc/version', Buffer.from('Linux'));
+    const response = await harness.call('GET', files(id, '/proc/version'));
+    expect(response.headers).not.toHaveProperty('content-length');
+    expect(await response.body.text()).toBe('Linux');
+  });
+
+  it('refuses a missing body, another media type and a body that is too large', async () => {
+    const id = await harness.create();
+    expect(await put(id, '/x', null, {})).toMatchObject({ body: { code: 'missing_body' } });
     const text = { 'content-type': 'text/plain' };
     expect(await put(id, '/x', Buffer.from('x'), text)).toMatchObject({ status: 415 });
     expect(await put(id, '/x', Buffer.alloc(1001))).toMatchObject({ status: 413 });

@@ -1,9 +1,21 @@
-import { LogsQuery, LogsResponse, resolveLogsQuery, WorkerSandboxParams } from '@svc/contract';
+import {
+  LogsQuery,
+  LogsResponse,
+  resolveLogsQuery,
+  ServiceError,
+  WorkerSandboxParams,
+} from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
+import { type LogEnd, tailOf } from '@svc/service-kit/log-tail';
 import type { WorkerContext } from '../context.ts';
 
-/** `GET /sandboxes/:id/logs`: the end of the agent's stderr, even after the sandbox has ended. */
-export function logsRoute(app: HttpServer, { registry, agentLogs }: WorkerContext): void {
+const NO_LOG: LogEnd = { bytes: Buffer.alloc(0), totalBytes: 0 };
+
+/**
+ * `GET /sandboxes/:id/logs`: the end of the agent's stderr; empty before an agent has run. That of an ended sandbox,
+ * which this process may never have known, until the control plane has it.
+ */
+export function logsRoute(app: HttpServer, context: WorkerContext): void {
   app.get(
     '/sandboxes/:id/logs',
     {
@@ -15,10 +27,18 @@ export function logsRoute(app: HttpServer, { registry, agentLogs }: WorkerContex
     },
     async (request) => {
       const wanted = resolveLogsQuery(request.query);
-      const sandbox = registry.get(request.params.id);
-      // The log of a paused sandbox cannot have grown since it was copied.
-      if (sandbox.state === 'running') await sandbox.agent?.keepLog();
-      return agentLogs.read(sandbox.id, wanted);
+      return tailOf(await findLog(request.params.id, context), wanted);
     },
   );
+}
+
+/** @throws ServiceError `sandbox_not_found`, `logs_unavailable` */
+async function findLog(vmId: string, { registry, agentLogs }: WorkerContext): Promise<LogEnd> {
+  const sandbox = registry.find(vmId);
+  const hasAgent = sandbox?.hasRun && sandbox.assignment.placement.agent !== undefined;
+  if (sandbox !== undefined && !hasAgent) return NO_LOG;
+  if (sandbox?.state === 'running' && sandbox.agent !== undefined) return sandbox.agent.readLog();
+  const kept = await agentLogs.find(vmId);
+  if (kept !== undefined) return kept;
+  throw new ServiceError(sandbox === undefined ? 'sandbox_not_found' : 'logs_unavailable');
 }

@@ -4,14 +4,15 @@ import {
   parseAfterSeq,
   SESSION_PROTOCOL,
   ServiceError,
+  shuttingDownError,
 } from '@svc/contract';
 import type { HttpServer, SessionTokens } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { WebSocketEndpoint } from '@svc/service-kit/websocket';
 import type { FastifyRequest } from 'fastify';
+import type { AgentSession } from '../../sessions/agent-session.ts';
 import { MAX_MESSAGE_BYTES } from '../../sessions/clients/client-frames.ts';
 import type { SessionRegistry } from '../../sessions/registry.ts';
-import type { Session } from '../../sessions/session.ts';
 
 /** Time limit for a paused sandbox to resume. */
 const OPEN_MS = 20_000;
@@ -27,8 +28,8 @@ export interface SessionSocketsDeps {
 }
 
 /**
- * Serves `GET /internal/v1/sessions/:id/ws` on the worker's server: the WebSocket of a session, for the bearer of a
- * hop token. Every other upgrade is refused.
+ * Serves `GET /internal/v1/sessions/:id/ws` on the worker's server: the WebSocket of a session, or of the agent of a
+ * sandbox under the UUID in its id, for the bearer of a hop token. Every other upgrade is refused.
  */
 export function serveSessionSockets(app: HttpServer, deps: SessionSocketsDeps): void {
   const endpoint = new WebSocketEndpoint({
@@ -42,7 +43,7 @@ export function serveSessionSockets(app: HttpServer, deps: SessionSocketsDeps): 
       const upgrade = endpoint.begin(request);
       const signal = AbortSignal.any([upgrade.gone, deps.ending]);
       const { session, afterSeq } = await admit(request, deps, signal).catch((error: unknown) => {
-        throw deps.ending.aborted ? shuttingDown() : error;
+        throw deps.ending.aborted ? shuttingDownError() : error;
       });
       const accepted = endpoint.accept(upgrade, request, reply);
       if (accepted !== undefined) {
@@ -54,7 +55,7 @@ export function serveSessionSockets(app: HttpServer, deps: SessionSocketsDeps): 
 }
 
 interface Admission {
-  readonly session: Session;
+  readonly session: AgentSession;
   readonly afterSeq: number | undefined;
 }
 
@@ -64,7 +65,7 @@ async function admit(
   { sessions, tokens, ending }: SessionSocketsDeps,
   signal: AbortSignal,
 ): Promise<Admission> {
-  if (ending.aborted) throw shuttingDown();
+  if (ending.aborted) throw shuttingDownError();
   const { id } = request.params;
   const token = /^Bearer ([A-Za-z0-9._-]+)$/.exec(request.headers.authorization ?? '')?.[1];
   const claims = await tokens.verify(token);
@@ -77,8 +78,4 @@ async function admit(
   await session.sandbox.power.ensureRunning(withDeadline(signal, OPEN_MS));
   signal.throwIfAborted();
   return { session, afterSeq };
-}
-
-function shuttingDown(): ServiceError {
-  return new ServiceError('shutting_down');
 }

@@ -30,7 +30,7 @@ export function uploadRoute(app: HttpServer, context: WorkerContext): void {
       checkPath(path);
       const sandbox = context.registry.get(request.params.id);
       declaredUploadBytes(request.headers['content-length'], context.transfers.maxUploadBytes);
-      // Fastify calls no parser for a request without a body.
+      // Fastify calls no parser for a request without a media type and without a body.
       if (request.body === undefined || request.body === null) {
         throw new ServiceError('missing_body');
       }

@@ -24,10 +24,11 @@ export interface ClientSocket {
   readonly afterSeq?: number;
 }
 
-/** The clients attached to one session. */
+/** The clients attached to one agent. */
 export class AttachedClients {
   readonly #options: AttachedClientsOptions;
   readonly #clients = new Set<SessionClient>();
+  #end: { readonly code: number; readonly reason: string } | undefined;
 
   constructor(options: AttachedClientsOptions) {
     this.#options = options;
@@ -59,6 +60,13 @@ export class AttachedClients {
       detach();
     });
     attached.start({ ...ready, last_seq: journal.lastSeq });
+    if (this.#end !== undefined) attached.finish(this.#end.code, this.#end.reason);
+  }
+
+  /** Closes every client once it has been sent every stored frame, and from now on every new one likewise. */
+  finish(code: number, reason: string): void {
+    this.#end = { code, reason };
+    for (const client of this.#clients) client.finish(code, reason);
   }
 
   /** Sends frames that were just stored. */

@@ -28,7 +28,7 @@ export function parseClientFrame(data: Buffer, isBinary: boolean): ParsedFrame {
   return frame === undefined ? { error: 'frame_invalid' } : { frame };
 }
 
-/** The JSON of an `error` frame about a client's own frame; it has no number. `ts`: the current time. */
-export function errorFrame(code: FrameErrorCode, ts: string): string {
-  return JSON.stringify({ type: 'error', code, message: FRAME_ERRORS[code], ts });
+/** The JSON of an `error` frame about a client's own frame, with the id of that; it has no number. `ts`: the current time. */
+export function errorFrame(code: FrameErrorCode, ts: string, id?: string): string {
+  return JSON.stringify({ type: 'error', code, message: FRAME_ERRORS[code], id, ts });
 }

@@ -11,8 +11,8 @@ const BEHIND_UNSENT = 1024 * 1024;
 const POLL_MS = 20;
 /** For a client to answer the closing handshake. */
 const CLOSE_MS = 1_000;
-/** For a slow client, which has to read the frames before the close frame first. */
-const SLOW_CLOSE_MS = 5_000;
+/** For a client that has to read the frames before the close frame first. */
+const READ_CLOSE_MS = 5_000;
 
 export interface FrameDeliveryOptions {
   readonly ws: WebSocket;
@@ -101,11 +101,16 @@ export class FrameDelivery {
 
   /** Disconnects a client that does not read. */
   disconnectSlow(): void {
-    this.#close(1013, 'slow consumer', SLOW_CLOSE_MS);
+    this.#close(1013, 'slow consumer', READ_CLOSE_MS);
   }
 
   close(code: number, reason: string): void {
     this.#close(code, reason, CLOSE_MS);
+  }
+
+  /** Like {@link close}, with time to read the frames that were sent. */
+  finish(code: number, reason: string): void {
+    if (this.isOpen) this.#close(code, reason, READ_CLOSE_MS);
   }
 
   #close(code: number, reason: string, ms: number): void {

@@ -1,3 +1,4 @@
+import type { FrameErrorCode } from '@svc/contract';
 import { TokenBucket } from '@svc/service-kit/concurrency';
 import type { ForwardedFrame } from '../../agents/link/outbox.ts';
 import { type Clock, timestamp } from '../../clock.ts';
@@ -13,8 +14,8 @@ const RATE_ERROR_RATE = { perSecond: 1, burst: 1 };
 
 /** The receiver of clients' frames. */
 export interface FrameReceiver {
-  /** Forwards a frame to the agent; false when too many frames wait for it. */
-  forward(frame: ForwardedFrame): Promise<boolean>;
+  /** Forwards a frame to the agent. Returns why that is not possible; undefined when it is. */
+  forward(frame: ForwardedFrame): Promise<FrameErrorCode | undefined>;
 }
 
 export interface SessionClientOptions extends FrameDeliveryOptions {
@@ -30,6 +31,7 @@ export class SessionClient implements Connection {
   readonly #frames = new TokenBucket(FRAME_RATE);
   readonly #errors = new TokenBucket(ERROR_RATE);
   readonly #rateErrors = new TokenBucket(RATE_ERROR_RATE);
+  #replayed: Promise<void> = Promise.resolve();
 
   constructor(options: SessionClientOptions) {
     const { ws } = options;
@@ -43,7 +45,7 @@ export class SessionClient implements Connection {
   /** Sends `ready`, then the frames that the client has missed. */
   start(ready: Readonly<Record<string, unknown>>): void {
     this.#delivery.send(JSON.stringify({ ...ready, ts: this.#ts() }));
-    this.#delivery.replay().catch((error) => {
+    this.#replayed = this.#delivery.replay().catch((error) => {
       if (!this.#delivery.isOpen) return;
       this.#options.onFault(error, 'replay the frames of a session');
       this.close(1011, 'replay failed');
@@ -69,6 +71,11 @@ export class SessionClient implements Connection {
     this.#delivery.close(code, reason);
   }
 
+  /** Like {@link close}, once the client has been sent every stored frame, with time to read them. */
+  finish(code: number, reason: string): void {
+    void this.#replayed.then(() => this.#delivery.finish(code, reason));
+  }
+
   #receive(data: Buffer, isBinary: boolean): void {
     if (!this.#delivery.isOpen) return;
     if (!this.#frames.take()) {
@@ -88,18 +95,18 @@ export class SessionClient implements Connection {
   #forward(frame: ForwardedFrame): void {
     const { receiver, onFault } = this.#options;
     receiver.forward(frame).then(
-      (accepted) => {
-        if (!accepted) this.#refuse('busy');
+      (refusal) => {
+        if (refusal !== undefined) this.#refuse(refusal, frame.id);
       },
       (error) => {
         onFault(error, 'forward a frame of a client');
-        this.#refuse('busy');
+        this.#refuse('busy', frame.id);
       },
     );
   }
 
-  #refuse(code: Parameters<typeof errorFrame>[0]): void {
-    if (this.#errors.take()) this.#delivery.send(errorFrame(code, this.#ts()));
+  #refuse(code: FrameErrorCode, id?: string): void {
+    if (this.#errors.take()) this.#delivery.send(errorFrame(code, this.#ts(), id));
   }
 
   #ts(): string {

@@ -21,6 +21,13 @@ const owner = Compile(
   }),
 );
 
+const numbering = Compile(
+  Type.Object({
+    numberer: Type.String({ minLength: 1 }),
+    reserved: Type.Integer({ minimum: 0 }),
+  }),
+);
+
 /** The name of the directory that holds the journal of one start of a session. */
 export function journalName({ session_id, generation }: Omit<JournalOwner, 'vm_id'>): string {
   const name = `${session_id}.${generation}`;
@@ -40,14 +47,7 @@ export async function writeOwner(directory: string, value: JournalOwner): Promis
 
 /** The session that a journal belongs to; undefined when its record is missing or damaged. */
 export async function readOwner(directory: string): Promise<JournalOwner | undefined> {
-  const text = await readFile(ownerPath(directory), 'utf8').catch(() => '');
-  try {
-    const value: unknown = JSON.parse(text);
-    return owner.Check(value) ? value : undefined;
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
+  return readRecord(ownerPath(directory), owner);
 }
 
 /** Records that the control plane has committed every frame up to `seq`. */
@@ -64,6 +64,41 @@ export async function readCommitted(directory: string): Promise<number> {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
     throw error;
   }
+}
+
+/** The reservation of a journal's numbers, as kept for a restart. */
+export interface Numbering {
+  readonly numberer: string;
+  /** The highest number reserved. */
+  readonly reserved: number;
+}
+
+/** Records the reservation of numbers. */
+export async function writeNumbering(directory: string, value: Numbering): Promise<void> {
+  await writeFileAtomic(numberingPath(directory), JSON.stringify(value), { durable: false });
+}
+
+/** The reservation of numbers; undefined when its record is missing or damaged. */
+export async function readNumbering(directory: string): Promise<Numbering | undefined> {
+  return readRecord(numberingPath(directory), numbering);
+}
+
+async function readRecord<T>(
+  path: string,
+  form: { Check(value: unknown): value is T },
+): Promise<T | undefined> {
+  const text = await readFile(path, 'utf8').catch(() => '');
+  try {
+    const value: unknown = JSON.parse(text);
+    return form.Check(value) ? value : undefined;
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
+}
+
+function numberingPath(directory: string): string {
+  return join(directory, 'numbering.json');
 }
 
 function ownerPath(directory: string): string {

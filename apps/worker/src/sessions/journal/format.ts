@@ -17,21 +17,43 @@ export interface JournalRecord extends StoredFrame {
   readonly n: number;
 }
 
-const SEQ_AT_END = /,"seq":(\d{1,15}),"ts":"[^"]{1,40}"\}$/;
+const SEQ_AT_END = /(?:,"previous_seq":(\d{1,15}))?,"seq":(\d{1,15}),"ts":"[^"]{1,40}"\}$/;
 /** More than the longest match of the expression above. */
 const END_CHARS = 128;
 const N_AT_START = /^(\d{1,16}) \{"type":"([a-z_]{1,32})"/;
 
-/** The JSON of a frame. Its type comes first and its number and time last, where the parsers look for them. */
-export function serializeFrame(frame: NewFrame['frame'], seq: number, ts: string): string {
-  const { type, ...fields } = frame;
-  return JSON.stringify({ type, ...fields, seq, ts });
+/** The number of a frame, and that of the frame before it if it is not one lower. */
+export interface FrameNumber {
+  readonly seq: number;
+  readonly previousSeq?: number;
 }
 
-/** The number in a frame's JSON; undefined for text of any other form. */
-export function parseSeq(text: string): number | undefined {
-  const found = SEQ_AT_END.exec(text.slice(-END_CHARS))?.[1];
-  return found === undefined ? undefined : Number(found);
+/** The JSON of a frame. Its type comes first and its numbers and time last, where the parsers look for them. */
+export function serializeFrame(
+  frame: NewFrame['frame'],
+  { seq, previousSeq }: FrameNumber,
+  ts: string,
+): string {
+  const { type, ...fields } = frame;
+  // JSON leaves an undefined field out.
+  return JSON.stringify({ type, ...fields, previous_seq: previousSeq, seq, ts });
+}
+
+/** The numbers in a frame's JSON; undefined for text of any other form. */
+export function parseNumber(text: string): FrameNumber | undefined {
+  const [, previous, seq] = SEQ_AT_END.exec(text.slice(-END_CHARS)) ?? [];
+  if (seq === undefined) return undefined;
+  return { seq: Number(seq), ...(previous === undefined ? {} : { previousSeq: Number(previous) }) };
+}
+
+/** The rotation that a `system` frame announces; undefined for any other event. */
+export function parseRotation(
+  text: string,
+): { readonly bundle: string; readonly version: number } | undefined {
+  const frame = JSON.parse(text) as ServiceFrame & { readonly type: 'system' };
+  if (frame.event !== 'config_update') return undefined;
+  const { bundle, version } = frame;
+  return bundle === undefined || version === undefined ? undefined : { bundle, version };
 }
 
 /** A line of the journal, including its line feed. */
@@ -46,6 +68,6 @@ export function parseRecord(
   const [, n, type] = N_AT_START.exec(line) ?? [];
   if (n === undefined || type === undefined) return undefined;
   const text = line.slice(n.length + 1);
-  const seq = parseSeq(text);
+  const seq = parseNumber(text)?.seq;
   return seq === undefined ? undefined : { type, record: { n: Number(n), seq, text } };
 }

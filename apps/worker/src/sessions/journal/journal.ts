@@ -1,9 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { LIMITS } from '@svc/contract';
 import { Mutex } from '@svc/service-kit/concurrency';
 import { type Clock, timestamp } from '../../clock.ts';
-import { readCommitted, writeCommitted } from './directory.ts';
+import {
+  type Numbering,
+  readCommitted,
+  readNumbering,
+  writeCommitted,
+  writeNumbering,
+} from './directory.ts';
 import { type NewFrame, type StoredFrame, serializeFrame } from './format.ts';
+import { FrameNumbers } from './frame-numbers.ts';
 import { chunksOf, parseHistory } from './history.ts';
 import { SegmentedLog } from './segmented-log.ts';
 
@@ -14,11 +22,26 @@ export interface JournalOptions {
   readonly maxBytes?: number;
   /** The size of a segment, in bytes. Default: a sixteenth of `maxBytes`. */
   readonly segmentBytes?: number;
+  /**
+   * Reserves numbers beyond `after` for this numberer, and returns the highest reserved one. Default: every number is
+   * free to use, as in a journal that no other one continues.
+   */
+  readonly reserve?: (numberer: string, after: number, signal: AbortSignal) => Promise<number>;
+}
+
+/** The frames that a journal continues. */
+export interface EarlierFrames {
+  /** One a line. */
+  readonly frames: string;
+  /** The highest number that may have been used: the first frame of the journal gets the next one. */
+  readonly lastSeq: number;
+  /** The reservation made for this journal. */
+  readonly numbering?: Numbering;
 }
 
 /**
- * The frames of one start of a session, on disk before a client sees them. Numbers are consecutive, continue
- * those of earlier starts, and survive a killed process. Size is bounded.
+ * The frames of one start of a session, on disk before a client sees them. Numbers are reserved before they are used,
+ * consecutive, higher than any that an earlier start may have used, and survive a killed process. Size is bounded.
  */
 export class Journal {
   readonly #directory: string;
@@ -26,9 +49,12 @@ export class Journal {
   readonly #segmentBytes: number;
   readonly #log: SegmentedLog;
   readonly #writes = new Mutex();
+  readonly #reserve: JournalOptions['reserve'];
+  #numbers: FrameNumbers | undefined;
   #lastSeq = 0;
   #lastN = 0;
   #taskRunning = false;
+  #versions: ReadonlyMap<string, number> = new Map();
   #committedSeq = 0;
   #closed = false;
 
@@ -37,17 +63,12 @@ export class Journal {
     this.#directory = directory;
     this.#clock = clock;
     this.#segmentBytes = options.segmentBytes ?? Math.ceil(maxBytes / 16);
+    this.#reserve = options.reserve;
     this.#log = new SegmentedLog({ directory, maxBytes, segmentBytes: this.#segmentBytes });
   }
 
-  /**
-   * Creates a journal, and deletes any earlier one in the directory. `history`: the session's earlier frames, one a
-   * line, and the highest number assigned in it.
-   */
-  static async create(
-    options: JournalOptions,
-    history: { readonly frames: string; readonly lastSeq: number },
-  ): Promise<Journal> {
+  /** Creates a journal, and deletes any earlier one in the directory. */
+  static async create(options: JournalOptions, history: EarlierFrames): Promise<Journal> {
     const journal = new Journal(options);
     await rm(options.directory, { recursive: true, force: true });
     await mkdir(options.directory, { recursive: true, mode: 0o700 });
@@ -56,6 +77,10 @@ export class Journal {
     }
     journal.#lastSeq = Math.max(journal.#log.lastSeq, history.lastSeq);
     await journal.noteCommitted(journal.#lastSeq);
+    if (history.numbering !== undefined) {
+      await writeNumbering(options.directory, history.numbering);
+      journal.#use(history.numbering);
+    }
     return journal;
   }
 
@@ -63,11 +88,16 @@ export class Journal {
   static async open(options: JournalOptions): Promise<Journal> {
     const journal = new Journal(options);
     await mkdir(options.directory, { recursive: true, mode: 0o700 });
-    const { lastN, taskRunning } = await journal.#log.scan();
+    const { lastN, taskRunning, versions } = await journal.#log.scan();
     journal.#lastN = lastN;
     journal.#taskRunning = taskRunning;
+    journal.#versions = versions;
     journal.#committedSeq = await readCommitted(options.directory);
     journal.#lastSeq = Math.max(journal.#log.lastSeq, journal.#committedSeq);
+    // An older version of the worker left none.
+    journal.#use(
+      (await readNumbering(options.directory)) ?? { numberer: randomUUID(), reserved: 0 },
+    );
     return journal;
   }
 
@@ -91,6 +121,16 @@ export class Journal {
     return this.#taskRunning;
   }
 
+  /** Identifies the numberer of this journal's frames to the control plane; undefined without reservations. */
+  get numberer(): string | undefined {
+    return this.#numbers?.numberer;
+  }
+
+  /** The newest version of each bundle in the `config_update` frames that the journal held when it was opened. */
+  get versions(): ReadonlyMap<string, number> {
+    return this.#versions;
+  }
+
   /** The control plane has committed every frame up to this number. */
   get committedSeq(): number {
     return this.#committedSeq;
@@ -98,7 +138,7 @@ export class Journal {
 
   /**
    * Numbers frames and writes them, then calls `show` with them, before any later frame is written. Rejects, having
-   * stored none, when they cannot be written.
+   * stored none, when they cannot be written, or no numbers can be reserved for them.
    */
   append(
     frames: readonly NewFrame[],
@@ -106,10 +146,13 @@ export class Journal {
   ): Promise<void> {
     return this.#writes.run(async () => {
       if (this.#closed) throw new Error('the journal is closed');
+      await this.#numbers?.use(this.#lastSeq + frames.length);
       const ts = timestamp(this.#clock.wall());
       const records = frames.map(({ n, frame }, index) => {
         const seq = this.#lastSeq + 1 + index;
-        return { n, seq, text: serializeFrame(frame, seq, ts) };
+        const jumps = index === 0 && this.#log.lastSeq !== this.#lastSeq;
+        const number = jumps ? { seq, previousSeq: this.#log.lastSeq } : { seq };
+        return { n, seq, text: serializeFrame(frame, number, ts) };
       });
       await this.#log.append(records);
       this.#lastSeq += records.length;
@@ -136,8 +179,10 @@ export class Journal {
 
   /** Closes the journal and leaves its files on disk. */
   close(): Promise<void> {
+    const reserving = this.#numbers?.close();
     return this.#writes.run(async () => {
       this.#closed = true;
+      await reserving;
       await this.#log.close();
     });
   }
@@ -146,5 +191,16 @@ export class Journal {
   async remove(): Promise<void> {
     await this.close();
     await rm(this.#directory, { recursive: true, force: true });
+  }
+
+  #use({ numberer, reserved }: Numbering): void {
+    const reserve = this.#reserve;
+    if (reserve === undefined) return;
+    this.#numbers = new FrameNumbers({
+      directory: this.#directory,
+      numberer,
+      reserved,
+      reserve: (after, signal) => reserve(numberer, after, signal),
+    });
   }
 }

@@ -1,6 +1,6 @@
 import { readFile, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseRecord, type StoredFrame } from './format.ts';
+import { parseRecord, parseRotation, type StoredFrame } from './format.ts';
 
 const NAME = /^(\d{16})\.frames$/;
 const NAME_DIGITS = 16;
@@ -16,13 +16,19 @@ export interface Segment {
   bytes: number;
 }
 
-/** A segment as an earlier process left it. */
-export interface ScannedSegment {
-  readonly segment: Segment;
-  /** The highest number of a guest's message in it; 0 without one. */
+/** What the frames that an earlier process wrote say. */
+export interface ScannedFrames {
+  /** The highest number of a guest's message in them; 0 without one. */
   readonly lastN: number;
-  /** Whether its last task is still running; undefined when no task starts or ends in it. */
+  /** Whether their last task is still running; undefined when no task starts or ends in them. */
   readonly taskRunning: boolean | undefined;
+  /** The newest version of each bundle whose rotation they announce. */
+  readonly versions: ReadonlyMap<string, number>;
+}
+
+/** A segment as an earlier process left it. */
+export interface ScannedSegment extends ScannedFrames {
+  readonly segment: Segment;
 }
 
 /** An empty segment that begins at `first`; its file does not exist yet. */
@@ -57,6 +63,7 @@ export async function scanSegment(directory: string, first: number): Promise<Sca
   const content = await readFile(segment.path);
   let lastN = 0;
   let taskRunning: boolean | undefined;
+  const versions = new Map<string, number>();
   for (let at = 0; at < content.length; ) {
     const end = content.indexOf(LINE_FEED, at);
     if (end === -1) break;
@@ -66,9 +73,11 @@ export async function scanSegment(directory: string, first: number): Promise<Sca
     lastN = Math.max(lastN, line.record.n);
     if (line.type === 'task_started') taskRunning = true;
     if (line.type === 'task_completed') taskRunning = false;
+    const rotation = line.type === 'system' ? parseRotation(line.record.text) : undefined;
+    if (rotation !== undefined) versions.set(rotation.bundle, rotation.version);
     at = end + 1;
     segment.bytes = at;
   }
   if (segment.bytes < content.length) await truncate(segment.path, segment.bytes);
-  return { segment, lastN, taskRunning };
+  return { segment, lastN, taskRunning, versions };
 }

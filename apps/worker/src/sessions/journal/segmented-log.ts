@@ -1,6 +1,13 @@
 import { type FileHandle, open, readdir, rm } from 'node:fs/promises';
 import { formatRecord, type JournalRecord, type StoredFrame } from './format.ts';
-import { firstSeqOf, newSegment, readSegment, type Segment, scanSegment } from './segment.ts';
+import {
+  firstSeqOf,
+  newSegment,
+  readSegment,
+  type ScannedFrames,
+  type Segment,
+  scanSegment,
+} from './segment.ts';
 
 export interface SegmentedLogOptions {
   readonly directory: string;
@@ -24,19 +31,21 @@ export class SegmentedLog {
   }
 
   /** Adds the segments that an earlier process wrote. */
-  async scan(): Promise<{ readonly lastN: number; readonly taskRunning: boolean }> {
+  async scan(): Promise<ScannedFrames & { readonly taskRunning: boolean }> {
     const { directory } = this.#options;
     const names = await readdir(directory);
     const firsts = names.map(firstSeqOf).filter((first) => first !== undefined);
     let lastN = 0;
     let taskRunning = false;
+    const versions = new Map<string, number>();
     for (const first of firsts.sort((a, b) => a - b)) {
       const scanned = await scanSegment(directory, first);
       this.#segments.push(scanned.segment);
       lastN = Math.max(lastN, scanned.lastN);
       taskRunning = scanned.taskRunning ?? taskRunning;
+      for (const [bundle, version] of scanned.versions) versions.set(bundle, version);
     }
-    return { lastN, taskRunning };
+    return { lastN, taskRunning, versions };
   }
 
   /** The number of the oldest frame; undefined when there is none. */

@@ -1,10 +1,11 @@
 import { isServiceError } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
-import { Mutex, retry, withDeadline } from '@svc/service-kit/concurrency';
+import { Mutex, openDeadline, retry, withDeadline } from '@svc/service-kit/concurrency';
 import { ControlPlaneError, mayPass } from '../../control-plane/control-plane-transport.ts';
 import type { SessionApi } from '../../control-plane/session-api.ts';
 import type { StoredFrame } from '../journal/format.ts';
 import type { Journal } from '../journal/journal.ts';
+import type { SavedFiles } from './save-files.ts';
 
 export interface CommitterOptions {
   readonly api: Pick<SessionApi, 'commitTurn'>;
@@ -20,11 +21,22 @@ export interface CommitterOptions {
 /** The state that a turn leaves behind, besides its frames. */
 export interface TurnState {
   readonly conversation: string;
-  /** Uploads the agent's files to the control plane and returns their id; undefined when they have not changed. */
-  readonly saveFiles: ((signal: AbortSignal) => Promise<string>) | undefined;
+  /** Saves the agent's files; undefined when they have not changed. */
+  readonly saveFiles: ((signal: AbortSignal) => Promise<SavedFiles>) | undefined;
 }
 
-const FILES_ATTEMPTS = 5;
+/** The part of the time of a commit that the files may take. The rest is for committing without them. */
+const FILES_SHARE = 0.8;
+/** For the last commit, whose failure leaves the rest to a later pass over the orphaned journals. */
+const LAST_ATTEMPTS = 3;
+
+/** What a commit holds besides frames. */
+interface CommittedState {
+  readonly conversation?: string | undefined;
+  readonly files?: SavedFiles | undefined;
+  /** The numberer of the frames, in its last commit. */
+  readonly lastOf?: string | undefined;
+}
 
 /** Commits the frames and the state of a session to the control plane, one commit at a time. */
 export class Committer {
@@ -46,22 +58,46 @@ export class Committer {
     attempts = Number.POSITIVE_INFINITY,
   ): Promise<void> {
     return this.#commits.run(async () => {
-      const bounded = withDeadline(signal, this.#options.commitMs);
-      const retries = { baseMs: 100, maxMs: 3_000, signal: bounded, isTransient };
-      let filesId: string | undefined;
+      const { commitMs } = this.#options;
+      const bounded = withDeadline(signal, commitMs);
+      const retries = { baseMs: 100, maxMs: 3_000, isTransient };
+      let files: SavedFiles | undefined;
       let failure: unknown;
       try {
         const { saveFiles } = state ?? {};
         if (saveFiles !== undefined) {
-          filesId = await retry(() => saveFiles(bounded), { ...retries, attempts: FILES_ATTEMPTS });
+          using saving = openDeadline(bounded, commitMs * FILES_SHARE);
+          const within = { ...retries, signal: saving.signal, attempts: Number.POSITIVE_INFINITY };
+          files = await retry(() => saveFiles(saving.signal), within);
         }
       } catch (error) {
         if (isStale(error)) throw error;
         failure = error;
       }
-      const commit = () => this.#commit(state?.conversation, filesId, bounded);
-      await retry(commit, { ...retries, attempts });
+      const commit = (saved: SavedFiles | undefined) => {
+        const all = { conversation: state?.conversation, files: saved };
+        return retry(() => this.#commit(all, bounded), { ...retries, signal: bounded, attempts });
+      };
+      try {
+        await commit(files);
+      } catch (error) {
+        if (!isStorageFull(error)) throw error;
+        failure = error;
+        await commit(undefined);
+      }
       if (failure !== undefined) throw failure;
+    });
+  }
+
+  /**
+   * Commits all uncommitted frames of a closed journal as the last ones of this start, so that the next one continues
+   * with the next number. Fails like {@link commit}.
+   */
+  commitLast(signal: AbortSignal): Promise<void> {
+    const lastOf = this.#options.journal.numberer;
+    return this.#commits.run(async () => {
+      const retries = { baseMs: 100, maxMs: 1_000, signal, isTransient, attempts: LAST_ATTEMPTS };
+      await retry(() => this.#commit({ lastOf }, signal), retries);
     });
   }
 
@@ -72,8 +108,7 @@ export class Committer {
   }
 
   async #commit(
-    conversation: string | undefined,
-    filesId: string | undefined,
+    { conversation, files, lastOf }: CommittedState,
     signal: AbortSignal,
   ): Promise<void> {
     const { api, journal, sessionId, generation, vmId } = this.#options;
@@ -88,7 +123,8 @@ export class Committer {
         last_seq: lastSeq,
         frames: frames.map(({ text }) => `${text}\n`).join(''),
         ...(conversation === undefined ? {} : { conversation }),
-        ...(filesId === undefined ? {} : { files_id: filesId }),
+        ...(files === undefined ? {} : { files_id: files.id, manifest: files.manifest }),
+        ...(lastOf === undefined ? {} : { last_of: lastOf }),
       },
       signal,
     );
@@ -111,10 +147,17 @@ export class Committer {
   }
 }
 
-/** Whether the control plane refused because the session has a later generation, or no longer exists. */
+/** Whether the control plane refused files because the account's sessions keep as many bytes as they may. */
+export function isStorageFull(error: unknown): boolean {
+  return error instanceof ControlPlaneError && error.code === 'session_storage_full';
+}
+
+/** Refusals after which nothing of a session can be saved any more. */
+const FINAL_REFUSALS = ['stale_generation', 'session_not_found', 'session_erased'];
+
+/** Whether the control plane refused because the session has a later generation, is erased, or no longer exists. */
 export function isStale(error: unknown): boolean {
-  if (!(error instanceof ControlPlaneError)) return false;
-  return error.code === 'stale_generation' || error.code === 'session_not_found';
+  return error instanceof ControlPlaneError && FINAL_REFUSALS.includes(error.code ?? '');
 }
 
 function isTransient(error: unknown): boolean {

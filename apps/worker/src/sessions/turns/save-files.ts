@@ -1,45 +1,51 @@
-import { pipeline } from 'node:stream/promises';
-import { LIMITS, SAVED_ARCHIVE } from '@svc/contract';
+import type { Readable } from 'node:stream';
+import { type FilesManifest, LIMITS, SAVED_ARCHIVE, ServiceError } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { LimitedStream } from '@svc/service-kit/streams';
 import { uuidv7 } from 'uuidv7';
-import type { SessionApi } from '../../control-plane/session-api.ts';
+import type { ChunkStore } from '../../chunks/chunk-store.ts';
 import { StallWatchdog } from '../../files/stall-watchdog.ts';
 
-/** A transfer is aborted after this long without progress, in ms. */
+/** A transfer is aborted when the guest sends nothing for this long, in ms. */
 const STALL_MS = 30_000;
-/** Allows for a tar archive being somewhat larger than the files in it. */
-const MAX_BYTES = LIMITS.sessionFilesBytes + 64 * 1024 * 1024;
 
-export interface FilesOwner {
-  readonly sessionId: string;
-  readonly generation: number;
+/** Saved files, as a turn names them. */
+export interface SavedFiles {
+  readonly id: string;
+  readonly manifest: FilesManifest;
 }
 
 /**
- * Copies the agent's files from the guest to the control plane, and returns the id by which a turn refers to them.
- * @throws MicrovmError, ControlPlaneError; ServiceError `payload_too_large`
+ * Saves the agent's files from the guest in the object store, for the commit of a turn.
+ * @throws MicrovmError, ControlPlaneError, ObjectTransferError; ServiceError `payload_too_large`
  */
 export async function saveFiles(
   vm: Pick<Microvm, 'download'>,
-  api: Pick<SessionApi, 'putFiles'>,
-  owner: FilesOwner,
+  store: Pick<ChunkStore, 'save'>,
   signal: AbortSignal,
-): Promise<string> {
-  const id = uuidv7();
+): Promise<SavedFiles> {
+  return { id: uuidv7(), manifest: await store.save((limit) => readArchive(vm, limit), signal) };
+}
+
+async function* readArchive(
+  vm: Pick<Microvm, 'download'>,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
   const watch = new StallWatchdog(STALL_MS, () => new Error('the transfer of files has stalled'));
-  const bounded = AbortSignal.any([signal, watch.signal]);
-  const body = new LimitedStream({ maxBytes: MAX_BYTES, onProgress: () => watch.tick() });
+  let stream: Readable | undefined;
   try {
-    const { stream } = await vm.download(SAVED_ARCHIVE, bounded);
-    const read = pipeline(stream, body, { signal: bounded });
-    const { generation, sessionId } = owner;
-    const written = api.putFiles(sessionId, { id, generation, body }, bounded);
-    // The first failure is the cause; the other side fails only as a consequence.
-    await Promise.all([read, written]);
-    return id;
+    const bounded = AbortSignal.any([signal, watch.signal]);
+    ({ stream } = await vm.download(SAVED_ARCHIVE, bounded));
+    let size = 0;
+    for await (const bytes of stream as AsyncIterable<Buffer>) {
+      size += bytes.length;
+      if (size > LIMITS.sessionFilesBytes) throw new ServiceError('payload_too_large');
+      // The guest waits while these bytes are stored.
+      watch.pause();
+      yield bytes;
+      watch.resume();
+    }
   } finally {
     watch.stop();
-    body.destroy();
+    stream?.destroy();
   }
 }

@@ -1,12 +1,13 @@
 import type { Microvm } from '@svc/microvm';
 import { settledWithin, sleep, TokenBucket, withDeadline } from '@svc/service-kit/concurrency';
 import type { NumberedMessage } from '../../agents/link/guest-messages.ts';
-import type { SessionApi } from '../../control-plane/session-api.ts';
+import type { ChunkStore } from '../../chunks/chunk-store.ts';
 import type { WorkerLogger } from '../../logger.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { CommitOutcome, SessionMetrics } from '../metrics.ts';
-import { type Committer, isStale } from './committer.ts';
-import { type FilesOwner, saveFiles } from './save-files.ts';
+import { type Committer, isStale, isStorageFull } from './committer.ts';
+import { saveFiles } from './save-files.ts';
+import type { TurnStore } from './turn-store.ts';
 
 /** Real turns take longer than this allows; a guest that ends more of them waits. */
 const RATE = { perSecond: 2, burst: 60 };
@@ -17,8 +18,7 @@ const BACKGROUND_ATTEMPTS = 3;
 export interface TurnCommitsOptions {
   readonly committer: Committer;
   readonly vm: Pick<Microvm, 'download'>;
-  readonly api: Pick<SessionApi, 'putFiles'>;
-  readonly owner: FilesOwner;
+  readonly store: Pick<ChunkStore, 'save'>;
   /** Ended when the session turns out to have a later generation. */
   readonly sandbox: Pick<Sandbox, 'end'>;
   readonly metrics: Pick<SessionMetrics, 'timeTurnCommit'>;
@@ -29,48 +29,48 @@ export interface TurnCommitsOptions {
 }
 
 /** When and how often a session commits: at the end of each turn, behind it, and at the end of its sandbox. */
-export class TurnCommits {
+export class TurnCommits implements TurnStore {
   readonly #options: TurnCommitsOptions;
   readonly #rate = new TokenBucket(RATE);
   #background: Promise<void> | undefined;
   #stale = false;
-  /** The guest reports changed files once. They stay due until they have been saved. */
+  /** The guest reports changed files once. They stay due until a turn that names them is committed. */
   #filesDue = false;
 
   constructor(options: TurnCommitsOptions) {
     this.#options = options;
   }
 
-  /** Whether the session has a later generation, which invalidates the work of this one. */
-  get isStale(): boolean {
-    return this.#stale;
-  }
-
-  /** Whether there are uncommitted frames worth committing. */
-  get isDirty(): boolean {
-    return this.#options.committer.isDirty && !this.#stale;
+  /** Not when the session has a later generation, which invalidates the work of this one. */
+  get takesState(): boolean {
+    return !this.#stale;
   }
 
   /** Commits the frames and the state of a turn. Rejects only when the session closes. */
   async commitTurn(state: Extract<NumberedMessage, { type: 'state' }>): Promise<CommitOutcome> {
-    const { committer, metrics, onFault, closed } = this.#options;
+    const { committer, vm, store, metrics, onFault, closed } = this.#options;
     await sleep(this.#rate.spend(1), closed);
     this.#filesDue ||= state.files;
-    const files = this.#filesDue ? (signal: AbortSignal) => this.#saveFiles(signal) : undefined;
+    const save = (signal: AbortSignal) => saveFiles(vm, store, signal);
     const stopTimer = metrics.timeTurnCommit();
     try {
-      await committer.commit({ conversation: state.conversation, saveFiles: files }, closed);
+      await committer.commit(
+        { conversation: state.conversation, saveFiles: this.#filesDue ? save : undefined },
+        closed,
+      );
+      this.#filesDue = false;
       stopTimer('committed');
       return 'committed';
     } catch (error) {
-      stopTimer(this.#stale || isStale(error) ? 'stale' : 'failed');
+      const outcome = isStorageFull(error) ? 'storage_full' : 'failed';
+      stopTimer(this.#stale || isStale(error) ? 'stale' : outcome);
       closed.throwIfAborted();
       if (isStale(error)) {
         this.#endStale();
         return 'stale';
       }
-      onFault(error, 'save a turn of a session');
-      return 'failed';
+      if (outcome === 'failed') onFault(error, 'save a turn of a session');
+      return outcome;
     }
   }
 
@@ -97,14 +97,24 @@ export class TurnCommits {
   /** Commits all frames at the end of the sandbox. Never rejects; ends within `ms`. */
   async commitRest(ms: number): Promise<void> {
     const { committer, closed } = this.#options;
-    if (this.isDirty) await settledWithin(committer.commit(undefined, closed), ms);
+    if (committer.isDirty && !this.#stale)
+      await settledWithin(committer.commit(undefined, closed), ms);
   }
 
-  async #saveFiles(signal: AbortSignal): Promise<string> {
-    const { vm, api, owner } = this.#options;
-    const id = await saveFiles(vm, api, owner, signal);
-    this.#filesDue = false;
-    return id;
+  /**
+   * Commits what is left of a closed journal, see {@link Committer.commitLast}. Never rejects; ends within `ms`. False
+   * when there are frames left that can still be committed.
+   */
+  async commitLast(ms: number): Promise<boolean> {
+    const { committer, logger } = this.#options;
+    if (this.#stale) return true;
+    try {
+      await committer.commitLast(withDeadline(undefined, ms));
+      return true;
+    } catch (error) {
+      logger.debug({ err: error }, 'cannot commit the end of a session');
+      return isStale(error) || !committer.isDirty;
+    }
   }
 
   #endStale(): void {

@@ -38,15 +38,15 @@ afterEach(async () => {
 
 function newPipeline(commitInBackground: () => void = () => undefined): TurnPipeline {
   return new TurnPipeline({
-    agent: 'deictic',
-    wireVersion: 2,
+    placed: { kind: 'deictic', mode: 'session', wire_version: 2 },
+    events: { exited: async () => undefined, lost: async () => undefined },
     vm: sandbox.assignedVm(),
     sandbox,
     link: { forward: async () => true, save: () => undefined },
     journal,
     clients: { show: () => undefined, caughtUp: async () => undefined },
-    commits: {
-      isStale: false,
+    turns: {
+      takesState: true,
       commitTurn: async () => 'committed',
       commitInBackground,
       commitRest: async () => undefined,

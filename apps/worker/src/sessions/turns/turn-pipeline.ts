@@ -1,4 +1,4 @@
-import { type Agent, FRAME_ERRORS, type FrameErrorCode } from '@svc/contract';
+import { FRAME_ERRORS, type FrameErrorCode, type PlacedAgent } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { settledWithin, sleep, untilAborted } from '@svc/service-kit/concurrency';
 import type { AgentLink, AgentLinkHandler } from '../../agents/link/agent-link.ts';
@@ -13,21 +13,29 @@ import type { NewFrame } from '../journal/format.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { SessionMetrics } from '../metrics.ts';
 import { OutputBudget } from './output-budget.ts';
-import type { TurnCommits } from './turn-commits.ts';
+import type { TurnStore } from './turn-store.ts';
 
 const DISK_RETRY_MS = 1_000;
 
+/** The ends of an agent. */
+export interface AgentEvents {
+  /** Called when a one-shot agent has exited, after its last frame was shown. Must not reject. */
+  exited(exitCode: number): Promise<void>;
+  /** Called when the agent has become unreachable. */
+  lost(): Promise<void>;
+}
+
 export interface TurnPipelineOptions {
-  readonly agent: Agent;
-  readonly wireVersion: 1 | 2;
+  readonly placed: Pick<PlacedAgent, 'kind' | 'mode' | 'interactive' | 'wire_version'>;
+  readonly events: AgentEvents;
   readonly vm: Pick<Microvm, 'exited' | 'paused' | 'resume'>;
-  readonly sandbox: Pick<Sandbox, 'activity' | 'end'>;
+  readonly sandbox: Pick<Sandbox, 'activity' | 'usage'>;
   readonly link: Pick<AgentLink, 'forward' | 'save'>;
   readonly journal: Journal;
   readonly clients: Pick<AttachedClients, 'show' | 'caughtUp'>;
-  readonly commits: Pick<
-    TurnCommits,
-    'commitTurn' | 'commitInBackground' | 'commitRest' | 'isStale'
+  readonly turns: Pick<
+    TurnStore,
+    'commitTurn' | 'commitInBackground' | 'commitRest' | 'takesState'
   >;
   readonly timeouts: Pick<AgentTimeouts, 'saveMs' | 'slowConsumerMs'>;
   readonly metrics: Pick<SessionMetrics, 'frameStored'>;
@@ -37,7 +45,7 @@ export interface TurnPipelineOptions {
 }
 
 /**
- * The path of a session's frames. Invariants: a frame is numbered and written to the journal before a client sees
+ * The path of an agent's frames. Invariants: a frame is numbered and written to the journal before a client sees
  * it; the frames behind a turn, `task_completed` first, are stored only after the turn's commit has succeeded or been
  * reported as failed; the guest is read no further until clients have caught up. A running task is activity.
  */
@@ -54,24 +62,29 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
     closed.addEventListener('abort', () => this.#noteTaskEnd(), { once: true });
   }
 
-  /** Forwards a client's frame to the agent. False when too many frames wait for it. */
-  async forward(frame: ForwardedFrame): Promise<boolean> {
-    const { link, closed } = this.#options;
-    if (closed.aborted) return false;
+  /** Forwards a client's frame to the agent. Returns why that is not possible; undefined when it is. */
+  async forward(
+    frame: ForwardedFrame,
+  ): Promise<Extract<FrameErrorCode, 'busy' | 'task_not_accepted'> | undefined> {
+    const { link, closed, placed } = this.#options;
+    if (closed.aborted) return 'busy';
+    const takesTasks = placed.mode === 'session' || placed.interactive === true;
+    if (frame.type === 'task' && !takesTasks) return 'task_not_accepted';
     if (frame.type === 'task' || frame.type === 'exec') this.#budget.refill();
-    return link.forward(frame);
+    return (await link.forward(frame)) ? undefined : 'busy';
   }
 
   /** Stores frames, then shows them. Rejects, having stored none, when they cannot be written. */
   async store(frames: readonly NewFrame[]): Promise<void> {
-    const { agent, journal, clients, sandbox, commits, metrics } = this.#options;
+    const { placed, journal, clients, sandbox, turns, metrics } = this.#options;
     await journal.append(frames, (stored) => clients.show(stored));
     for (const { frame } of frames) {
-      metrics.frameStored(agent, frame);
+      metrics.frameStored(placed.kind, frame);
+      if (frame.type === 'tool_call') sandbox.usage.addToolCall();
       if (frame.type === 'task_started') this.#endTask ??= sandbox.activity.begin();
       if (frame.type !== 'task_completed') continue;
       this.#noteTaskEnd();
-      commits.commitInBackground();
+      turns.commitInBackground();
     }
   }
 
@@ -80,7 +93,7 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
     messages: readonly NumberedMessage[],
     acknowledge: (n: number) => void,
   ): Promise<void> {
-    const { clients, wireVersion, timeouts, closed } = this.#options;
+    const { journal, clients, placed, events, timeouts, closed } = this.#options;
     let batch: NewFrame[] = [];
     const flush = async () => {
       const last = batch.at(-1);
@@ -90,11 +103,14 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
     };
     for (const message of messages) {
       if (message.type === 'frame') {
-        const frame = this.#budget.admit(message, wireVersion);
+        // The guest repeats a frame that it may not forget yet.
+        if (message.n <= journal.lastN) continue;
+        const frame = this.#budget.admit(message, placed.wire_version);
         if (frame !== undefined) batch.push({ n: message.n, frame });
-      } else if (message.type === 'state') {
+      } else {
         await flush();
-        await this.#commitTurn(message);
+        if (message.type === 'state') await this.#commitTurn(message);
+        else await events.exited(message.exitCode);
         acknowledge(message.n);
       }
     }
@@ -103,16 +119,11 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
     await clients.caughtUp(timeouts.slowConsumerMs, closed);
   }
 
-  /** Reports an agent that became unreachable, and ends its sandbox. */
+  /** Reports an agent that became unreachable to its clients, then to its owner. */
   lost(): void {
-    const { sandbox } = this.#options;
     this.#reportError('agent_failed')
-      .then(() => {
-        sandbox
-          .end('agent_exited')
-          .catch((error) => this.#fault(error, 'end the sandbox of a session'));
-      })
-      .catch((error) => this.#fault(error, 'end a session whose agent is lost'));
+      .then(() => this.#options.events.lost())
+      .catch((error) => this.#fault(error, 'handle the loss of an agent'));
   }
 
   /** Stores and shows the tokens that a request to the model used. */
@@ -125,12 +136,12 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
 
   /** At the end of the sandbox: has the guest save its state, and commits everything. Never rejects; ends within `ms`. */
   async finish(ms: number): Promise<void> {
-    const { vm, commits, timeouts } = this.#options;
-    if (commits.isStale) return;
+    const { vm, turns, timeouts } = this.#options;
+    if (!turns.takesState) return;
     const end = performance.now() + ms;
     const saved = Promise.race([vm.exited, this.#saveState()]);
     await settledWithin(saved, Math.min(timeouts.saveMs, ms));
-    await commits.commitRest(Math.max(0, end - performance.now()));
+    await turns.commitRest(Math.max(0, end - performance.now()));
   }
 
   /**
@@ -154,10 +165,11 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
 
   /** Settles once the frames behind the turn may be stored: never for a stale session. */
   async #commitTurn(state: Extract<NumberedMessage, { type: 'state' }>): Promise<void> {
-    const { commits, closed } = this.#options;
-    const outcome = await commits.commitTurn(state);
+    const { turns, closed } = this.#options;
+    const outcome = await turns.commitTurn(state);
     if (outcome === 'stale') await untilAborted(new Promise<never>(() => undefined), closed);
     if (outcome === 'failed') await this.#reportError('state_not_saved');
+    if (outcome === 'storage_full') await this.#reportError('session_storage_full');
     this.#onStateHandled();
   }
 

@@ -4,6 +4,8 @@ import { SessionLab, useSessionLab } from '../../../test/session-lab.ts';
 
 const lab = useSessionLab();
 
+/** The latest commit of the agent's state. */
+const saved = () => lab().store.turns.findLast(({ conversation }) => conversation !== undefined);
 const completed = (frame: { type: string }) => frame.type === 'task_completed';
 
 describe('the end of a turn', () => {
@@ -118,6 +120,32 @@ describe('the end of a turn', () => {
   });
 });
 
+describe('a turn for whose files there is no room', () => {
+  it('is completed without them, says what to do, and keeps them as soon as there is room', async () => {
+    const { store, harness, guest } = lab();
+    const { vmId, client } = await lab().startAttached();
+    harness.host.vmOf(vmId).files.set('/var/lib/svc/saved.tar', Buffer.from('tar'));
+    store.filesFailure = new ServiceError('session_storage_full');
+    guest.turn('a', 'a', true);
+    await client.next(completed);
+    expect(client.frames.find(({ type }) => type === 'error')).toMatchObject({
+      code: 'session_storage_full',
+      message: expect.stringContaining('Erase a session'),
+    });
+    expect(store.turns[0]).toMatchObject({ conversation: 'a' });
+    expect(store.turns[0]).not.toHaveProperty('files_id');
+    store.filesFailure = undefined;
+    // No file has changed since.
+    guest.turn('b', 'b', false);
+    await expect
+      .poll(() => store.turns.find(({ conversation }) => conversation === 'b'))
+      .toHaveProperty('files_id');
+    expect(await harness.metrics()).toMatch(
+      /commit_duration_seconds_count\{outcome="storage_full"\} 1/,
+    );
+  });
+});
+
 describe('the end of the sandbox', () => {
   it('saves and commits the agent’s state before the VM is destroyed', async () => {
     const { guest } = lab();
@@ -136,7 +164,7 @@ describe('the end of the sandbox', () => {
       body: { state: 'destroyed' },
     });
     expect(alive).toBe(true);
-    expect(lab().store.turns.at(-1)).toMatchObject({
+    expect(saved()).toMatchObject({
       conversation: 'as it stands',
       first_seq: 1,
       last_seq: 1,
@@ -149,7 +177,7 @@ describe('the end of the sandbox', () => {
     const { vmId } = await harness.startSession();
     await harness.json('POST', `/sandboxes/${vmId}/pause`);
     await harness.json('DELETE', `/sandboxes/${vmId}`);
-    expect(lab().store.turns.at(-1)).toMatchObject({ conversation: 'nothing yet' });
+    expect(saved()).toMatchObject({ conversation: 'nothing yet' });
   });
 
   it('waits for a silent guest and an unavailable control plane for a limited time only', async () => {
@@ -174,7 +202,7 @@ describe('the end of the sandbox', () => {
     lab().harness.host.live[0]?.die();
     await client.closed;
     await expect.poll(() => lab().store.frames.map(({ seq }) => seq)).toEqual([1, 2]);
-    expect(lab().store.turns.at(-1)).not.toHaveProperty('conversation');
+    expect(saved()).toBeUndefined();
   });
 
   it('saves the state on an orderly shutdown too', async () => {
@@ -182,7 +210,7 @@ describe('the end of the sandbox', () => {
     lab().guest.conversation = 'before the end';
     await lab().harness.worker.close({ keepSandboxes: false });
     expect(await client.closed).toEqual({ code: 1001, reason: 'server shutting down' });
-    expect(lab().store.turns.at(-1)).toMatchObject({ conversation: 'before the end' });
+    expect(saved()).toMatchObject({ conversation: 'before the end' });
   });
 });
 

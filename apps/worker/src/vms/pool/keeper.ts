@@ -87,7 +87,7 @@ export class PoolKeeper {
   }
 
   async #fill(image: ImageInfo, signal: AbortSignal): Promise<void> {
-    const { pool, maker } = this.#options;
+    const { pool, maker, logger } = this.#options;
     const deadline = withDeadline(signal, RESTORE_MS);
     deadline.throwIfAborted();
     const made = await maker.make({ image, size: {} }, deadline);
@@ -98,7 +98,9 @@ export class PoolKeeper {
       await made.vm.exec({ command: 'true', onOutput: () => undefined }, deadline);
       await made.vm.label(POOL_LABELS);
     } catch (error) {
-      await discard(made);
+      await discard(made).catch((fault) =>
+        logger.error({ err: fault, vm: made.vm.id }, 'cannot discard a VM that was not ready'),
+      );
       throw error;
     }
     if (!pool.put(made)) await discard(made);

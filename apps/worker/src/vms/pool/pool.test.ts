@@ -71,6 +71,19 @@ describe('the pool', () => {
     expect(core.capacity.free.vcpu).toBe(LIMITS.vcpu);
   });
 
+  it('loses neither the create nor the capacity when an unusable VM cannot be destroyed', async () => {
+    const core = new CoreHarness(host, { pool: { standard: 1 } });
+    await core.fillPool();
+    const stale = host.live[0];
+    if (stale !== undefined) {
+      stale.faults.personalize = new MicrovmError('timeout', 'stale');
+      stale.faults.destroys = 3;
+    }
+    const sandbox = await core.creator.create(placement(), NEVER);
+    await sandbox.end('deleted');
+    expect(core.capacity.free.vcpu).toBe(LIMITS.vcpu);
+  });
+
   it('discards VMs of an image that has been replaced', async () => {
     const core = new CoreHarness(host, { pool: { standard: 1 } });
     await core.fillPool();
@@ -85,9 +98,9 @@ describe('the pool', () => {
   });
 
   it('evicts idle VMs when a sandbox needs their capacity', async () => {
-    const core = new CoreHarness(host, { pool: { standard: 2 }, limits: { ...LIMITS, vcpu: 3 } });
+    const core = new CoreHarness(host, { pool: { standard: 2 }, limits: { ...LIMITS, vcpu: 4 } });
     await core.fillPool();
-    const sandbox = await core.creator.create(placement({ vcpu: 3 }), NEVER);
+    const sandbox = await core.creator.create(placement({ vcpu: 4 }), NEVER);
     expect(sandbox.state).toBe('running');
     expect(core.pool.size('standard')).toBe(0);
     expect(host.live.length).toBe(1);

@@ -1,5 +1,8 @@
 import type { ImageInfo, Microvm } from '@svc/microvm';
+import { retry, runEveryStep } from '@svc/service-kit/concurrency';
 import type { Reservation } from '../capacity/capacity.ts';
+
+const DESTROY_RETRIES = { attempts: 3, baseMs: 250 };
 
 /** An idle VM with its reserved capacity. Taking it from the pool transfers the ownership of both. */
 export interface PooledVm {
@@ -119,8 +122,10 @@ export class Pool {
   }
 }
 
-/** Destroys a VM and releases its capacity. */
+/** Destroys a VM, with several attempts, and releases its capacity in any case. @throws CleanupError */
 export async function discard({ vm, reservation }: PooledVm): Promise<void> {
-  await vm.destroy();
-  reservation.release();
+  await runEveryStep([
+    { name: 'destroy the VM', run: () => retry(() => vm.destroy(), DESTROY_RETRIES) },
+    { name: 'release its capacity', run: () => reservation.release() },
+  ]);
 }

@@ -77,6 +77,16 @@ export class GuestChannel {
     await this.#call({ op: 'ping' }, signal);
   }
 
+  /** Checks that a command can start in this directory. @throws MicrovmError `cwd_not_found` */
+  async checkDirectory(path: string, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#call({ op: 'directory', path }, signal);
+    } catch (error) {
+      // A VM may be older than this worker. Its guest does not know the request, and its shell reports the directory.
+      if (!(error instanceof MicrovmError) || error.code !== 'internal') throw error;
+    }
+  }
+
   /** Streams `source` into a file. The file appears under its name when it is complete. */
   async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
     const socket = await this.#open({ op: 'put', path }, signal);
@@ -92,14 +102,12 @@ export class GuestChannel {
     }
   }
 
-  /** Opens a file for reading. The stream fails when the guest sends fewer bytes than it announced. */
+  /** Opens a file for reading. The stream fails when the guest closes the connection before the end of the file. */
   async download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {
     const socket = await this.#open({ op: 'get', path }, signal);
     try {
       const { size } = await readAnswer(socket, withDeadline(signal, REQUEST_MS));
-      if (typeof size !== 'number' || !Number.isSafeInteger(size) || size < 0) {
-        throw protocolViolation();
-      }
+      if (size !== undefined && !isSize(size)) throw protocolViolation();
       socket.setTimeout(STALL_MS, () => socket.destroy(stalled()));
       return { size, stream: receiveContent(socket, size, signal) };
     } catch (error) {
@@ -169,6 +177,10 @@ export class GuestChannel {
     const now = 'time' in request ? { time: this.#now() / 1000 } : {};
     socket.write(`${JSON.stringify({ ...request, ...now, token: this.#token })}\n`);
   }
+}
+
+function isSize(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
 }
 
 function stalled(): MicrovmError {

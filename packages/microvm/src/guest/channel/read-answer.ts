@@ -7,6 +7,9 @@ const MAX_ANSWER_BYTES = 65_536;
 const ERROR_CODES: ReadonlySet<string> = new Set<MicrovmErrorCode>([
   'file_not_found',
   'parent_not_found',
+  'parent_not_directory',
+  'symlink_loop',
+  'cwd_not_found',
   'is_directory',
   'not_a_file',
   'disk_full',

@@ -4,15 +4,21 @@ import { pipeline } from 'node:stream/promises';
 import { MicrovmError } from '../../microvm-error.ts';
 
 const BUFFER_BYTES = 1024 * 1024;
+const LENGTH_BYTES = 4;
 
 /**
- * The next `size` bytes from the socket as a stream. Closes the socket when the stream closes. The stream fails when
- * the guest sends fewer bytes or when `signal` aborts.
+ * The content of a file from the socket as a stream: the next `size` bytes, or chunks when the size is undefined. Closes
+ * the socket when the stream closes. The stream fails when the guest sends less or when `signal` aborts.
  */
-export function receiveContent(socket: Socket, size: number, signal: AbortSignal): Readable {
+export function receiveContent(
+  socket: Socket,
+  size: number | undefined,
+  signal: AbortSignal,
+): Readable {
   const output = new PassThrough({ highWaterMark: BUFFER_BYTES });
+  const take = size === undefined ? takeChunks : takeBytes(size);
   // The reader of `output` sees a failure. Nothing else waits for the pipeline.
-  pipeline(socket, takeBytes(size), output, { signal }).catch((error: unknown) => {
+  pipeline(socket, take, output, { signal }).catch((error: unknown) => {
     output.destroy(error instanceof Error ? error : new Error(String(error)));
   });
   output.once('close', () => socket.destroy());
@@ -30,9 +36,38 @@ function takeBytes(size: number) {
       yield part;
       if (left === 0) return;
     }
-    throw new MicrovmError(
-      'guest_unreachable',
-      'the guest closed its channel before the end of the file',
-    );
+    throw cutOff();
   };
+}
+
+/** Yields the content of chunks, each preceded by its length in 4 bytes, and ends at one of length 0. */
+async function* takeChunks(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let length: Buffer = Buffer.alloc(0);
+  let left = 0;
+  for await (const received of source) {
+    for (let data = received; data.length > 0; ) {
+      if (left > 0) {
+        const part = data.subarray(0, left);
+        left -= part.length;
+        data = data.subarray(part.length);
+        yield part;
+        continue;
+      }
+      const missing = LENGTH_BYTES - length.length;
+      length = Buffer.concat([length, data.subarray(0, missing)]);
+      data = data.subarray(missing);
+      if (length.length < LENGTH_BYTES) continue;
+      left = length.readUInt32BE();
+      length = Buffer.alloc(0);
+      if (left === 0) return;
+    }
+  }
+  throw cutOff();
+}
+
+function cutOff(): MicrovmError {
+  return new MicrovmError(
+    'guest_unreachable',
+    'the guest closed its channel before the end of the file',
+  );
 }

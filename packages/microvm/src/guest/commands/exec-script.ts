@@ -4,8 +4,6 @@ export interface ExecScriptOptions {
   readonly command: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Redirects stderr to stdout: only a single stream preserves the order of both. */
-  readonly mergeOutput?: boolean;
 }
 
 /** A command line for the SSH server, and the command's standard input. */
@@ -22,12 +20,11 @@ const MAX_LINE_BYTES = 16 * 1024;
  * Only shell builtins precede the command, because every extra process costs time.
  */
 export function execScript(options: ExecScriptOptions): string {
-  const { mark, command, cwd, env, mergeOutput = false } = options;
+  const { mark, command, cwd, env } = options;
   const exports = Object.entries(env).map(([name, value]) => `export ${name}=${quote(value)}`);
   return [
     // The guest's SSH server is protected from the out-of-memory killer. Its commands must not be.
     'echo 0 >/proc/self/oom_score_adj',
-    ...(mergeOutput ? ['exec 2>&1'] : []),
     `echo ${mark} >/proc/self/timerslack_ns`,
     ...exports,
     `cd -- ${quote(cwd)} || exit`,

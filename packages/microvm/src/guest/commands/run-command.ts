@@ -28,7 +28,6 @@ export async function runCommand(
     command: request.command,
     cwd: request.cwd ?? HOME,
     env: { ...env, ...request.env },
-    mergeOutput: request.mergeOutput ?? false,
   });
   const { line, input } = execCall(script);
   const { stream, ended } = await ssh.exec(line, signal);

@@ -6,7 +6,6 @@ import { withBuildLock } from './build-lock.ts';
 import type { BuildImageOptions } from './build-options.ts';
 import { buildRootfs, EPOCH } from './build-rootfs.ts';
 import { runBuildStep } from './run-build-step.ts';
-import { openWorkDirectory } from './work-directory.ts';
 
 const MIB = 1024 * 1024;
 
@@ -24,9 +23,9 @@ export async function ensureBase(
 ): Promise<string> {
   const { template, baseId } = recipe;
   const directory = join(options.imageDir, '.bases', `${template}-${baseId}`);
-  return withBuildLock(options, `${baseId}-base`, signal, async () => {
+  return withBuildLock(options, `${baseId}-base`, signal, async (openWork) => {
     if (await exists(directory)) return directory;
-    const work = await openWorkDirectory(options.imageDir, `${template}-${baseId}-`);
+    const work = await openWork();
     try {
       await build(recipe, work, directory, options.onProgress, signal);
     } finally {

@@ -55,7 +55,7 @@ test(
   async () => {
     await interruptedBuild();
     expect(await listImages(imageDir)).toEqual([]);
-    expect(await readdir(join(imageDir, '.build'))).toEqual([]);
+    expect(await readdir(join(imageDir, '.builds'))).toEqual([]);
     expect(await mountsBelow(directory.path)).toEqual([]);
   },
   INTERRUPT_MS,
@@ -65,11 +65,11 @@ test(
   'a build removes the files of a killed build',
   async () => {
     const { id } = await readRecipe('small', recipes);
-    const stale = join(imageDir, '.build', `small-${id}-killed`);
+    const stale = join(imageDir, '.builds', `small-${id}-base-killed`);
     await mkdir(stale, { recursive: true });
     await writeFile(join(stale, 'half'), '');
     await interruptedBuild();
-    expect(await readdir(join(imageDir, '.build'))).toEqual([]);
+    expect(await readdir(join(imageDir, '.builds'))).toEqual([]);
   },
   INTERRUPT_MS,
 );

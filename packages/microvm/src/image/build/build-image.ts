@@ -11,7 +11,6 @@ import { BASE_FILES, ensureBase } from './build-base.ts';
 import { withBuildLock } from './build-lock.ts';
 import type { BuildImageOptions } from './build-options.ts';
 import { buildSnapshot } from './build-snapshot.ts';
-import { openWorkDirectory } from './work-directory.ts';
 
 const BUILD_MS = 30 * 60_000;
 
@@ -28,8 +27,8 @@ export async function buildImage(
   const built = await readImage(options.imageDir, recipe.template, recipe.id);
   const image =
     built ??
-    (await withBuildLock(options, recipe.id, deadline, () =>
-      buildFiles(recipe, options, deadline),
+    (await withBuildLock(options, recipe.id, deadline, (openWork) =>
+      buildFiles(recipe, options, openWork, deadline),
     ));
   await buildSnapshot(image, image, options, deadline);
   return describeImage(image, true);
@@ -38,22 +37,24 @@ export async function buildImage(
 async function buildFiles(
   recipe: Recipe,
   options: BuildImageOptions,
+  openWork: () => Promise<string>,
   signal: AbortSignal,
 ): Promise<Image> {
   const { imageDir, onProgress } = options;
   const finished = await readImage(imageDir, recipe.template, recipe.id);
   if (finished !== undefined) return finished;
   const base = await ensureBase(recipe, options, signal);
-  const work = await openWorkDirectory(options.imageDir, `${recipe.template}-${recipe.id}-`);
+  const work = await openWork();
   try {
     const output = join(work, 'output');
     await mkdir(output);
     onProgress('adding the programs');
-    const { template, id, suite, packages, vcpu, memoryMib, diskMib, warmUp } = recipe;
+    const { template, id, suite, packages, vcpu, memoryMib, diskMib, builds, warmUp } = recipe;
     await link(join(base, BASE_FILES.rootfs), join(output, rootfsName(template, id)));
     await link(join(base, BASE_FILES.kernel), join(output, 'vmlinuz'));
     await addPrograms(recipe, work, join(base, BASE_FILES.initrd), join(output, 'initrd'), signal);
-    const description = { template, id, suite, packages, vcpu, memoryMib, diskMib, warmUp };
+    const sizes = { vcpu, memoryMib, diskMib };
+    const description = { template, id, suite, packages, ...sizes, builds, warmUp };
     await writeFile(join(output, 'image.json'), `${JSON.stringify(description, null, 2)}\n`);
     const directory = imageDirectory(imageDir, template, id);
     await mkdir(dirname(directory), { recursive: true });

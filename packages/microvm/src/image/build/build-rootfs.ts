@@ -1,12 +1,15 @@
 import { cp, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { GUEST_LINK } from '@svc/contract';
+import { AGENT_USER, GUEST_LINK } from '@svc/contract';
 import type { Recipe } from '../recipe.ts';
-import { packageSource } from './debian-mirror.ts';
+import { guestPackageSources, packageSource } from './debian-mirror.ts';
 import { runBuildStep } from './run-build-step.ts';
 
 /** Timestamp of everything in the image, in seconds since 1970, so that builds are reproducible. */
 export const EPOCH = '1700000000';
+
+/** Runs a program of the build, in the work directory unless `cwd` is given. */
+type Step = (program: string, args: readonly string[], cwd?: string) => Promise<void>;
 
 /** Installs the recipe's packages and files in `root` below `work`, and the files of the kernel package in `kernel`. */
 export async function buildRootfs(
@@ -17,7 +20,7 @@ export async function buildRootfs(
 ): Promise<void> {
   const root = join(work, 'root');
   const source = await packageSource(recipe.suite);
-  const step = (program: string, args: readonly string[], cwd = work) =>
+  const step: Step = (program, args, cwd = work) =>
     runBuildStep(
       program,
       args,
@@ -42,19 +45,19 @@ export async function buildRootfs(
   ]);
   await installNpmFiles(recipe, work, root, step);
   await cp(join(recipe.folder, 'rootfs'), root, { recursive: true });
-  await step('chroot', [
-    root,
-    'useradd',
-    '--create-home',
-    '--shell',
-    '/bin/bash',
-    '--uid',
-    '1000',
-    'agent',
-  ]);
+  await addAgentUser(root, step);
+  await writeFile(join(root, 'etc/apt/sources.list'), guestPackageSources(recipe.suite));
   await rm(join(root, 'etc/resolv.conf'), { force: true });
   await writeFile(join(root, 'etc/resolv.conf'), `nameserver ${GUEST_LINK.gateway}\n`);
   await writeFile(join(root, 'etc/machine-id'), '');
+}
+
+/** Adds the user of the agents, who may become root: the sandbox, not the user, confines an agent. */
+async function addAgentUser(root: string, step: Step): Promise<void> {
+  const useradd = ['useradd', '--create-home', '--shell', '/bin/bash', '--uid', '1000', AGENT_USER];
+  await step('chroot', [root, ...useradd]);
+  const sudoers = join(root, 'etc/sudoers.d', AGENT_USER);
+  await writeFile(sudoers, `${AGENT_USER} ALL=(ALL:ALL) NOPASSWD: ALL\n`, { mode: 0o440 });
 }
 
 /** Installs the files that the recipe takes from npm packages: Node.js, npm, the vendors' agents. */
@@ -62,7 +65,7 @@ async function installNpmFiles(
   { folder, npmFiles = {}, executables = {} }: Recipe,
   work: string,
   root: string,
-  step: (program: string, args: readonly string[], cwd?: string) => Promise<void>,
+  step: Step,
 ): Promise<void> {
   if (Object.keys(npmFiles).length > 0) {
     const npm = join(work, 'npm');

@@ -1,4 +1,4 @@
-import { chmod, chown, mkdir, mkdtemp, rename, rm } from 'node:fs/promises';
+import { chmod, chown, mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { HostResources } from '../../resources/host-resources.ts';
 import { openHostResources } from '../../resources/open-host-resources.ts';
@@ -29,12 +29,10 @@ export async function buildSnapshot(
   signal: AbortSignal,
 ): Promise<void> {
   const { imageDir } = options;
-  const builds = join(imageDir, '.build');
-  await mkdir(builds, { recursive: true });
   const lockOptions = { ...options, template: image.template };
   const lockName = `${image.id}-${shape.vcpu}x${shape.memoryMib}`;
-  await withBuildLock(lockOptions, lockName, signal, async () => {
-    const work = await mkdtemp(join(builds, `snapshot-${lockName}-`));
+  await withBuildLock(lockOptions, lockName, signal, async (openWork) => {
+    const work = await openWork();
     try {
       const resources = await openHostResources(
         { dataDir: work, imageDir, logger: silentLogger, slotPoolSize: 1 },

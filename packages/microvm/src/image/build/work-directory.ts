@@ -1,15 +1,42 @@
 import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
+/** What `mkdtemp` appends to a name. */
+const RANDOM_PART = /-[A-Za-z0-9]{6}$/;
+
 /**
- * Creates a directory for a build. Its name begins with `prefix`. The caller holds the lock of this build, so older
- * directories with the same prefix belong to interrupted builds and are removed.
+ * Creates a directory for a build. The caller holds the lock of the build, so older directories of it belong to
+ * interrupted attempts and are removed.
  */
-export async function openWorkDirectory(imageDir: string, prefix: string): Promise<string> {
-  const builds = join(imageDir, '.build');
-  await mkdir(builds, { recursive: true });
-  for (const name of await readdir(builds)) {
-    if (name.startsWith(prefix)) await rm(join(builds, name), { recursive: true, force: true });
+export async function openWorkDirectory(imageDir: string, build: string): Promise<string> {
+  const works = worksDirectory(imageDir);
+  await mkdir(works, { recursive: true });
+  await removeWorkDirectories(imageDir, build);
+  return mkdtemp(join(works, `${build}-`));
+}
+
+/** Removes the directories of a build. The caller holds its lock. */
+export async function removeWorkDirectories(imageDir: string, build: string): Promise<void> {
+  const works = worksDirectory(imageDir);
+  for (const name of await readdir(works)) {
+    if (buildOf(name) === build) await rm(join(works, name), { recursive: true, force: true });
   }
-  return mkdtemp(join(builds, prefix));
+}
+
+/** The builds that have directories, whether or not they are still running. */
+export async function buildsWithDirectories(imageDir: string): Promise<string[]> {
+  try {
+    return [...new Set((await readdir(worksDirectory(imageDir))).map(buildOf))];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw error;
+  }
+}
+
+function worksDirectory(imageDir: string): string {
+  return join(imageDir, '.builds');
+}
+
+function buildOf(directory: string): string {
+  return directory.replace(RANDOM_PART, '');
 }

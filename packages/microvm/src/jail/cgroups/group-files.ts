@@ -1,6 +1,7 @@
 import { mkdir, readdir, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { runEveryStep } from '@svc/service-kit/concurrency';
 
 const REMOVE_ATTEMPTS = 50;
 const REMOVE_PAUSE_MS = 20;
@@ -44,6 +45,8 @@ export async function removeTree(path: string): Promise<void> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
     throw error;
   }
-  for (const entry of entries) await removeGroup(join(path, entry));
-  await removeGroup(path);
+  const groups = [...entries.map((entry) => join(path, entry)), path];
+  await runEveryStep(
+    groups.map((group) => ({ name: `remove ${group}`, run: () => removeGroup(group) })),
+  );
 }

@@ -1,6 +1,7 @@
 import { access, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { runEveryStep } from '@svc/service-kit/concurrency';
 import type { Cgroups, ResourceLimits } from './cgroups.ts';
 import { CPU_PERIOD_US, makeGroup, removeGroup, removeTree } from './group-files.ts';
 
@@ -41,11 +42,20 @@ export class CgroupsV1 implements Cgroups {
   }
 
   async remove(id: string): Promise<void> {
-    for (const controller of CONTROLLERS) await removeGroup(this.#path(controller, id));
+    await this.#ofEveryController((controller) => removeGroup(this.#path(controller, id)));
   }
 
   async close(): Promise<void> {
-    for (const controller of CONTROLLERS) await removeTree(this.#path(controller));
+    await this.#ofEveryController((controller) => removeTree(this.#path(controller)));
+  }
+
+  async #ofEveryController(remove: (controller: string) => Promise<void>): Promise<void> {
+    await runEveryStep(
+      CONTROLLERS.map((controller) => ({
+        name: `remove a group of ${controller}`,
+        run: () => remove(controller),
+      })),
+    );
   }
 
   #path(controller: string, id = ''): string {

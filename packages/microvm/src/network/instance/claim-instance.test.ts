@@ -15,7 +15,12 @@ import { join } from 'node:path';
 import { runProgram } from '@svc/service-kit/process';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { INSTANCE_COUNT, slotUid } from '../addresses.ts';
-import { claimInstance, type InstanceRegistry, releaseInstance } from './claim-instance.ts';
+import {
+  claimInstance,
+  type InstanceRegistry,
+  releaseInstance,
+  releaseOrphans,
+} from './claim-instance.ts';
 import { endProcesses, hasProcesses } from './instance-processes.ts';
 
 let dir: string;
@@ -125,6 +130,43 @@ test('releasing an index that now belongs to another data directory does nothing
   await releaseInstance(old, registry);
   await access(owner.runDir);
   expect(await claimInstance(owner.dataDir, registry)).toEqual(owner);
+});
+
+test('releases orphaned indexes, and those after one that cannot be released', async () => {
+  const [alive, stuck, gone] = ['alive', 'stuck', 'gone'] as const;
+  const instances = [];
+  for (const name of [alive, stuck, gone]) {
+    instances.push(await claimInstance(await dataDir(name), registry));
+  }
+  ended = [];
+  for (const name of [stuck, gone]) await rm(join(dir, name), { recursive: true });
+  const removed: number[] = [];
+  const release = (isStuck: boolean) =>
+    releaseOrphans(
+      [
+        {
+          name: 'remove the network',
+          run: async ({ index }) => {
+            if (isStuck && index === 1) throw new Error('it is busy');
+          },
+        },
+        {
+          name: 'count',
+          run: async ({ index }) => {
+            removed.push(index);
+          },
+        },
+      ],
+      registry,
+    );
+  await expect(release(true)).rejects.toThrow('cannot remove the network: it is busy');
+  expect({ ended, removed }).toEqual({ ended: [1, 2], removed: [1, 2] });
+  expect(await readdir(join(root, 'instances'))).toEqual(['.lock', '0', '1']);
+  await expect(access(join(root, '2'))).rejects.toThrow('ENOENT');
+  await access(join(root, '0'));
+  await release(false);
+  expect(await readdir(join(root, 'instances'))).toEqual(['.lock', '0']);
+  expect(await claimInstance(instances[0]?.dataDir ?? '', registry)).toEqual(instances[0]);
 });
 
 test('an empty entry left by a crash is free', async () => {

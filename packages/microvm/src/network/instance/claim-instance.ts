@@ -1,4 +1,5 @@
 import { access, mkdir, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { runEveryStep } from '@svc/service-kit/concurrency';
 import { INSTANCE_COUNT } from '../addresses.ts';
 import { NetworkError } from '../network-error.ts';
 import { clearRunDir } from './clear-run-dir.ts';
@@ -15,6 +16,12 @@ export interface InstanceRegistry {
 
 /** The only registry of this machine. A second one would assign the same users and addresses again. */
 const MACHINE_REGISTRY: InstanceRegistry = { root: '/run/svc', hasProcesses, endProcesses };
+
+/** A step of removing an instance whose data directory no longer exists. Its VM processes have ended. */
+export interface OrphanStep {
+  readonly name: string;
+  readonly run: (instance: Instance) => Promise<void>;
+}
 
 /**
  * Assigns an instance index to a data directory: the one it already has, or the lowest that is free. An index is free
@@ -47,6 +54,46 @@ export async function releaseInstance(
     await clearRunDir(instance.runDir);
     await rm(entryFile(root, instance.index), { force: true });
   });
+}
+
+/**
+ * Frees the indexes whose data directory no longer exists: ends their VM processes, takes `steps`, and removes the run
+ * directory. An index whose steps fail stays assigned, so that a later call tries again.
+ *
+ * @throws CleanupError with the failures of all indexes
+ */
+export async function releaseOrphans(
+  steps: readonly OrphanStep[],
+  registry = MACHINE_REGISTRY,
+): Promise<void> {
+  const { root } = registry;
+  await mkdir(registryDir(root), { recursive: true });
+  await withRegistryLock(lockFile(root), async () => {
+    const orphans: Instance[] = [];
+    for (const [index, dataDir] of await readOwners(root)) {
+      if (!(await exists(dataDir))) orphans.push(describeInstance(root, index, dataDir));
+    }
+    await runEveryStep(
+      orphans.map((orphan) => ({
+        name: `remove the remains of ${orphan.dataDir}`,
+        run: () => removeOrphan(orphan, steps, registry),
+      })),
+    );
+  });
+}
+
+async function removeOrphan(
+  orphan: Instance,
+  steps: readonly OrphanStep[],
+  { root, endProcesses }: InstanceRegistry,
+): Promise<void> {
+  // First, because everything else is in use while they run.
+  await endProcesses(orphan.index);
+  await runEveryStep([
+    ...steps.map(({ name, run }) => ({ name, run: () => run(orphan) })),
+    { name: 'clear the run directory', run: () => clearRunDir(orphan.runDir) },
+  ]);
+  await rm(entryFile(root, orphan.index), { force: true });
 }
 
 async function claimIndex(registry: InstanceRegistry, owner: string): Promise<number> {

@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto';
+import { runEveryStep } from '@svc/service-kit/concurrency';
 import { SLOT_COUNT, slotOfAddress } from '../addresses.ts';
 import { DnsForwarder } from '../dns/dns-forwarder.ts';
 import { forgetConnections } from '../host/forget-connections.ts';
@@ -144,15 +145,19 @@ export class NetworkSlots {
   async close(options: { keep?: readonly number[] } = {}): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
-    await this.#pool.close();
-    await this.#dns.close();
     const keep = new Set(options.keep);
     const existing = await existingSlots(this.#instance);
-    const slots = existing.map((index) => describeSlot(this.#instance, index));
-    await this.#remove(slots.filter((slot) => !keep.has(slot.index)));
-    if (slots.some((slot) => keep.has(slot.index))) return;
-    await tearDownHost(this.#instance);
-    await releaseInstance(this.#instance);
+    const isKept = existing.some((index) => keep.has(index));
+    await runEveryStep([
+      { name: 'close the pool', run: () => this.#pool.close() },
+      { name: 'stop the DNS forwarder', run: () => this.#dns.close() },
+      { name: 'remove the network slots', run: () => this.#removeAllBut(keep) },
+      ...(isKept
+        ? []
+        : [{ name: "remove the host's side", run: () => tearDownHost(this.#instance) }]),
+    ]);
+    // Not after a failure: with the index, the next start finds what is left.
+    if (!isKept) await releaseInstance(this.#instance);
   }
 
   async #build(): Promise<NetworkSlot> {
@@ -163,6 +168,12 @@ export class NetworkSlots {
       this.#indexes.free(index);
       throw error;
     }
+  }
+
+  async #removeAllBut(kept: ReadonlySet<number>): Promise<void> {
+    const existing = await existingSlots(this.#instance);
+    const removed = existing.filter((index) => !kept.has(index));
+    await this.#remove(removed.map((index) => describeSlot(this.#instance, index)));
   }
 
   async #remove(slots: readonly NetworkSlot[]): Promise<void> {

@@ -67,9 +67,11 @@ async function readVerdict(path: string): Promise<{ machine: string; kvm: boolea
 /** Boots a kernel without a disk and waits for output from its first user program. */
 async function bootProbe({ kernel, initrd }: ProbeOptions, signal: AbortSignal): Promise<boolean> {
   const append = `console=ttyS0 quiet panic=-1 tsc_early_khz=${await tscKhz()}`;
+  // It dies with this process, also when that is killed: a guest that hangs under KVM keeps a processor busy.
   const child = spawn(
-    QEMU,
+    'setpriv',
     [
+      ['--pdeathsig', 'KILL', '--', QEMU],
       ['-nodefaults', '-no-user-config', '-display', 'none', '-M', 'microvm', '-accel', 'kvm'],
       ['-cpu', 'host', '-m', '256M', '-serial', 'stdio'],
       ['-kernel', kernel, '-initrd', initrd, '-append', append],

@@ -13,7 +13,7 @@ export interface PlacementRules {
 }
 
 /** The properties of a placement that its worker must fit. */
-type PlacementNeed = Pick<SandboxPlacement, 'template' | 'size'>;
+type PlacementNeed = Pick<SandboxPlacement, 'template' | 'size' | 'agent'>;
 
 export type PlacementRefusal =
   | 'tenant_limit'
@@ -46,11 +46,12 @@ export function chooseWorker(
       update workers set reserved_memory_mib = workers.reserved_memory_mib + candidate.need
       from candidate where workers.worker_id = candidate.worker_id
         and workers.memory_mib - workers.reserved_memory_mib >= candidate.need
+        and not workers.draining
       returning workers.worker_id, candidate.need, candidate.vcpu, candidate.disk_mib
     )`;
 }
 
-/** One row per reachable worker that has the template. */
+/** One row per worker that takes sandboxes and has the template, with the build of the agent that the placement names. */
 function offers(
   need: PlacementNeed,
   rules: PlacementRules,
@@ -61,14 +62,22 @@ function offers(
       workers.reserved_memory_mib, known.ready, known.vcpu, known.disk_mib,
       coalesce(${need.size.memory_mib ?? null}::int, known.memory_mib, ${FALLBACK_MEMORY_MIB}) as need
     from workers, jsonb_to_recordset(workers.templates)
-      as known(template text, ready boolean, vcpu int, memory_mib int, disk_mib int)
-    where ${reachable(rules)} and known.template = ${need.template}
+      as known(template text, ready boolean, vcpu int, memory_mib int, disk_mib int, agents jsonb)
+    where ${takesSandboxes(rules)} and known.template = ${need.template} and ${carries(need)}
       and workers.worker_id <> all(${[...excluded]}::text[])
   ) offer`;
 }
 
-function reachable(rules: PlacementRules): RawBuilder<unknown> {
-  return sql`(workers.heartbeat_at > now() - make_interval(secs => ${rules.unreachableMs / 1000}))`;
+function carries({ agent }: PlacementNeed): RawBuilder<unknown> {
+  if (agent?.version === undefined) return sql`true`;
+  const build = { kind: agent.kind, version: agent.version };
+  return sql`coalesce(known.agents @> ${JSON.stringify([build])}::jsonb, false)`;
+}
+
+/** Whether a worker takes sandboxes: it can be reached, and is not about to go away. */
+function takesSandboxes(rules: PlacementRules): RawBuilder<unknown> {
+  return sql`(workers.heartbeat_at > now() - make_interval(secs => ${rules.unreachableMs / 1000})
+    and not workers.draining)`;
 }
 
 /** The reason why placement failed. Undefined when it would succeed now. */
@@ -88,7 +97,7 @@ export async function refusalOf(
     select
       exists (select from tenants where tenant_id = ${tenantId}
         and active_sandboxes >= ${rules.sandboxesPerTenant}) as limited,
-      exists (select from workers where ${reachable(rules)}) as workers,
+      exists (select from workers where ${takesSandboxes(rules)}) as workers,
       exists (select from ${offers(need, rules, [])} where ready) as offered,
       exists (select from ${offers(need, rules, excluded)} where ready and ${FITS}) as fitting`.execute(
     db,

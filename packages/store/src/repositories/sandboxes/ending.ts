@@ -1,4 +1,4 @@
-import type { AgentStatus, EndReason, SessionStatus } from '@svc/contract';
+import type { EndReason, SessionStatus } from '@svc/contract';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
 
@@ -9,13 +9,16 @@ export interface Ending {
   readonly generation?: number;
   /** Only a sandbox of this worker ends; of any, when left out. */
   readonly workerId?: string;
+  /** Ends only a sandbox that has not started yet. Default: any. */
+  readonly unstarted?: boolean;
   readonly reason: EndReason;
   /** The time reported by the worker. Default: now. */
   readonly endedAt?: string;
   readonly cpuSeconds?: number;
-  readonly agentStatus?: AgentStatus | undefined;
   readonly agentExitCode?: number | undefined;
 }
+
+const IS_STARTING = sql`(state in ('creating', 'configuring', 'booting'))`;
 
 /** The status of a session after its sandbox has ended. */
 const SESSION_AFTER: Readonly<Record<EndReason, Exclude<SessionStatus, 'active'>>> = {
@@ -31,20 +34,23 @@ const SESSION_AFTER: Readonly<Record<EndReason, Exclude<SessionStatus, 'active'>
 
 /**
  * Ends a sandbox in the ledger in one statement: also ends its session, removes the secrets of its agent and releases
- * its capacity. Exactly one of several concurrent callers gets the row.
+ * its capacity. An agent without an exit code has failed. Exactly one of several concurrent callers gets the row.
  */
 export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRow | undefined> {
+  const exitCode = ending.agentExitCode ?? null;
   return release(
     db,
     sql`
       update sandboxes set state = 'destroyed', end_reason = ${ending.reason},
         ended_at = coalesce(${ending.endedAt ?? null}::timestamptz, now()), active_connections = 0,
         cpu_seconds = greatest(cpu_seconds, coalesce(${ending.cpuSeconds ?? null}::float8, 0)),
-        agent_status = coalesce(${ending.agentStatus ?? null}, agent_status),
-        agent_exit_code = coalesce(${ending.agentExitCode ?? null}::int, agent_exit_code)
+        agent_exit_code = coalesce(${exitCode}::int, agent_exit_code),
+        agent_status = case when agent is null then null
+          when coalesce(${exitCode}::int, agent_exit_code) = 0 then 'completed' else 'failed' end
       where vm_id = ${ending.vmId} and state <> 'destroyed'
         and generation = coalesce(${ending.generation ?? null}::int, generation)
         and worker_id = coalesce(${ending.workerId ?? null}, worker_id)
+        and (${IS_STARTING} or not ${ending.unstarted ?? false})
       returning *`,
     sql`, settled as (
       update sessions set status = ${SESSION_AFTER[ending.reason]},
@@ -57,17 +63,21 @@ export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRo
   );
 }
 
-/** Removes the row of a sandbox that no worker has started and whose deletion was not requested. */
+/**
+ * Removes the row of a sandbox that no worker has started and whose deletion was not requested: this generation, or any
+ * when it is left out.
+ */
 export async function forget(
   db: Kysely<Schema>,
   vmId: string,
-  generation: number,
+  generation?: number,
 ): Promise<SandboxRow | undefined> {
   return release(
     db,
     sql`
-      delete from sandboxes where vm_id = ${vmId} and generation = ${generation}
-        and state in ('creating', 'configuring', 'booting') and delete_requested_at is null
+      delete from sandboxes where vm_id = ${vmId}
+        and generation = coalesce(${generation ?? null}::int, generation)
+        and ${IS_STARTING} and delete_requested_at is null
       returning *`,
   );
 }

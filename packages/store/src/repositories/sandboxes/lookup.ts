@@ -1,6 +1,6 @@
 import { LIMITS } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
-import type { SandboxRow, Schema } from '../../schema.ts';
+import type { SandboxRow, Schema, WorkerRow } from '../../schema.ts';
 
 /** Identifies a sandbox of a tenant. */
 export interface OwnedId {
@@ -9,7 +9,7 @@ export interface OwnedId {
 }
 
 /** Condition: the sandbox is live, or ended recently enough that its owner can still see it. */
-const VISIBLE = sql`(state <> 'destroyed'
+export const VISIBLE = sql`(state <> 'destroyed'
   or ended_at > now() - make_interval(secs => ${LIMITS.destroyedRecordSeconds}))`;
 
 /**
@@ -27,6 +27,21 @@ export async function findOwned(
     where ${VISIBLE}`.execute(db);
   const byId = new Map(rows.map((row) => [`${row.tenant_id} ${row.vm_id}`, row]));
   return ids.map((id) => byId.get(`${id.tenantId} ${id.vmId}`));
+}
+
+/** A sandbox with an agent outside sessions, and the address of its worker. */
+export type RoutedSandbox = SandboxRow & Pick<WorkerRow, 'url' | 'certificate'>;
+
+/** Finds the sandbox of an agent outside sessions, live or ended. */
+export async function findAgentRoute(
+  db: Kysely<Schema>,
+  vmId: string,
+): Promise<RoutedSandbox | undefined> {
+  const { rows } = await sql<RoutedSandbox>`
+    select sandboxes.*, workers.url, workers.certificate
+    from sandboxes join workers using (worker_id)
+    where vm_id = ${vmId} and agent is not null and session_id is null`.execute(db);
+  return rows[0];
 }
 
 /** All visible sandboxes of a tenant, oldest first. */

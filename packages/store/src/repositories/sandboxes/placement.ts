@@ -1,6 +1,7 @@
 import type { SandboxPlacement } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
+import { type IdempotencyHold, whileHeld } from '../idempotency.ts';
 import {
   chooseWorker,
   type PlacementRefusal,
@@ -20,31 +21,35 @@ export interface PlacementRequest {
   readonly persistenceUrl: string | undefined;
   /** The session that the sandbox is for, and its generation. */
   readonly session?: { readonly sessionId: string; readonly generation: number } | undefined;
+  /** The idempotency key of the request, which must still hold it. */
+  readonly hold?: IdempotencyHold | undefined;
 }
 
 /** The row of a sandbox that has been placed. */
 export type PlacedRow = SandboxRow & { readonly placement: SandboxPlacement };
 
-export type Placement =
+export type Placement<Refusal = PlacementRefusal> =
   | { readonly placed: PlacedRow }
-  | { readonly placed?: never; readonly refusal: PlacementRefusal };
+  | { readonly placed?: never; readonly refusal: Refusal };
 
 /**
  * Inserts a sandbox and reserves its memory on the worker with the most unreserved memory. One statement does both, so
  * that no two requests get the same memory and a crash leaves all or nothing. A worker's memory is nominal: that of its
  * machine times its overcommit factor. Rows are locked in the order tenant, worker, as in every change of counters.
+ * Refused as `key_taken_over` when another request has taken over the idempotency key of this one.
  */
 export async function reserve(
   db: Kysely<Schema>,
   request: PlacementRequest,
   rules: PlacementRules,
-): Promise<Placement> {
-  const { placement } = request;
+): Promise<Placement<PlacementRefusal | 'key_taken_over'>> {
+  const { placement, hold } = request;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const { rows } = await sql<PlacedRow>`
-      with allowed as (
+      with held as (${whileHeld(hold)}), allowed as (
         select tenant_id from tenants
         where tenant_id = ${request.tenantId} and active_sandboxes < ${rules.sandboxesPerTenant}
+          and exists (select from held)
         for update
       ), ${chooseWorker(placement, rules, [], sql`exists (select from allowed)`)},
       counted as (
@@ -64,6 +69,8 @@ export async function reserve(
       from chosen
       returning *`.execute(db);
     if (rows[0] !== undefined) return { placed: rows[0] };
+    const held = await whileHeld(hold).execute(db);
+    if (held.rows.length === 0) return { refusal: 'key_taken_over' };
     const refusal = await refusalOf(db, placement, rules, [], request.tenantId);
     if (refusal !== undefined) return { refusal };
   }
@@ -79,7 +86,7 @@ export async function placeAgain(
   current: PlacedRow,
   rules: PlacementRules,
   excluded: readonly string[],
-): Promise<Placement | { readonly placed?: never; readonly refusal: 'superseded' }> {
+): Promise<Placement<PlacementRefusal | 'superseded'>> {
   const { placement } = current;
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
     const { rows } = await sql<PlacedRow>`

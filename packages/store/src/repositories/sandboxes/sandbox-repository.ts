@@ -1,10 +1,19 @@
 import type { SandboxState, WorkerSandbox } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../../batch-load.ts';
+import { ago, removeBatch } from '../../remove-batch.ts';
 import type { SandboxRow, Schema } from '../../schema.ts';
 import type { PlacementRules } from './choose-worker.ts';
 import { type Ending, end, forget } from './ending.ts';
-import { entriesFor, findOwned, type LedgerEntry, listOwned, type OwnedId } from './lookup.ts';
+import {
+  entriesFor,
+  findAgentRoute,
+  findOwned,
+  type LedgerEntry,
+  listOwned,
+  type OwnedId,
+  type RoutedSandbox,
+} from './lookup.ts';
 import { type PlacedRow, type PlacementRequest, placeAgain, reserve } from './placement.ts';
 import { applyReports } from './reports.ts';
 
@@ -26,6 +35,15 @@ export class SandboxRepository {
   /** A sandbox of this tenant that is live or has recently ended. */
   find(tenantId: string, vmId: string): Promise<SandboxRow | undefined> {
     return this.#owned({ tenantId, vmId });
+  }
+
+  /** The sandbox with this id, however long ago it ended. */
+  async findAny(vmId: string): Promise<SandboxRow | undefined> {
+    return this.#db
+      .selectFrom('sandboxes')
+      .selectAll()
+      .where('vm_id', '=', vmId)
+      .executeTakeFirst();
   }
 
   list(tenantId: string): Promise<SandboxRow[]> {
@@ -53,7 +71,7 @@ export class SandboxRepository {
   }
 
   /** See {@link forget}. */
-  forget(vmId: string, generation: number): Promise<SandboxRow | undefined> {
+  forget(vmId: string, generation?: number): Promise<SandboxRow | undefined> {
     return forget(this.#db, vmId, generation);
   }
 
@@ -79,6 +97,11 @@ export class SandboxRepository {
     return row !== undefined;
   }
 
+  /** See {@link findAgentRoute}. */
+  agentRoute(vmId: string): Promise<RoutedSandbox | undefined> {
+    return findAgentRoute(this.#db, vmId);
+  }
+
   /** The number of sandboxes in each state, except ended ones. */
   async countByState(): Promise<Map<SandboxState, number>> {
     const rows = await this.#db
@@ -88,6 +111,12 @@ export class SandboxRepository {
       .groupBy('state')
       .execute();
     return new Map(rows.map((row) => [row.state, Number(row.count)]));
+  }
+
+  /** Removes up to `limit` records of sandboxes that ended longer ago than this. Returns their number. */
+  removeEnded(olderThanSeconds: number, limit: number): Promise<number> {
+    const isOld = sql`state = 'destroyed' and ended_at < ${ago(olderThanSeconds)}`;
+    return removeBatch(this.#db, 'sandboxes', isOld, limit);
   }
 
   /** See {@link entriesFor}. */

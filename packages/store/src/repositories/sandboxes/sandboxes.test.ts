@@ -1,4 +1,4 @@
-import type { SandboxSize, WorkerSandbox } from '@svc/contract';
+import type { AgentBuild, SandboxSize, WorkerSandbox } from '@svc/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
@@ -30,7 +30,9 @@ afterAll(async () => {
 });
 
 beforeEach(async () => {
-  await client.query('truncate tenants, workers, sandboxes, otp_codes, otp_requests cascade');
+  // Accounts stay, because the ledger of their money does.
+  await client.query('truncate workers, sandboxes, otp_codes, otp_requests cascade');
+  await client.query('update tenants set active_sandboxes = 0');
   await store.tenants.findOrCreate('ada@example.com', TENANT);
 });
 
@@ -51,14 +53,28 @@ function request(size: SandboxSize = { memory_mib: 512 }): PlacementRequest {
   };
 }
 
-async function addWorker(workerId: string, memoryMib: number, ready = true): Promise<void> {
+async function addWorker(
+  workerId: string,
+  memoryMib: number,
+  ready = true,
+  agents?: AgentBuild[],
+): Promise<void> {
   await store.workers.register({
     worker_id: workerId,
     url: 'https://127.0.0.1:1',
     certificate: 'pem',
     version: '0',
     capacity: { vcpu: 2, memory_mib: memoryMib, disk_mib: 10_000 },
-    templates: [{ template: 'standard', image: 'i', ready, vcpu: 1, memory_mib: 512 }],
+    templates: [
+      {
+        template: 'standard',
+        image: 'i',
+        ready,
+        vcpu: 1,
+        memory_mib: 512,
+        ...(agents === undefined ? {} : { agents }),
+      },
+    ],
     sandboxes: [],
   });
 }
@@ -111,6 +127,38 @@ test('places on the worker with the most unreserved memory and reserves it', asy
 test('uses the template’s memory size when the request has none', async () => {
   await addWorker('w', 4096);
   expect(await place({})).toMatchObject({ memory_mib: 512, placement: { size: {} } });
+});
+
+test('chooses only workers whose image carries the build of the agent', async () => {
+  const wanting = (version?: string) => ({
+    ...request(),
+    placement: {
+      ...request().placement,
+      agent: {
+        kind: 'codex' as const,
+        mode: 'session' as const,
+        vendor: 'openai' as const,
+        wire_version: 2 as const,
+        ...(version === undefined ? {} : { version }),
+      },
+    },
+  });
+  await addWorker('large', 8192, true, [{ kind: 'codex', version: '2' }]);
+  await addWorker('small', 1024, true, [
+    { kind: 'deictic', version: '3' },
+    { kind: 'codex', version: '1' },
+  ]);
+  await addWorker('of yesterday', 16_384);
+  const placedOn = async (version?: string) => {
+    const outcome = await store.sandboxes.reserve(wanting(version));
+    return outcome.placed === undefined ? outcome.refusal : outcome.placed.worker_id;
+  };
+  expect(await placedOn('2')).toBe('large');
+  expect(await placedOn('1')).toBe('small');
+  expect(await placedOn('1')).toBe('small');
+  expect(await placedOn('1')).toBe('no_capacity');
+  expect(await placedOn('3')).toBe('template_not_available');
+  expect(await placedOn()).toBe('of yesterday');
 });
 
 test('never reserves more than a worker’s memory under concurrency', async () => {

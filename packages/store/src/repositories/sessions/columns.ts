@@ -14,6 +14,7 @@ export const SESSION_COLUMNS = [
   'set_id',
   'app',
   'template',
+  'size',
   'vendor',
   'requested_model',
   'base_url',
@@ -24,10 +25,16 @@ export const SESSION_COLUMNS = [
   'busy_until',
   'last_seq',
   'commit_seq',
+  'numbered_by',
+  'base_seq',
+  'reserved_seq',
   'files_id',
+  'kept_bytes',
   'created_at',
   'expires_at',
   'ended_at',
+  'erase_requested_at',
+  'erased_at',
 ] as const satisfies (keyof SessionRow)[];
 
 /** The time this many seconds from now, by the database's clock. */

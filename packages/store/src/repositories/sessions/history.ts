@@ -1,5 +1,13 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema } from '../../schema.ts';
+import { checkQuota, StorageFull } from './kept-bytes.ts';
+import { countKeptBytes, findManifest, type Manifest, takeManifest } from './manifests.ts';
+import {
+  beginNumbering,
+  extendNumbering,
+  type Numberer,
+  type ReservedNumbers,
+} from './numbering.ts';
 
 /** The results of a finished turn. */
 export interface Turn {
@@ -13,18 +21,30 @@ export interface Turn {
   /** Default: unchanged. */
   readonly conversation?: Buffer;
   /** Default: unchanged. */
-  readonly filesId?: string;
+  readonly files?: Manifest;
+  /** The numberer of these frames, if it will number no more. */
+  readonly lastOf?: string;
 }
 
 /** The outcome of committing a turn. Repeating a commit also gives `committed`. */
-export type TurnOutcome = 'committed' | 'stale' | 'unknown_session' | 'unknown_files';
+export type TurnOutcome =
+  | 'committed'
+  | 'stale'
+  | 'erased'
+  | 'unknown_session'
+  | 'unknown_files'
+  /** The tenant's sessions keep too many bytes for these files. Without files, the turn can be committed. */
+  | 'storage_full';
 
 /** The state from which a session resumes. */
 export interface StoredState {
   readonly generation: number;
   readonly lastSeq: number;
   readonly conversation: Buffer | undefined;
+  /** Names the files; undefined without files. */
   readonly filesId: string | undefined;
+  /** What the files are. Undefined for files in the database, see {@link SessionFilesRepository}. */
+  readonly manifest: Manifest | undefined;
   readonly frames: Buffer;
   readonly firstSeq: number;
 }
@@ -33,42 +53,87 @@ export interface StoredState {
 export class SessionHistoryRepository {
   readonly #db: Kysely<Schema>;
   readonly #maxBytes: number;
+  readonly #tenantBytes: number;
 
-  /** @param maxBytes limit on the stored frames of a session; the oldest are removed first */
-  constructor(db: Kysely<Schema>, maxBytes: number) {
+  /**
+   * @param maxBytes limit on the stored frames of a session; the oldest are removed first
+   * @param tenantBytes what the sessions of a tenant may keep in all, before their changed files are refused
+   */
+  constructor(
+    db: Kysely<Schema>,
+    maxBytes: number,
+    tenantBytes: number = Number.POSITIVE_INFINITY,
+  ) {
     this.#db = db;
     this.#maxBytes = maxBytes;
+    this.#tenantBytes = tenantBytes;
   }
 
-  /** Commits a turn atomically. A turn older than the newest commit changes nothing. */
+  /** Commits a turn atomically. A turn older than the newest commit, or one that is refused, changes nothing. */
   async commit(turn: Turn): Promise<TurnOutcome> {
+    try {
+      return await this.#commit(turn);
+    } catch (error) {
+      if (error instanceof StorageFull) return 'storage_full';
+      throw error;
+    }
+  }
+
+  async #commit(turn: Turn): Promise<TurnOutcome> {
     return this.#db.transaction().execute(async (transaction) => {
       const session = await transaction
         .selectFrom('sessions')
-        .select(['generation', 'last_seq', 'commit_seq', 'files_id'])
+        .select([
+          'generation',
+          'last_seq',
+          'commit_seq',
+          'files_id',
+          'base_seq',
+          'numbered_by',
+          'erased_at',
+          'tenant_id',
+          'kept_bytes',
+        ])
         .where('session_id', '=', turn.sessionId)
         .forNoKeyUpdate()
         .executeTakeFirst();
       if (session === undefined) return 'unknown_session';
+      if (session.erased_at !== null) return 'erased';
       if (session.generation !== turn.generation) return 'stale';
       if (isOlder(turn, Number(session.last_seq), Number(session.commit_seq))) return 'committed';
-      const newFiles = turn.filesId !== undefined && turn.filesId !== session.files_id;
-      if (newFiles && !(await takeFiles(transaction, turn.sessionId, turn.filesId))) {
+      const { files } = turn;
+      const isNew = files !== undefined && files.filesId !== session.files_id;
+      if (isNew && !(await takeManifest(transaction, turn.sessionId, files))) {
         return 'unknown_files';
       }
-      await this.#keep(transaction, turn);
+      await this.#keep(transaction, turn, Number(session.base_seq));
+      const isLast = turn.lastOf !== undefined && turn.lastOf === session.numbered_by;
       await transaction
         .updateTable('sessions')
         .set({
-          last_seq: Math.max(turn.lastSeq, Number(session.last_seq)),
+          last_seq: turn.lastSeq,
+          // No higher number has been shown, so the next start can continue here.
+          ...(isLast ? { reserved_seq: turn.lastSeq } : {}),
           commit_seq: turn.firstSeq,
           ...(turn.conversation === undefined ? {} : { conversation: turn.conversation }),
-          ...(turn.filesId === undefined ? {} : { files_id: turn.filesId }),
+          ...(files === undefined ? {} : { files_id: files.filesId }),
         })
         .where('session_id', '=', turn.sessionId)
         .execute();
+      await countKeptBytes(transaction, turn.sessionId);
+      if (isNew) await checkQuota(transaction, turn.sessionId, session, this.#tenantBytes);
       return 'committed';
     });
+  }
+
+  /** See {@link beginNumbering}. */
+  beginNumbering(numberer: Numberer): Promise<ReservedNumbers | undefined> {
+    return beginNumbering(this.#db, numberer);
+  }
+
+  /** See {@link extendNumbering}. */
+  extendNumbering(numberer: Numberer, after: number): Promise<ReservedNumbers | undefined> {
+    return extendNumbering(this.#db, numberer, after);
   }
 
   /** The stored state of a session. Undefined when the session does not exist. */
@@ -95,13 +160,15 @@ export class SessionHistoryRepository {
           lastSeq,
           conversation: session.conversation ?? undefined,
           filesId: session.files_id ?? undefined,
+          manifest: await manifestOf(transaction, sessionId, session.files_id),
           frames: Buffer.concat(chunks.map((chunk) => chunk.frames)),
           firstSeq: chunks[0] === undefined ? lastSeq + 1 : Number(chunks[0].first_seq),
         };
       });
   }
 
-  async #keep(transaction: Transaction<Schema>, turn: Turn): Promise<void> {
+  /** `baseSeq`: the number before the first one of this start; numbers below it may be missing without a gap. */
+  async #keep(transaction: Transaction<Schema>, turn: Turn, baseSeq: number): Promise<void> {
     if (turn.frames.length === 0) return;
     const { sessionId } = turn;
     const chunk = newest(turn, this.#maxBytes);
@@ -114,6 +181,7 @@ export class SessionHistoryRepository {
     // Removes frames before a gap, so that a replay has no gaps.
     await sql`
       delete from session_frames where session_id = ${sessionId}
+        and ${chunk.firstSeq - 1}::bigint <> ${baseSeq}::bigint
         and not exists (select from session_frames last
           where last.session_id = ${sessionId} and last.last_seq = ${chunk.firstSeq - 1})`.execute(
       transaction,
@@ -141,21 +209,14 @@ function isOlder(turn: Turn, lastSeq: number, commitSeq: number): boolean {
   return turn.lastSeq < lastSeq || (turn.lastSeq === lastSeq && turn.firstSeq < commitSeq);
 }
 
-/** Makes uploaded files the files of the session and removes its earlier ones. False when there is no such upload. */
-async function takeFiles(
+/** Undefined when the session has no files, or has them in the database. */
+async function manifestOf(
   transaction: Transaction<Schema>,
   sessionId: string,
-  filesId: string | undefined,
-): Promise<boolean> {
-  const { rows } = await sql`
-    update session_uploads set committed = true
-    where session_id = ${sessionId} and files_id = ${filesId} and size_bytes is not null
-    returning 1`.execute(transaction);
-  if (rows.length === 0) return false;
-  await sql`
-    delete from session_uploads
-    where session_id = ${sessionId} and files_id <> ${filesId} and committed`.execute(transaction);
-  return true;
+  filesId: string | null,
+): Promise<Manifest | undefined> {
+  const manifest = filesId === null ? undefined : await findManifest(transaction, sessionId);
+  return manifest?.filesId === filesId ? manifest : undefined;
 }
 
 /** The last frames of a turn that fit into `maxBytes`. Each line is one frame. */

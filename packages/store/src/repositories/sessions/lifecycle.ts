@@ -8,7 +8,7 @@ export type SessionStart = Pick<SessionRow, 'session_id' | 'generation'>;
 
 /**
  * Makes an ended session active again, with the next generation and another sandbox. Undefined when the session is
- * active, or another request has restarted it.
+ * active or erased, or another request has restarted it.
  */
 export async function restart(
   db: Kysely<Schema>,
@@ -28,8 +28,23 @@ export async function restart(
     .where('session_id', '=', sessionId)
     .where('generation', '=', generation)
     .where('status', '<>', 'active')
+    .where('erase_requested_at', 'is', null)
     .returning(SESSION_COLUMNS)
     .executeTakeFirst();
+}
+
+/** Records the model that a session uses from now on. */
+export async function noteModel(
+  db: Kysely<Schema>,
+  { session_id: sessionId, generation }: SessionStart,
+  model: string,
+): Promise<void> {
+  await db
+    .updateTable('sessions')
+    .set({ model })
+    .where('session_id', '=', sessionId)
+    .where('generation', '=', generation)
+    .execute();
 }
 
 /** Undoes a {@link restart} whose sandbox could not be created. */
@@ -64,13 +79,12 @@ export async function close(
     .executeTakeFirst();
 }
 
-/** Removes a session whose first start failed and which no client has seen. */
+/** Removes a session whose first start failed and which no client has seen, unless its sandbox is live after all. */
 export async function forget(db: Kysely<Schema>, sessionId: string): Promise<void> {
-  await db
-    .deleteFrom('sessions')
-    .where('session_id', '=', sessionId)
-    .where('generation', '=', 1)
-    .execute();
+  await sql`
+    delete from sessions where session_id = ${sessionId} and generation = 1
+      and not exists (select from sandboxes
+        where sandboxes.vm_id = sessions.vm_id and sandboxes.state <> 'destroyed')`.execute(db);
 }
 
 /** Ends active sessions whose start was interrupted by a crash: they have no lease and no live sandbox. */

@@ -1,4 +1,3 @@
-import type { LlmVendor } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import type { Schema, SessionRow } from '../../schema.ts';
 
@@ -6,6 +5,14 @@ import type { Schema, SessionRow } from '../../schema.ts';
 export interface SessionPage {
   readonly limit: number;
   readonly offset: number;
+}
+
+/** The number of a tenant's sessions that are not erased. */
+export async function countKept(db: Kysely<Schema>, tenantId: string): Promise<number> {
+  const { rows } = await sql<{ count: number }>`
+    select count(*)::int as count from sessions
+    where tenant_id = ${tenantId} and erased_at is null`.execute(db);
+  return rows[0]?.count ?? 0;
 }
 
 /** A session, and the worker of its running sandbox, if there is one. */
@@ -36,7 +43,10 @@ export async function findRoute(
 }
 
 /** A session from the perspective of a worker that has a sandbox of it. */
-export type HeldSession = Pick<SessionRow, 'session_id' | 'generation' | 'files_id'> & {
+export type HeldSession = Pick<
+  SessionRow,
+  'session_id' | 'tenant_id' | 'generation' | 'files_id' | 'erased_at'
+> & {
   /** The generation of the sandbox. Lower than `generation` when the session has been restarted since. */
   readonly held_generation: number;
 };
@@ -61,32 +71,40 @@ export async function findHeld(
       : sql`session_generation = ${sandbox.generation}
           and sandboxes.vm_id = coalesce(${sandbox.vmId ?? null}, sandboxes.vm_id)`;
   const { rows } = await sql<HeldSession>`
-    select sessions.session_id, sessions.generation, files_id, session_generation as held_generation
+    select sessions.session_id, sessions.tenant_id, sessions.generation, files_id, erased_at,
+      session_generation as held_generation
     from sessions join sandboxes using (session_id)
     where sessions.session_id = ${sessionId} and worker_id = ${workerId} and ${which}
     limit 1`.execute(db);
   return rows[0];
 }
 
-/** An active session that uses a bundle, and its location. */
-export interface SessionUse {
-  readonly session_id: string;
-  readonly tenant_id: string;
-  readonly vm_id: string;
-  readonly worker_id: string;
-  readonly vendor: LlmVendor;
-}
-
-/** All active sessions of a tenant that use this bundle and have a live sandbox. */
+/** The sandboxes of a tenant's active sessions that use this bundle. */
 export async function listUsing(
   db: Kysely<Schema>,
   tenantId: string,
   bundle: string,
-): Promise<SessionUse[]> {
-  const { rows } = await sql<SessionUse>`
-    select sessions.session_id, sessions.tenant_id, vm_id, worker_id, vendor
-    from sessions join sandboxes using (vm_id)
+): Promise<string[]> {
+  const { rows } = await sql<{ vm_id: string }>`
+    select vm_id from sessions join sandboxes using (vm_id)
     where sessions.tenant_id = ${tenantId} and status = 'active' and ${bundle} = any(secrets)
       and sandboxes.state <> 'destroyed'`.execute(db);
-  return rows;
+  return rows.map((row) => row.vm_id);
+}
+
+/** What decides on the model of a session. */
+export type SessionModel = Pick<
+  SessionRow,
+  'session_id' | 'generation' | 'agent' | 'vendor' | 'requested_model' | 'model'
+>;
+
+/** The model of the session whose current sandbox this is. */
+export async function findModel(
+  db: Kysely<Schema>,
+  vmId: string,
+): Promise<SessionModel | undefined> {
+  const { rows } = await sql<SessionModel>`
+    select sessions.session_id, sessions.generation, sessions.agent, vendor, requested_model, model
+    from sandboxes join sessions using (session_id, vm_id) where vm_id = ${vmId}`.execute(db);
+  return rows[0];
 }

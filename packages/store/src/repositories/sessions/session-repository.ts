@@ -1,17 +1,22 @@
-import type { Agent, AppJson, LlmVendor } from '@svc/contract';
+import type { Agent, AppJson, LlmVendor, SandboxSize } from '@svc/contract';
 import type { Kysely } from 'kysely';
 import type { Schema, SessionRow } from '../../schema.ts';
+import { type IdempotencyHold, whileHeld } from '../idempotency.ts';
+import { lockTenant } from '../tenants.ts';
 import { fromNow, SESSION_COLUMNS } from './columns.ts';
+import { eraseEnded, eraseExpired, eraseRequested, requestErasure } from './erasure.ts';
 import { claim, release, renew, type SessionLease } from './lease.ts';
-import { close, closeOrphans, forget, restart, revert } from './lifecycle.ts';
+import { close, closeOrphans, forget, noteModel, restart, revert } from './lifecycle.ts';
 import {
+  countKept,
   findHeld,
+  findModel,
   findRoute,
   type HeldSession,
   listUsing,
   type RoutedSession,
+  type SessionModel,
   type SessionPage,
-  type SessionUse,
 } from './lookup.ts';
 
 /** A session to be started for the first time. */
@@ -25,6 +30,7 @@ export interface NewSession {
   readonly setId: string;
   readonly app: AppJson | undefined;
   readonly template: string;
+  readonly size: SandboxSize;
   readonly vendor: LlmVendor;
   readonly requestedModel: string | undefined;
   readonly baseUrl: string | undefined;
@@ -34,6 +40,16 @@ export interface NewSession {
   readonly ttlSeconds: number;
 }
 
+/** What decides whether a session may be added. */
+export interface SessionInsertRules {
+  /** The idempotency key of the request. */
+  readonly hold?: IdempotencyHold | undefined;
+  /** The most sessions that a tenant may keep. */
+  readonly most: number;
+}
+
+export type SessionRefusal = 'key_taken_over' | 'session_limit';
+
 /** Sessions. The statement that ends a sandbox also ends its session. */
 export class SessionRepository {
   readonly #db: Kysely<Schema>;
@@ -42,8 +58,25 @@ export class SessionRepository {
     this.#db = db;
   }
 
-  /** Adds an active session. The caller holds its lease. */
-  async insert(session: NewSession, lease: Omit<SessionLease, 'sessionId'>): Promise<SessionRow> {
+  /**
+   * Adds an active session. The caller holds its lease. Refused when another request has taken over the idempotency key
+   * of this one, and when the tenant has `most` or more sessions that are not erased.
+   */
+  async insert(
+    session: NewSession,
+    lease: Omit<SessionLease, 'sessionId'>,
+    { hold, most }: SessionInsertRules,
+  ): Promise<SessionRow | SessionRefusal> {
+    return this.#db.transaction().execute(async (transaction) => {
+      const held = await whileHeld(hold).execute(transaction);
+      if (held.rows.length === 0) return 'key_taken_over';
+      await lockTenant(transaction, session.tenantId);
+      if ((await countKept(transaction, session.tenantId)) >= most) return 'session_limit';
+      return new SessionRepository(transaction).#insert(session, lease);
+    });
+  }
+
+  async #insert(session: NewSession, lease: Omit<SessionLease, 'sessionId'>): Promise<SessionRow> {
     return this.#db
       .insertInto('sessions')
       .values({
@@ -57,6 +90,7 @@ export class SessionRepository {
         set_id: session.setId,
         app: session.app === undefined ? null : JSON.stringify(session.app),
         template: session.template,
+        size: JSON.stringify(session.size),
         vendor: session.vendor,
         requested_model: session.requestedModel ?? null,
         base_url: session.baseUrl ?? null,
@@ -139,6 +173,26 @@ export class SessionRepository {
     return closeOrphans(this.#db);
   }
 
+  /** See {@link requestErasure}. */
+  requestErasure(sessionId: string): Promise<void> {
+    return requestErasure(this.#db, sessionId);
+  }
+
+  /** See {@link eraseEnded}. */
+  eraseEnded(sessionId: string): Promise<SessionRow | undefined> {
+    return eraseEnded(this.#db, sessionId);
+  }
+
+  /** See {@link eraseRequested}. */
+  eraseRequested(...parameters: WithoutDb<typeof eraseRequested>): Promise<number> {
+    return eraseRequested(this.#db, ...parameters);
+  }
+
+  /** See {@link eraseExpired}. */
+  eraseExpired(...parameters: WithoutDb<typeof eraseExpired>): Promise<number> {
+    return eraseExpired(this.#db, ...parameters);
+  }
+
   /** See {@link findRoute}. */
   route(sessionId: string): Promise<RoutedSession | undefined> {
     return findRoute(this.#db, sessionId);
@@ -150,8 +204,18 @@ export class SessionRepository {
   }
 
   /** See {@link listUsing}. */
-  using(tenantId: string, bundle: string): Promise<SessionUse[]> {
+  using(tenantId: string, bundle: string): Promise<string[]> {
     return listUsing(this.#db, tenantId, bundle);
+  }
+
+  /** See {@link findModel}. */
+  modelIn(vmId: string): Promise<SessionModel | undefined> {
+    return findModel(this.#db, vmId);
+  }
+
+  /** See {@link noteModel}. */
+  noteModel(...parameters: WithoutDb<typeof noteModel>): Promise<void> {
+    return noteModel(this.#db, ...parameters);
   }
 }
 

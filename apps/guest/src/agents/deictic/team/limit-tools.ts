@@ -1,7 +1,10 @@
 import type { AgentTool } from '../tools/index.ts';
 import type { AgentDescription } from './instructions.ts';
 
-/** The tools that an agent of an app may use: all, if it names none. Unknown names are ignored and logged. */
+/**
+ * The tools that an agent of an app may use: all, if it names none. The control plane refuses unknown names, so one
+ * arrives only from a newer control plane; it is logged.
+ */
 export function limitTools(
   tools: readonly AgentTool[],
   agent: AgentDescription,

@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { AGENT_TOOLS } from '@svc/contract';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { htmlText } from './html-text.ts';
 import { createTools, type ToolOutcome } from './index.ts';
@@ -23,6 +24,17 @@ beforeEach(async () => {
 afterEach(async () => {
   runtime.abort();
   await rm(directory, { recursive: true, force: true });
+});
+
+test('an app can name exactly the tools that there are', () => {
+  const context = {
+    home: directory,
+    workingDirectory: directory,
+    env: () => env,
+    signal: runtime.signal,
+  };
+  const names = createTools(context, MAX_CHARS).map(({ name }) => name);
+  expect(names).toEqual(AGENT_TOOLS.deictic);
 });
 
 async function use(name: string, input: unknown, signal = runtime.signal): Promise<ToolOutcome> {

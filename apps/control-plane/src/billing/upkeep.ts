@@ -1,0 +1,104 @@
+import { sleep } from '@svc/service-kit/concurrency';
+import type { Store } from '@svc/store';
+import type { FastifyBaseLogger } from 'fastify';
+
+const INTERVAL_MS = 10_000;
+const CLEANING_INTERVAL_MS = 600_000;
+/** Tenants whose usage one pass posts. */
+const TENANTS_PER_PASS = 200;
+/** Records that are posted in one transaction. */
+const RECORDS_PER_POSTING = 5_000;
+const ACCOUNTS_AT_ONCE = 500;
+/** Stripe reports a payment again for at most three days. */
+const UNPAID_CHECKOUT_SECONDS = 30 * 86_400;
+/** Far longer than the signature of an event is accepted. */
+const EVENT_SECONDS = 90 * 86_400;
+
+/** One duty of the upkeep. */
+interface Step {
+  run(signal: AbortSignal): Promise<void>;
+}
+
+interface BillingUpkeepParts {
+  readonly ledger: Store['billing'];
+  /** Credit of accounts that an earlier version has created without. */
+  readonly grantCents: number;
+  /** Charges accounts whose balance is low, if a payment provider can. */
+  readonly topups: Step | undefined;
+  /** Ends sandboxes without credit, if the installation enforces it. */
+  readonly enforcer: Step | undefined;
+  readonly logger: FastifyBaseLogger;
+}
+
+/**
+ * What billing does by itself: posts usage, tops accounts up and enforces credit. Each control plane does it; locks and
+ * claims in the database divide the work.
+ */
+export class BillingUpkeep {
+  readonly #parts: BillingUpkeepParts;
+  readonly #closing = new AbortController();
+  #loop: Promise<void> | undefined;
+  #cleanedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: BillingUpkeepParts) {
+    this.#parts = parts;
+  }
+
+  /** Begins. */
+  start(): void {
+    this.#loop ??= this.#repeat(this.#closing.signal);
+  }
+
+  /** Stops after the pass in progress. */
+  async close(): Promise<void> {
+    this.#closing.abort(new Error('the control plane ends'));
+    await this.#loop;
+  }
+
+  /** One pass. A step that fails is logged, and does not keep the others from running. */
+  async pass(signal: AbortSignal): Promise<void> {
+    const { topups, enforcer } = this.#parts;
+    await this.#attempt('clean billing up', () => this.#clean(), signal);
+    await this.#attempt('post usage', () => this.#post(signal), signal);
+    await this.#attempt('top accounts up', async () => topups?.run(signal), signal);
+    await this.#attempt('enforce credit', async () => enforcer?.run(signal), signal);
+  }
+
+  async #repeat(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      await this.pass(signal);
+      await sleep(INTERVAL_MS, signal, { ref: false });
+    }
+  }
+
+  async #attempt(what: string, step: () => Promise<void>, signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    try {
+      await step();
+    } catch (err) {
+      this.#parts.logger.warn({ err }, `cannot ${what}; the next pass will try again`);
+    }
+  }
+
+  async #post(signal: AbortSignal): Promise<void> {
+    const { ledger } = this.#parts;
+    for (const tenantId of await ledger.findUnposted(TENANTS_PER_PASS)) {
+      let posted = RECORDS_PER_POSTING;
+      while (posted === RECORDS_PER_POSTING && !signal.aborted) {
+        posted = await ledger.postUsage(tenantId, RECORDS_PER_POSTING);
+      }
+    }
+  }
+
+  async #clean(): Promise<void> {
+    if (performance.now() - this.#cleanedAt < CLEANING_INTERVAL_MS) return;
+    const { ledger, grantCents } = this.#parts;
+    let opened = ACCOUNTS_AT_ONCE;
+    while (opened === ACCOUNTS_AT_ONCE) {
+      opened = await ledger.openAccounts(grantCents, ACCOUNTS_AT_ONCE);
+    }
+    await ledger.removeExpiredCheckouts(UNPAID_CHECKOUT_SECONDS);
+    await ledger.removeOldEvents(EVENT_SECONDS);
+    this.#cleanedAt = performance.now();
+  }
+}

@@ -1,0 +1,60 @@
+import { join } from 'node:path';
+import type { Config } from '@svc/config';
+import {
+  type ObjectStore,
+  openFsObjectStore,
+  openS3ObjectStore,
+  type S3Settings,
+  SignedUrls,
+} from '@svc/object-store';
+
+/** The object store of the service. */
+export interface Objects {
+  readonly store: ObjectStore;
+  /** Checks the presigned URLs that the control plane serves; undefined if S3 serves them. */
+  readonly urls: SignedUrls | undefined;
+}
+
+export interface ObjectsOptions {
+  readonly config: Config;
+  /** Signs the URLs of a store in the data directory. Every control plane has the same one. */
+  readonly urlKey: Uint8Array;
+  /** Public URL of the control plane. */
+  readonly baseUrl: () => string;
+}
+
+/** Opens the configured S3 bucket, or a store in the data directory. @throws ObjectStoreError */
+export async function openObjects({ config, urlKey, baseUrl }: ObjectsOptions): Promise<Objects> {
+  const s3 = s3SettingsOf(config);
+  if (s3 !== undefined) return { store: openS3ObjectStore(s3), urls: undefined };
+  const urls = new SignedUrls(urlKey, baseUrl);
+  const store = await openFsObjectStore({ directory: join(config.dataDir, 'objects'), urls });
+  return { store, urls };
+}
+
+/**
+ * Whether an S3 bucket is configured, after reaching it.
+ * @throws ObjectStoreError when it cannot be reached with the configured credentials
+ */
+export async function reachS3(config: Config, signal: AbortSignal): Promise<boolean> {
+  const s3 = s3SettingsOf(config);
+  if (s3 === undefined) return false;
+  await using store = openS3ObjectStore(s3);
+  await store.ping(signal);
+  return true;
+}
+
+/** The settings of the S3 server, of which all are set, or none. */
+function s3SettingsOf(config: Config): S3Settings | undefined {
+  const { s3Endpoint, s3Region, s3Bucket, s3AccessKeyId, s3SecretAccessKey } = config;
+  if (!s3Endpoint || !s3Region || !s3Bucket || !s3AccessKeyId || !s3SecretAccessKey) {
+    return undefined;
+  }
+  return {
+    endpoint: s3Endpoint,
+    region: s3Region,
+    bucket: s3Bucket,
+    accessKeyId: s3AccessKeyId,
+    secretAccessKey: s3SecretAccessKey,
+  };
+}

@@ -1,0 +1,82 @@
+import type { Config } from '@svc/config';
+import { LIMITS } from '@svc/contract';
+import type { Store } from '@svc/store';
+import { SIGNING_KEY_SECONDS } from '../auth/signing-keys.ts';
+
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+/** Rows in one statement. */
+const ROWS = 500;
+/** For rows that have many large ones below them. */
+const LARGE_ROWS = 20;
+
+/** How long one kind of data is kept. */
+export interface RetentionRule {
+  /** Name in the log and in the metric. */
+  readonly kind: string;
+  /** From the event that the documentation names. Undefined: for ever. */
+  readonly seconds: number | undefined;
+  /** The most that one call of `remove` may remove. */
+  readonly batch: number;
+  /** Removes up to `limit` that are older, by the database's clock, and returns their number. */
+  remove(olderThanSeconds: number, limit: number): Promise<number>;
+}
+
+/** The settings that rules depend on. */
+export type RetentionSettings = Pick<
+  Config,
+  'sessionRetentionDays' | 'auditRetentionDays' | 'sandboxRetentionDays'
+>;
+
+/**
+ * Everything that is removed after a time. Usage and money are not in this list: they are kept for ever. Sandboxes come
+ * before workers, whose last record of a sandbox has to be gone first.
+ */
+export function retentionRules(store: Store, settings: RetentionSettings): RetentionRule[] {
+  return [
+    rule('one_time_codes', 0, (...batch) => store.otp.removeExpired(...batch)),
+    rule('one_time_code_counters', HOUR, (...batch) => store.otp.removeCounters(...batch)),
+    rule('request_budgets', 0, (...batch) => store.requestBudgets.removeExpired(...batch)),
+    rule('idempotency_keys', LIMITS.idempotencySeconds, (...batch) =>
+      store.idempotency.removeExpired(...batch),
+    ),
+    rule('config_updates', DAY, (...batch) => store.configUpdates.removeEnded(...batch)),
+    rule('signing_keys', SIGNING_KEY_SECONDS, (...batch) =>
+      store.signingKeys.removeOlder(...batch),
+    ),
+    // Longer than any save of files with the commit of its turn.
+    rule('session_chunks', HOUR, (...batch) => store.sessionChunks.removeUnused(...batch)),
+    large('session_uploads', HOUR, (...batch) => store.sessionFiles.removeOrphans(...batch)),
+    rule('agent_logs', LIMITS.destroyedRecordSeconds, (...batch) =>
+      store.agentLogs.removeExpired(...batch),
+    ),
+    large('requested_erasures', 0, (_, limit) => store.sessions.eraseRequested(limit)),
+    large('sessions', daysOf(settings.sessionRetentionDays), (...batch) =>
+      store.sessions.eraseExpired(...batch),
+    ),
+    rule('sandboxes', daysOf(settings.sandboxRetentionDays), (...batch) =>
+      store.sandboxes.removeEnded(...batch),
+    ),
+    rule('workers', daysOf(settings.sandboxRetentionDays), (...batch) =>
+      store.workers.removeSilent(...batch),
+    ),
+    rule('audit_records', daysOf(settings.auditRetentionDays), (...batch) =>
+      store.audit.removeOlder(...batch),
+    ),
+  ];
+}
+
+type Remove = RetentionRule['remove'];
+
+function rule(kind: string, seconds: number | undefined, remove: Remove): RetentionRule {
+  return { kind, seconds, batch: ROWS, remove };
+}
+
+function large(kind: string, seconds: number | undefined, remove: Remove): RetentionRule {
+  return { kind, seconds, batch: LARGE_ROWS, remove };
+}
+
+/** Days in seconds; 0 days mean for ever. */
+function daysOf(days: number): number | undefined {
+  return days === 0 ? undefined : days * DAY;
+}

@@ -1,0 +1,20 @@
+import { ChunkUrls, INTERNAL_PREFIX, NamedChunks, SessionParams } from '@svc/contract';
+import type { Route } from '../../services.ts';
+import { chunksOwnerOf } from './chunks-owner.ts';
+
+/** `POST /internal/v1/sessions/{id}/chunks/downloads`: the URLs by which a worker downloads chunks. */
+export const chunkDownloads: Route<'workerAuth' | 'sessions'> = (app, { workerAuth, sessions }) => {
+  app.post(
+    `${INTERNAL_PREFIX}/sessions/:id/chunks/downloads`,
+    {
+      onRequest: workerAuth.hook,
+      schema: {
+        hide: true,
+        params: SessionParams,
+        body: NamedChunks,
+        response: { 200: ChunkUrls },
+      },
+    },
+    (request) => sessions.chunks.locate(chunksOwnerOf(request, request.body), request.body),
+  );
+};

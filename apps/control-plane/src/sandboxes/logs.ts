@@ -1,0 +1,91 @@
+import type { Readable } from 'node:stream';
+import { LIMITS, type LogsResponse, type LogTail, ServiceError } from '@svc/contract';
+import { tailOf } from '@svc/service-kit/log-tail';
+import type { Store } from '@svc/store';
+import type { Caller } from '../auth/caller.ts';
+import type { Fleet } from '../workers/fleet.ts';
+import { findSandbox } from './find.ts';
+import { USABLE } from './usable.ts';
+
+const NO_LOG: LogsResponse = { content: '', truncated: false, total_bytes: 0 };
+const RETRY_AFTER = { 'retry-after': '5' };
+
+/** A log as its worker sends it. */
+export interface SentLog {
+  readonly totalBytes: number;
+  /** The last bytes of the log. */
+  readonly end: Readable;
+}
+
+/**
+ * The logs of agents. That of a live agent is in its sandbox; the worker copies it to the ledger once the agent has
+ * exited or the sandbox ends, where it outlasts the worker.
+ */
+export class SandboxLogs {
+  readonly #store: Pick<Store, 'sandboxes' | 'agentLogs'>;
+  readonly #fleet: Fleet;
+
+  constructor(store: Pick<Store, 'sandboxes' | 'agentLogs'>, fleet: Fleet) {
+    this.#store = store;
+    this.#fleet = fleet;
+  }
+
+  /**
+   * The tail of the agent's log, as long as the sandbox has a record; empty before any agent has run.
+   * @throws ServiceError `sandbox_not_found`, `logs_unavailable`, `worker_bad_response`
+   */
+  async read(
+    caller: Caller,
+    vmId: string,
+    tail: LogTail,
+    signal: AbortSignal,
+  ): Promise<LogsResponse> {
+    const row = await findSandbox(this.#store, caller, vmId);
+    if (row.agent === null) return NO_LOG;
+    const kept = USABLE.includes(row.state) ? undefined : await this.#kept(vmId, tail);
+    if (kept !== undefined) return kept;
+    if (row.running_at === null) return NO_LOG;
+    try {
+      const worker = await this.#fleet.worker(row.worker_id);
+      return await worker.logs(vmId, tail, signal);
+    } catch (error) {
+      if (signal.aborted || !isUnavailable(error)) throw error;
+      // The worker may have sent the log in the meantime, or when the agent exited.
+      const sent = await this.#kept(vmId, tail);
+      if (sent !== undefined) return sent;
+      const options = { cause: error, headers: RETRY_AFTER };
+      throw new ServiceError('logs_unavailable', undefined, options);
+    }
+  }
+
+  /** Stores a log for the worker of its sandbox. @throws ServiceError `sandbox_not_found`, `payload_too_large` */
+  async keep(workerId: string, vmId: string, { totalBytes, end }: SentLog): Promise<void> {
+    const bytes = await readAll(end);
+    if (totalBytes < bytes.length) throw new ServiceError('validation_failed');
+    const isKept =
+      !vmId.includes('\0') &&
+      (await this.#store.agentLogs.put(workerId, vmId, { bytes, totalBytes }));
+    if (!isKept) throw new ServiceError('sandbox_not_found');
+  }
+
+  async #kept(vmId: string, tail: LogTail): Promise<LogsResponse | undefined> {
+    const log = await this.#store.agentLogs.find(vmId);
+    return log && tailOf(log, tail);
+  }
+}
+
+/** Whether the worker does not have the log, or cannot be asked. A worker that breaks the contract is another matter. */
+function isUnavailable(error: unknown): boolean {
+  return error instanceof ServiceError && error.code !== 'worker_bad_response';
+}
+
+async function readAll(stream: Readable): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of stream as AsyncIterable<Buffer>) {
+    length += chunk.length;
+    if (length > LIMITS.logBytesMax) throw new ServiceError('payload_too_large');
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}

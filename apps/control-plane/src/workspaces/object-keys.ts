@@ -1,0 +1,27 @@
+import { randomUUID } from 'node:crypto';
+
+/** The workspace that objects belong to. */
+export interface WorkspaceOwner {
+  readonly tenantId: string;
+  readonly workspaceId: string;
+}
+
+/** Prefix of the objects that customers upload. They are copied when they become files. */
+export function uploadsPrefix({ tenantId, workspaceId }: WorkspaceOwner): string {
+  return `workspaces/${tenantId}/${workspaceId}/uploads/`;
+}
+
+/** Key of the object that an upload makes. */
+export function uploadKey(owner: WorkspaceOwner, uploadId: string): string {
+  return uploadsPrefix(owner) + uploadId;
+}
+
+/** The id of an upload, from the key of its object. */
+export function uploadIdOf(key: string): string {
+  return key.slice(key.lastIndexOf('/') + 1);
+}
+
+/** Key of a new object with the content of a file. No URL for writing exists for it. */
+export function newFileKey({ tenantId, workspaceId }: WorkspaceOwner): string {
+  return `workspaces/${tenantId}/${workspaceId}/files/${randomUUID()}`;
+}

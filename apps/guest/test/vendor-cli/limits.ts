@@ -1,0 +1,17 @@
+import type { AppJson } from '@svc/contract';
+import type { RecordedRequest } from '@svc/model-server';
+
+/** An app that limits its one agent to these tools. */
+export function appWith(...tools: string[]): AppJson {
+  return { name: 'limited', capability_sets: [{ name: 'only', agents: [{ name: 'one', tools }] }] };
+}
+
+/** The names of the tools in requests to the model, each once, in order; of tools without a name, their types. */
+export function toolsIn(requests: readonly RecordedRequest[]): string[] {
+  const tools = requests.flatMap(({ body }) => (body as Body | undefined)?.tools ?? []);
+  return [...new Set(tools.map(({ name, type }) => name ?? type ?? ''))].sort();
+}
+
+interface Body {
+  readonly tools?: readonly { readonly name?: string; readonly type?: string }[];
+}

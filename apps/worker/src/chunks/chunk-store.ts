@@ -1,0 +1,214 @@
+import { type FilesManifest, LIMITS } from '@svc/contract';
+import { retry, Slots } from '@svc/service-kit/concurrency';
+import { mayPass } from '../control-plane/control-plane-transport.ts';
+import {
+  type ObjectTransfer,
+  ObjectTransferError,
+  transferMayPass,
+} from '../control-plane/object-transfer.ts';
+import type { ChunksOwner, SessionChunksApi } from '../control-plane/session-chunks-api.ts';
+import { chunkIdOf, DamagedChunkError, openChunk, sealChunk } from './chunk-codec.ts';
+import { type ChunkKeys, deriveChunkKeys } from './chunk-keys.ts';
+import { cutIntoChunks } from './chunker.ts';
+
+const MIB = 1024 * 1024;
+/** Chunks are looked up and uploaded together until they have this many bytes, which are held in memory. */
+const BATCH_BYTES = 8 * MIB;
+const BATCH_CHUNKS = 128;
+/** Chunks that are encrypted and uploaded, or downloaded and decrypted, at once. */
+const CHUNKS_AT_ONCE = 8;
+const READ_BATCH = 64;
+/** Encryption adds fewer bytes than this. */
+const SEALING_BYTES = 64;
+/** For brief failures. A save that fails is repeated as a whole, and then uploads only what is missing. */
+const ATTEMPTS = 3;
+
+/** What the chunk stores of a worker share. */
+export interface ChunkStorage {
+  readonly api: Pick<SessionChunksApi, 'secret' | 'missing' | 'announce' | 'confirm' | 'locate'>;
+  readonly transfer: Pick<ObjectTransfer, 'get' | 'put'>;
+  /** Bounds the saves that run at once, and so the memory that they need. */
+  readonly saves: Slots;
+}
+
+export interface ChunkStoreOptions extends ChunkStorage {
+  readonly owner: ChunksOwner;
+}
+
+/**
+ * Saves the files of one session as encrypted chunks, and reads them back. Only chunks that are not stored yet are
+ * uploaded. Memory is bounded however large the files are.
+ */
+export class ChunkStore {
+  readonly #options: ChunkStoreOptions;
+  #keys: ChunkKeys | undefined;
+
+  constructor(options: ChunkStoreOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Stores the stream that `open` opens. What it returns refers to the stream for the commit of a turn, which must follow within an hour.
+   * @throws ControlPlaneError, ObjectTransferError, and the errors of the stream
+   */
+  save(
+    open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<FilesManifest> {
+    return this.#options.saves.run(() => this.#save(open(signal), signal), signal);
+  }
+
+  /**
+   * The stream that was saved, verified chunk by chunk.
+   * @throws DamagedChunkError when a chunk is missing or not what was saved; ControlPlaneError, ObjectTransferError
+   */
+  async *read(manifest: FilesManifest, signal: AbortSignal): AsyncGenerator<Buffer> {
+    const keys = await this.#loadKeys(signal);
+    let size = 0;
+    for (let at = 0; at < manifest.chunks.length; at += READ_BATCH) {
+      const ids = manifest.chunks.slice(at, at + READ_BATCH);
+      for await (const chunk of this.#readBatch(ids, keys, signal)) {
+        size += chunk.length;
+        yield chunk;
+      }
+    }
+    if (size !== manifest.size_bytes) {
+      throw new DamagedChunkError(
+        `The stored files have ${size} bytes, not ${manifest.size_bytes}.`,
+      );
+    }
+  }
+
+  async #save(source: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<FilesManifest> {
+    const keys = await this.#loadKeys(signal);
+    const ids: string[] = [];
+    const seen = new Set<string>();
+    let batch = new Map<string, Buffer>();
+    let [size, waiting] = [0, 0];
+    for await (const chunk of cutIntoChunks(source, keys.gear)) {
+      signal.throwIfAborted();
+      const id = chunkIdOf(chunk, keys);
+      ids.push(id);
+      size += chunk.length;
+      if (seen.has(id)) continue;
+      seen.add(id);
+      batch.set(id, chunk);
+      waiting += chunk.length;
+      if (waiting < BATCH_BYTES && batch.size < BATCH_CHUNKS) continue;
+      await this.#storeMissing(batch, keys, signal);
+      [batch, waiting] = [new Map(), 0];
+    }
+    if (batch.size > 0) await this.#storeMissing(batch, keys, signal);
+    return { size_bytes: size, chunks: ids };
+  }
+
+  async *#readBatch(
+    ids: readonly string[],
+    keys: ChunkKeys,
+    signal: AbortSignal,
+  ): AsyncGenerator<Buffer> {
+    const { api, owner } = this.#options;
+    const urls = await this.#call(() => api.locate(owner, [...new Set(ids)], signal), signal);
+    // Ends the transfers ahead when the reader stops early.
+    const stopped = new AbortController();
+    const limit = AbortSignal.any([signal, stopped.signal]);
+    const ahead: Promise<Buffer>[] = [];
+    const fetchNext = (index: number) => {
+      const id = ids[index];
+      if (id === undefined) return;
+      const chunk = this.#fetch(id, urls.get(id), keys, limit);
+      // It is awaited in its turn.
+      chunk.catch(() => undefined);
+      ahead.push(chunk);
+    };
+    try {
+      for (let index = 0; index < CHUNKS_AT_ONCE; index += 1) fetchNext(index);
+      for (let index = 0; index < ids.length; index += 1) {
+        yield await (ahead.shift() as Promise<Buffer>);
+        fetchNext(index + CHUNKS_AT_ONCE);
+      }
+    } finally {
+      stopped.abort();
+    }
+  }
+
+  async #fetch(
+    id: string,
+    url: string | undefined,
+    keys: ChunkKeys,
+    signal: AbortSignal,
+  ): Promise<Buffer> {
+    const { transfer } = this.#options;
+    if (url === undefined) throw new Error(`the control plane sent no URL for the chunk ${id}`);
+    const maxBytes = LIMITS.chunkBytes + SEALING_BYTES;
+    try {
+      const retries = { attempts: ATTEMPTS, signal, isTransient: transferMayPass };
+      const sealed = await retry(() => transfer.get(url, maxBytes, signal), retries);
+      return await openChunk(sealed, id, keys);
+    } catch (error) {
+      if (!(error instanceof ObjectTransferError && error.status === 404)) throw error;
+      throw new DamagedChunkError(`The stored chunk ${id} is missing.`, { cause: error });
+    }
+  }
+
+  async #storeMissing(
+    batch: ReadonlyMap<string, Buffer>,
+    keys: ChunkKeys,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { api, owner } = this.#options;
+    const missing = await this.#call(() => api.missing(owner, [...batch.keys()], signal), signal);
+    if (missing.length === 0) return;
+    const slots = new Slots(CHUNKS_AT_ONCE);
+    const sealed = new Map<string, Buffer>();
+    await Promise.all(
+      missing.map((id) =>
+        slots.run(async () => {
+          const plain = batch.get(id);
+          if (plain === undefined) throw new Error('the control plane misses an unknown chunk');
+          sealed.set(id, await sealChunk(plain, id, keys));
+        }, signal),
+      ),
+    );
+    const chunks = [...sealed].map(([id, bytes]) => ({ id, stored_bytes: bytes.length }));
+    const urls = await this.#call(() => api.announce(owner, chunks, signal), signal);
+    await this.#upload(urls, sealed, signal);
+    await this.#call(() => api.confirm(owner, missing, signal), signal);
+  }
+
+  async #upload(
+    urls: ReadonlyMap<string, string>,
+    sealed: ReadonlyMap<string, Buffer>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { transfer } = this.#options;
+    const slots = new Slots(CHUNKS_AT_ONCE);
+    // The first failure ends the others, so that nothing runs on after this call.
+    const failed = new AbortController();
+    const limit = AbortSignal.any([signal, failed.signal]);
+    const uploads = [...urls].map(([id, url]) =>
+      slots.run(async () => {
+        const bytes = sealed.get(id);
+        if (bytes === undefined) throw new Error('the control plane asks for an unknown chunk');
+        await retry(() => transfer.put(url, bytes, limit), { attempts: ATTEMPTS, signal: limit });
+      }, limit),
+    );
+    try {
+      await Promise.all(uploads);
+    } catch (error) {
+      failed.abort(error);
+      await Promise.allSettled(uploads);
+      throw error;
+    }
+  }
+
+  async #loadKeys(signal: AbortSignal): Promise<ChunkKeys> {
+    const { api, owner } = this.#options;
+    this.#keys ??= deriveChunkKeys(await this.#call(() => api.secret(owner, signal), signal));
+    return this.#keys;
+  }
+
+  #call<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    return retry(call, { attempts: ATTEMPTS, signal, isTransient: mayPass });
+  }
+}

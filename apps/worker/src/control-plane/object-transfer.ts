@@ -1,0 +1,101 @@
+import { withDeadline } from '@svc/service-kit/concurrency';
+import { Agent, request } from 'undici';
+
+export interface ObjectTransferOptions {
+  /** Base URL of the control plane, to which URLs without a host are relative. */
+  readonly url: string;
+  /** PEM of the only CA trusted for the control plane; undefined: the system's CAs. */
+  readonly ca: string | undefined;
+}
+
+const CONNECTIONS = 16;
+const CONNECT_MS = 5_000;
+/** For one object, which has at most a few megabytes. */
+const TRANSFER_MS = 30_000;
+
+/** The object store did not accept or return an object. */
+export class ObjectTransferError extends Error {
+  override readonly name = 'ObjectTransferError';
+  readonly status: number;
+
+  constructor(status: number) {
+    super(`the object store answered ${status}`);
+    this.status = status;
+  }
+}
+
+/**
+ * Transfers objects by the URLs that the control plane hands out, which are all the authority that they need: the
+ * worker's own credential is not sent. Each transfer has a time limit; none is retried here.
+ */
+export class ObjectTransfer {
+  readonly #base: URL;
+  readonly #controlPlane: Agent;
+  readonly #elsewhere: Agent;
+
+  constructor({ url, ca }: ObjectTransferOptions) {
+    const limits = { connections: CONNECTIONS };
+    const connect = { timeout: CONNECT_MS };
+    this.#base = new URL(url);
+    this.#controlPlane = new Agent({
+      ...limits,
+      connect: { ...connect, ...(ca === undefined ? {} : { ca }) },
+    });
+    this.#elsewhere = new Agent({ ...limits, connect });
+  }
+
+  /** @throws ObjectTransferError */
+  async put(url: string, bytes: Buffer, signal: AbortSignal): Promise<void> {
+    const { statusCode, body } = await request(this.#target(url), {
+      dispatcher: this.#dispatcher(url),
+      method: 'PUT',
+      headers: {
+        'content-type': 'application/octet-stream',
+        'content-length': String(bytes.length),
+      },
+      body: bytes,
+      signal: withDeadline(signal, TRANSFER_MS),
+    });
+    await body.dump();
+    if (statusCode >= 300) throw new ObjectTransferError(statusCode);
+  }
+
+  /** The bytes of an object. @throws ObjectTransferError; Error for an object of more than `maxBytes` */
+  async get(url: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+    const { statusCode, body } = await request(this.#target(url), {
+      dispatcher: this.#dispatcher(url),
+      method: 'GET',
+      signal: withDeadline(signal, TRANSFER_MS),
+    });
+    if (statusCode >= 300) {
+      await body.dump();
+      throw new ObjectTransferError(statusCode);
+    }
+    const parts: Buffer[] = [];
+    let length = 0;
+    // Leaving the loop destroys the body.
+    for await (const part of body as AsyncIterable<Buffer>) {
+      length += part.length;
+      if (length > maxBytes) throw new Error('the object is larger than it can be');
+      parts.push(part);
+    }
+    return Buffer.concat(parts);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#controlPlane.destroy(), this.#elsewhere.destroy()]);
+  }
+
+  #target(url: string): URL {
+    return new URL(url, this.#base);
+  }
+
+  #dispatcher(url: string): Agent {
+    return this.#target(url).origin === this.#base.origin ? this.#controlPlane : this.#elsewhere;
+  }
+}
+
+/** Whether a retry of a transfer that failed like this may succeed. A URL that is refused may have expired. */
+export function transferMayPass(error: unknown): boolean {
+  return !(error instanceof ObjectTransferError) || error.status !== 404;
+}

@@ -1,0 +1,3 @@
+export * from './dashboard.ts';
+export * from './day.ts';
+export * from './usage.ts';

@@ -1,0 +1,80 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { checkKey } from '../object-key.ts';
+import { ObjectStoreError } from '../object-store-error.ts';
+
+/** Path of the URLs below their origin; the key follows. */
+export const OBJECTS_PATH = '/objects/';
+
+const PURPOSE = 'svc object URL v1';
+const SECONDS = /^[1-9]\d{0,11}$/;
+const BYTES = /^(?:0|[1-9]\d{0,15})$/;
+
+/** What a URL is signed for. */
+export interface UrlGrant {
+  readonly method: 'GET' | 'PUT';
+  readonly key: string;
+  /** Seconds since the epoch. */
+  readonly expires: number;
+  /** The only size in bytes that an upload may have. */
+  readonly size?: number | undefined;
+}
+
+/** The parameters of a signed URL, as text from its query. */
+export interface UrlQuery {
+  readonly expires?: string | undefined;
+  readonly size?: string | undefined;
+  readonly signature?: string | undefined;
+}
+
+/** Issues and checks the presigned URLs of a store that the control plane serves. */
+export class SignedUrls {
+  readonly #secret: Uint8Array;
+  readonly #origin: () => string;
+
+  /** Every control plane has the same `secret`. `origin` is their public URL, without a trailing slash. */
+  constructor(secret: Uint8Array, origin: () => string) {
+    this.#secret = secret;
+    this.#origin = origin;
+  }
+
+  /** The URL for a grant. Its signature does not cover the origin, so that proxies may change it. */
+  sign(grant: UrlGrant): string {
+    const path = checkKey(grant.key).map(encodeURIComponent).join('/');
+    const query = new URLSearchParams({ expires: String(grant.expires) });
+    if (grant.size !== undefined) query.set('size', String(grant.size));
+    query.set('signature', this.#signatureOf(grant));
+    return `${this.#origin()}${OBJECTS_PATH}${path}?${query}`;
+  }
+
+  /**
+   * The grant of a URL that was requested with this method and for this decoded key.
+   * @throws ObjectStoreError `object_url_invalid`, or `object_url_expired` if it was valid once
+   */
+  verify(method: 'GET' | 'PUT', key: string, query: UrlQuery): UrlGrant {
+    const { expires = '', size, signature = '' } = query;
+    if (!SECONDS.test(expires) || (size !== undefined && !BYTES.test(size))) throw invalidUrl();
+    const grant: UrlGrant = {
+      method,
+      key,
+      expires: Number(expires),
+      size: size === undefined ? undefined : Number(size),
+    };
+    // As text: several texts decode to the same bytes.
+    const given = Buffer.from(signature);
+    const expected = Buffer.from(this.#signatureOf(grant));
+    if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw invalidUrl();
+    if (grant.expires * 1000 <= Date.now()) {
+      throw new ObjectStoreError('object_url_expired', 'the URL has expired');
+    }
+    return grant;
+  }
+
+  #signatureOf({ method, key, expires, size }: UrlGrant): string {
+    const text = JSON.stringify([PURPOSE, method, key, expires, size ?? null]);
+    return createHmac('sha256', this.#secret).update(text).digest('base64url');
+  }
+}
+
+function invalidUrl(): ObjectStoreError {
+  return new ObjectStoreError('object_url_invalid', 'the URL was not issued for this request');
+}

@@ -1,0 +1,80 @@
+import type { ServerResponse } from 'node:http';
+import { INTERNAL_PREFIX, shuttingDownError } from '@svc/contract';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { openDeadline } from '../concurrency/deadline.ts';
+import { sleep } from '../concurrency/sleep.ts';
+import { Wakeable } from '../concurrency/wakeable.ts';
+import type { DrainTimes } from '../process/drain-times.ts';
+
+/** The route by which load balancers tell whether to send requests to a server. */
+const READINESS_ROUTE = '/readyz';
+
+/**
+ * Ends the work of a server in order: first `/readyz` is 503 and responses carry `Connection: close`, so that callers
+ * go elsewhere; then new work is refused with `shutting_down`, and the work in progress may end. Requests that are not
+ * work are served until the server closes. WebSockets are never waited for: their clients reconnect.
+ */
+export class RequestDrain {
+  readonly #isWork: (request: FastifyRequest) => boolean;
+  readonly #ended = new Wakeable();
+  #stage: 'serving' | 'leaving' | 'refusing' = 'serving';
+  #inProgress = 0;
+
+  constructor(isWork: (request: FastifyRequest) => boolean) {
+    this.#isWork = isWork;
+  }
+
+  /** Whether new work is refused. */
+  get isRefusing(): boolean {
+    return this.#stage === 'refusing';
+  }
+
+  /** Applies the drain to the routes that are added to the server from now on. */
+  watch(app: Pick<FastifyInstance, 'addHook'>): void {
+    app.addHook('onRequest', (request, reply, done) => {
+      const isReadiness = request.routeOptions.url === READINESS_ROUTE;
+      const isWork = this.#isWork(request);
+      if (isReadiness ? this.#stage !== 'serving' : isWork && this.isRefusing) {
+        done(shuttingDownError());
+        return;
+      }
+      if (isWork && request.routeOptions.config.webSocket !== true) this.#begin(reply.raw);
+      done();
+    });
+    app.addHook('onSend', (request, reply, payload, done) => {
+      // The components keep their connections, since internal requests are served to the end.
+      const isInternal = request.url.startsWith(INTERNAL_PREFIX);
+      if (this.#stage !== 'serving' && !isInternal) reply.header('connection', 'close');
+      done(null, payload);
+    });
+  }
+
+  /** Refuses new work from now on. */
+  refuse(): void {
+    this.#stage = 'refusing';
+  }
+
+  /**
+   * Drains the server, and resolves when no work is in progress or the times are over, with the number of requests
+   * still in progress. `signal` skips what is left of both times.
+   */
+  async run({ noticeMs, workMs }: DrainTimes, signal: AbortSignal): Promise<number> {
+    if (this.#stage === 'serving') this.#stage = 'leaving';
+    // Without a notice, nothing that arrives from now on is accepted.
+    if (noticeMs > 0) await sleep(noticeMs, signal);
+    this.refuse();
+    using deadline = openDeadline(signal, workMs);
+    while (this.#inProgress > 0 && !deadline.signal.aborted) {
+      await this.#ended.wait(workMs, deadline.signal);
+    }
+    return this.#inProgress;
+  }
+
+  #begin(response: ServerResponse): void {
+    this.#inProgress += 1;
+    response.once('close', () => {
+      this.#inProgress -= 1;
+      this.#ended.wake();
+    });
+  }
+}

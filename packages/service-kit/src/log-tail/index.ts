@@ -1,0 +1,1 @@
+export { type LogEnd, readLogEnd, tailOf } from './log-tail.ts';

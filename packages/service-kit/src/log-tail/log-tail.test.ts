@@ -1,0 +1,109 @@
+import { Readable } from 'node:stream';
+import { LIMITS, type LogTail } from '@svc/contract';
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { lastLines, readLogEnd, tailOf, wholeText } from './log-tail.ts';
+
+async function tail(content: string | Buffer, wanted: LogTail) {
+  const bytes = Buffer.from(content);
+  const chunks = [bytes.subarray(0, 7), bytes.subarray(7)].filter(({ length }) => length > 0);
+  return tailOf(await readLogEnd(Readable.from(chunks)), wanted);
+}
+
+const text = fc.string({ unit: fc.constantFrom('a', '\n', 'é', '€', '😀', '\r'), maxLength: 200 });
+
+describe('tailOf', () => {
+  it('returns the longest tail that fits without splitting a character', async () => {
+    await fc.assert(
+      fc.asyncProperty(text, fc.integer({ min: 1, max: 300 }), async (log, bytes) => {
+        const answer = await tail(log, { bytes });
+        expect(log.endsWith(answer.content)).toBe(true);
+        const length = Buffer.byteLength(answer.content);
+        const total = Buffer.byteLength(log);
+        expect(length).toBeLessThanOrEqual(bytes);
+        expect(length).toBeGreaterThan(Math.min(bytes, total) - 4);
+        expect(answer).toMatchObject({ total_bytes: total, truncated: length < total });
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('returns the last lines', async () => {
+    await fc.assert(
+      fc.asyncProperty(text, fc.integer({ min: 1, max: 20 }), async (log, lines) => {
+        const all = log.split('\n');
+        const ends = all.at(-1) === '';
+        if (ends) all.pop();
+        const expected = all.slice(-lines).join('\n') + (ends ? '\n' : '');
+        const answer = await tail(log, { lines });
+        expect(answer.content).toBe(log === '' ? '' : expected);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('omits a character that is still being written', async () => {
+    const log = Buffer.concat([Buffer.from('ok '), Buffer.from('😀').subarray(0, 3)]);
+    expect(await tail(log, { lines: 10 })).toEqual({
+      content: 'ok ',
+      truncated: true,
+      total_bytes: 6,
+    });
+  });
+
+  it('returns at most a megabyte of lines', async () => {
+    const answer = await tail(`${'x'.repeat(1_500_000)}\n`, { lines: 1 });
+    expect(answer.content.length).toBe(1_048_576);
+    expect(answer.truncated).toBe(true);
+  });
+
+  it('accepts bytes that are not valid UTF-8', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.uint8Array({ maxLength: 50 }),
+        fc.integer({ min: 1, max: 60 }),
+        async (bytes, count) => {
+          const answer = await tail(Buffer.from(bytes), { bytes: count });
+          expect(answer.total_bytes).toBe(bytes.length);
+        },
+      ),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('wholeText and lastLines', () => {
+  it('accept empty input', () => {
+    expect(wholeText(Buffer.alloc(0), true).length).toBe(0);
+    expect(lastLines(Buffer.alloc(0), 3).length).toBe(0);
+    expect(lastLines(Buffer.from('\n\n'), 1).toString()).toBe('\n');
+  });
+});
+
+describe('readLogEnd', () => {
+  it('keeps the last megabyte, which may begin within a character', async () => {
+    const log = Buffer.from(`x${'é'.repeat(LIMITS.logBytesMax / 2)}`);
+    const chunks = [
+      log.subarray(0, 100_001),
+      log.subarray(100_001, 100_002),
+      log.subarray(100_002),
+    ];
+    const end = await readLogEnd(Readable.from(chunks));
+    expect(end.totalBytes).toBe(LIMITS.logBytesMax + 1);
+    expect(end.bytes.equals(log.subarray(1))).toBe(true);
+    const odd = await readLogEnd(Readable.from([log, Buffer.from('.')]));
+    expect(odd.bytes.length).toBe(LIMITS.logBytesMax);
+    const { content, truncated } = tailOf(odd, { bytes: LIMITS.logBytesMax });
+    expect(content).toBe(`${'é'.repeat(LIMITS.logBytesMax / 2 - 1)}.`);
+    expect(truncated).toBe(true);
+  });
+
+  it('rejects with the error of the stream', async () => {
+    const broken = new Readable({
+      read() {
+        this.destroy(new Error('broken'));
+      },
+    });
+    await expect(readLogEnd(broken)).rejects.toThrow('broken');
+  });
+});

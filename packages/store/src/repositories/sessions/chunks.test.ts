@@ -1,0 +1,277 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Kysely, PostgresDialect, sql } from 'kysely';
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
+import { migrate } from '../../migrate.ts';
+import type { Schema } from '../../schema.ts';
+import { ObjectDeletionRepository } from '../object-deletions.ts';
+import { SessionChunkRepository } from './chunks.ts';
+import { eraseEnded } from './erasure.ts';
+import { SessionHistoryRepository, type Turn } from './history.ts';
+import { takeManifest } from './manifests.ts';
+
+const HOUR = 3_600;
+
+let postgres: TestPostgres;
+let db: Kysely<Schema>;
+let history: SessionHistoryRepository;
+let chunks: SessionChunkRepository;
+let deletions: ObjectDeletionRepository;
+let session: string;
+
+beforeAll(async () => {
+  postgres = await startTestPostgres();
+  const pool = new pg.Pool({ connectionString: postgres.url });
+  // The server ends connections that are idle when it stops.
+  pool.on('error', () => undefined);
+  db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
+  await migrate(db);
+  await db.insertInto('tenants').values({ tenant_id: 't', email: 'a@b.c' }).execute();
+  history = new SessionHistoryRepository(db, 1_000);
+  chunks = new SessionChunkRepository(db);
+  deletions = new ObjectDeletionRepository(db);
+});
+afterAll(async () => {
+  await db?.destroy();
+  await postgres?.[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await db.deleteFrom('object_deletions').execute();
+  await db.deleteFrom('sessions').execute();
+  session = await newSession();
+});
+
+async function newSession(): Promise<string> {
+  const session_id = randomUUID();
+  await db
+    .insertInto('sessions')
+    .values({
+      session_id,
+      tenant_id: 't',
+      status: 'active',
+      vm_id: 'vm',
+      agent: 'deictic',
+      app_id: 'a',
+      set_id: 's',
+      template: 'standard',
+      vendor: 'openai',
+      model: 'm',
+      secrets: [],
+      user_id: 'u',
+      expires_at: new Date(),
+    })
+    .execute();
+  return session_id;
+}
+const newIds = (count: number) => Array.from({ length: count }, () => randomBytes(32));
+/** Stores chunks as a save does. */
+async function store(ids: readonly Buffer[], owner = session): Promise<void> {
+  const announced = await chunks.announce(
+    owner,
+    ids.map((id) => ({ id, objectKey: `sessions/${owner}/${randomUUID()}`, storedBytes: 10 })),
+  );
+  await chunks.confirm(announced.map(({ objectKey }) => objectKey));
+}
+let seq = 0;
+const turn = (chunkIds: readonly Buffer[], owner = session): Turn => {
+  seq += 1;
+  return {
+    sessionId: owner,
+    generation: 1,
+    firstSeq: seq,
+    lastSeq: seq,
+    frames: Buffer.from('{}\n'),
+    files: { filesId: `f${seq}`, sizeBytes: 100 * chunkIds.length, chunkIds },
+  };
+};
+const age = () =>
+  sql`update session_chunks set unused_since = unused_since - interval '2 hours'`.execute(db);
+const stored = async () => {
+  const { rows } = await sql<{ id: Buffer }>`
+    select chunk_id as id from session_chunks order by chunk_id`.execute(db);
+  return rows.map(({ id }) => id);
+};
+const sorted = (ids: readonly Buffer[]) => [...ids].sort(Buffer.compare);
+const keptBytes = async () =>
+  Number(
+    (await db.selectFrom('sessions').select('kept_bytes').executeTakeFirstOrThrow()).kept_bytes,
+  );
+
+describe('a turn', () => {
+  test('names chunks in order, also repeatedly', async () => {
+    const [a, b] = newIds(2) as [Buffer, Buffer];
+    await store([a, b]);
+    expect(await history.commit(turn([b, a, b]))).toBe('committed');
+    expect((await history.state(session))?.manifest).toEqual({
+      filesId: `f${seq}`,
+      sizeBytes: 300,
+      chunkIds: [b, a, b],
+    });
+  });
+
+  test('is refused, and changes nothing, when a chunk is not stored', async () => {
+    const [a, b, announced] = newIds(3) as [Buffer, Buffer, Buffer];
+    await store([a]);
+    await history.commit(turn([a]));
+    const before = await history.state(session);
+    await chunks.announce(session, [{ id: announced, objectKey: 'k', storedBytes: 1 }]);
+    for (const missing of [b, announced]) {
+      expect(await history.commit(turn([a, missing]))).toBe('unknown_files');
+    }
+    expect(await history.state(session)).toEqual(before);
+    await age();
+    await chunks.removeUnused(HOUR, 100);
+    expect(await stored()).toEqual([a]);
+  });
+
+  test('cannot name the chunks of another session', async () => {
+    const ids = newIds(1);
+    await store(ids, await newSession());
+    expect(await history.commit(turn(ids))).toBe('unknown_files');
+  });
+
+  test('counts what the session keeps', async () => {
+    const [a, b, c] = newIds(3) as [Buffer, Buffer, Buffer];
+    await store([a, b, c]);
+    await history.commit({ ...turn([a, b, b]), conversation: Buffer.from('12345') });
+    expect(await keptBytes()).toBe(10 + 10 + 5 + 3);
+    await history.commit(turn([c]));
+    expect(await keptBytes()).toBe(10 + 5 + 3 + 3);
+  });
+
+  test('writes only the rows of chunks that begin or cease to be used', async () => {
+    const ids = newIds(50);
+    const [next] = newIds(1) as [Buffer];
+    await store([...ids, next]);
+    await history.commit(turn(ids));
+    const versions = async () => {
+      const { rows } = await sql<{ id: Buffer; xmin: string }>`
+        select chunk_id as id, xmin::text from session_chunks`.execute(db);
+      return new Map(rows.map(({ id, xmin }) => [id.toString('hex'), xmin]));
+    };
+    const before = await versions();
+    await history.commit(turn([...ids.slice(1), next]));
+    const changed = [...(await versions())].filter(([id, xmin]) => before.get(id) !== xmin);
+    expect(changed.map(([id]) => id).sort()).toEqual(
+      [ids[0], next].map((id) => id?.toString('hex')).sort(),
+    );
+  });
+});
+
+describe('unused chunks', () => {
+  test('are removed after the grace period, with their objects; used ones are not', async () => {
+    const [used, replaced, announced] = newIds(3) as [Buffer, Buffer, Buffer];
+    await store([used, replaced]);
+    await history.commit(turn([used, replaced]));
+    await history.commit(turn([used]));
+    await chunks.announce(session, [{ id: announced, objectKey: 'k', storedBytes: 1 }]);
+    expect(await chunks.removeUnused(HOUR, 100)).toBe(0);
+    await age();
+    expect(await chunks.removeUnused(HOUR, 1)).toBe(1);
+    expect(await chunks.removeUnused(HOUR, 100)).toBe(1);
+    expect(await stored()).toEqual([used]);
+    expect(await deletions.next(10)).toHaveLength(2);
+  });
+
+  test('stay when a save asks for them, and when a turn names them', async () => {
+    const [renewed, named, other] = newIds(3) as [Buffer, Buffer, Buffer];
+    await store([renewed, named, other]);
+    await age();
+    expect(await chunks.renew(session, [renewed, ...newIds(1)])).toEqual([renewed]);
+    await history.commit(turn([named]));
+    expect(await chunks.removeUnused(HOUR, 100)).toBe(1);
+    expect(await stored()).toEqual(sorted([renewed, named]));
+  });
+
+  test('get another object when they are uploaded again after their removal', async () => {
+    const ids = newIds(1);
+    await store(ids);
+    const [before] = await chunks.find(session, ids);
+    await age();
+    await chunks.removeUnused(HOUR, 100);
+    expect(await chunks.renew(session, ids)).toEqual([]);
+    await store(ids);
+    const [after] = await chunks.find(session, ids);
+    expect(await deletions.next(10)).toEqual([before?.objectKey]);
+    expect(after?.objectKey).not.toBe(before?.objectKey);
+  });
+
+  test('are either committed or removed when a turn and the removal race', async () => {
+    for (let round = 0; round < 20; round += 1) {
+      const ids = newIds(40);
+      await store(ids);
+      await age();
+      const [outcome] = await Promise.all([
+        history.commit(turn(ids)),
+        chunks.removeUnused(HOUR, 7),
+        chunks.removeUnused(HOUR, 100),
+      ]);
+      const state = await history.state(session);
+      const known = await chunks.find(session, state?.manifest?.chunkIds ?? []);
+      // Whatever the order, every chunk of the committed files is still there.
+      expect(known).toHaveLength(state?.manifest?.chunkIds.length ?? 0);
+      if (outcome === 'committed') expect(state?.manifest?.chunkIds).toEqual(ids);
+      else expect(outcome).toBe('unknown_files');
+    }
+  });
+
+  test('wait for a turn that is about to name them', async () => {
+    const ids = newIds(3);
+    await store(ids);
+    await age();
+    const reached = Promise.withResolvers<void>();
+    const gate = Promise.withResolvers<void>();
+    const committing = db.transaction().execute(async (transaction) => {
+      await sql`select from sessions where session_id = ${session} for no key update`.execute(
+        transaction,
+      );
+      const files = { filesId: 'f', sizeBytes: 1, chunkIds: ids };
+      expect(await takeManifest(transaction, session, files)).toBe(true);
+      reached.resolve();
+      await gate.promise;
+    });
+    await reached.promise;
+    expect(await chunks.removeUnused(HOUR, 100)).toBe(0);
+    gate.resolve();
+    await committing;
+    expect(await chunks.removeUnused(HOUR, 100)).toBe(0);
+    expect(await stored()).toEqual(sorted(ids));
+  });
+});
+
+describe('an announced upload', () => {
+  test('keeps its object when it is announced again, with the new size', async () => {
+    const [id] = newIds(1) as [Buffer];
+    const first = await chunks.announce(session, [{ id, objectKey: 'k1', storedBytes: 1 }]);
+    const again = await chunks.announce(session, [{ id, objectKey: 'k2', storedBytes: 2 }]);
+    expect(again).toEqual(first);
+    expect(await chunks.unconfirmed(session, [id])).toEqual([
+      { id, objectKey: 'k1', storedBytes: 2 },
+    ]);
+    expect(await chunks.find(session, [id])).toEqual([]);
+    await chunks.confirm(['k1']);
+    expect(await chunks.announce(session, [{ id, objectKey: 'k3', storedBytes: 3 }])).toEqual([]);
+    expect(await chunks.known(['k1', 'k2', 'k3'])).toEqual(['k1']);
+  });
+});
+
+test('erasing a session gives up all its objects, and no others, and takes no more chunks', async () => {
+  const [ids, others] = [newIds(2), newIds(2)];
+  const other = await newSession();
+  await store(ids);
+  await store(others, other);
+  await history.commit(turn(ids));
+  await history.commit(turn(others, other));
+  await sql`update sessions set status = 'completed', ended_at = now() where session_id = ${session}`.execute(
+    db,
+  );
+  await eraseEnded(db, session);
+  expect(await history.state(session)).toMatchObject({ filesId: undefined, manifest: undefined });
+  expect(await stored()).toEqual(sorted(others));
+  expect(await deletions.next(10)).toHaveLength(2);
+  expect(
+    await chunks.announce(session, [{ id: Buffer.alloc(32), objectKey: 'k', storedBytes: 1 }]),
+  ).toEqual([]);
+  expect(await stored()).toEqual(sorted(others));
+});

@@ -1,0 +1,115 @@
+import { type Kysely, sql } from 'kysely';
+import type { Schema } from '../../schema.ts';
+import type { Workspace, WorkspaceFile, WorkspaceScope } from './scope.ts';
+
+interface WorkspaceColumns {
+  readonly workspace_id: string;
+  readonly app_id: string;
+  readonly capset_id: string;
+  readonly size_bytes: string;
+  readonly file_count: number;
+}
+
+interface FileColumns {
+  readonly path: Buffer;
+  readonly size_bytes: string;
+  readonly modified_at: Date;
+  readonly object_key: string;
+}
+
+/** A tenant's workspaces that have files or uploads, in the order of their scopes. */
+export async function listWorkspaces(db: Kysely<Schema>, tenantId: string): Promise<Workspace[]> {
+  const { rows } = await sql<WorkspaceColumns>`
+    select * from workspaces where tenant_id = ${tenantId} order by app_id, capset_id`.execute(db);
+  return rows.map(workspaceOf);
+}
+
+/** A workspace. Undefined when nothing was ever uploaded to it. */
+export async function findWorkspace(
+  db: Kysely<Schema>,
+  { tenantId, appId, capsetId }: WorkspaceScope,
+): Promise<Workspace | undefined> {
+  const { rows } = await sql<WorkspaceColumns>`
+    select * from workspaces
+    where tenant_id = ${tenantId} and app_id = ${appId} and capset_id = ${capsetId}`.execute(db);
+  return rows[0] && workspaceOf(rows[0]);
+}
+
+/** Up to `limit` files whose paths start with `prefix` and follow `after`, in the order of their bytes. */
+export async function listFiles(
+  db: Kysely<Schema>,
+  workspaceId: string,
+  page: { readonly prefix: Buffer; readonly after: Buffer; readonly limit: number },
+): Promise<WorkspaceFile[]> {
+  const { prefix, after, limit } = page;
+  const { rows } = await sql<FileColumns>`
+    select * from workspace_files
+    where workspace_id = ${workspaceId} and path > ${after} and path >= ${prefix}
+      and substring(path from 1 for ${prefix.length}) = ${prefix}
+    order by path limit ${limit}`.execute(db);
+  return rows.map(fileOf);
+}
+
+/** The file at a path. */
+export async function findFile(
+  db: Kysely<Schema>,
+  workspaceId: string,
+  path: Buffer,
+): Promise<WorkspaceFile | undefined> {
+  const { rows } = await sql<FileColumns>`
+    select * from workspace_files where workspace_id = ${workspaceId} and path = ${path}`.execute(
+    db,
+  );
+  return rows[0] && fileOf(rows[0]);
+}
+
+/** The bytes of all workspaces of a tenant. */
+export async function sizeOfTenant(db: Kysely<Schema>, tenantId: string): Promise<number> {
+  const { rows } = await sql<{ bytes: string }>`
+    select coalesce(sum(size_bytes), 0) as bytes from workspaces
+    where tenant_id = ${tenantId}`.execute(db);
+  return Number(rows[0]?.bytes ?? 0);
+}
+
+/** Whether a path names a directory that files are in, or a file of this name is one of its directories. */
+export async function hasConflict(
+  db: Kysely<Schema>,
+  workspaceId: string,
+  path: Buffer,
+): Promise<boolean> {
+  const { rows } = await sql`
+    select from workspace_files where workspace_id = ${workspaceId}
+      and (path = any(${parentsOf(path)}) or (path > ${below(path, '/')} and path < ${below(path, '0')}))
+    limit 1`.execute(db);
+  return rows.length > 0;
+}
+
+/** The paths of the directories that a path is in. */
+function parentsOf(path: Buffer): Buffer[] {
+  const slashes = [...path.entries()].filter(([, byte]) => byte === 0x2f);
+  return slashes.map(([at]) => path.subarray(0, at));
+}
+
+/** `0` is the byte after `/`: everything between the two is in the directory. */
+function below(path: Buffer, separator: '/' | '0'): Buffer {
+  return Buffer.concat([path, Buffer.from(separator)]);
+}
+
+function workspaceOf(row: WorkspaceColumns): Workspace {
+  return {
+    workspaceId: row.workspace_id,
+    appId: row.app_id,
+    capsetId: row.capset_id,
+    sizeBytes: Number(row.size_bytes),
+    fileCount: row.file_count,
+  };
+}
+
+function fileOf(row: FileColumns): WorkspaceFile {
+  return {
+    path: row.path,
+    sizeBytes: Number(row.size_bytes),
+    modifiedAt: row.modified_at,
+    objectKey: row.object_key,
+  };
+}

@@ -1,0 +1,122 @@
+import { type Kysely, sql } from 'kysely';
+import type { Schema } from '../../schema.ts';
+import { findFile, hasConflict, sizeOfTenant } from './lookup.ts';
+import { lockTenant } from './uploads.ts';
+
+/** The content of an upload, copied to an object that nothing else writes. */
+export interface TakenUpload {
+  readonly tenantId: string;
+  readonly workspaceId: string;
+  readonly uploadId: string;
+  /** Reserved by `reserve`. */
+  readonly objectKey: string;
+  readonly sizeBytes: number;
+  readonly modifiedAt: Date;
+}
+
+export interface TakeLimits {
+  /** Bytes of all workspaces of a tenant. */
+  readonly tenantBytes: number;
+  /** How long the object of a replaced file is kept, for downloads in progress. */
+  readonly graceSeconds: number;
+}
+
+/**
+ * - `taken`: the upload is a file now
+ * - `superseded`: the file has newer content
+ * - `over_quota`, `path_conflict`: the upload is refused
+ * - `gone`: the upload is unknown or another control plane has taken it, or the object's reservation has ended
+ */
+export type TakeOutcome = 'taken' | 'superseded' | 'over_quota' | 'path_conflict' | 'gone';
+
+/** Reserves the key of an object that is about to be written: unless a file uses it in time, it is deleted. */
+export async function reserve(
+  db: Kysely<Schema>,
+  objectKey: string,
+  seconds: number,
+): Promise<void> {
+  await sql`
+    insert into discarded_objects (object_key, due_at)
+    values (${objectKey}, now() + make_interval(secs => ${seconds}))`.execute(db);
+}
+
+/** Makes the content of an upload a file, in one transaction. At most one of several calls for an upload succeeds. */
+export async function takeUpload(
+  db: Kysely<Schema>,
+  upload: TakenUpload,
+  limits: TakeLimits,
+): Promise<TakeOutcome> {
+  const run = db.transaction().execute<TakeOutcome>(async (transaction) => {
+    await lockTenant(transaction, upload.tenantId);
+    const path = await closeUpload(transaction, upload);
+    if (path === undefined) return 'gone';
+    const refusal = await refusalOf(transaction, upload, path, limits);
+    if (refusal !== undefined) return refusal;
+    if (!(await useReserved(transaction, upload.objectKey))) throw new ReservationEnded();
+    await replaceFile(transaction, upload, path, limits.graceSeconds);
+    return 'taken';
+  });
+  return run.catch((error: unknown) => {
+    if (error instanceof ReservationEnded) return 'gone';
+    throw error;
+  });
+}
+
+/** Undoes the transaction: the object that was to become the file is being deleted. */
+class ReservationEnded extends Error {}
+
+/** Marks an upload as done and returns its path; undefined if it is done or unknown. */
+async function closeUpload(
+  db: Kysely<Schema>,
+  { uploadId, workspaceId }: TakenUpload,
+): Promise<Buffer | undefined> {
+  const { rows } = await sql<{ path: Buffer }>`
+    update workspace_uploads set taken_at = now()
+    where upload_id = ${uploadId} and workspace_id = ${workspaceId} and taken_at is null
+    returning path`.execute(db);
+  return rows[0]?.path;
+}
+
+async function refusalOf(
+  db: Kysely<Schema>,
+  { tenantId, workspaceId, sizeBytes, modifiedAt }: TakenUpload,
+  path: Buffer,
+  { tenantBytes }: TakeLimits,
+): Promise<'superseded' | 'over_quota' | 'path_conflict' | undefined> {
+  const current = await findFile(db, workspaceId, path);
+  if (current !== undefined && current.modifiedAt > modifiedAt) return 'superseded';
+  const total = (await sizeOfTenant(db, tenantId)) - (current?.sizeBytes ?? 0) + sizeBytes;
+  if (total > tenantBytes) return 'over_quota';
+  return (await hasConflict(db, workspaceId, path)) ? 'path_conflict' : undefined;
+}
+
+/** Takes a reserved object out of those to be deleted. False once it is being deleted. */
+async function useReserved(db: Kysely<Schema>, objectKey: string): Promise<boolean> {
+  const { numAffectedRows } = await sql`
+    delete from discarded_objects where object_key = ${objectKey} and not claimed`.execute(db);
+  return numAffectedRows === 1n;
+}
+
+async function replaceFile(
+  db: Kysely<Schema>,
+  { workspaceId, objectKey, sizeBytes, modifiedAt }: TakenUpload,
+  path: Buffer,
+  graceSeconds: number,
+): Promise<void> {
+  await sql`
+    with old as (
+      delete from workspace_files where workspace_id = ${workspaceId} and path = ${path}
+      returning size_bytes, object_key
+    ), discarded as (
+      insert into discarded_objects (object_key, due_at)
+      select object_key, now() + make_interval(secs => ${graceSeconds}) from old
+    )
+    update workspaces set
+      size_bytes = size_bytes + ${sizeBytes} - coalesce((select size_bytes from old), 0),
+      file_count = file_count + 1 - (select count(*) from old)
+    where workspace_id = ${workspaceId}`.execute(db);
+  // A statement of its own, because one cannot delete a row and insert it again.
+  await sql`
+    insert into workspace_files (workspace_id, path, size_bytes, modified_at, object_key)
+    values (${workspaceId}, ${path}, ${sizeBytes}, ${modifiedAt}, ${objectKey})`.execute(db);
+}
