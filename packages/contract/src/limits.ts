@@ -88,6 +88,15 @@ export const LIMITS = {
 
   /** Uploads to workspaces that one account may have open. */
   openUploads: 1000,
+  /** Files, directories and symbolic links in one workspace. */
+  workspaceEntries: 500_000,
+  /** Extents of one file in a workspace. */
+  workspaceFileExtents: 65_536,
+  /** Entries of a workspace in one page between worker and control plane. */
+  workspacePage: 1000,
+  /** Changes of one flush, and extents in them. */
+  workspaceFlushChanges: 100_000,
+  workspaceFlushExtents: 1_000_000,
 
   pageDefault: 20,
   pageMax: 100,

@@ -460,6 +460,11 @@ const INTERNAL = {
     'Stale generation',
     'A newer generation of this sandbox or session exists.',
   ),
+  workspace_flush_closed: entry(
+    409,
+    'Flush is closed',
+    'It is unknown or committed, or the sandbox has begun a newer one; begin a new flush.',
+  ),
 } as const;
 
 export const ERRORS = {

@@ -7,3 +7,4 @@ export * from './sandbox.ts';
 export * from './session.ts';
 export * from './usage.ts';
 export * from './worker-api.ts';
+export * from './workspaces.ts';

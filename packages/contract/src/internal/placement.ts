@@ -10,6 +10,7 @@ import { AGENT_SIZES, AGENTS } from '../agents.ts';
 import { AppJson } from '../sandboxes/app-json.ts';
 import { type CreateSandboxRequest, effectiveTimeouts } from '../sandboxes/create.ts';
 import { givenSize, SandboxSize } from '../sandboxes/size.ts';
+import { ScopeId } from '../scope-id.ts';
 import { LLM_VENDORS } from '../vendors.ts';
 
 /** The agent that runs in a sandbox from its start. Its keys are sent separately, see `AgentSecrets`. */
@@ -50,6 +51,10 @@ export const AgentInput = Type.Object({
 });
 export type AgentInput = Static<typeof AgentInput>;
 
+/** A workspace of the tenant, by its scope. */
+export const PlacedWorkspace = Type.Object({ app_id: ScopeId, capset_id: ScopeId });
+export type PlacedWorkspace = Static<typeof PlacedWorkspace>;
+
 /** A sandbox as placed on a worker. Contains no secrets. */
 export const SandboxPlacement = Type.Object({
   template: Type.String({ minLength: 1, maxLength: 128 }),
@@ -57,6 +62,8 @@ export const SandboxPlacement = Type.Object({
   idle_timeout_seconds: Type.Integer({ minimum: 1 }),
   max_lifetime_seconds: Type.Integer({ minimum: 1 }),
   agent: Type.Optional(PlacedAgent),
+  /** The workspace that is mounted, one of the sandbox's tenant. */
+  workspace: Type.Optional(PlacedWorkspace),
 });
 export type SandboxPlacement = Static<typeof SandboxPlacement>;
 
@@ -72,5 +79,16 @@ export function placementFor(
     idle_timeout_seconds: idleTimeoutSeconds,
     max_lifetime_seconds: maxLifetimeSeconds,
     ...(agent === undefined ? {} : { agent }),
+    ...workspaceOf(request),
   };
+}
+
+/** Sessions have no workspace: their create request cannot name one. */
+function workspaceOf({
+  workspace_enabled,
+  app_id,
+  capset_id,
+}: CreateSandboxRequest): Pick<SandboxPlacement, 'workspace'> {
+  if (workspace_enabled !== true || app_id === undefined || capset_id === undefined) return {};
+  return { workspace: { app_id, capset_id } };
 }
