@@ -7,6 +7,7 @@ import { bar } from '../output/bar.ts';
 import { formatTable, formatUsd } from '../output/format.ts';
 
 const BAR_WIDTH = 24;
+const DAYS_BEFORE_TODAY = 30;
 
 interface Options {
   readonly from?: string;
@@ -21,15 +22,17 @@ export function usageCommand(): Command {
     .option('--from <date>', 'first day to show, in UTC; 30 days ago by default', parseDay)
     .option('--to <date>', 'the day after the last one; tomorrow by default', parseDay)
     .option('--json', 'print the responses as JSON')
-    .action(({ from, to = addDays(dayOf(Date.now()), 1), json }: Options) =>
-      withClient(async (client, signal) => {
-        const query = { ...(from === undefined ? {} : { from }), to };
+    .action(({ json, ...range }: Options) => {
+      // One reading of the clock for both ends: midnight may pass before the service answers.
+      const today = dayOf(Date.now());
+      const { from = addDays(today, -DAYS_BEFORE_TODAY), to = addDays(today, 1) } = range;
+      return withClient(async (client, signal) => {
         const current = await client.usage.current({ signal });
-        const { entries } = await client.usage.history(query, { signal });
+        const { entries } = await client.usage.history({ from, to }, { signal });
         if (json) console.log(JSON.stringify({ ...current, entries }));
         else console.log(`${summaryOf(current)}\n\n${tableOf(entries)}`);
-      }),
-    );
+      });
+    });
 }
 
 function summaryOf({ period, infra_usage: used, credits }: CurrentUsage): string {

@@ -33,17 +33,15 @@ const NOTHING: UsageTotals = {
 /** What tenants have used, from the sums that are kept per day. */
 export class Usage {
   readonly #store: Pick<Store, 'usage' | 'billing'>;
-  readonly #now: () => number;
 
-  constructor(store: Pick<Store, 'usage' | 'billing'>, now: () => number = Date.now) {
+  constructor(store: Pick<Store, 'usage' | 'billing'>) {
     this.#store = store;
-    this.#now = now;
   }
 
   /** The current period and the credit. */
   async current(tenantId: string): Promise<CurrentUsage> {
     const { usage, billing } = this.#store;
-    const period = monthOf(this.#now());
+    const period = monthOf(await usage.today());
     const [totals, balance, autoTopup] = await Promise.all([
       usage.sum(tenantId, period),
       billing.balance(tenantId),
@@ -59,7 +57,7 @@ export class Usage {
 
   /** One entry per day, `to` excluded. @throws ServiceError `validation_failed` unless `to` is after `from` */
   async history(tenantId: string, query: UsageHistoryQuery): Promise<UsageHistoryResponse> {
-    const today = dayOf(this.#now());
+    const today = await this.#store.usage.today();
     const { from = addDays(today, -HISTORY_DAYS), to = today } = query;
     if (to <= from) rejectField('validation_failed', '/to', 'must be after from');
     const entries = (await this.#days(tenantId, { from, to })).map((day) => ({
@@ -73,7 +71,8 @@ export class Usage {
 
   /** The current period. */
   async overview(tenantId: string): Promise<DashboardOverview> {
-    const totals = (await this.#store.usage.sum(tenantId, monthOf(this.#now()))) ?? NOTHING;
+    const { usage } = this.#store;
+    const totals = (await usage.sum(tenantId, monthOf(await usage.today()))) ?? NOTHING;
     return {
       sandbox_count: totals.sandboxes,
       input_tokens: totals.input_tokens,
@@ -118,9 +117,9 @@ export class Usage {
   }
 }
 
-/** The calendar month in UTC. */
-function monthOf(ms: number): DayRange {
-  const date = new Date(ms);
+/** The calendar month of a day. */
+function monthOf(day: string): DayRange {
+  const date = new Date(day);
   const first = (months: number) =>
     dayOf(Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months, 1));
   return { from: first(0), to: first(1) };

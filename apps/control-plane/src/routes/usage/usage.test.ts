@@ -1,4 +1,4 @@
-import type { UsageSample } from '@svc/contract';
+import { addDays, type UsageSample } from '@svc/contract';
 import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
@@ -11,11 +11,13 @@ beforeAll(async () => {
   harness = await Harness.start({ SVC_PRICE_TOOL_CALL_MICROUSD: '1000' });
 });
 afterAll(() => harness?.[Symbol.asyncDispose]());
-beforeEach(async () => {
+beforeEach(prepare);
+
+async function prepare(): Promise<void> {
   await harness.reset();
   owner = await harness.signUp();
   worker = await harness.addWorker('w1');
-});
+}
 
 /** A running sandbox that was placed an hour ago. */
 async function sandbox(json: object = {}): Promise<string> {
@@ -55,8 +57,33 @@ async function report(samples: unknown, from = worker, url = harness.plane.url) 
 const read = (path: string, key = owner.key) => harness.call('GET', path, { key });
 const overview = async () => (await read('/v1/dashboard/overview', owner.token)).body;
 
-/** A date of the UTC calendar, that many days after today. */
-const day = (days: number) => new Date(Date.now() + days * 86_400_000).toISOString().slice(0, 10);
+async function today(): Promise<string> {
+  const { rows } = await harness.sql.query<{ today: string }>(
+    `select to_char(now() at time zone 'UTC', 'YYYY-MM-DD') as today`,
+  );
+  return rows[0]?.today ?? '';
+}
+
+/** A day of the UTC calendar, that many days after today. */
+type DayAfter = (days: number) => string;
+
+/**
+ * A test that records usage and reads what is kept of a day or month. If midnight UTC passes meanwhile, the two may be of
+ * different days: then the test begins anew, a day before the next midnight.
+ */
+function withinOneDay(body: (day: DayAfter) => Promise<void>): () => Promise<void> {
+  return async () => {
+    const before = await today();
+    try {
+      await body((days) => addDays(before, days));
+    } catch (error) {
+      const after = await today();
+      if (after === before) throw error;
+      await prepare();
+      await body((days) => addDays(after, days));
+    }
+  };
+}
 
 /** Moves all recorded usage of the tenant to another day. */
 const moveDays = (days: number) =>
@@ -66,74 +93,82 @@ const moveDays = (days: number) =>
   ]);
 
 describe('a usage report', () => {
-  test('shows in every sum at once, and counts once when it is repeated', async () => {
-    const vmId = await sandbox({ memory_mib: 512 });
-    expect(await report([sample(vmId)])).toEqual({
-      status: 200,
-      body: { accepted: 1, known: 0, refused: [] },
-    });
-    expect(await report([sample(vmId)])).toMatchObject({ body: { accepted: 0, known: 1 } });
-    // 1.5 s × 14 + 60 s × 0.5 GiB × 4 + 1,000
-    const cost = 1_141;
-    expect((await read('/v1/usage')).body).toEqual({
-      tenant_id: owner.tenantId,
-      period: expect.stringMatching(/^\d{4}-\d{2}-01\.\.\d{4}-\d{2}-01$/),
-      infra_usage: { cpu_seconds: 1.5, sandbox_count: 1, credits_used_usd: cost / 1e6 },
-      credits: { balance_usd: expect.any(Number), auto_topup_enabled: false },
-    });
-    expect(await overview()).toEqual({
-      sandbox_count: 1,
-      input_tokens: 100,
-      output_tokens: 10,
-      cpu_seconds: 1.5,
-      billable_tool_calls: 1,
-    });
-  });
+  test(
+    'shows in every sum at once, and counts once when it is repeated',
+    withinOneDay(async () => {
+      const vmId = await sandbox({ memory_mib: 512 });
+      expect(await report([sample(vmId)])).toEqual({
+        status: 200,
+        body: { accepted: 1, known: 0, refused: [] },
+      });
+      expect(await report([sample(vmId)])).toMatchObject({ body: { accepted: 0, known: 1 } });
+      // 1.5 s × 14 + 60 s × 0.5 GiB × 4 + 1,000
+      const cost = 1_141;
+      expect((await read('/v1/usage')).body).toEqual({
+        tenant_id: owner.tenantId,
+        period: expect.stringMatching(/^\d{4}-\d{2}-01\.\.\d{4}-\d{2}-01$/),
+        infra_usage: { cpu_seconds: 1.5, sandbox_count: 1, credits_used_usd: cost / 1e6 },
+        credits: { balance_usd: expect.any(Number), auto_topup_enabled: false },
+      });
+      expect(await overview()).toEqual({
+        sandbox_count: 1,
+        input_tokens: 100,
+        output_tokens: 10,
+        cpu_seconds: 1.5,
+        billable_tool_calls: 1,
+      });
+    }),
+  );
 
-  test('refuses unbelievable samples one by one, logs them, and takes the others', async () => {
-    const vmId = await sandbox();
-    const other = await harness.addWorker('liar');
-    const lies = [
-      sample(vmId, 2, { cpu_ms: -1 }),
-      sample(vmId, 2, { cpu_ms: 1e15 }),
-      sample(vmId, 2, { wall_ms: 7_200_000 }),
-      sample(vmId, 2, { age_ms: -60_000 }),
-      sample(vmId, 0),
-      sample('vm_unknown'),
-      sample(vmId, 2, { generation: 7 }),
-      sample(vmId, 2, { input_tokens: 1.5 }),
-      'nonsense',
-      null,
-      { ...sample(vmId, 2), cpu_ms: '1' },
-      sample('vm_\u0000'),
-    ];
-    const answer = await report([...lies, sample(vmId)]);
-    expect(answer).toMatchObject({ status: 200, body: { accepted: 1, known: 0 } });
-    expect(answer.body).toMatchObject({
-      refused: [
-        { index: 0, reason: 'invalid' },
-        { index: 1, reason: 'implausible' },
-        { index: 2, reason: 'implausible' },
-        { index: 3, reason: 'invalid' },
-        { index: 4, reason: 'invalid' },
-        { index: 5, reason: 'unknown_sandbox' },
-        { index: 6, reason: 'unknown_sandbox' },
-        { index: 7, reason: 'invalid' },
-        { index: 8, reason: 'invalid' },
-        { index: 9, reason: 'invalid' },
-        { index: 10, reason: 'invalid' },
-        { index: 11, reason: 'invalid' },
-      ],
-    });
-    expect(await report([sample(vmId, 3, { cpu_ms: 1 })])).toMatchObject({
-      body: { refused: [{ index: 0, reason: 'decreasing' }] },
-    });
-    expect(await report([sample(vmId, 9)], other)).toMatchObject({
-      body: { refused: [{ index: 0, reason: 'unknown_sandbox' }] },
-    });
-    expect(await overview()).toMatchObject({ cpu_seconds: 1.5, billable_tool_calls: 1 });
-    expect(harness.logLines.some((line) => line.includes('refused usage of a worker'))).toBe(true);
-  });
+  test(
+    'refuses unbelievable samples one by one, logs them, and takes the others',
+    withinOneDay(async () => {
+      const vmId = await sandbox();
+      const other = await harness.addWorker('liar');
+      const lies = [
+        sample(vmId, 2, { cpu_ms: -1 }),
+        sample(vmId, 2, { cpu_ms: 1e15 }),
+        sample(vmId, 2, { wall_ms: 7_200_000 }),
+        sample(vmId, 2, { age_ms: -60_000 }),
+        sample(vmId, 0),
+        sample('vm_unknown'),
+        sample(vmId, 2, { generation: 7 }),
+        sample(vmId, 2, { input_tokens: 1.5 }),
+        'nonsense',
+        null,
+        { ...sample(vmId, 2), cpu_ms: '1' },
+        sample('vm_\u0000'),
+      ];
+      const answer = await report([...lies, sample(vmId)]);
+      expect(answer).toMatchObject({ status: 200, body: { accepted: 1, known: 0 } });
+      expect(answer.body).toMatchObject({
+        refused: [
+          { index: 0, reason: 'invalid' },
+          { index: 1, reason: 'implausible' },
+          { index: 2, reason: 'implausible' },
+          { index: 3, reason: 'invalid' },
+          { index: 4, reason: 'invalid' },
+          { index: 5, reason: 'unknown_sandbox' },
+          { index: 6, reason: 'unknown_sandbox' },
+          { index: 7, reason: 'invalid' },
+          { index: 8, reason: 'invalid' },
+          { index: 9, reason: 'invalid' },
+          { index: 10, reason: 'invalid' },
+          { index: 11, reason: 'invalid' },
+        ],
+      });
+      expect(await report([sample(vmId, 3, { cpu_ms: 1 })])).toMatchObject({
+        body: { refused: [{ index: 0, reason: 'decreasing' }] },
+      });
+      expect(await report([sample(vmId, 9)], other)).toMatchObject({
+        body: { refused: [{ index: 0, reason: 'unknown_sandbox' }] },
+      });
+      expect(await overview()).toMatchObject({ cpu_seconds: 1.5, billable_tool_calls: 1 });
+      expect(harness.logLines.some((line) => line.includes('refused usage of a worker'))).toBe(
+        true,
+      );
+    }),
+  );
 
   test('that is no list of samples is 400', async () => {
     for (const samples of [[], 'x', Array.from({ length: 501 }, () => null)]) {
@@ -155,21 +190,24 @@ describe('a usage report', () => {
     }
   });
 
-  test('that two control planes take at once counts once', async () => {
-    const other = await harness.startAnother();
-    try {
-      const batch = await Promise.all(
-        Array.from({ length: 5 }, async () => sample(await sandbox())),
-      );
-      const answers = await Promise.all(
-        [harness.plane, other, harness.plane, other].map(({ url }) => report(batch, worker, url)),
-      );
-      expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
-      expect(await overview()).toMatchObject({ sandbox_count: 5, cpu_seconds: 7.5 });
-    } finally {
-      await other.close();
-    }
-  });
+  test(
+    'that two control planes take at once counts once',
+    withinOneDay(async () => {
+      const other = await harness.startAnother();
+      try {
+        const batch = await Promise.all(
+          Array.from({ length: 5 }, async () => sample(await sandbox())),
+        );
+        const answers = await Promise.all(
+          [harness.plane, other, harness.plane, other].map(({ url }) => report(batch, worker, url)),
+        );
+        expect(answers.map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+        expect(await overview()).toMatchObject({ sandbox_count: 5, cpu_seconds: 7.5 });
+      } finally {
+        await other.close();
+      }
+    }),
+  );
 });
 
 test('when a sandbox ends, its records add up to its last counters, exactly', async () => {
@@ -226,41 +264,47 @@ describe('GET /v1/usage', () => {
 describe('GET /v1/usage/history', () => {
   const history = async (query = '') => (await read(`/v1/usage/history${query}`)).body.entries;
 
-  test('has an entry for each of the last 30 days, without today', async () => {
-    const entries = (await history()) as { period_start: string }[];
-    expect(entries.map(({ period_start }) => period_start)).toEqual(
-      Array.from({ length: 30 }, (_, index) => day(index - 30)),
-    );
-    expect(entries[0]).toEqual({
-      period_start: day(-30),
-      period_end: day(-29),
-      infra_usage: { cpu_seconds: 0, sandbox_count: 0, credits_used_usd: 0 },
-      session_count: 0,
-    });
-  });
-
-  test('includes the first day and excludes the last', async () => {
-    await report([sample(await sandbox())]);
-    await harness.addBundle(owner.key, 'llm', { LLM_API_KEY: 'k' });
-    const { vmId } = await harness.startSession(owner.key);
-    await age(vmId);
-    await report([sample(vmId)]);
-    await moveDays(-3);
-    const days = async (from: number, to: number) =>
-      ((await history(`?from=${day(from)}&to=${day(to)}`)) as Record<string, unknown>[]).filter(
-        ({ session_count }) => session_count !== 0,
+  test(
+    'has an entry for each of the last 30 days, without today',
+    withinOneDay(async (day) => {
+      const entries = (await history()) as { period_start: string }[];
+      expect(entries.map(({ period_start }) => period_start)).toEqual(
+        Array.from({ length: 30 }, (_, index) => day(index - 30)),
       );
-    expect(await days(-3, -2)).toMatchObject([
-      {
-        period_start: day(-3),
-        period_end: day(-2),
-        infra_usage: { cpu_seconds: 3, sandbox_count: 2 },
-        session_count: 1,
-      },
-    ]);
-    expect(await days(-4, -3)).toEqual([]);
-    expect(await days(-2, 1)).toEqual([]);
-  });
+      expect(entries[0]).toEqual({
+        period_start: day(-30),
+        period_end: day(-29),
+        infra_usage: { cpu_seconds: 0, sandbox_count: 0, credits_used_usd: 0 },
+        session_count: 0,
+      });
+    }),
+  );
+
+  test(
+    'includes the first day and excludes the last',
+    withinOneDay(async (day) => {
+      await report([sample(await sandbox())]);
+      await harness.addBundle(owner.key, 'llm', { LLM_API_KEY: 'k' });
+      const { vmId } = await harness.startSession(owner.key);
+      await age(vmId);
+      await report([sample(vmId)]);
+      await moveDays(-3);
+      const days = async (from: number, to: number) =>
+        ((await history(`?from=${day(from)}&to=${day(to)}`)) as Record<string, unknown>[]).filter(
+          ({ session_count }) => session_count !== 0,
+        );
+      expect(await days(-3, -2)).toMatchObject([
+        {
+          period_start: day(-3),
+          period_end: day(-2),
+          infra_usage: { cpu_seconds: 3, sandbox_count: 2 },
+          session_count: 1,
+        },
+      ]);
+      expect(await days(-4, -3)).toEqual([]);
+      expect(await days(-2, 1)).toEqual([]);
+    }),
+  );
 
   test('refuses dates that do not exist, and times that end before they begin', async () => {
     const queries = [
@@ -296,17 +340,20 @@ describe('GET /v1/usage/history', () => {
 describe('GET /v1/dashboard/usage/daily', () => {
   const daily = (query: string) => read(`/v1/dashboard/usage/daily?${query}`, owner.token);
 
-  test('includes the first day and the last', async () => {
-    await report([sample(await sandbox())]);
-    const none = { input_tokens: 0, output_tokens: 0, cpu_seconds: 0 };
-    expect((await daily(`from=${day(-1)}&to=${day(0)}`)).body).toEqual({
-      entries: [
-        { day: day(-1), ...none },
-        { day: day(0), input_tokens: 100, output_tokens: 10, cpu_seconds: 1.5 },
-      ],
-    });
-    expect((await daily(`from=${day(0)}&to=${day(0)}`)).body.entries).toHaveLength(1);
-  });
+  test(
+    'includes the first day and the last',
+    withinOneDay(async (day) => {
+      await report([sample(await sandbox())]);
+      const none = { input_tokens: 0, output_tokens: 0, cpu_seconds: 0 };
+      expect((await daily(`from=${day(-1)}&to=${day(0)}`)).body).toEqual({
+        entries: [
+          { day: day(-1), ...none },
+          { day: day(0), input_tokens: 100, output_tokens: 10, cpu_seconds: 1.5 },
+        ],
+      });
+      expect((await daily(`from=${day(0)}&to=${day(0)}`)).body.entries).toHaveLength(1);
+    }),
+  );
 
   test('needs two dates that exist, in order', async () => {
     const queries = [

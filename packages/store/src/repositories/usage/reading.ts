@@ -37,6 +37,15 @@ const SUMS = sql.join(
   COLUMNS.map((name) => sql`coalesce(sum(${sql.ref(name)}), 0)::float8 as ${sql.ref(name)}`),
 );
 
+/** The UTC date of the database's clock, which also decides on which day usage counts. */
+export async function readToday(db: Kysely<Schema>): Promise<string> {
+  const { rows } = await sql<{ today: string }>`
+    select to_char(now() at time zone 'UTC', 'YYYY-MM-DD') as today`.execute(db);
+  const [row] = rows;
+  if (row === undefined) throw new Error('the database returned no date');
+  return row.today;
+}
+
 /** The sums of a tenant in a time. */
 export async function sumDays(
   db: Kysely<Schema>,

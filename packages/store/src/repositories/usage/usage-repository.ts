@@ -7,6 +7,7 @@ import {
   type DayRange,
   listDays,
   listMetered,
+  readToday,
   sumDays,
   type UsageDay,
   type UsageTotals,
@@ -27,6 +28,11 @@ export class UsageRepository {
     prices: PriceTable,
   ): Promise<SampleVerdict[]> {
     return ingest(this.#db, workerId, samples, prices);
+  }
+
+  /** See {@link readToday}. */
+  today(): Promise<string> {
+    return readToday(this.#db);
   }
 
   /** See {@link sumDays}. */

@@ -207,11 +207,11 @@ test('keeps the day of samples that were taken before midnight, by the age that 
     'accepted',
   ]);
   const { rows } = await client.query(
-    `select (now() at time zone 'UTC')::date - day as ago, cpu_ms, sandboxes from usage_days order by day`,
+    `select max(day) over () - day as days_before, cpu_ms, sandboxes from usage_days order by day`,
   );
   expect(rows).toEqual([
-    { ago: 1, cpu_ms: '1001', sandboxes: 1 },
-    { ago: 0, cpu_ms: '1001', sandboxes: 0 },
+    { days_before: 1, cpu_ms: '1001', sandboxes: 1 },
+    { days_before: 0, cpu_ms: '1001', sandboxes: 0 },
   ]);
 });
 
