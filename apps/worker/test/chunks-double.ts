@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { deriveChunkKeys, openChunk } from '@svc/chunks';
 import {
   ChunkSecretQuery,
   type FilesManifest,
@@ -11,8 +12,6 @@ import {
 } from '@svc/contract';
 import { acceptStreamOnly, type HttpServer } from '@svc/service-kit';
 import { Type } from 'typebox';
-import { openChunk } from '../src/chunks/chunk-codec.ts';
-import { deriveChunkKeys } from '../src/chunks/chunk-keys.ts';
 
 /** The route of objects, which needs no token. */
 export const OBJECTS_PATH = '/objects/';

@@ -1,3 +1,12 @@
+import {
+  type ChunkKeys,
+  chunkIdOf,
+  cutIntoChunks,
+  DamagedChunkError,
+  deriveChunkKeys,
+  openChunk,
+  sealChunk,
+} from '@svc/chunks';
 import { type FilesManifest, LIMITS } from '@svc/contract';
 import { retry, Slots } from '@svc/service-kit/concurrency';
 import { mayPass } from '../control-plane/control-plane-transport.ts';
@@ -7,9 +16,6 @@ import {
   transferMayPass,
 } from '../control-plane/object-transfer.ts';
 import type { ChunksOwner, SessionChunksApi } from '../control-plane/session-chunks-api.ts';
-import { chunkIdOf, DamagedChunkError, openChunk, sealChunk } from './chunk-codec.ts';
-import { type ChunkKeys, deriveChunkKeys } from './chunk-keys.ts';
-import { cutIntoChunks } from './chunker.ts';
 
 const MIB = 1024 * 1024;
 /** Chunks are looked up and uploaded together until they have this many bytes, which are held in memory. */

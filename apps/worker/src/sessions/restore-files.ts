@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream';
+import { DamagedChunkError } from '@svc/chunks';
 import { RESTORE_ARCHIVE, ServiceError, type SessionState } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { DamagedChunkError } from '../chunks/chunk-codec.ts';
 import { ChunkStore } from '../chunks/chunk-store.ts';
 import type { ChunksOwner } from '../control-plane/session-chunks-api.ts';
 import type { SessionDeps } from './build-session.ts';
