@@ -10,6 +10,19 @@
  * - `resources/`  the resources of the machine that VMs use
  * - `vm/`         the life of one VM: restore, adopt, destroy
  */
+export { GuestTree, type GuestTreeOptions, TREE_BATCH } from './guest/tree/guest-tree.ts';
+export type {
+  TreeContent,
+  TreeEntry,
+  TreeKind,
+  TreeListing,
+  TreeListRequest,
+  TreePiece,
+  TreeRange,
+  TreeRangeStatus,
+  TreeRefusal,
+  TreeWrite,
+} from './guest/tree/tree-entry.ts';
 export { buildImage } from './image/build/build-image.ts';
 export type { BuildImageOptions } from './image/build/build-options.ts';
 export { type ImageInfo, listImages } from './image/image-info.ts';

@@ -6,13 +6,10 @@ import { MicrovmError } from '../../microvm-error.ts';
 import { connectToGuest, type GuestAddress } from '../connect-to-guest.ts';
 import type { GuestIdentity } from '../identity.ts';
 import { KeptConnection } from './kept-connection.ts';
+import { abandonWhenStalled, openRequest, REQUEST_MS } from './open-request.ts';
 import { protocolViolation, readAnswer } from './read-answer.ts';
 import { receiveContent } from './receive-content.ts';
 import { sendContent } from './send-content.ts';
-
-const REQUEST_MS = 15_000;
-/** A transfer is abandoned after this long without progress. */
-const STALL_MS = 60_000;
 
 /**
  * The client of the daemon in a guest: identity, clock, files, ending commands. Each request has a connection to
@@ -91,7 +88,7 @@ export class GuestChannel {
   async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
     const socket = await this.#open({ op: 'put', path }, signal);
     try {
-      socket.setTimeout(STALL_MS, () => socket.destroy(stalled()));
+      abandonWhenStalled(socket);
       const answered = readAnswer(socket, signal);
       // Awaited below. A guest that refuses early must not cause an unhandled rejection.
       answered.catch(() => undefined);
@@ -108,7 +105,7 @@ export class GuestChannel {
     try {
       const { size } = await readAnswer(socket, withDeadline(signal, REQUEST_MS));
       if (size !== undefined && !isSize(size)) throw protocolViolation();
-      socket.setTimeout(STALL_MS, () => socket.destroy(stalled()));
+      abandonWhenStalled(socket);
       return { size, stream: receiveContent(socket, size, signal) };
     } catch (error) {
       socket.destroy();
@@ -165,11 +162,8 @@ export class GuestChannel {
     this.#kept.keep(socket);
   }
 
-  async #open(request: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Socket> {
-    const socket = await connectToGuest(this.#address, withDeadline(signal, REQUEST_MS));
-    socket.on('error', () => socket.destroy());
-    this.#send(socket, request);
-    return socket;
+  #open(request: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Socket> {
+    return openRequest(this.#address, { ...request, token: this.#token }, signal);
   }
 
   #send(socket: Socket, request: Readonly<Record<string, unknown>>): void {
@@ -181,8 +175,4 @@ export class GuestChannel {
 
 function isSize(value: unknown): value is number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
-}
-
-function stalled(): MicrovmError {
-  return new MicrovmError('timeout', 'the transfer has stalled');
 }

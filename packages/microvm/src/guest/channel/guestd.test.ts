@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmod,
@@ -19,35 +19,11 @@ import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { type GuestDaemon, startGuestDaemon } from '../../../test/guest-daemon.ts';
 import { GuestChannel } from './guest-channel.ts';
 
-const GUESTD = new URL('../../../../../images/standard/rootfs/usr/lib/svc/guestd', import.meta.url)
-  .pathname;
-
-/**
- * Runs the guest's daemon on this machine, with a token of the test and on any free port, which it prints. No test uses
- * it to set a clock.
- */
-const RUN = `
-import socket, sys
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
-sys.dont_write_bytecode = True
-loader = SourceFileLoader('guestd', sys.argv[1])
-guestd = module_from_spec(spec_from_loader('guestd', loader))
-loader.exec_module(guestd)
-guestd.TOKEN, guestd.PORT = sys.argv[2], 0
-create_server = socket.create_server
-def announced(*args, **options):
-    server = create_server(*args, **options)
-    print(server.getsockname()[1], flush=True)
-    return server
-socket.create_server = announced
-guestd.main()
-`;
-
 let directory: string;
-let daemon: ChildProcess;
+let daemon: GuestDaemon;
 let channel: GuestChannel;
 let count = 0;
 /** A fresh directory for each test. */
@@ -63,21 +39,13 @@ async function read(path: string) {
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), 'svc-guestd-'));
-  const token = join(directory, 'token');
-  await writeFile(token, 'secret');
-  const started = spawn('python3', ['-I', '-S', '-c', RUN, GUESTD, token], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  daemon = started;
-  const [line] = await once(started.stdout, 'data');
-  channel = new GuestChannel({ host: '127.0.0.1', port: Number(line) }, 'secret');
+  daemon = await startGuestDaemon(directory);
+  channel = new GuestChannel(daemon.address, daemon.token);
 });
 
 afterAll(async () => {
   channel.close();
-  const ended = once(daemon, 'exit');
-  daemon.kill('SIGKILL');
-  await ended;
+  await daemon.stop();
   await rm(directory, { recursive: true, force: true });
 });
 

@@ -56,7 +56,8 @@ async function* chunksOf(source: AsyncIterable<Buffer>): AsyncGenerator<Chunk> {
   if (size > 0) yield { parts, size };
 }
 
-async function drained(socket: Socket, signal: AbortSignal): Promise<void> {
+/** Settles when the guest has read what was sent, or has closed the connection. */
+export async function drained(socket: Socket, signal: AbortSignal): Promise<void> {
   const settled = new AbortController();
   const either = AbortSignal.any([signal, settled.signal]);
   try {

@@ -1,0 +1,293 @@
+import type { Socket } from 'node:net';
+import { withDeadline } from '@svc/service-kit/concurrency';
+import { MicrovmError } from '../../microvm-error.ts';
+import { abandonWhenStalled, openRequest } from '../channel/open-request.ts';
+import { protocolViolation, readAnswer } from '../channel/read-answer.ts';
+import { drained } from '../channel/send-content.ts';
+import type { GuestAddress } from '../connect-to-guest.ts';
+import { ByteReader } from './byte-reader.ts';
+import type {
+  TreeContent,
+  TreeEntry,
+  TreeListing,
+  TreeListRequest,
+  TreePiece,
+  TreeRange,
+  TreeRefusal,
+  TreeWrite,
+} from './tree-entry.ts';
+import {
+  encodeEntry,
+  encodeRanges,
+  endOfEntries,
+  HOLE,
+  isTreePath,
+  readRecord,
+  recordBytes,
+  statusOf,
+} from './tree-format.ts';
+
+/** A busy guest takes long to look at every file of a large tree. */
+const LIST_MS = 120_000;
+/** What one listing may make the host keep in memory. */
+const MAX_LISTING_BYTES = 128 * 1024 * 1024;
+/** A guest is sent at most this many ranges or entries in one request. */
+export const TREE_BATCH = 1000;
+const MAX_RANGES_BYTES = 1024 * 1024;
+/** Small pieces are sent together, in writes of about this size. */
+const WRITE_BYTES = 256 * 1024;
+const MAX_SEGMENT_BYTES = 1024 * 1024;
+const GENERATION = /^[0-9a-f]{32}$/;
+
+/** Where a tree is. */
+export interface GuestTreeOptions {
+  readonly address: GuestAddress;
+  /** Token of the guest channel. */
+  readonly token: string;
+  /** The directory that the tree is below, as an absolute path. */
+  readonly root: string;
+}
+
+/**
+ * One tree of files in a guest: lists what has changed, reads and writes many files in one request. No symbolic link is
+ * followed. The guest is hostile: whatever it answers, the host uses bounded memory, and the paths lie in the tree.
+ *
+ * Errors: `file_not_found` when there is no such directory, `guest_unreachable`, `timeout`, `internal`.
+ */
+export class GuestTree {
+  readonly #options: GuestTreeOptions;
+
+  constructor(options: GuestTreeOptions) {
+    this.#options = options;
+  }
+
+  /** Lists what differs from an earlier listing. Costs the guest a look at each file, and the host what differs. */
+  async list(
+    { since, limit, silent = false }: TreeListRequest,
+    signal: AbortSignal,
+  ): Promise<TreeListing> {
+    const deadline = withDeadline(signal, LIST_MS);
+    return this.#with({ op: 'tree-list', since, limit, silent }, deadline, async (socket) => {
+      const head = parseHead(await readAnswer(socket, deadline), limit);
+      const reader = new ByteReader(socket);
+      const changed: TreeEntry[] = [];
+      const deleted: Buffer[] = [];
+      let left = head.size;
+      for (let index = 0; index < head.records; index += 1) {
+        const record = await readRecord(reader);
+        left -= recordBytes(record);
+        if (left < 0) throw protocolViolation();
+        if (record.kind === 'deleted') deleted.push(record.path);
+        else changed.push(record);
+      }
+      if (head.complete && deleted.length > 0) throw protocolViolation();
+      const { generation, complete, skipped } = head;
+      return { generation, complete, skipped, changed, deleted };
+    });
+  }
+
+  /**
+   * Reads ranges of files, at most `TREE_BATCH` and 1 MiB of paths. A range whose file is written meanwhile, or is no
+   * longer the one that was listed, ends with the status `changed`.
+   */
+  async *read(ranges: readonly TreeRange[], signal: AbortSignal): AsyncGenerator<TreePiece> {
+    const encoded = encodeRanges(ranges);
+    if (ranges.length > TREE_BATCH || encoded.length > MAX_RANGES_BYTES) {
+      throw new RangeError('too many ranges for one request');
+    }
+    const socket = await this.#open({ op: 'tree-read', size: encoded.length }, signal);
+    try {
+      using _aborting = destroyOnAbort(socket, signal);
+      socket.write(encoded);
+      await readAnswer(socket, signal);
+      const reader = new ByteReader(socket);
+      for (const [index, range] of ranges.entries()) yield* readRange(reader, index, range);
+    } catch (error) {
+      throw reasonOf(error, signal);
+    } finally {
+      socket.destroy();
+    }
+  }
+
+  /** Writes entries in order, at most `TREE_BATCH`. Returns those that the guest could not write. */
+  async write(
+    entries: Iterable<TreeWrite> | AsyncIterable<TreeWrite>,
+    signal: AbortSignal,
+  ): Promise<readonly TreeRefusal[]> {
+    return this.#with({ op: 'tree-write', limit: TREE_BATCH }, signal, async (socket) => {
+      const answered = readAnswer(socket, signal);
+      // Awaited below. A guest that refuses early must not cause an unhandled rejection.
+      answered.catch(() => undefined);
+      const count = await sendEntries(socket, entries, signal);
+      return parseRefusals(await answered, count);
+    });
+  }
+
+  async #with<T>(
+    request: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+    use: (socket: Socket) => Promise<T>,
+  ): Promise<T> {
+    const socket = await this.#open(request, signal);
+    try {
+      using _aborting = destroyOnAbort(socket, signal);
+      return await use(socket);
+    } catch (error) {
+      throw reasonOf(error, signal);
+    } finally {
+      socket.destroy();
+    }
+  }
+
+  async #open(request: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Socket> {
+    const { address, token, root } = this.#options;
+    const socket = await openRequest(address, { ...request, root, token }, signal);
+    abandonWhenStalled(socket);
+    return socket;
+  }
+}
+
+function destroyOnAbort(socket: Socket, signal: AbortSignal): Disposable {
+  const abort = () => socket.destroy();
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  return { [Symbol.dispose]: () => signal.removeEventListener('abort', abort) };
+}
+
+/** The connection fails when the signal aborts. The abort is the cause, whatever the failure looks like. */
+function reasonOf(error: unknown, signal: AbortSignal): unknown {
+  if (signal.aborted) return signal.reason;
+  if (error instanceof MicrovmError || !(error instanceof Error) || !('code' in error))
+    return error;
+  return new MicrovmError('guest_unreachable', 'the guest closed its channel', { cause: error });
+}
+
+function parseHead(answer: Readonly<Record<string, unknown>>, limit: number) {
+  const { generation, complete, skipped, records, size } = answer;
+  if (typeof generation !== 'string' || !GENERATION.test(generation)) throw protocolViolation();
+  if (typeof complete !== 'boolean') throw protocolViolation();
+  // At most as many entries are deleted as the tree may have, and as many are new.
+  if (!isCount(skipped) || !isCount(records) || records > 2 * limit) throw protocolViolation();
+  if (!isCount(size) || size > MAX_LISTING_BYTES) throw protocolViolation();
+  return { generation, complete, skipped, records, size };
+}
+
+function isCount(value: unknown): value is number {
+  return typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+}
+
+async function* readRange(
+  reader: ByteReader,
+  range: number,
+  { length }: TreeRange,
+): AsyncGenerator<TreePiece> {
+  let left = length;
+  for (;;) {
+    if (!reader.has(4)) await reader.fill(4);
+    const size = reader.take(4).readUInt32BE();
+    if (size === 0) break;
+    const bytes = size % HOLE;
+    if (bytes > left) throw protocolViolation();
+    left -= bytes;
+    if (size >= HOLE) yield { range, content: { hole: bytes } };
+    else yield* readSegment(reader, range, bytes);
+  }
+  if (!reader.has(1)) await reader.fill(1);
+  const status = statusOf(reader.take(1).readUInt8());
+  yield { range, status };
+}
+
+async function* readSegment(
+  reader: ByteReader,
+  range: number,
+  size: number,
+): AsyncGenerator<TreePiece> {
+  for (let left = size; left > 0; ) {
+    const content = await reader.some(left);
+    left -= content.length;
+    yield { range, content };
+  }
+}
+
+/** Sends the entries and waits when the guest reads slowly. Returns their number. */
+async function sendEntries(
+  socket: Socket,
+  entries: Iterable<TreeWrite> | AsyncIterable<TreeWrite>,
+  signal: AbortSignal,
+): Promise<number> {
+  const sender = new Sender(socket, signal);
+  let count = 0;
+  for await (const entry of entries) {
+    if (count === TREE_BATCH) throw new RangeError('too many entries for one request');
+    if (!isTreePath(entry.path)) throw new RangeError('this is not a path in a tree');
+    count += 1;
+    await sender.add(encodeEntry(entry));
+    if (entry.kind !== 'file') continue;
+    for await (const piece of entry.content) await sender.addContent(piece);
+    await sender.add(lengthOf(0));
+  }
+  await sender.add(endOfEntries());
+  await sender.flush();
+  return count;
+}
+
+class Sender {
+  readonly #socket: Socket;
+  readonly #signal: AbortSignal;
+  #parts: Buffer[] = [];
+  #size = 0;
+
+  constructor(socket: Socket, signal: AbortSignal) {
+    this.#socket = socket;
+    this.#signal = signal;
+  }
+
+  async add(bytes: Buffer): Promise<void> {
+    this.#parts.push(bytes);
+    this.#size += bytes.length;
+    if (this.#size >= WRITE_BYTES) await this.flush();
+  }
+
+  async addContent(content: TreeContent): Promise<void> {
+    if (!Buffer.isBuffer(content)) {
+      for (let left = content.hole; left > 0; left -= HOLE - 1) {
+        await this.add(lengthOf(HOLE + Math.min(left, HOLE - 1)));
+      }
+      return;
+    }
+    for (let at = 0; at < content.length; at += MAX_SEGMENT_BYTES) {
+      const segment = content.subarray(at, at + MAX_SEGMENT_BYTES);
+      await this.add(lengthOf(segment.length));
+      await this.add(segment);
+    }
+  }
+
+  async flush(): Promise<void> {
+    this.#signal.throwIfAborted();
+    if (this.#socket.destroyed) {
+      throw new MicrovmError('guest_unreachable', 'the guest closed its channel');
+    }
+    const ready = this.#socket.write(Buffer.concat(this.#parts, this.#size));
+    this.#parts = [];
+    this.#size = 0;
+    if (!ready) await drained(this.#socket, this.#signal);
+  }
+}
+
+function lengthOf(size: number): Buffer {
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(size);
+  return length;
+}
+
+function parseRefusals(
+  { refused }: Readonly<Record<string, unknown>>,
+  count: number,
+): readonly TreeRefusal[] {
+  if (!Array.isArray(refused) || refused.length > count) throw protocolViolation();
+  return refused.map((item: unknown) => {
+    const [index, code] = Array.isArray(item) ? item : [];
+    if (!isCount(index) || index >= count || typeof code !== 'string') throw protocolViolation();
+    return { index, code: code.slice(0, 64) };
+  });
+}
