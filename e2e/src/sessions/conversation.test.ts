@@ -141,7 +141,7 @@ describe.concurrent.each([...AGENTS])('%s with a version and a list of tools', (
     const attached = await fixture().attach(session);
     const prompt = `${when} with ${agent} write tiger into a file`;
     const turn = await attached.task(prompt, when);
-    expect(textOf(turn)).toContain('It is not there.');
+    expect(textOf(turn), attached.summary()).toContain('It is not there.');
     const bodies = fixture().models.requests.map(({ body }) => JSON.stringify(body));
     const asked = bodies.filter((body) => body.includes(prompt));
     expect(asked.length).toBeGreaterThan(1);

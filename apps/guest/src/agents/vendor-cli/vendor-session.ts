@@ -9,7 +9,10 @@ import { aborted, failAfter, failAtEnd, failInSilence, failWhenAborted } from '.
 
 /** Time limits, in milliseconds. */
 export interface Deadlines {
-  /** From the start of the process until it accepts prompts. A cold start reads hundreds of MiB. */
+  /**
+   * From the start of the process until it accepts prompts. A cold start reads hundreds of MiB, which takes minutes on an
+   * emulated CPU with busy neighbours.
+   */
   readonly start: number;
   /** From an interrupt until the end of the turn; after it the process is ended. */
   readonly interrupt: number;
@@ -17,7 +20,7 @@ export interface Deadlines {
   readonly silence: number;
 }
 
-export const DEADLINES: Deadlines = { start: 120_000, interrupt: 10_000, silence: 30 * 60_000 };
+export const DEADLINES: Deadlines = { start: 300_000, interrupt: 10_000, silence: 30 * 60_000 };
 
 interface Opened {
   readonly env: string;
