@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { ClientChannel } from 'ssh2';
 import type { MicrovmExecRequest, MicrovmExecResult } from '../../microvm.ts';
 import { MicrovmError } from '../../microvm-error.ts';
@@ -5,6 +6,7 @@ import type { GuestChannel } from '../channel/guest-channel.ts';
 import { nextExecMark } from './exec-mark.ts';
 import { execCall, execScript } from './exec-script.ts';
 import type { SshConnection } from './ssh-connection.ts';
+import { closeChannel } from './started-command.ts';
 
 const HOME = '/root';
 /** Time limit for the SSH channel of a killed command to close. */
@@ -12,7 +14,7 @@ const KILL_MS = 5000;
 
 export interface RunCommandOptions {
   readonly ssh: SshConnection;
-  readonly channel: GuestChannel;
+  readonly channel: Pick<GuestChannel, 'kill'>;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -55,21 +57,26 @@ export async function runCommand(
   }
 }
 
+/** Passes output on until the signal aborts, and discards the rest. */
 async function deliver(
-  source: AsyncIterable<Buffer>,
+  source: Readable,
   name: 'stdout' | 'stderr',
   { onOutput }: MicrovmExecRequest,
   signal: AbortSignal,
 ): Promise<void> {
-  for await (const chunk of source) {
-    if (signal.aborted) return;
-    await onOutput(name, chunk);
+  try {
+    // Destroying the stream would close the channel before the command is killed.
+    for await (const chunk of source.iterator({ destroyOnReturn: false })) {
+      if (!signal.aborted) await onOutput(name, chunk);
+    }
+  } finally {
+    source.resume();
   }
 }
 
 /** Kills the command's processes. Closes the SSH channel even when the guest fails to kill them. */
 async function endCommand(
-  channel: GuestChannel,
+  channel: Pick<GuestChannel, 'kill'>,
   stream: ClientChannel,
   mark: number,
   ended: Promise<number>,
@@ -80,7 +87,7 @@ async function endCommand(
   } catch (error) {
     if (!(error instanceof MicrovmError) && !deadline.aborted) throw error;
   } finally {
-    stream.close();
+    closeChannel(stream);
   }
   const expired = new Promise((resolve) =>
     deadline.addEventListener('abort', resolve, { once: true }),

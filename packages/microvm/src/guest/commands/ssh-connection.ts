@@ -1,7 +1,7 @@
 import { SingleFlight, sleep, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import { Client } from 'ssh2';
 import { MicrovmError } from '../../microvm-error.ts';
-import { type StartedCommand, startedCommand } from './started-command.ts';
+import { closeChannel, type StartedCommand, startedCommand } from './started-command.ts';
 
 const CONNECT_MS = 30_000;
 const OPEN_MS = 30_000;
@@ -147,7 +147,7 @@ async function start(
   deadline.addEventListener('abort', abort, { once: true });
   client.exec(command, (error, channel) => {
     if (error !== undefined) reject(unreachable('start the command', error));
-    else if (deadline.aborted) channel.close();
+    else if (deadline.aborted) closeChannel(channel.resume());
     else resolve(startedCommand(channel));
   });
   try {
