@@ -14,9 +14,9 @@ import { openMicrovmHost } from './open-host.ts';
 
 const PREPARE_MS = 25 * 60_000;
 /** An emulated guest on a loaded machine is slow. */
-vi.setConfig({ testTimeout: 180_000, hookTimeout: 240_000 });
+vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 });
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
-const signal = () => AbortSignal.timeout(60_000);
+const signal = () => AbortSignal.timeout(180_000);
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let imageDir: string;
@@ -36,7 +36,7 @@ afterAll(async () => {
 
 function restore(request: Partial<RestoreRequest> = {}): Promise<Microvm> {
   const id = `m_${randomUUID().replaceAll('-', '')}`;
-  return host.restore({ id, template: 'standard', ...request }, AbortSignal.timeout(180_000));
+  return host.restore({ id, template: 'standard', ...request }, AbortSignal.timeout(400_000));
 }
 
 async function output(
@@ -287,12 +287,12 @@ test('two clones share no random numbers and no identity', async () => {
   expect(lines).toHaveLength(9);
   for (const line of first?.split('\n') ?? []) expect(lines).not.toContain(line);
   await Promise.all(clones.map((clone) => clone.destroy()));
-}, 300_000);
+});
 
 test('restores with a larger disk and another shape', async () => {
   // Both calls need the same snapshot. One takes it, the other waits and uses it.
   const shape = { memoryMib: 768, vcpu: 2 };
-  const prepared = host.prepareShape('standard', shape, AbortSignal.timeout(240_000));
+  const prepared = host.prepareShape('standard', shape, AbortSignal.timeout(400_000));
   const size = { vcpu: shape.vcpu, memory_mib: shape.memoryMib, disk_mib: 6144 };
   const microvm = await restore({ size });
   await prepared;
@@ -307,7 +307,7 @@ test('restores with a larger disk and another shape', async () => {
   expect(Number(memory)).toBeGreaterThan(680 * 1024);
   expect(cpus).toBe('2');
   await microvm.destroy();
-}, 300_000);
+});
 
 test('a destroyed VM leaves no files, and its methods fail with vm_gone', async () => {
   const microvm = await restore();
@@ -349,4 +349,4 @@ test('adopts kept VMs with their labels and their paused state', async () => {
   expect(adopted && (await output(adopted, 'cat /root/note'))).toBe('kept');
   await second.close({ keepVms: false });
   await own.remove();
-}, 300_000);
+});

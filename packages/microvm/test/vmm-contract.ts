@@ -17,8 +17,8 @@ const silent = { info: () => undefined, warn: () => undefined, error: () => unde
 
 /** Tests that a driver fulfils the contract of a virtual machine monitor, with real VMs. */
 export function testVmmContract(name: string): void {
-  describe(name, { timeout: 120_000 }, () => {
-    const signal = () => AbortSignal.timeout(60_000);
+  describe(name, { timeout: 400_000 }, () => {
+    const signal = () => AbortSignal.timeout(180_000);
     let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
     let resources: OpenHostResources;
     let image: Image;

@@ -134,7 +134,7 @@ test.each([
     );
     const own = await temporaryDirectory();
     const options = { dataDir: own.path, imageDir, logger: silent };
-    const host = await openMicrovmHost(options, AbortSignal.timeout(60_000));
+    const host = await openMicrovmHost(options, AbortSignal.timeout(180_000));
     // It may have been assigned the same index.
     await host.close({ keepVms: false });
     await own.remove();
