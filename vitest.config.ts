@@ -60,10 +60,10 @@ export default defineConfig({
             'scripts/*.test.ts',
           ],
           maxWorkers: WORKERS,
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 180_000,
+          hookTimeout: 180_000,
           // A condition is polled for as long as it may take on a loaded machine.
-          expect: { poll: { timeout: 20_000 } },
+          expect: { poll: { timeout: 60_000 } },
           sequence: { groupOrder: 0 },
         },
       },
