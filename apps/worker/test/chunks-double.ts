@@ -11,6 +11,7 @@ import {
   UploadChunksRequest,
 } from '@svc/contract';
 import { acceptStreamOnly, type HttpServer } from '@svc/service-kit';
+import type { FastifyReply } from 'fastify';
 import { Type } from 'typebox';
 
 /** The route of objects, which needs no token. */
@@ -25,8 +26,8 @@ export class ChunksDouble {
   /** Bytes that were uploaded, and the number of uploads. */
   uploadedBytes = 0;
   uploads = 0;
-  /** The status that answers each transfer of an object; undefined serves it. */
-  failure: number | undefined;
+  /** The status that answers each transfer of an object, or that its connection is closed; undefined serves it. */
+  failure: number | 'closed' | undefined;
   /** Called before each upload is answered. */
   onUpload: () => void | Promise<void> = () => undefined;
   /** Answers calls about chunks; undefined serves them. */
@@ -94,7 +95,7 @@ export class ChunksDouble {
     const params = Type.Object({ id: Type.String() });
     app.get(`${OBJECTS_PATH}:id`, { schema: { params } }, async ({ params: { id } }, reply) => {
       const object = this.objects.get(id);
-      if (this.failure !== undefined) return reply.code(this.failure).send();
+      if (this.failure !== undefined) return fail(reply, this.failure);
       if (object === undefined) return reply.code(404).send();
       return reply.type(OCTET_STREAM_MEDIA_TYPE).send(object);
     });
@@ -104,7 +105,7 @@ export class ChunksDouble {
       objects.put(`${OBJECTS_PATH}:id`, { schema: { params } }, async (request, reply) => {
         const bytes = await buffer(request.body as Readable);
         await this.onUpload();
-        if (this.failure !== undefined) return reply.code(this.failure).send();
+        if (this.failure !== undefined) return fail(reply, this.failure);
         this.uploads += 1;
         this.uploadedBytes += bytes.length;
         this.objects.set(request.params.id, bytes);
@@ -112,4 +113,10 @@ export class ChunksDouble {
       });
     });
   }
+}
+
+function fail(reply: FastifyReply, failure: number | 'closed'): FastifyReply {
+  if (failure !== 'closed') return reply.code(failure).send();
+  reply.raw.destroy();
+  return reply.hijack();
 }

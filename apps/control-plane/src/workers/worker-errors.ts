@@ -1,6 +1,7 @@
 import { ERRORS, type ErrorCode, isErrorCode, Problem, ServiceError } from '@svc/contract';
 import { Compile } from 'typebox/compile';
 import type { Dispatcher } from 'undici';
+import { objectStoreUnavailable } from '../objects/object-failures.ts';
 import { BadAnswer, readProblem } from './read-answer.ts';
 
 /** Codes that pass through to callers, with the worker's detail. */
@@ -74,6 +75,7 @@ export async function errorFromWorker(
     `Worker ${workerId} answered ${code}: ${detail.slice(0, MAX_DETAIL_CHARS)}`,
   );
   if (code === 'shutting_down') return workerUnreachable(cause);
+  if (code === 'object_store_unavailable') return objectStoreUnavailable(cause);
   if (INTERNAL.has(code)) return new ServiceError('internal_error', undefined, { cause });
   if (!FOR_CALLERS.has(code)) throw new BadAnswer(`${code} is not an error of workers`);
   return new ServiceError(code, detail.slice(0, MAX_DETAIL_CHARS), { cause });

@@ -16,10 +16,11 @@ const TRANSFER_MS = 30_000;
 /** The object store did not accept or return an object. */
 export class ObjectTransferError extends Error {
   override readonly name = 'ObjectTransferError';
-  readonly status: number;
+  /** What it answered; undefined if it could not be reached or did not answer in time. */
+  readonly status: number | undefined;
 
-  constructor(status: number) {
-    super(`the object store answered ${status}`);
+  constructor(status: number | undefined, options?: ErrorOptions) {
+    super(`the object store ${status === undefined ? 'failed' : `answered ${status}`}`, options);
     this.status = status;
   }
 }
@@ -44,8 +45,21 @@ export class ObjectTransfer {
     this.#elsewhere = new Agent({ ...limits, connect });
   }
 
-  /** @throws ObjectTransferError */
-  async put(url: string, bytes: Buffer, signal: AbortSignal): Promise<void> {
+  /** @throws ObjectTransferError, or the reason of the signal */
+  put(url: string, bytes: Buffer, signal: AbortSignal): Promise<void> {
+    return transferring(signal, () => this.#put(url, bytes, signal));
+  }
+
+  /** The bytes of an object of at most `maxBytes`. @throws ObjectTransferError, or the reason of the signal */
+  get(url: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+    return transferring(signal, () => this.#get(url, maxBytes, signal));
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([this.#controlPlane.destroy(), this.#elsewhere.destroy()]);
+  }
+
+  async #put(url: string, bytes: Buffer, signal: AbortSignal): Promise<void> {
     const { statusCode, body } = await request(this.#target(url), {
       dispatcher: this.#dispatcher(url),
       method: 'PUT',
@@ -60,8 +74,7 @@ export class ObjectTransfer {
     if (statusCode >= 300) throw new ObjectTransferError(statusCode);
   }
 
-  /** The bytes of an object. @throws ObjectTransferError; Error for an object of more than `maxBytes` */
-  async get(url: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+  async #get(url: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
     const { statusCode, body } = await request(this.#target(url), {
       dispatcher: this.#dispatcher(url),
       method: 'GET',
@@ -82,16 +95,24 @@ export class ObjectTransfer {
     return Buffer.concat(parts);
   }
 
-  async close(): Promise<void> {
-    await Promise.all([this.#controlPlane.destroy(), this.#elsewhere.destroy()]);
-  }
-
   #target(url: string): URL {
     return new URL(url, this.#base);
   }
 
   #dispatcher(url: string): Agent {
     return this.#target(url).origin === this.#base.origin ? this.#controlPlane : this.#elsewhere;
+  }
+}
+
+/** Reports whatever a transfer fails of as an {@link ObjectTransferError}. */
+async function transferring<T>(signal: AbortSignal, transfer: () => Promise<T>): Promise<T> {
+  try {
+    return await transfer();
+  } catch (cause) {
+    signal.throwIfAborted();
+    throw cause instanceof ObjectTransferError
+      ? cause
+      : new ObjectTransferError(undefined, { cause });
   }
 }
 

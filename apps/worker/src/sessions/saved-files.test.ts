@@ -162,6 +162,27 @@ describe('a resume', () => {
   });
 
   it.each([
+    ['answers 500', 500],
+    ['answers 503', 503],
+    ['closes connections', 'closed'],
+  ] as const)(
+    'fails with object_store_unavailable while the object store %s, and restores the same files later',
+    async (_, failure) => {
+      const { harness, store } = lab();
+      const archive = Buffer.concat([Buffer.alloc(2 * MIB, 'a'), Buffer.alloc(MIB, 'bc')]);
+      const session = await save(archive);
+      store.states.set(session, store.stateOf(session));
+      store.chunks.failure = failure;
+      await expect(
+        harness.startSession({ chat_session_id: session, generation: 2, resumed: true }),
+      ).rejects.toThrow('object_store_unavailable');
+      await expect.poll(() => harness.host.live).toEqual([]);
+      store.chunks.failure = undefined;
+      expect((await restoredBy(session))?.equals(archive)).toBe(true);
+    },
+  );
+
+  it.each([
     [
       'missing',
       (objects: Map<string, Buffer>) => {

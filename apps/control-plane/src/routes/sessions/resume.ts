@@ -34,5 +34,7 @@ const PROBLEMS = authenticatedProblems(
   'session_starting',
   'session_erased',
   'secret_bundle_not_found_at_resume',
+  'session_files_damaged',
+  'object_store_unavailable',
   ...START_PROBLEMS,
 );
