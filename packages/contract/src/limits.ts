@@ -41,6 +41,9 @@ export const LIMITS = {
   /** Commands that run concurrently in one sandbox. */
   execsPerSandbox: 64,
 
+  /** Of a sandbox, as JSON without white space, in UTF-8. */
+  metadataBytes: 16_384,
+
   pathBytes: 4096,
   pathComponentBytes: 255,
 

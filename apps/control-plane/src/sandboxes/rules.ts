@@ -3,6 +3,7 @@ import {
   isAgent,
   isMultiAgent,
   isTemplate,
+  LIMITS,
   reservedKeysIn,
 } from '@svc/contract';
 import type { EgressPolicy } from '@svc/egress';
@@ -26,6 +27,7 @@ export async function checkCreateRules(
   { addresses, models }: CreateRules,
 ): Promise<void> {
   checkNames(request);
+  checkMetadata(request);
   checkOneShotAgent(request, models);
   checkEnvironment(request);
   checkApp(request);
@@ -38,6 +40,13 @@ export async function checkCreateRules(
 function checkNames({ template, agent }: CreateSandboxRequest): void {
   if (!isTemplate(template)) rejectField('unknown_template', '/template');
   if (agent !== undefined && !isAgent(agent)) rejectField('unknown_agent', '/agent');
+}
+
+function checkMetadata({ metadata }: CreateSandboxRequest): void {
+  if (metadata === undefined) return;
+  if (Buffer.byteLength(JSON.stringify(metadata)) > LIMITS.metadataBytes) {
+    rejectField('metadata_too_large', '/metadata');
+  }
 }
 
 function checkEnvironment({ env_vars = {} }: CreateSandboxRequest): void {

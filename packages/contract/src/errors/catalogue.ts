@@ -76,6 +76,11 @@ const SANDBOX_CREATE = {
     'Model not allowed',
     'Choose a model of the vendor that the agent belongs to.',
   ),
+  metadata_too_large: entry(
+    400,
+    'Metadata too large',
+    'Store at most 16 KiB of JSON as metadata, and larger data in a file of the sandbox.',
+  ),
   reserved_env_var: entry(
     400,
     'Reserved environment variable',

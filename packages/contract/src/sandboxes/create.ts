@@ -77,7 +77,10 @@ export const CreateSandboxRequest = Type.Object(
       }),
     ),
     env_vars: Type.Optional(EnvVars),
-    metadata: Type.Optional(FreeObject),
+    metadata: Type.Optional({
+      ...FreeObject,
+      description: `Returned with the sandbox. At most ${LIMITS.metadataBytes} bytes of JSON.`,
+    }),
     ...sizeFields,
   },
   { title: 'CreateSandboxRequest' },

@@ -100,6 +100,7 @@ describe('a sandbox', () => {
     const vmId = await harness.create(key, { metadata });
     const record = await harness.call('GET', `/v1/sandboxes/${vmId}`, { key });
     expect(record.body.metadata).toEqual(metadata);
+    await harness.create(key, { metadata: { a: 'é'.repeat(8_188) } });
   });
 
   test('twenty concurrent creates all succeed', async () => {
@@ -157,6 +158,8 @@ describe('refusals', () => {
     ['model_required', { ...standard, agent: 'deictic', llm_key: 'k' }],
     ['model_not_allowed', { ...agent, model: 'gpt-x' }],
     ['reserved_env_var', { ...standard, env_vars: { SVC_PERSISTENCE_URL: 'x' } }],
+    // As JSON, 16,385 bytes in fewer characters.
+    ['metadata_too_large', { ...standard, metadata: { a: `${'é'.repeat(8_188)}x` } }],
     ['workspace_fields_required', { ...standard, workspace_enabled: true, app_id: 'a' }],
     ['wire_version_invalid', { ...standard, wire_version: 3 }],
     ['app_json_invalid', { ...standard, app_json: { name: 'a', agents: [] } }],

@@ -42,6 +42,7 @@ const PROBLEMS = authenticatedProblems(
   'llm_key_required',
   'model_required',
   'model_not_allowed',
+  'metadata_too_large',
   'reserved_env_var',
   'multi_agent_needs_wire_version_2',
   'workspace_fields_required',
