@@ -17,6 +17,7 @@ import type { Sessions } from './sessions/sessions.ts';
 import type { Tenants } from './tenants/tenants.ts';
 import type { UsageReports } from './usage/report-usage.ts';
 import type { Usage } from './usage/usage.ts';
+import type { MountedWorkspaces } from './workspaces/mounted/mounted-workspaces.ts';
 import type { Workspaces } from './workspaces/workspaces.ts';
 
 /** Everything that routes call, one entry per aggregate. */
@@ -35,6 +36,7 @@ export interface Services {
   readonly sandboxes: Sandboxes;
   readonly sessions: Sessions;
   readonly workspaces: Workspaces;
+  readonly mountedWorkspaces: MountedWorkspaces;
   readonly agentVault: AgentVault;
   readonly usage: Usage;
   readonly usageReports: UsageReports;

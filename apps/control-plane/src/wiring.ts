@@ -1,6 +1,7 @@
 import type { Config } from '@svc/config';
 import { CONTROL_PLANE_NAME } from '@svc/contract';
 import { EgressPolicy } from '@svc/egress';
+import { SignedUrls } from '@svc/object-store';
 import {
   createTokenMinter,
   createTokenVerifier,
@@ -46,8 +47,11 @@ import { Usage } from './usage/usage.ts';
 import type { WorkerConnections } from './workers/connections.ts';
 import { Fleet } from './workers/fleet.ts';
 import { WorkerClient } from './workers/worker-client.ts';
+import { ChunkedContents } from './workspaces/chunked-content.ts';
+import { MountedWorkspaces } from './workspaces/mounted/mounted-workspaces.ts';
+import { createWorkspaceChunks } from './workspaces/mounted/workspace-chunks.ts';
 import { UploadTaker } from './workspaces/upload-taker.ts';
-import { Workspaces } from './workspaces/workspaces.ts';
+import { WORKSPACE_FILES_PATH, Workspaces } from './workspaces/workspaces.ts';
 
 /** Purchases that one account may begin. */
 const CHECKOUTS_PER_HOUR = 60;
@@ -114,6 +118,12 @@ export async function createServices(parts: Parts): Promise<Services> {
     logger,
     tenantBytes: config.limits.workspaceBytes,
   });
+  const tenantKeys = new TenantKeys(store, keyring);
+  const workspaceChunks = createWorkspaceChunks({
+    store,
+    objects: parts.objects,
+    keys: tenantKeys,
+  });
   return {
     auth: createAuthenticators(store, tokens),
     workerAuth: createWorkerAuthenticator(createTokenVerifier(clusterSecret, CONTROL_PLANE_NAME)),
@@ -157,13 +167,30 @@ export async function createServices(parts: Parts): Promise<Services> {
       configUpdates: new ConfigUpdates({ store, fleet, logger }),
       sessionsPerTenant: config.limits.sessionsPerTenant,
       objects: parts.objects,
-      tenantKeys: new TenantKeys(store, keyring),
+      tenantKeys,
     }),
     workspaces: new Workspaces({
       store,
       objects: parts.objects.store,
       taker,
+      contents: new ChunkedContents({
+        store,
+        objects: parts.objects.store,
+        secretOf: (owner) => workspaceChunks.secretOf(owner),
+      }),
+      urls: new SignedUrls(
+        deriveKey(clusterSecret, 'svc workspace URLs v1'),
+        parts.baseUrl,
+        WORKSPACE_FILES_PATH,
+      ),
       limits: config.limits,
+    }),
+    mountedWorkspaces: new MountedWorkspaces({
+      store,
+      objects: parts.objects,
+      taker,
+      tenantBytes: config.limits.workspaceBytes,
+      chunks: workspaceChunks,
     }),
     agentVault: vault,
     usage: new Usage(store),

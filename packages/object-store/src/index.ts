@@ -7,6 +7,7 @@
 
 export { type FsObjectStoreOptions, openFsObjectStore } from './fs/fs-object-store.ts';
 export { OBJECTS_PATH, SignedUrls, type UrlGrant, type UrlQuery } from './fs/signed-urls.ts';
+export { locateRange } from './object-range.ts';
 export * from './object-store.ts';
 export {
   isObjectStoreError,

@@ -16,6 +16,11 @@ export type { Transaction } from './repositories/billing/entries.ts';
 export type { PaymentFact, ProviderEvent } from './repositories/billing/provider-events.ts';
 export type { ClaimedTopup } from './repositories/billing/topups.ts';
 export type { BillingCheck, BillingDifference } from './repositories/billing/verify.ts';
+export type {
+  AnnouncedChunk,
+  ChunkRepository,
+  StoredChunk,
+} from './repositories/chunks/chunk-repository.ts';
 export type { ConfigUpdateRow } from './repositories/config-updates.ts';
 export type { IdempotencyClaim, IdempotencyHold } from './repositories/idempotency.ts';
 export type { OtpRequest } from './repositories/otp.ts';
@@ -25,7 +30,6 @@ export type { Ending } from './repositories/sandboxes/ending.ts';
 export type { LedgerEntry } from './repositories/sandboxes/lookup.ts';
 export type { PlacedRow, Placement, PlacementRequest } from './repositories/sandboxes/placement.ts';
 export type { NewBundle, SealedBundle, WrappedKeyRow } from './repositories/secret-bundles.ts';
-export type { AnnouncedChunk, StoredChunk } from './repositories/sessions/chunks.ts';
 export type { StoredState, Turn, TurnOutcome } from './repositories/sessions/history.ts';
 export type { SessionLease } from './repositories/sessions/lease.ts';
 export type {
@@ -45,7 +49,18 @@ export type {
   UsageDay,
   UsageTotals,
 } from './repositories/usage/reading.ts';
-export type { Workspace, WorkspaceFile, WorkspaceScope } from './repositories/workspaces/scope.ts';
+export type { Commit, CommitLimits } from './repositories/workspaces/commit.ts';
+export type { MountedWorkspace } from './repositories/workspaces/mount.ts';
+export type {
+  Extent,
+  Workspace,
+  WorkspaceChange,
+  WorkspaceContent,
+  WorkspaceEntry,
+  WorkspaceFile,
+  WorkspaceScope,
+} from './repositories/workspaces/scope.ts';
+export type { Flush, FlushLimits, StageOutcome } from './repositories/workspaces/stage.ts';
 export type {
   AgentSecretsRow,
   ApiKeyRow,

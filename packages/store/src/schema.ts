@@ -49,6 +49,10 @@ export interface Schema {
   readonly workspaces: WorkspacesTable;
   readonly workspace_files: WorkspaceFilesTable;
   readonly workspace_uploads: WorkspaceUploadsTable;
+  readonly workspace_chunks: WorkspaceChunksTable;
+  readonly workspace_extents: WorkspaceExtentsTable;
+  readonly workspace_flushes: WorkspaceFlushesTable;
+  readonly workspace_changes: WorkspaceChangesTable;
   readonly discarded_objects: DiscardedObjectsTable;
 }
 
@@ -286,16 +290,23 @@ interface SessionPiecesTable {
   bytes: Buffer;
 }
 
-interface SessionChunksTable {
-  session_id: string;
+interface ChunkColumns {
   chunk_id: Buffer;
   object_key: string;
   /** Size of the object. */
   stored_bytes: number;
   /** Null until the object was seen in the object store. */
   stored_at: Date | null;
-  /** Null while the manifest of the session names the chunk. */
+  /** Null while the files of its owner contain the chunk. */
   unused_since: Generated<Date | null>;
+}
+
+interface SessionChunksTable extends ChunkColumns {
+  session_id: string;
+}
+
+interface WorkspaceChunksTable extends ChunkColumns {
+  workspace_id: string;
 }
 
 interface SessionManifestsTable {
@@ -477,16 +488,68 @@ interface WorkspacesTable {
   /** The sum of its files, like `file_count`. */
   size_bytes: BigInteger;
   file_count: Generated<number>;
+  /** Files, directories and symbolic links. */
+  entry_count: Generated<number>;
+  /** The version of the last change of an entry. */
+  version: Generated<BigInteger>;
   used_at: CreatedAt;
   created_at: CreatedAt;
 }
 
+export type WorkspaceEntryKind = 'file' | 'directory' | 'symlink';
+
 interface WorkspaceFilesTable {
   workspace_id: string;
   path: Buffer;
+  kind: Generated<WorkspaceEntryKind>;
+  mode: Generated<number>;
   size_bytes: BigInteger;
+  /** When the entry changed here. */
   modified_at: Date;
-  object_key: string;
+  /** As the sandbox set it. */
+  mtime_ms: BigInteger | null;
+  target: Buffer | null;
+  /** The object that is the content of a file, unless it has a `content_id`. */
+  object_key: string | null;
+  content_id: BigInteger | null;
+  extents: Generated<number>;
+  version: Generated<BigInteger>;
+}
+
+/** A piece of the content of a file: a part of a chunk, or a hole. */
+interface WorkspaceExtentsTable {
+  workspace_id: string;
+  content_id: BigInteger;
+  first: BigInteger;
+  length: BigInteger;
+  chunk_id: Buffer | null;
+  chunk_offset: number;
+}
+
+interface WorkspaceFlushesTable {
+  flush_id: string;
+  workspace_id: string;
+  vm_id: string;
+  state: Generated<'open' | 'closed' | 'committed'>;
+  changes: Generated<number>;
+  extents: Generated<number>;
+  result: JSONColumnType<object | null, string | null, string>;
+  touched_at: Generated<Date>;
+}
+
+/** A change that a flush has staged. */
+interface WorkspaceChangesTable {
+  flush_id: string;
+  path: Buffer;
+  kind: WorkspaceEntryKind | 'deleted';
+  mode: number;
+  mtime_ms: BigInteger;
+  size_bytes: BigInteger;
+  target: Buffer | null;
+  content_id: BigInteger | null;
+  extents: number;
+  version: BigInteger | null;
+  refusal: string | null;
 }
 
 /** An upload that a customer may make, or has made. */

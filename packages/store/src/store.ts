@@ -8,6 +8,11 @@ import { AgentSecretsRepository } from './repositories/agent-secrets.ts';
 import { ApiKeyRepository } from './repositories/api-keys.ts';
 import { AuditRepository } from './repositories/audit.ts';
 import { BillingRepository } from './repositories/billing/billing-repository.ts';
+import {
+  ChunkRepository,
+  SESSION_CHUNKS,
+  WORKSPACE_CHUNKS,
+} from './repositories/chunks/chunk-repository.ts';
 import { ConfigUpdateRepository } from './repositories/config-updates.ts';
 import { IdempotencyRepository } from './repositories/idempotency.ts';
 import { MasterKeyRepository } from './repositories/master-keys.ts';
@@ -17,7 +22,6 @@ import { RequestBudgetRepository } from './repositories/request-budgets.ts';
 import type { PlacementRules } from './repositories/sandboxes/choose-worker.ts';
 import { SandboxRepository } from './repositories/sandboxes/sandbox-repository.ts';
 import { SecretBundleRepository } from './repositories/secret-bundles.ts';
-import { SessionChunkRepository } from './repositories/sessions/chunks.ts';
 import { SessionFilesRepository } from './repositories/sessions/files.ts';
 import { SessionHistoryRepository } from './repositories/sessions/history.ts';
 import { SessionRepository } from './repositories/sessions/session-repository.ts';
@@ -59,7 +63,8 @@ export interface Store {
   readonly sessionFiles: SessionFilesRepository;
   readonly billing: BillingRepository;
   readonly usage: UsageRepository;
-  readonly sessionChunks: SessionChunkRepository;
+  readonly sessionChunks: ChunkRepository;
+  readonly workspaceChunks: ChunkRepository;
   readonly tenantKeys: TenantKeyRepository;
   readonly objectDeletions: ObjectDeletionRepository;
   readonly workspaces: WorkspaceRepository;
@@ -101,7 +106,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     billing: new BillingRepository(db),
     workspaces: new WorkspaceRepository(db),
     usage: new UsageRepository(db),
-    sessionChunks: new SessionChunkRepository(db),
+    sessionChunks: new ChunkRepository(db, SESSION_CHUNKS),
+    workspaceChunks: new ChunkRepository(db, WORKSPACE_CHUNKS),
     tenantKeys: new TenantKeyRepository(db),
     objectDeletions: new ObjectDeletionRepository(db),
     ping: async () => {

@@ -1,5 +1,10 @@
 import { OCTET_STREAM_MEDIA_TYPE, ServiceError } from '@svc/contract';
-import { isObjectStoreError, type ObjectStore, type StoredObject } from '@svc/object-store';
+import {
+  type GetOptions,
+  isObjectStoreError,
+  type ObjectStore,
+  type StoredObject,
+} from '@svc/object-store';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { parseRange } from './byte-ranges.ts';
 
@@ -11,16 +16,31 @@ const HEADERS = {
   'accept-ranges': 'bytes',
 } as const;
 
+/** What can be opened in whole or in ranges. */
+export interface ObjectSource {
+  /** @throws ObjectStoreError `object_range_invalid` for a range that begins beyond the end */
+  get(options: GetOptions): Promise<StoredObject>;
+  /** Number of bytes; undefined if it does not exist. */
+  size(signal: AbortSignal): Promise<number | undefined>;
+}
+
+/** An object of a store. */
+export function objectSource(store: ObjectStore, key: string): ObjectSource {
+  return {
+    get: (options) => store.get(key, options),
+    size: async (signal) => (await store.head(key, signal))?.size,
+  };
+}
+
 /** Opens an object, or the range of it that a request asks for. @throws ServiceError `range_not_satisfiable`; ObjectStoreError */
 export async function openForRequest(
-  store: ObjectStore,
-  key: string,
+  source: ObjectSource,
   { headers }: FastifyRequest,
   signal: AbortSignal,
 ): Promise<StoredObject> {
   const range = parseRange(headers.range);
   try {
-    const object = await store.get(key, { range, signal });
+    const object = await source.get({ range, signal });
     const condition = headers['if-range'];
     if (range === undefined || condition === undefined || condition === tagOf(object)) {
       return object;
@@ -29,12 +49,12 @@ export async function openForRequest(
     object.body.destroy();
   } catch (error) {
     if (!isObjectStoreError(error, 'object_range_invalid')) throw error;
-    const size = (await store.head(key, signal))?.size;
+    const size = await source.size(signal);
     throw new ServiceError('range_not_satisfiable', undefined, {
       headers: { 'content-range': `bytes */${size ?? '*'}` },
     });
   }
-  return store.get(key, { signal });
+  return source.get({ signal });
 }
 
 /** Answers with the bytes of an object. */

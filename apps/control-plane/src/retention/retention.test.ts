@@ -81,6 +81,12 @@ async function endedSession(ago: string, status = 'completed'): Promise<string> 
   return id;
 }
 
+async function emptyWorkspace(): Promise<string> {
+  const { rows } = await sql(`insert into workspaces (tenant_id, app_id, capset_id)
+    values ('${tenant}', gen_random_uuid(), 'c') returning workspace_id`);
+  return String(rows[0]?.workspace_id);
+}
+
 /** Plants one row of each kind, `young` or not: within its retention, or past it. Returns a query that counts them. */
 const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
   one_time_codes: async (young) => {
@@ -119,6 +125,18 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
     await sql(`insert into session_chunks (session_id, chunk_id, object_key, stored_bytes, unused_since)
       values ('${id}', sha256('unused'), gen_random_uuid(), 1, now() - interval '${young ? 59 : 61} minutes')`);
     return 'session_chunks where unused_since is not null';
+  },
+  workspace_chunks: async (young) => {
+    const id = await emptyWorkspace();
+    await sql(`insert into workspace_chunks (workspace_id, chunk_id, object_key, stored_bytes, unused_since)
+      values ('${id}', sha256('unused'), gen_random_uuid(), 1, now() - interval '${young ? 59 : 61} minutes')`);
+    return 'workspace_chunks where unused_since is not null';
+  },
+  workspace_flushes: async (young) => {
+    const id = await emptyWorkspace();
+    await sql(`insert into workspace_flushes (flush_id, workspace_id, vm_id, state, touched_at) values
+      (gen_random_uuid(), '${id}', 'vm', 'open', now() - interval '${young ? 59 : 61} minutes')`);
+    return 'workspace_flushes';
   },
   session_uploads: async (young) => {
     const id = await endedSession('1 day');

@@ -46,6 +46,11 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
     ),
     // Longer than any save of files with the commit of its turn.
     rule('session_chunks', HOUR, (...batch) => store.sessionChunks.removeUnused(...batch)),
+    // Longer than any flush of a workspace, from the upload of a chunk to the change that names it.
+    rule('workspace_chunks', HOUR, (...batch) => store.workspaceChunks.removeUnused(...batch)),
+    large('workspace_flushes', HOUR, (...batch) =>
+      store.workspaces.removeAbandonedFlushes(...batch),
+    ),
     large('session_uploads', HOUR, (...batch) => store.sessionFiles.removeOrphans(...batch)),
     rule('agent_logs', LIMITS.destroyedRecordSeconds, (...batch) =>
       store.agentLogs.removeExpired(...batch),

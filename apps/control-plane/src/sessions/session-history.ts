@@ -7,7 +7,7 @@ import {
   type SessionState,
 } from '@svc/contract';
 import type { Manifest, Store } from '@svc/store';
-import { chunkBytesOf, chunkTextOf } from './files/chunk-ids.ts';
+import { chunkBytesOf, chunkTextOf } from '../chunks/chunk-ids.ts';
 import { isSessionId } from './find.ts';
 
 const NEWLINE = 10;

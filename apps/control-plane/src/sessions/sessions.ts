@@ -4,7 +4,11 @@ import type { SandboxDeleter } from '../sandboxes/delete.ts';
 import type { ConfigUpdates } from './config-updates.ts';
 import { SessionCreator, type SessionParts } from './create.ts';
 import { EarlierFiles } from './files/earlier-files.ts';
-import { SessionChunks, type SessionChunksParts } from './files/session-chunks.ts';
+import {
+  createSessionChunks,
+  type SessionChunks,
+  type SessionChunksParts,
+} from './files/session-chunks.ts';
 import { SessionReader } from './read.ts';
 import { SessionResumer } from './resume.ts';
 import { SessionHistory } from './session-history.ts';
@@ -46,7 +50,7 @@ export function createSessions(parts: SessionsParts): Sessions {
     route: (...call) => reader.route(...call),
     delete: (...call) => stopper.delete(...call),
     history: new SessionHistory(store),
-    chunks: new SessionChunks({ store, objects, keys: tenantKeys }),
+    chunks: createSessionChunks({ store, objects, keys: tenantKeys }),
     earlierFiles: new EarlierFiles(store),
     configUpdates,
   };

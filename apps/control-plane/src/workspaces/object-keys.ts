@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { uuidv7 } from 'uuidv7';
 
 /** The workspace that objects belong to. */
 export interface WorkspaceOwner {
@@ -24,4 +25,9 @@ export function uploadIdOf(key: string): string {
 /** Key of a new object with the content of a file. No URL for writing exists for it. */
 export function newFileKey({ tenantId, workspaceId }: WorkspaceOwner): string {
   return `workspaces/${tenantId}/${workspaceId}/files/${randomUUID()}`;
+}
+
+/** Key of a new object with a chunk of files. */
+export function newChunkKey({ tenantId, workspaceId }: WorkspaceOwner): string {
+  return `workspaces/${tenantId}/${workspaceId}/chunks/${uuidv7()}`;
 }

@@ -9,7 +9,7 @@ const AT_ONCE = 8;
 /** Longer than the copy of the largest object. */
 const RESERVED_SECONDS = 4 * 3_600;
 /** Longer than any URL for the object of a replaced file is valid. */
-const GRACE_SECONDS = 3_600;
+export const REPLACED_SECONDS = 3_600;
 
 export interface UploadTakerParts {
   readonly store: Store;
@@ -64,7 +64,7 @@ export class UploadTaker {
           sizeBytes: upload.size,
           modifiedAt: upload.modifiedAt,
         },
-        { tenantBytes, graceSeconds: GRACE_SECONDS },
+        { tenantBytes, graceSeconds: REPLACED_SECONDS },
       );
       if (outcome !== 'taken') logger.info({ uploadId, outcome }, 'an upload became no file');
     }

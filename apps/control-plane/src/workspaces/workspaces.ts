@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import {
-  checkWorkspacePath,
   LIMITS,
   type ListWorkspaceFilesResponse,
   type ListWorkspacesResponse,
@@ -9,12 +8,22 @@ import {
   type WorkspaceFilesQuery,
   type WorkspaceUsage,
 } from '@svc/contract';
-import { type ObjectStore, PRESIGNED_SECONDS } from '@svc/object-store';
+import {
+  type ObjectStore,
+  PRESIGNED_SECONDS,
+  type SignedUrls,
+  type UrlQuery,
+} from '@svc/object-store';
 import type { Store, Workspace, WorkspaceFile, WorkspaceScope } from '@svc/store';
 import { onObjects } from '../objects/object-failures.ts';
+import { type ObjectSource, objectSource } from '../objects/send-object.ts';
+import type { ChunkedContents } from './chunked-content.ts';
 import { uploadKey } from './object-keys.ts';
 import { tidyWorkspaces } from './tidy-workspaces.ts';
 import type { UploadTaker } from './upload-taker.ts';
+
+/** Path of the URLs of files in chunks. */
+export const WORKSPACE_FILES_PATH = '/workspace-files/';
 
 const MIB = 1024 * 1024;
 const RETRY_AFTER_SECONDS = '60';
@@ -23,6 +32,9 @@ export interface WorkspacesParts {
   readonly store: Store;
   readonly objects: ObjectStore;
   readonly taker: UploadTaker;
+  readonly contents: ChunkedContents;
+  /** Signs the URLs of files in chunks. */
+  readonly urls: SignedUrls;
   readonly limits: { readonly workspaceBytes: number; readonly uploadBytes: number };
 }
 
@@ -69,15 +81,40 @@ export class Workspaces {
   }
 
   /** A URL for the content of a file. @throws ServiceError `workspace_file_not_found` */
-  async url(scope: WorkspaceScope, path: string, signal: AbortSignal): Promise<PresignedUrl> {
-    const { objectKey } = await this.#file(scope, path, signal);
-    const url = await this.#parts.objects.presignGet(objectKey);
+  async url(scope: WorkspaceScope, path: Buffer, signal: AbortSignal): Promise<PresignedUrl> {
+    const { workspaceId, content } = await this.#file(scope, path, signal);
+    const { objects, urls } = this.#parts;
+    const url =
+      content.objectKey === undefined
+        ? urls.sign({
+            method: 'GET',
+            key: `${workspaceId}/${content.contentId}`,
+            expires: Math.ceil(Date.now() / 1000) + PRESIGNED_SECONDS,
+          })
+        : await objects.presignGet(content.objectKey);
     return { url, expires_in: PRESIGNED_SECONDS };
   }
 
-  /** Key of the object with the content of a file. @throws ServiceError `workspace_file_not_found` */
-  async objectKey(scope: WorkspaceScope, path: string, signal: AbortSignal): Promise<string> {
-    return (await this.#file(scope, path, signal)).objectKey;
+  /** The bytes of a file. @throws ServiceError `workspace_file_not_found` */
+  async source(scope: WorkspaceScope, path: Buffer, signal: AbortSignal): Promise<ObjectSource> {
+    const { workspaceId, content, ...file } = await this.#file(scope, path, signal);
+    const { objects, contents } = this.#parts;
+    if (content.objectKey !== undefined) return objectSource(objects, content.objectKey);
+    return contents.source({ ...file, ...content, workspaceId, tenantId: scope.tenantId });
+  }
+
+  /**
+   * The bytes of a file in chunks, for the bearer of a URL.
+   * @throws ObjectStoreError `object_url_invalid`, `object_url_expired`; ServiceError `object_not_found` once the file has
+   * another content
+   */
+  async sourceOfUrl(key: string, query: UrlQuery): Promise<ObjectSource> {
+    const { store, urls, contents } = this.#parts;
+    urls.verify('GET', key, query);
+    const [workspaceId = '', contentId = ''] = key.split('/');
+    const file = await store.workspaces.findContent(workspaceId, contentId);
+    if (file === undefined) throw new ServiceError('object_not_found');
+    return contents.source(file);
   }
 
   /**
@@ -86,11 +123,10 @@ export class Workspaces {
    */
   async upload(
     scope: WorkspaceScope,
-    path: string,
+    path: Buffer,
     size: number | undefined,
     signal: AbortSignal,
   ): Promise<PresignedUrl> {
-    checkWorkspacePath(path);
     const { objects, limits } = this.#parts;
     if (size !== undefined && size > limits.uploadBytes)
       throw new ServiceError('payload_too_large');
@@ -108,21 +144,20 @@ export class Workspaces {
   }
 
   /** Deletes a file and its content. @throws ServiceError `workspace_file_not_found` */
-  async deleteFile(scope: WorkspaceScope, path: string, signal: AbortSignal): Promise<void> {
-    checkWorkspacePath(path);
+  async deleteFile(scope: WorkspaceScope, path: Buffer, signal: AbortSignal): Promise<void> {
     const workspace = await this.#find(scope, signal);
-    const key =
-      workspace &&
-      (await this.#parts.store.workspaces.removeFile(workspace.workspaceId, Buffer.from(path)));
-    if (key === undefined) throw new ServiceError('workspace_file_not_found');
+    const isRemoved =
+      workspace !== undefined &&
+      (await this.#parts.store.workspaces.removeFile(workspace.workspaceId, path));
+    if (!isRemoved) throw new ServiceError('workspace_file_not_found');
   }
 
   /** Deletes every file of a workspace with its content. @throws ServiceError `workspace_not_found` */
   async delete(scope: WorkspaceScope, signal: AbortSignal): Promise<void> {
     const workspace = await this.#find(scope, signal);
-    const keys =
+    const removed =
       workspace && (await this.#parts.store.workspaces.removeAllFiles(workspace.workspaceId));
-    if (keys === undefined || keys.length === 0) throw new ServiceError('workspace_not_found');
+    if (removed === undefined || removed === 0) throw new ServiceError('workspace_not_found');
   }
 
   /** The size of a workspace; zero for one that does not exist. */
@@ -136,14 +171,18 @@ export class Workspaces {
     return tidyWorkspaces(this.#parts, signal);
   }
 
-  async #file(scope: WorkspaceScope, path: string, signal: AbortSignal): Promise<WorkspaceFile> {
-    checkWorkspacePath(path);
+  async #file(
+    scope: WorkspaceScope,
+    path: Buffer,
+    signal: AbortSignal,
+  ): Promise<WorkspaceFile & Pick<Workspace, 'workspaceId'>> {
     const workspace = await this.#find(scope, signal);
     const file =
-      workspace &&
-      (await this.#parts.store.workspaces.findFile(workspace.workspaceId, Buffer.from(path)));
-    if (file === undefined) throw new ServiceError('workspace_file_not_found');
-    return file;
+      workspace && (await this.#parts.store.workspaces.findFile(workspace.workspaceId, path));
+    if (file === undefined || workspace === undefined) {
+      throw new ServiceError('workspace_file_not_found');
+    }
+    return { ...file, workspaceId: workspace.workspaceId };
   }
 
   async #find(scope: WorkspaceScope, signal: AbortSignal): Promise<Workspace | undefined> {
@@ -170,13 +209,13 @@ export class Workspaces {
     return wanted.length > 0;
   }
 
-  #begin(scope: WorkspaceScope, path: string, size: number | undefined, uploadId: string) {
+  #begin(scope: WorkspaceScope, path: Buffer, size: number | undefined, uploadId: string) {
     const { store, limits } = this.#parts;
     return store.workspaces.beginUpload(
       {
         ...scope,
         uploadId,
-        path: Buffer.from(path),
+        path,
         sizeBytes: size,
         expiresSeconds: PRESIGNED_SECONDS,
       },
@@ -194,5 +233,11 @@ function refusalOf(refusal: 'over_quota' | 'too_many_uploads' | 'path_conflict')
 }
 
 function recordOf({ path, sizeBytes, modifiedAt }: WorkspaceFile) {
-  return { path: path.toString(), size: sizeBytes, modified: modifiedAt.toISOString() };
+  const text = path.toString();
+  return {
+    path: text,
+    ...(Buffer.from(text).equals(path) ? {} : { path_base64: path.toString('base64url') }),
+    size: sizeBytes,
+    modified: modifiedAt.toISOString(),
+  };
 }

@@ -34,7 +34,21 @@ export const WorkspaceFilesQuery = Type.Object({
 });
 export type WorkspaceFilesQuery = Static<typeof WorkspaceFilesQuery>;
 
+const pathFields = {
+  path_base64: Type.Optional(
+    Type.String({
+      pattern: '^[A-Za-z0-9_-]{2,5462}$',
+      description:
+        'The bytes of the path in base64url, for one that is not UTF-8. The path in the URL is empty then.',
+    }),
+  ),
+};
+
+export const WorkspaceFileQuery = Type.Object(pathFields);
+export type WorkspaceFileQuery = Static<typeof WorkspaceFileQuery>;
+
 export const WorkspaceUploadQuery = Type.Object({
+  ...pathFields,
   size: Type.Optional(
     Type.Integer({
       minimum: 0,
@@ -56,6 +70,12 @@ export type ListWorkspacesResponse = Static<typeof ListWorkspacesResponse>;
 export const WorkspaceFile = Type.Object(
   {
     path: Type.String({ description: 'Relative to the workspace.' }),
+    path_base64: Type.Optional(
+      Type.String({
+        description:
+          'The bytes of the path in base64url, if it is not UTF-8. `path` has replacement characters then.',
+      }),
+    ),
     size: Bytes,
     modified: Timestamp,
   },

@@ -30,11 +30,16 @@ export interface UrlQuery {
 export class SignedUrls {
   readonly #secret: Uint8Array;
   readonly #origin: () => string;
+  readonly #path: string;
 
-  /** Every control plane has the same `secret`. `origin` is their public URL, without a trailing slash. */
-  constructor(secret: Uint8Array, origin: () => string) {
+  /**
+   * Every control plane has the same `secret`, which is of this `path` only. `origin` is their public URL, without a
+   * trailing slash.
+   */
+  constructor(secret: Uint8Array, origin: () => string, path = OBJECTS_PATH) {
     this.#secret = secret;
     this.#origin = origin;
+    this.#path = path;
   }
 
   /** The URL for a grant. Its signature does not cover the origin, so that proxies may change it. */
@@ -43,7 +48,7 @@ export class SignedUrls {
     const query = new URLSearchParams({ expires: String(grant.expires) });
     if (grant.size !== undefined) query.set('size', String(grant.size));
     query.set('signature', this.#signatureOf(grant));
-    return `${this.#origin()}${OBJECTS_PATH}${path}?${query}`;
+    return `${this.#origin()}${this.#path}${path}?${query}`;
   }
 
   /**

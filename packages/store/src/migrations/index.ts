@@ -14,6 +14,7 @@ import * as sessionChunks from './0012-session-chunks.ts';
 import * as retention from './0013-retention.ts';
 import * as workspaces from './0014-workspaces.ts';
 import * as quotas from './0015-quotas.ts';
+import * as mountedWorkspaces from './0018-mounted-workspaces.ts';
 
 /** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -32,4 +33,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0013-retention': retention,
   '0014-workspaces': workspaces,
   '0015-quotas': quotas,
+  '0018-mounted-workspaces': mountedWorkspaces,
 };

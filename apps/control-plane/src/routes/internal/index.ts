@@ -15,6 +15,7 @@ import { sessionRoute } from './session-route.ts';
 import { sessionState } from './session-state.ts';
 import { sessionTurns } from './session-turns.ts';
 import { reportUsage } from './usage.ts';
+import { mountedWorkspaceRoutes } from './workspace/index.ts';
 
 export const internalRoutes: readonly Route[] = [
   registerWorker,
@@ -33,4 +34,5 @@ export const internalRoutes: readonly Route[] = [
   chunksUploaded,
   chunkDownloads,
   earlierSessionFiles,
+  ...mountedWorkspaceRoutes,
 ];

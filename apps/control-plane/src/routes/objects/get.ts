@@ -1,6 +1,6 @@
 import { clientGoneSignal } from '@svc/service-kit';
 import { onObjects } from '../../objects/object-failures.ts';
-import { openForRequest, sendObject } from '../../objects/send-object.ts';
+import { objectSource, openForRequest, sendObject } from '../../objects/send-object.ts';
 import type { Route } from '../../services.ts';
 import { OBJECT_ROUTE, ObjectParams, ObjectQuery } from './url.ts';
 
@@ -19,7 +19,7 @@ export const getObject: Route<'objects'> = (app, { objects: { store, urls } }) =
       const signal = clientGoneSignal(reply);
       const object = await onObjects(async () => {
         urls.verify('GET', key, request.query);
-        return openForRequest(store, key, request, signal);
+        return openForRequest(objectSource(store, key), request, signal);
       });
       return sendObject(object, reply);
     },

@@ -1,4 +1,9 @@
-import { OCTET_STREAM_MEDIA_TYPE, PresignedUrl, WorkspaceFileParams } from '@svc/contract';
+import {
+  OCTET_STREAM_MEDIA_TYPE,
+  PresignedUrl,
+  WorkspaceFileParams,
+  WorkspaceFileQuery,
+} from '@svc/contract';
 import { clientGoneSignal } from '@svc/service-kit';
 import { Type } from 'typebox';
 import { onObjects } from '../../objects/object-failures.ts';
@@ -7,15 +12,12 @@ import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_ACCOUNT } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 import { FILE_PROBLEMS } from './problems.ts';
-import { FILE_ROUTE, scopeOf } from './scope.ts';
+import { FILE_ROUTE, filePathOf, scopeOf } from './scope.ts';
 
 const BYTES = { [OCTET_STREAM_MEDIA_TYPE]: { schema: Type.Unsafe({ format: 'binary' }) } };
 
 /** `GET /v1/workspaces/{app_id}/{capset_id}/files/{path}`: a URL for the bytes of a file, or the bytes themselves. */
-export const getWorkspaceFile: Route<'auth' | 'workspaces' | 'objects'> = (
-  app,
-  { auth, workspaces, objects },
-) => {
+export const getWorkspaceFile: Route<'auth' | 'workspaces'> = (app, { auth, workspaces }) => {
   app.get(
     FILE_ROUTE,
     {
@@ -30,6 +32,7 @@ export const getWorkspaceFile: Route<'auth' | 'workspaces' | 'objects'> = (
           'Answers with a presigned URL. With `Accept: application/octet-stream`, it answers with the bytes, or with those of a `Range`.',
         security: BY_ACCOUNT,
         params: WorkspaceFileParams,
+        querystring: WorkspaceFileQuery,
         response: {
           200: {
             description: 'A URL for the bytes of the file, or the bytes.',
@@ -47,11 +50,11 @@ export const getWorkspaceFile: Route<'auth' | 'workspaces' | 'objects'> = (
     },
     async (request, reply) => {
       const scope = scopeOf(request, request.params);
-      const path = request.params['*'];
+      const path = filePathOf(request);
       const signal = clientGoneSignal(reply);
       if (!wantsBytes(request.headers.accept)) return workspaces.url(scope, path, signal);
-      const key = await workspaces.objectKey(scope, path, signal);
-      const object = await onObjects(() => openForRequest(objects.store, key, request, signal));
+      const source = await workspaces.source(scope, path, signal);
+      const object = await onObjects(() => openForRequest(source, request, signal));
       return sendObject(object, reply);
     },
   );

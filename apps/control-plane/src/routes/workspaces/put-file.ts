@@ -4,7 +4,7 @@ import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_ACCOUNT } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 import { FILE_PROBLEMS } from './problems.ts';
-import { FILE_ROUTE, scopeOf } from './scope.ts';
+import { FILE_ROUTE, filePathOf, scopeOf } from './scope.ts';
 
 /** `PUT /v1/workspaces/{app_id}/{capset_id}/files/{path}`: a URL for one upload of a file. */
 export const putWorkspaceFile: Route<'auth' | 'workspaces'> = (app, { auth, workspaces }) => {
@@ -38,7 +38,7 @@ export const putWorkspaceFile: Route<'auth' | 'workspaces'> = (app, { auth, work
     (request, reply) =>
       workspaces.upload(
         scopeOf(request, request.params),
-        request.params['*'],
+        filePathOf(request),
         request.query.size,
         clientGoneSignal(reply),
       ),

@@ -1,5 +1,13 @@
+import {
+  checkWorkspacePath,
+  isWorkspacePath,
+  ServiceError,
+  type WorkspaceFileParams,
+  type WorkspaceFileQuery,
+} from '@svc/contract';
 import type { WorkspaceScope } from '@svc/store';
 import type { FastifyRequest } from 'fastify';
+import type { Static } from 'typebox';
 import { callerOf } from '../../auth/caller.ts';
 
 /** Path of the routes of one workspace. */
@@ -17,4 +25,23 @@ export function scopeOf(
     appId: params.app_id,
     capsetId: params.capset_id,
   };
+}
+
+/** The path that a request names. @throws ServiceError `workspace_path_invalid` */
+export function filePathOf({
+  params: { '*': text },
+  query: { path_base64: encoded },
+}: FileRequest): Buffer {
+  if (encoded === undefined) {
+    checkWorkspacePath(text);
+    return Buffer.from(text);
+  }
+  const path = Buffer.from(encoded, 'base64url');
+  if (text === '' && isWorkspacePath(path)) return path;
+  throw new ServiceError('workspace_path_invalid');
+}
+
+interface FileRequest {
+  readonly params: Static<typeof WorkspaceFileParams>;
+  readonly query: WorkspaceFileQuery;
 }

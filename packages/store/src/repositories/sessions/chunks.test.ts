@@ -5,8 +5,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
 import { migrate } from '../../migrate.ts';
 import type { Schema } from '../../schema.ts';
+import { ChunkRepository, SESSION_CHUNKS } from '../chunks/chunk-repository.ts';
 import { ObjectDeletionRepository } from '../object-deletions.ts';
-import { SessionChunkRepository } from './chunks.ts';
 import { eraseEnded } from './erasure.ts';
 import { SessionHistoryRepository, type Turn } from './history.ts';
 import { takeManifest } from './manifests.ts';
@@ -16,7 +16,7 @@ const HOUR = 3_600;
 let postgres: TestPostgres;
 let db: Kysely<Schema>;
 let history: SessionHistoryRepository;
-let chunks: SessionChunkRepository;
+let chunks: ChunkRepository;
 let deletions: ObjectDeletionRepository;
 let session: string;
 
@@ -29,7 +29,7 @@ beforeAll(async () => {
   await migrate(db);
   await db.insertInto('tenants').values({ tenant_id: 't', email: 'a@b.c' }).execute();
   history = new SessionHistoryRepository(db, 1_000);
-  chunks = new SessionChunkRepository(db);
+  chunks = new ChunkRepository(db, SESSION_CHUNKS);
   deletions = new ObjectDeletionRepository(db);
 });
 afterAll(async () => {

@@ -1,7 +1,6 @@
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
 import { ago } from '../../remove-batch.ts';
 import type { Schema, SessionRow } from '../../schema.ts';
-import { giveUpChunks } from './chunks.ts';
 import { SESSION_COLUMNS } from './columns.ts';
 
 /**
@@ -83,4 +82,20 @@ async function erase(
     transaction,
   );
   return ids.length;
+}
+
+/** Gives up all chunks of sessions that are erased. Their objects are to be deleted. */
+async function giveUpChunks(
+  transaction: Transaction<Schema>,
+  sessionIds: readonly string[],
+): Promise<void> {
+  await sql`delete from session_manifests where session_id = any(${sessionIds}::uuid[])`.execute(
+    transaction,
+  );
+  await sql`
+    with removed as (
+      delete from session_chunks where session_id = any(${sessionIds}::uuid[])
+      returning object_key)
+    insert into object_deletions (object_key) select object_key from removed
+    on conflict do nothing`.execute(transaction);
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
 import { migrate } from '../../migrate.ts';
 import type { Schema } from '../../schema.ts';
-import { SessionChunkRepository } from './chunks.ts';
+import { ChunkRepository, SESSION_CHUNKS } from '../chunks/chunk-repository.ts';
 import { eraseEnded } from './erasure.ts';
 import { SessionHistoryRepository, type Turn } from './history.ts';
 import { keptBytes } from './kept-bytes.ts';
@@ -19,7 +19,7 @@ let postgres: TestPostgres;
 let db: Kysely<Schema>;
 /** As of two control planes. */
 let histories: SessionHistoryRepository[];
-let chunks: SessionChunkRepository;
+let chunks: ChunkRepository;
 let seq = 0;
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ beforeAll(async () => {
       .execute();
   }
   histories = [0, 1].map(() => new SessionHistoryRepository(db, 1_000, MOST));
-  chunks = new SessionChunkRepository(db);
+  chunks = new ChunkRepository(db, SESSION_CHUNKS);
 });
 afterAll(async () => {
   await db?.destroy();

@@ -24,7 +24,7 @@ export async function forgetDiscarded(
   await sql`delete from discarded_objects where object_key = any(${[...objectKeys]})`.execute(db);
 }
 
-/** Removes up to `limit` workspaces without files and uploads that were last used longer ago than this. */
+/** Removes up to `limit` workspaces without entries, uploads, chunks and flushes that were last used longer ago than this. */
 export async function removeEmpty(
   db: Kysely<Schema>,
   olderThanSeconds: number,
@@ -32,10 +32,14 @@ export async function removeEmpty(
 ): Promise<number> {
   const { numAffectedRows } = await sql`
     delete from workspaces where workspace_id in (
-      select workspace_id from workspaces where file_count = 0
+      select workspace_id from workspaces where entry_count = 0
         and used_at < now() - make_interval(secs => ${olderThanSeconds})
       limit ${limit} for update skip locked)
       and not exists (select from workspace_uploads
-        where workspace_uploads.workspace_id = workspaces.workspace_id)`.execute(db);
+        where workspace_uploads.workspace_id = workspaces.workspace_id)
+      and not exists (select from workspace_chunks
+        where workspace_chunks.workspace_id = workspaces.workspace_id)
+      and not exists (select from workspace_flushes
+        where workspace_flushes.workspace_id = workspaces.workspace_id)`.execute(db);
   return Number(numAffectedRows ?? 0);
 }

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Schema } from '../../schema.ts';
-import type { Workspace, WorkspaceFile, WorkspaceScope } from './scope.ts';
+import type { Workspace, WorkspaceContent, WorkspaceFile, WorkspaceScope } from './scope.ts';
 
 interface WorkspaceColumns {
   readonly workspace_id: string;
@@ -14,7 +14,18 @@ interface FileColumns {
   readonly path: Buffer;
   readonly size_bytes: string;
   readonly modified_at: Date;
-  readonly object_key: string;
+  readonly version: string;
+  readonly object_key: string | null;
+  readonly content_id: string | null;
+}
+
+/** A content in chunks, and its file. */
+export interface ContentOfFile {
+  readonly tenantId: string;
+  readonly workspaceId: string;
+  readonly contentId: string;
+  readonly sizeBytes: number;
+  readonly modifiedAt: Date;
 }
 
 /** A tenant's workspaces that have files or uploads, in the order of their scopes. */
@@ -44,7 +55,7 @@ export async function listFiles(
   const { prefix, after, limit } = page;
   const { rows } = await sql<FileColumns>`
     select * from workspace_files
-    where workspace_id = ${workspaceId} and path > ${after} and path >= ${prefix}
+    where workspace_id = ${workspaceId} and kind = 'file' and path > ${after} and path >= ${prefix}
       and substring(path from 1 for ${prefix.length}) = ${prefix}
     order by path limit ${limit}`.execute(db);
   return rows.map(fileOf);
@@ -57,10 +68,30 @@ export async function findFile(
   path: Buffer,
 ): Promise<WorkspaceFile | undefined> {
   const { rows } = await sql<FileColumns>`
-    select * from workspace_files where workspace_id = ${workspaceId} and path = ${path}`.execute(
-    db,
-  );
+    select * from workspace_files
+    where workspace_id = ${workspaceId} and path = ${path} and kind = 'file'`.execute(db);
   return rows[0] && fileOf(rows[0]);
+}
+
+/** The file with this content in chunks, and the tenant of its workspace. */
+export async function findContent(
+  db: Kysely<Schema>,
+  workspaceId: string,
+  contentId: string,
+): Promise<ContentOfFile | undefined> {
+  const { rows } = await sql<{ tenant_id: string; size_bytes: string; modified_at: Date }>`
+    select tenant_id, workspace_files.size_bytes, modified_at
+    from workspace_files join workspaces using (workspace_id)
+    where workspace_id = ${workspaceId} and content_id = ${contentId}`.execute(db);
+  return (
+    rows[0] && {
+      workspaceId,
+      contentId,
+      tenantId: rows[0].tenant_id,
+      sizeBytes: Number(rows[0].size_bytes),
+      modifiedAt: rows[0].modified_at,
+    }
+  );
 }
 
 /** The bytes of all workspaces of a tenant. */
@@ -71,7 +102,10 @@ export async function sizeOfTenant(db: Kysely<Schema>, tenantId: string): Promis
   return Number(rows[0]?.bytes ?? 0);
 }
 
-/** Whether a path names a directory that files are in, or a file of this name is one of its directories. */
+/**
+ * Whether a path names a directory, or one of its own directories is a file or a symbolic link. Directories need no entry
+ * of their own.
+ */
 export async function hasConflict(
   db: Kysely<Schema>,
   workspaceId: string,
@@ -79,7 +113,9 @@ export async function hasConflict(
 ): Promise<boolean> {
   const { rows } = await sql`
     select from workspace_files where workspace_id = ${workspaceId}
-      and (path = any(${parentsOf(path)}) or (path > ${below(path, '/')} and path < ${below(path, '0')}))
+      and ((path = any(${parentsOf(path)}) and kind <> 'directory')
+        or (path = ${path} and kind = 'directory')
+        or (path > ${below(path, '/')} and path < ${below(path, '0')}))
     limit 1`.execute(db);
   return rows.length > 0;
 }
@@ -110,6 +146,13 @@ function fileOf(row: FileColumns): WorkspaceFile {
     path: row.path,
     sizeBytes: Number(row.size_bytes),
     modifiedAt: row.modified_at,
-    objectKey: row.object_key,
+    version: Number(row.version),
+    content: contentOf(row),
   };
+}
+
+function contentOf({ path, object_key, content_id }: FileColumns): WorkspaceContent {
+  if (object_key !== null) return { objectKey: object_key };
+  if (content_id === null) throw new Error(`The file ${path.toString('hex')} has no content.`);
+  return { contentId: content_id };
 }

@@ -1,7 +1,11 @@
 import { type Kysely, sql } from 'kysely';
 import type { Schema } from '../../schema.ts';
+import { type ContentIds, collectContentIds, removeContents } from './extents.ts';
+import { lockTenant, lockWorkspace } from './locks.ts';
 import { findFile, hasConflict, sizeOfTenant } from './lookup.ts';
-import { lockTenant } from './uploads.ts';
+
+/** Of an upload that replaces no file. */
+const NEW_FILE_MODE = 0o644;
 
 /** The content of an upload, copied to an object that nothing else writes. */
 export interface TakenUpload {
@@ -48,6 +52,7 @@ export async function takeUpload(
 ): Promise<TakeOutcome> {
   const run = db.transaction().execute<TakeOutcome>(async (transaction) => {
     await lockTenant(transaction, upload.tenantId);
+    await lockWorkspace(transaction, upload.workspaceId);
     const path = await closeUpload(transaction, upload);
     if (path === undefined) return 'gone';
     const refusal = await refusalOf(transaction, upload, path, limits);
@@ -103,20 +108,26 @@ async function replaceFile(
   path: Buffer,
   graceSeconds: number,
 ): Promise<void> {
-  await sql`
+  const { rows } = await sql<{ version: string; mode: number; content_ids: ContentIds }>`
     with old as (
       delete from workspace_files where workspace_id = ${workspaceId} and path = ${path}
-      returning size_bytes, object_key
-    ), discarded as (
+      returning kind, mode, size_bytes, object_key, content_id),
+    discarded as (
       insert into discarded_objects (object_key, due_at)
       select object_key, now() + make_interval(secs => ${graceSeconds}) from old
-    )
+      where object_key is not null)
     update workspaces set
       size_bytes = size_bytes + ${sizeBytes} - coalesce((select size_bytes from old), 0),
-      file_count = file_count + 1 - (select count(*) from old)
-    where workspace_id = ${workspaceId}`.execute(db);
+      file_count = file_count + 1 - (select count(*) from old where kind = 'file'),
+      entry_count = entry_count + 1 - (select count(*) from old),
+      version = version + 1
+    where workspace_id = ${workspaceId}
+    returning version, coalesce((select mode from old where kind = 'file'), ${NEW_FILE_MODE}) as mode,
+      (select ${collectContentIds} from old) as content_ids`.execute(db);
+  await removeContents(db, workspaceId, rows[0]?.content_ids);
   // A statement of its own, because one cannot delete a row and insert it again.
   await sql`
-    insert into workspace_files (workspace_id, path, size_bytes, modified_at, object_key)
-    values (${workspaceId}, ${path}, ${sizeBytes}, ${modifiedAt}, ${objectKey})`.execute(db);
+    insert into workspace_files (workspace_id, path, mode, size_bytes, modified_at, object_key, version)
+    values (${workspaceId}, ${path}, ${rows[0]?.mode}, ${sizeBytes}, ${modifiedAt}, ${objectKey},
+      ${rows[0]?.version})`.execute(db);
 }

@@ -1,5 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Schema } from '../../schema.ts';
+import { lockTenant } from './locks.ts';
 import { hasConflict, sizeOfTenant } from './lookup.ts';
 import type { WorkspaceScope } from './scope.ts';
 
@@ -91,11 +92,6 @@ export async function removeExpired(
   await sql`
     delete from workspace_uploads where workspace_id = ${workspaceId}
       and expires_at < now() - make_interval(secs => ${olderThanSeconds})`.execute(db);
-}
-
-/** Makes the tenant's other changes of its quota wait until the transaction ends. */
-export async function lockTenant(db: Kysely<Schema>, tenantId: string): Promise<void> {
-  await sql`select from tenants where tenant_id = ${tenantId} for no key update`.execute(db);
 }
 
 async function countOpenUploads(db: Kysely<Schema>, tenantId: string): Promise<number> {

@@ -1,9 +1,14 @@
 import type { Kysely } from 'kysely';
 import type { Schema } from '../../schema.ts';
+import * as commit from './commit.ts';
 import * as discarded from './discarded.ts';
+import * as entries from './entries.ts';
+import * as extents from './extents.ts';
 import * as lookup from './lookup.ts';
+import * as mount from './mount.ts';
 import * as removal from './removal.ts';
-import type { Workspace, WorkspaceFile, WorkspaceScope } from './scope.ts';
+import type { Extent, Workspace, WorkspaceChange, WorkspaceFile, WorkspaceScope } from './scope.ts';
+import * as stage from './stage.ts';
 import * as take from './take.ts';
 import * as uploads from './uploads.ts';
 
@@ -34,6 +39,10 @@ export class WorkspaceRepository {
     return lookup.findFile(this.#db, workspaceId, path);
   }
 
+  findContent(workspaceId: string, contentId: string): Promise<lookup.ContentOfFile | undefined> {
+    return lookup.findContent(this.#db, workspaceId, contentId);
+  }
+
   beginUpload(upload: uploads.NewUpload, limits: uploads.UploadLimits) {
     return uploads.beginUpload(this.#db, upload, limits);
   }
@@ -62,11 +71,11 @@ export class WorkspaceRepository {
     return take.takeUpload(this.#db, upload, limits);
   }
 
-  removeFile(workspaceId: string, path: Buffer): Promise<string | undefined> {
+  removeFile(workspaceId: string, path: Buffer): Promise<boolean> {
     return removal.removeFile(this.#db, workspaceId, path);
   }
 
-  removeAllFiles(workspaceId: string): Promise<string[]> {
+  removeAllFiles(workspaceId: string): Promise<number> {
     return removal.removeAllFiles(this.#db, workspaceId);
   }
 
@@ -80,5 +89,48 @@ export class WorkspaceRepository {
 
   removeEmpty(olderThanSeconds: number, limit: number): Promise<number> {
     return discarded.removeEmpty(this.#db, olderThanSeconds, limit);
+  }
+
+  findMounted(
+    workerId: string,
+    vmId: string,
+    endedSeconds: number,
+  ): Promise<mount.MountedWorkspace | undefined> {
+    return mount.findMounted(this.#db, workerId, vmId, endedSeconds);
+  }
+
+  open(scope: WorkspaceScope): Promise<string> {
+    return mount.openWorkspace(this.#db, scope);
+  }
+
+  listEntries(workspaceId: string, page: entries.EntryPage) {
+    return entries.listEntries(this.#db, workspaceId, page);
+  }
+
+  findObjects(workspaceId: string, paths: readonly Buffer[]) {
+    return entries.findObjects(this.#db, workspaceId, paths);
+  }
+
+  findExtents(workspaceId: string, contentId: string): Promise<Extent[]> {
+    return extents.findExtents(this.#db, workspaceId, contentId);
+  }
+
+  stageChanges(
+    flush: stage.Flush,
+    changes: readonly WorkspaceChange[],
+    limits: stage.FlushLimits,
+  ): Promise<stage.StageOutcome> {
+    return stage.stageChanges(this.#db, flush, changes, limits);
+  }
+
+  commitFlush(
+    flush: stage.Flush & { readonly tenantId: string },
+    limits: commit.CommitLimits,
+  ): Promise<commit.Commit | undefined> {
+    return commit.commitFlush(this.#db, flush, limits);
+  }
+
+  removeAbandonedFlushes(olderThanSeconds: number, limit: number): Promise<number> {
+    return stage.removeAbandoned(this.#db, olderThanSeconds, limit);
   }
 }

@@ -1,0 +1,170 @@
+import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { ago } from '../../remove-batch.ts';
+import type { Schema } from '../../schema.ts';
+
+/** A chunk and the object that contains it. */
+export interface StoredChunk {
+  readonly id: Buffer;
+  readonly objectKey: string;
+}
+
+/** A chunk whose object is to be uploaded. */
+export interface AnnouncedChunk extends StoredChunk {
+  /** Size of the object. */
+  readonly storedBytes: number;
+}
+
+/** Where the chunks of one kind of owner are. */
+export interface ChunkTables {
+  readonly chunks: 'session_chunks' | 'workspace_chunks';
+  readonly owners: 'sessions' | 'workspaces';
+  /** The primary key of the owners, also a column of the chunks. */
+  readonly owner: 'session_id' | 'workspace_id';
+  /** Which owners get new chunks, and the lock that holds an owner so. */
+  readonly open: RawBuilder<unknown>;
+  readonly lock: RawBuilder<unknown>;
+}
+
+/** Chunks of sessions. An erasure in progress is waited for, and one that comes later finds new chunks. */
+export const SESSION_CHUNKS: ChunkTables = {
+  chunks: 'session_chunks',
+  owners: 'sessions',
+  owner: 'session_id',
+  open: sql`erased_at is null`,
+  lock: sql`for share of sessions`,
+};
+
+/** Chunks of workspaces. */
+export const WORKSPACE_CHUNKS: ChunkTables = {
+  chunks: 'workspace_chunks',
+  owners: 'workspaces',
+  owner: 'workspace_id',
+  open: sql`true`,
+  lock: sql`for key share of workspaces`,
+};
+
+/**
+ * The chunks of stored files: which there are, and in which objects. Chunks are used while the files of their owner
+ * contain them. Unused ones are removed some time after the last save that asked for them. Several saves of one owner may
+ * run at once, so rows are locked in the order of their ids.
+ */
+export class ChunkRepository {
+  readonly #db: Kysely<Schema>;
+  readonly #tables: ChunkTables;
+  readonly #chunks: RawBuilder<unknown>;
+  readonly #owner: RawBuilder<unknown>;
+
+  constructor(db: Kysely<Schema>, tables: ChunkTables) {
+    this.#db = db;
+    this.#tables = tables;
+    this.#chunks = sql.table(tables.chunks);
+    this.#owner = sql.ref(tables.owner);
+  }
+
+  /** Which of these chunks are stored. Those that are unused are kept as long as if they had just been stored. */
+  async renew(ownerId: string, ids: readonly Buffer[]): Promise<Buffer[]> {
+    const named = sql`${this.#owner} = ${ownerId} and chunk_id = any(${ids}::bytea[])`;
+    const { rows } = await sql<{ chunk_id: Buffer }>`
+      with unused as materialized (
+        select object_key from ${this.#chunks}
+        where ${named} and stored_at is not null and unused_since is not null
+        order by chunk_id for no key update),
+      renewed as (
+        update ${this.#chunks} as chunks set unused_since = now() from unused
+        where chunks.object_key = unused.object_key and unused_since is not null
+        returning chunk_id)
+      select chunk_id from renewed
+      union
+      select chunk_id from ${this.#chunks} where ${named} and unused_since is null`.execute(
+      this.#db,
+    );
+    return rows.map((row) => row.chunk_id);
+  }
+
+  /**
+   * Notes uploads before they begin, so that none is forgotten. A chunk whose upload was announced before keeps its
+   * object. Returns the chunks to upload, which are those that are not stored; none for an owner that gets no new ones.
+   */
+  async announce(ownerId: string, announced: readonly AnnouncedChunk[]): Promise<StoredChunk[]> {
+    const { chunks: table, owners, open, lock } = this.#tables;
+    const sorted = [...announced].sort((a, b) => Buffer.compare(a.id, b.id));
+    const ids = sorted.map(({ id }) => id);
+    const keys = sorted.map(({ objectKey }) => objectKey);
+    const sizes = sorted.map(({ storedBytes }) => storedBytes);
+    const { rows } = await sql<{ chunk_id: Buffer; object_key: string }>`
+      insert into ${this.#chunks} (${this.#owner}, chunk_id, object_key, stored_bytes)
+      select ${this.#owner}, chunk.id, chunk.object_key, chunk.bytes
+      from ${sql.table(owners)}, unnest(${ids}::bytea[], ${keys}::text[], ${sizes}::int[])
+        as chunk (id, object_key, bytes)
+      where ${this.#owner} = ${ownerId} and ${open}
+      ${lock}
+      on conflict (${this.#owner}, chunk_id) do update
+        set stored_bytes = excluded.stored_bytes, unused_since = now()
+        where ${sql.ref(`${table}.stored_at`)} is null
+      returning chunk_id, object_key`.execute(this.#db);
+    return rows.map((row) => ({ id: row.chunk_id, objectKey: row.object_key }));
+  }
+
+  /** Which of these chunks have been announced but not seen in the object store. */
+  async unconfirmed(ownerId: string, ids: readonly Buffer[]): Promise<AnnouncedChunk[]> {
+    const { rows } = await sql<{ chunk_id: Buffer; object_key: string; stored_bytes: number }>`
+      select chunk_id, object_key, stored_bytes from ${this.#chunks}
+      where ${this.#owner} = ${ownerId} and chunk_id = any(${ids}::bytea[]) and stored_at is null`.execute(
+      this.#db,
+    );
+    return rows.map((row) => ({
+      id: row.chunk_id,
+      objectKey: row.object_key,
+      storedBytes: row.stored_bytes,
+    }));
+  }
+
+  /** Notes that these objects are in the object store. Chunks that were removed in the meantime stay removed. */
+  async confirm(objectKeys: readonly string[]): Promise<void> {
+    await sql`
+      with uploaded as materialized (
+        select object_key from ${this.#chunks}
+        where object_key = any(${objectKeys}) and stored_at is null
+        order by chunk_id for no key update)
+      update ${this.#chunks} as chunks set stored_at = now(), unused_since = now() from uploaded
+      where chunks.object_key = uploaded.object_key and stored_at is null`.execute(this.#db);
+  }
+
+  /** Which of these chunks are stored, and where. */
+  async find(ownerId: string, ids: readonly Buffer[]): Promise<StoredChunk[]> {
+    const { rows } = await sql<{ chunk_id: Buffer; object_key: string }>`
+      select chunk_id, object_key from ${this.#chunks}
+      where ${this.#owner} = ${ownerId} and chunk_id = any(${ids}::bytea[]) and stored_at is not null`.execute(
+      this.#db,
+    );
+    return rows.map((row) => ({ id: row.chunk_id, objectKey: row.object_key }));
+  }
+
+  /**
+   * Gives up up to `limit` chunks that have been unused for longer than this, and returns their number. Their objects are
+   * to be deleted. The lock of each row decides between this and a save that uses the chunk.
+   */
+  async removeUnused(olderThanSeconds: number, limit: number): Promise<number> {
+    const { numAffectedRows } = await sql`
+      with unused as materialized (
+        select object_key from ${this.#chunks}
+        where unused_since < ${ago(olderThanSeconds)}
+        order by unused_since limit ${limit} for update skip locked),
+      removed as (
+        delete from ${this.#chunks} as chunks using unused
+        where chunks.object_key = unused.object_key
+        returning chunks.object_key)
+      insert into object_deletions (object_key) select object_key from removed
+      on conflict do nothing`.execute(this.#db);
+    return Number(numAffectedRows ?? 0);
+  }
+
+  /** Which of these objects contain a chunk. */
+  async known(objectKeys: readonly string[]): Promise<string[]> {
+    const { rows } = await sql<{ object_key: string }>`
+      select object_key from ${this.#chunks} where object_key = any(${objectKeys})`.execute(
+      this.#db,
+    );
+    return rows.map((row) => row.object_key);
+  }
+}

@@ -1,0 +1,263 @@
+import type { WorkspaceRefusal } from '@svc/contract';
+import { type Kysely, sql, type Transaction } from 'kysely';
+import type { Schema } from '../../schema.ts';
+import { type ContentIds, collectContentIds, removeContents } from './extents.ts';
+import { lockTenant, lockWorkspace } from './locks.ts';
+import { sizeOfTenant } from './lookup.ts';
+import { type Flush, removeChanges } from './stage.ts';
+
+export interface CommitLimits {
+  /** Bytes of all workspaces of a tenant. */
+  readonly tenantBytes: number;
+  /** Entries of one workspace. */
+  readonly entries: number;
+  /** Refused changes that the result lists. */
+  readonly listed: number;
+  /** How long the objects of replaced files are kept, for downloads in progress. */
+  readonly graceSeconds: number;
+}
+
+/** The result of a commit. */
+export interface Commit {
+  /** The version of every entry that the flush has put. */
+  readonly version: number;
+  readonly refusedCount: number;
+  /** The first refused changes, in the order of their paths, which are in base64url. */
+  readonly refused: readonly { readonly path: string; readonly reason: WorkspaceRefusal }[];
+}
+
+/**
+ * Applies the staged changes of a flush in one transaction, but for those that are refused. Repeating it returns the same
+ * result. Undefined when nothing was staged, or the flush is closed.
+ */
+export async function commitFlush(
+  db: Kysely<Schema>,
+  flush: Flush & { readonly tenantId: string },
+  limits: CommitLimits,
+): Promise<Commit | undefined> {
+  return db.transaction().execute(async (transaction) => {
+    await lockTenant(transaction, flush.tenantId);
+    await lockWorkspace(transaction, flush.workspaceId);
+    const { rows } = await sql<{ state: string; result: Commit | null }>`
+      select state, result from workspace_flushes
+      where flush_id = ${flush.flushId} and workspace_id = ${flush.workspaceId}
+        and vm_id = ${flush.vmId}`.execute(transaction);
+    if (rows[0]?.state === 'committed') return rows[0].result ?? undefined;
+    if (rows[0]?.state !== 'open') return undefined;
+    await refuse(transaction, flush, limits);
+    const version = await applyChanges(transaction, flush, limits.graceSeconds);
+    const result = { version, ...(await readRefused(transaction, flush, limits.listed)) };
+    await removeChanges(transaction, flush, sql`true`);
+    await sql`
+      update workspace_flushes
+      set state = 'committed', result = ${JSON.stringify(result)}, touched_at = now()
+      where flush_id = ${flush.flushId}`.execute(transaction);
+    return result;
+  });
+}
+
+/** Marks the changes that cannot be applied, one rule after the other: a later one ignores what an earlier one refused. */
+async function refuse(
+  transaction: Transaction<Schema>,
+  flush: Flush & { readonly tenantId: string },
+  limits: CommitLimits,
+): Promise<void> {
+  await refuseDeletionsOfChanged(transaction, flush);
+  await refuseReplacedDirectories(transaction, flush);
+  await refuseBelowFiles(transaction, flush);
+  await refuseBeyondEntries(transaction, flush, limits.entries);
+  await refuseBeyondQuota(transaction, flush, limits.tenantBytes);
+  await refuseDeletedDirectories(transaction, flush);
+}
+
+async function refuseDeletionsOfChanged(
+  transaction: Transaction<Schema>,
+  { flushId, workspaceId }: Flush,
+): Promise<void> {
+  await sql`
+    update workspace_changes as change set refusal = 'changed' from workspace_files as entry
+    where flush_id = ${flushId} and change.kind = 'deleted'
+      and entry.workspace_id = ${workspaceId} and entry.path = change.path
+      and entry.version <> change.version`.execute(transaction);
+}
+
+/** A file or link cannot replace a directory in which an entry stays. */
+async function refuseReplacedDirectories(
+  transaction: Transaction<Schema>,
+  { flushId, workspaceId }: Flush,
+): Promise<void> {
+  await sql`
+    update workspace_changes as change set refusal = 'not_empty'
+    where flush_id = ${flushId} and kind in ('file', 'symlink')
+      -- Nothing is below a file or link, which saves the search in a flush of changed files.
+      and not exists (select from workspace_files as entry
+        where entry.workspace_id = ${workspaceId} and entry.path = change.path
+          and entry.kind <> 'directory')
+      and ${staysBelow(flushId, workspaceId)}`.execute(transaction);
+}
+
+/** A deleted directory stays while an entry in it stays or is added. */
+async function refuseDeletedDirectories(
+  transaction: Transaction<Schema>,
+  { flushId, workspaceId }: Flush,
+): Promise<void> {
+  await sql`
+    update workspace_changes as change set refusal = 'not_empty'
+    where flush_id = ${flushId} and kind = 'deleted' and refusal is null
+      and exists (select from workspace_files as entry
+        where entry.workspace_id = ${workspaceId} and entry.path = change.path
+          and entry.kind = 'directory')
+      and (${staysBelow(flushId, workspaceId)}
+        or exists (select from workspace_changes as below
+          where below.flush_id = ${flushId} and below.kind <> 'deleted' and below.refusal is null
+            and below.path > change.path || '/'::bytea and below.path < change.path || '0'::bytea))`.execute(
+    transaction,
+  );
+}
+
+/** Whether an entry that the flush does not delete is below `change.path`. `0` is the byte after `/`. */
+function staysBelow(flushId: string, workspaceId: string) {
+  return sql`exists (
+    select from workspace_files as entry
+    where entry.workspace_id = ${workspaceId}
+      and entry.path > change.path || '/'::bytea and entry.path < change.path || '0'::bytea
+      and not exists (select from workspace_changes as deletion
+        where deletion.flush_id = ${flushId} and deletion.path = entry.path
+          and deletion.kind = 'deleted' and deletion.refusal is null))`;
+}
+
+/** Nothing can be below what is a file or link after the flush. */
+async function refuseBelowFiles(
+  transaction: Transaction<Schema>,
+  { flushId, workspaceId }: Flush,
+): Promise<void> {
+  await sql`
+    with recursive paths as (
+      -- Bytes as characters, because only text has regular expressions.
+      select convert_from(path, 'LATIN1') as path from workspace_changes
+      where flush_id = ${flushId} and kind <> 'deleted' and refusal is null),
+    directories (path) as (
+      select substring(path from '^(.*)/') from paths where path like '%/%'
+      union
+      select substring(path from '^(.*)/') from directories where path like '%/%'),
+    files as materialized (
+      select directory.path from (
+        select convert_to(path, 'LATIN1') as path from directories) as directory
+      left join workspace_changes as change
+        on change.flush_id = ${flushId} and change.path = directory.path and change.refusal is null
+      left join workspace_files as entry
+        on entry.workspace_id = ${workspaceId} and entry.path = directory.path
+      where coalesce(change.kind, entry.kind) in ('file', 'symlink'))
+    update workspace_changes as change set refusal = 'not_a_directory' from files
+    where change.flush_id = ${flushId} and change.kind <> 'deleted' and change.refusal is null
+      and change.path > files.path || '/'::bytea and change.path < files.path || '0'::bytea`.execute(
+    transaction,
+  );
+}
+
+async function refuseBeyondEntries(
+  transaction: Transaction<Schema>,
+  { flushId, workspaceId }: Flush,
+  limit: number,
+): Promise<void> {
+  await sql`
+    with added as (
+      select change.path, row_number() over (order by change.path) as number
+      from workspace_changes as change
+      where flush_id = ${flushId} and kind <> 'deleted' and refusal is null
+        and not exists (select from workspace_files as entry
+          where entry.workspace_id = ${workspaceId} and entry.path = change.path)),
+    kept as (
+      select entry_count - (select count(*) from workspace_changes as change
+        join workspace_files as entry using (path)
+        where flush_id = ${flushId} and change.kind = 'deleted' and refusal is null
+          and entry.workspace_id = ${workspaceId}) as count
+      from workspaces where workspace_id = ${workspaceId})
+    update workspace_changes as change set refusal = 'too_many_entries' from added, kept
+    where change.flush_id = ${flushId} and change.path = added.path
+      and added.number > greatest(${limit} - kept.count, 0)`.execute(transaction);
+}
+
+/** The changes that need least space are taken first, so that as many as possible are saved. */
+async function refuseBeyondQuota(
+  transaction: Transaction<Schema>,
+  { flushId, workspaceId, tenantId }: Flush & { readonly tenantId: string },
+  tenantBytes: number,
+): Promise<void> {
+  const used = await sizeOfTenant(transaction, tenantId);
+  await sql`
+    with growth as (
+      select change.path, case change.kind when 'deleted' then 0 else change.size_bytes end
+        - coalesce(entry.size_bytes, 0) as bytes
+      from workspace_changes as change
+      left join workspace_files as entry
+        on entry.workspace_id = ${workspaceId} and entry.path = change.path
+      where flush_id = ${flushId} and refusal is null),
+    total as (
+      select path, bytes, ${used} + sum(bytes) over (order by bytes, path) as bytes_after
+      from growth)
+    update workspace_changes as change set refusal = 'quota_exceeded' from total
+    where change.flush_id = ${flushId} and change.path = total.path
+      and total.bytes > 0 and total.bytes_after > ${tenantBytes}`.execute(transaction);
+}
+
+/** Returns the version of the entries that were put. */
+async function applyChanges(
+  transaction: Transaction<Schema>,
+  { flushId, workspaceId }: Flush,
+  graceSeconds: number,
+): Promise<number> {
+  const { rows } = await sql<{ version: string; content_ids: ContentIds }>`
+    with removed as (
+      delete from workspace_files as entry using workspace_changes as change
+      where change.flush_id = ${flushId} and change.refusal is null
+        and entry.workspace_id = ${workspaceId} and entry.path = change.path
+      returning entry.kind, entry.size_bytes, entry.object_key, entry.content_id),
+    discarded as (
+      insert into discarded_objects (object_key, due_at)
+      select object_key, now() + make_interval(secs => ${graceSeconds}) from removed
+      where object_key is not null),
+    put as (
+      select kind, size_bytes from workspace_changes
+      where flush_id = ${flushId} and refusal is null and kind <> 'deleted')
+    update workspaces set
+      size_bytes = size_bytes + (select coalesce(sum(size_bytes), 0) from put)
+        - (select coalesce(sum(size_bytes), 0) from removed),
+      file_count = file_count + (select count(*) from put where kind = 'file')
+        - (select count(*) from removed where kind = 'file'),
+      entry_count = entry_count + (select count(*) from put) - (select count(*) from removed),
+      version = version + 1, used_at = now()
+    where workspace_id = ${workspaceId}
+    returning version, (select ${collectContentIds} from removed) as content_ids`.execute(
+    transaction,
+  );
+  await removeContents(transaction, workspaceId, rows[0]?.content_ids);
+  const version = Number(rows[0]?.version);
+  // A statement of its own, because one cannot delete a row and insert it again.
+  await sql`
+    insert into workspace_files (workspace_id, path, kind, mode, mtime_ms, size_bytes, modified_at,
+      target, content_id, extents, version)
+    select ${workspaceId}, path, kind, mode, mtime_ms, size_bytes, now(), target, content_id, extents, ${version}
+    from workspace_changes
+    where flush_id = ${flushId} and refusal is null and kind <> 'deleted'`.execute(transaction);
+  // Their contents are in use now.
+  await sql`
+    delete from workspace_changes where flush_id = ${flushId} and refusal is null`.execute(
+    transaction,
+  );
+  return version;
+}
+
+async function readRefused(
+  transaction: Transaction<Schema>,
+  { flushId }: Flush,
+  limit: number,
+): Promise<Pick<Commit, 'refused' | 'refusedCount'>> {
+  const { rows } = await sql<{ path: Buffer; reason: WorkspaceRefusal; count: number }>`
+    select path, refusal as reason, (count(*) over ())::int as count from workspace_changes
+    where flush_id = ${flushId} and refusal is not null order by path limit ${limit}`.execute(
+    transaction,
+  );
+  const refused = rows.map(({ path, reason }) => ({ path: path.toString('base64url'), reason }));
+  return { refused, refusedCount: rows[0]?.count ?? 0 };
+}
