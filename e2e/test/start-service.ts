@@ -4,6 +4,7 @@ import { DetachedService, PrivateService, type PrivateServiceOptions } from '@sv
 const LIMITS = {
   SVC_LIMIT_OTP_PER_EMAIL_PER_HOUR: '100000',
   SVC_LIMIT_OTP_PER_IP_PER_HOUR: '100000',
+  SVC_LIMIT_OTP_WRONG_PER_IP_PER_HOUR: '100000',
 };
 
 /** Starts a private service for tests. `E2E_LOG_DIR` names a directory in which its log is kept. */

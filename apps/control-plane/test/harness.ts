@@ -69,7 +69,11 @@ export class Harness implements AsyncDisposable {
     const sql = new pg.Client({ connectionString: postgres.url });
     sql.on('error', () => undefined);
     await sql.connect();
-    const all = { SVC_LIMIT_OTP_PER_IP_PER_HOUR: '1000', ...environment };
+    const all = {
+      SVC_LIMIT_OTP_PER_IP_PER_HOUR: '1000',
+      SVC_LIMIT_OTP_WRONG_PER_IP_PER_HOUR: '1000',
+      ...environment,
+    };
     const logLines: string[] = [];
     const plane = await startPlane(postgres, dataDir, all, logLines);
     return new Harness(postgres, dataDir, sql, plane, all, logLines);

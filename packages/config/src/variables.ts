@@ -349,6 +349,12 @@ export const LIMIT_VARIABLES = {
     String(DEFAULT_LIMITS.otpPerIpPerHour),
     'One-time codes requested from one IP address per hour.',
   ),
+  otpWrongPerIpPerHour: withDefault(
+    'SVC_LIMIT_OTP_WRONG_PER_IP_PER_HOUR',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.otpWrongPerIpPerHour),
+    'Wrong one-time codes from one IP address per hour. At the limit, right ones are refused too.',
+  ),
   templatesPerMinute: withDefault(
     'SVC_LIMIT_TEMPLATES_PER_MINUTE',
     kinds.integer(1, 1_000_000),

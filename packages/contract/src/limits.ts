@@ -118,6 +118,7 @@ export const LIMITS = {
 export const DEFAULT_LIMITS = {
   otpPerEmailPerHour: 3,
   otpPerIpPerHour: 20,
+  otpWrongPerIpPerHour: 30,
   templatesPerMinute: 120,
   sandboxesPerTenant: 100,
   sessionsPerTenant: 1_000,

@@ -95,7 +95,7 @@ interface OtpRequestsTable {
   hits: Date[];
 }
 
-export type OtpSubjectKind = 'email' | 'ip';
+export type OtpSubjectKind = 'email' | 'ip' | 'wrong_code';
 
 interface WorkersTable {
   worker_id: string;

@@ -30,6 +30,14 @@ export class AuditTrail {
     );
   }
 
+  /** Records an event like {@link append}, counting those from one network in one record. */
+  async appendRepeated(record: AuditRecord, network: string): Promise<void> {
+    const { event, tenantId, details = {} } = record;
+    await this.#store.appendRepeated(record, network);
+    const facts = { ...details, network };
+    this.#logger.info({ audit: event, tenant_id: tenantId, details: facts }, `audit: ${event}`);
+  }
+
   /** Records an action of a caller, with the credential that was used. */
   async note(
     caller: Caller,

@@ -31,6 +31,7 @@ let sessionId: string;
 beforeAll(async () => {
   harness = await Harness.start({
     SVC_LIMIT_OTP_PER_IP_PER_HOUR: '100000',
+    SVC_LIMIT_OTP_WRONG_PER_IP_PER_HOUR: '100000',
     SVC_LIMIT_TEMPLATES_PER_MINUTE: '100000',
   });
   worker = await harness.addWorker('w1');

@@ -15,7 +15,10 @@ export interface OneTimeCodeOptions {
   readonly logger: FastifyBaseLogger;
   /** Key of the stored hashes, the same on every replica. */
   readonly hashKey: Buffer;
-  readonly limits: Pick<Config['limits'], 'otpPerEmailPerHour' | 'otpPerIpPerHour'>;
+  readonly limits: Pick<
+    Config['limits'],
+    'otpPerEmailPerHour' | 'otpPerIpPerHour' | 'otpWrongPerIpPerHour'
+  >;
 }
 
 /** One-time codes by mail: six digits, short-lived, single-use, with few attempts. */
@@ -49,8 +52,20 @@ export class OneTimeCodes {
     await this.#mail(email, code);
   }
 
-  /** Redeems a code. @throws ServiceError `otp_invalid` for every kind of failure */
-  async redeem(email: string, code: string): Promise<void> {
+  /**
+   * Redeems a code. Every try counts as a wrong one of the caller's network before it uses a try of the code, so that nobody
+   * can use up the codes of others, and is taken back when it was right.
+   * @throws ServiceError `ip_rate_limited`; `otp_invalid` for every other kind of failure
+   */
+  async redeem(email: string, code: string, ip: string): Promise<void> {
+    const { limits, otp } = this.#options;
+    const wrong = { kind: 'wrong_code', subject: networkOf(ip) } as const;
+    await this.#count('ip_rate_limited', { ...wrong, maxPerHour: limits.otpWrongPerIpPerHour });
+    await this.#redeem(email, code);
+    await otp.uncountRequest(wrong);
+  }
+
+  async #redeem(email: string, code: string): Promise<void> {
     const { otp } = this.#options;
     const expected = await otp.takeTry(email, LIMITS.otpWrongTries);
     const given = this.#hash(email, code);
@@ -62,7 +77,11 @@ export class OneTimeCodes {
   async #count(code: 'ip_rate_limited' | 'otp_rate_limited', request: OtpRequest): Promise<void> {
     const waitSeconds = await this.#options.otp.countRequest(request);
     if (waitSeconds === 0) return;
-    const quota = { name: `otp-${request.kind}`, most: request.maxPerHour, windowSeconds: 3600 };
+    const quota = {
+      name: `otp-${request.kind.replace('_', '-')}`,
+      most: request.maxPerHour,
+      windowSeconds: 3600,
+    };
     // Only refused requests state the limit: otherwise it would reveal the requests of others for this address.
     const headers = rateLimitHeaders(quota, { remaining: 0, resetSeconds: waitSeconds });
     throw new ServiceError(code, undefined, {
@@ -86,7 +105,7 @@ export class OneTimeCodes {
 }
 
 /** The unit of counting: an IPv6 customer has a whole /64. */
-function networkOf(ip: string): string {
+export function networkOf(ip: string): string {
   if (!isIPv6(ip)) return ip;
   const address = ipaddr.IPv6.parse(ip.split('%')[0] ?? ip);
   if (address.isIPv4MappedAddress()) return address.toIPv4Address().toString();

@@ -91,3 +91,47 @@ test('a token of one is valid on the other', async () => {
     expect(me.body).toMatchObject({ email });
   }
 });
+
+test('wrong codes of a network are counted by both before a code is touched, and are one audit record', async () => {
+  await using limited = await Harness.start({ SVC_LIMIT_OTP_WRONG_PER_IP_PER_HOUR: '7' });
+  const other = await limited.startAnother();
+  try {
+    const victim = await limited.signUp('victim@example.com');
+    const email = 'victim@example.com';
+    await limited.call('POST', '/v1/auth/login', { json: { email } });
+    const code = await limited.lastCode(email);
+    const guess = (json: object, plane: ControlPlane) =>
+      limited.call('POST', '/v1/auth/verify-otp', { json, plane });
+    const wrong = code === '000000' ? '000001' : '000000';
+    const planesInTurn = (index: number) => (index % 2 === 0 ? limited.plane : other);
+    // The code of the victim allows five wrong tries.
+    const first = [0, 1, 2, 3].map((index) => guess({ email, code: wrong }, planesInTurn(index)));
+    const answers = await Promise.all(first);
+    const others = Array.from({ length: 8 }, (_, index) =>
+      guess({ email: `other${index}@example.com`, code: wrong }, planesInTurn(index)),
+    );
+    answers.push(...(await Promise.all(others)));
+    expect(countOf(answers, 401)).toBe(7);
+    const refused = answers.filter((answer) => answer.status === 429);
+    expect(refused).toHaveLength(5);
+    expect(refused[0]?.body).toMatchObject({ code: 'ip_rate_limited' });
+    expect(Number(refused[0]?.headers.get('retry-after'))).toBeGreaterThan(3000);
+    // The right code is refused too, from this network, and stays valid.
+    expect((await guess({ email, code }, other)).status).toBe(429);
+    await limited.sql.query("delete from otp_requests where kind = 'wrong_code'");
+    expect((await guess({ email, code }, other)).status).toBe(200);
+    const { rows } = await limited.sql.query(
+      "select tenant_id, sum((details->>'count')::int)::int as failures, count(*)::int from audit_records where event = 'login_failed' group by tenant_id order by tenant_id nulls last",
+    );
+    expect(rows.every(({ count }) => count === 1)).toBe(true);
+    expect(rows.reduce((sum, { failures }) => sum + failures, 0)).toBe(7);
+    expect(rows[0]?.tenant_id).toBe(victim.tenantId);
+    // A right code is not counted.
+    const hits = await limited.sql.query(
+      "select coalesce(sum(cardinality(hits)), 0)::int as hits from otp_requests where kind = 'wrong_code'",
+    );
+    expect(hits.rows).toEqual([{ hits: 0 }]);
+  } finally {
+    await other.close();
+  }
+});

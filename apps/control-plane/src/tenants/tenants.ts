@@ -12,7 +12,7 @@ import { uuidv7 } from 'uuidv7';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { AccountTokens } from '../auth/account-tokens.ts';
 import type { ApiKeys } from '../keys/api-keys.ts';
-import type { OneTimeCodes } from './one-time-codes.ts';
+import { networkOf, type OneTimeCodes } from './one-time-codes.ts';
 
 interface TenantsParts {
   readonly tenants: Store['tenants'];
@@ -42,17 +42,17 @@ export class Tenants {
   /**
    * Exchanges a code for an account, a new API key and an account token. The code is used up in any case: whoever has none
    * learns nothing about the keys of the account.
-   * @throws ServiceError `otp_invalid`, `api_key_limit_reached`
+   * @throws ServiceError `otp_invalid`, `ip_rate_limited`, `api_key_limit_reached`
    */
-  async verify(emailAsGiven: string, code: string): Promise<VerifyTenantResponse> {
-    const { tenant, token } = await this.#signIn(emailAsGiven, code);
+  async verify(emailAsGiven: string, code: string, ip: string): Promise<VerifyTenantResponse> {
+    const { tenant, token } = await this.#signIn(emailAsGiven, code, ip);
     const key = await this.#parts.keys.createTenantKey({ tenantId: tenant.tenant_id });
     return { tenant_id: tenant.tenant_id, ...key, token };
   }
 
-  /** Exchanges a code for an account and an account token. @throws ServiceError `otp_invalid` */
-  async signIn(emailAsGiven: string, code: string): Promise<VerifyOtpResponse> {
-    const { tenant, token } = await this.#signIn(emailAsGiven, code);
+  /** Exchanges a code for an account and an account token. @throws ServiceError `otp_invalid`, `ip_rate_limited` */
+  async signIn(emailAsGiven: string, code: string, ip: string): Promise<VerifyOtpResponse> {
+    const { tenant, token } = await this.#signIn(emailAsGiven, code, ip);
     return { token, user_id: tenant.tenant_id, email: tenant.email };
   }
 
@@ -69,25 +69,30 @@ export class Tenants {
     };
   }
 
-  async #signIn(emailAsGiven: string, code: string): Promise<{ tenant: TenantRow; token: string }> {
+  async #signIn(
+    emailAsGiven: string,
+    code: string,
+    ip: string,
+  ): Promise<{ tenant: TenantRow; token: string }> {
     const email = normaliseEmail(emailAsGiven);
     if (email === undefined) throw new ServiceError('otp_invalid');
     const { audit, codes, tenants, tokens, grantCents } = this.#parts;
-    await codes.redeem(email, code).catch((error: unknown) => this.#refused(email, error));
+    await codes.redeem(email, code, ip).catch((error: unknown) => this.#refused(email, ip, error));
     const tenant = await tenants.findOrCreate(email, makeId('user', uuidv7()), grantCents);
     const tenantId = tenant.tenant_id;
     await audit.append({ event: 'login_succeeded', tenantId });
     return { tenant, token: await tokens.sign({ tenantId, email }) };
   }
 
-  async #refused(email: string, error: unknown): Promise<never> {
+  async #refused(email: string, ip: string, error: unknown): Promise<never> {
     if (isServiceError(error, 'otp_invalid')) {
       const tenant = await this.#parts.tenants.findByEmail(email);
-      await this.#parts.audit.append({
+      const failure = {
         event: 'login_failed',
         tenantId: tenant?.tenant_id,
         details: { email },
-      });
+      } as const;
+      await this.#parts.audit.appendRepeated(failure, networkOf(ip));
     }
     throw error;
   }

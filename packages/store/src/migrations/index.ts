@@ -15,6 +15,7 @@ import * as retention from './0013-retention.ts';
 import * as workspaces from './0014-workspaces.ts';
 import * as quotas from './0015-quotas.ts';
 import * as mountedWorkspaces from './0018-mounted-workspaces.ts';
+import * as wrongCodes from './0020-wrong-codes.ts';
 
 /** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -34,4 +35,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0014-workspaces': workspaces,
   '0015-quotas': quotas,
   '0018-mounted-workspaces': mountedWorkspaces,
+  '0020-wrong-codes': wrongCodes,
 };

@@ -18,7 +18,7 @@ export interface AuditPage {
   readonly before?: string | undefined;
 }
 
-/** The audit trail. Records are added, and removed only when they are older than they have to be. */
+/** The audit trail. Records are added, and removed only when they are older than they have to be. Only counts change. */
 export class AuditRepository {
   readonly #db: Kysely<Schema>;
 
@@ -35,6 +35,30 @@ export class AuditRepository {
         details: JSON.stringify(record.details ?? {}),
       })
       .execute();
+  }
+
+  /**
+   * Records an event that may be repeated many times from one network. Repetitions within an hour of the first are counted
+   * in its record, as `count` in the details.
+   */
+  async appendRepeated({ event, tenantId, details }: AuditRecord, network: string): Promise<void> {
+    const tenant = tenantId ?? null;
+    const group = JSON.stringify([event, tenant, network]);
+    await this.#db.transaction().execute(async (transaction) => {
+      await sql`select pg_advisory_xact_lock(hashtextextended(${group}, 0))`.execute(transaction);
+      const { numAffectedRows } = await sql`
+        update audit_records
+        set details = details || jsonb_build_object('count', (details->>'count')::int + 1)
+        where id = (
+          select max(id) from audit_records
+          where tenant_id is not distinct from ${tenant} and created_at > now() - interval '1 hour'
+            and event = ${event} and details->>'network' = ${network})`.execute(transaction);
+      if (numAffectedRows === 1n) return;
+      const first = JSON.stringify({ ...details, network, count: 1 });
+      await sql`
+        insert into audit_records (event, tenant_id, details)
+        values (${event}, ${tenant}, ${first})`.execute(transaction);
+    });
   }
 
   /** Records of one tenant, newest first. */

@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import { ago, removeBatch } from '../remove-batch.ts';
 import type { OtpSubjectKind, Schema } from '../schema.ts';
 
-/** A request for a code, and the number of requests allowed per hour. */
+/** A request for a code, or a try of one, and the number of requests allowed per hour. */
 export interface OtpRequest {
   readonly kind: OtpSubjectKind;
   readonly subject: string;
@@ -30,6 +30,13 @@ export class OtpRepository {
       where cardinality(${recent}) < ${request.maxPerHour}
       returning 1`.execute(this.#db);
     return counted.rows.length > 0 ? 0 : this.#secondsUntilFree(request);
+  }
+
+  /** Takes back the latest request that was counted. */
+  async uncountRequest({ kind, subject }: Pick<OtpRequest, 'kind' | 'subject'>): Promise<void> {
+    await sql`
+      update otp_requests set hits = trim_array(hits, 1)
+      where kind = ${kind} and subject = ${subject} and cardinality(hits) > 0`.execute(this.#db);
   }
 
   async #secondsUntilFree(request: OtpRequest): Promise<number> {

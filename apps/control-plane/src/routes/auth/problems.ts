@@ -16,6 +16,7 @@ export const VERIFY_PROBLEMS = [
   ...BODY_PROBLEMS,
   'email_invalid',
   'otp_invalid',
+  'ip_rate_limited',
   'database_unavailable',
 ] as const satisfies ErrorCode[];
 

@@ -16,6 +16,6 @@ export const verifyOtp: Route<'tenants'> = (app, { tenants }) => {
         response: { 200: VerifyOtpResponse, ...problems(...VERIFY_PROBLEMS) },
       },
     },
-    (request) => tenants.signIn(request.body.email, request.body.code),
+    (request) => tenants.signIn(request.body.email, request.body.code, request.ip),
   );
 };

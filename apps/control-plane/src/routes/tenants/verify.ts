@@ -19,6 +19,6 @@ export const verifyTenant: Route<'tenants'> = (app, { tenants }) => {
         },
       },
     },
-    (request) => tenants.verify(request.body.email, request.body.code),
+    (request) => tenants.verify(request.body.email, request.body.code, request.ip),
   );
 };
