@@ -10,6 +10,7 @@ import {
   MicrovmError,
   type MicrovmExecRequest,
   type MicrovmExecResult,
+  type MicrovmTree,
   type PersonalizeOptions,
 } from '@svc/microvm';
 
@@ -142,6 +143,16 @@ export class MemoryMicrovm implements Microvm {
     const bytes = await buffer(source);
     signal.throwIfAborted();
     this.files.set(path, bytes);
+  }
+
+  /** The trees of this VM; a test sets it. */
+  trees: (root: string) => MicrovmTree = () => {
+    throw new MicrovmError('guest_unreachable', 'this VM has no trees');
+  };
+
+  tree(root: string): MicrovmTree {
+    this.#assertAlive();
+    return this.trees(root);
   }
 
   async download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {

@@ -10,7 +10,12 @@
  * - `resources/`  the resources of the machine that VMs use
  * - `vm/`         the life of one VM: restore, adopt, destroy
  */
-export { GuestTree, type GuestTreeOptions, TREE_BATCH } from './guest/tree/guest-tree.ts';
+export {
+  GuestTree,
+  type GuestTreeOptions,
+  type MicrovmTree,
+  TREE_BATCH,
+} from './guest/tree/guest-tree.ts';
 export type {
   TreeContent,
   TreeEntry,

@@ -1,5 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import type { MicrovmTree } from './guest/tree/guest-tree.ts';
 
 /** The name and environment that a VM gets when it is assigned to its owner. */
 export interface PersonalizeOptions {
@@ -65,6 +66,8 @@ export interface Microvm {
   upload(path: string, source: Readable, signal: AbortSignal): Promise<void>;
   /** Streams a file from the guest. Errors: file_not_found, parent_not_directory, symlink_loop, is_directory, not_a_file. */
   download(path: string, signal: AbortSignal): Promise<MicrovmDownload>;
+  /** The files below a directory of the guest, given as an absolute path. Its methods fail when the VM ends. */
+  tree(root: string): MicrovmTree;
   /**
    * Connects to the agent runtime in the guest, within 5 s. The caller owns the connection, which is closed when the
    * VM ends or is detached. Errors: guest_unreachable, vm_gone.

@@ -224,6 +224,45 @@ describe('one VM', () => {
     await expect(microvm.download(path, signal())).rejects.toMatchObject({ code });
   });
 
+  test('lists, reads and writes a tree, and tells what commands changed in it', async () => {
+    const tree = microvm.tree('/workspace');
+    const names = Array.from({ length: 500 }, (_, at) => `dir${at % 10}/file${at}`);
+    const refused = await tree.write(
+      names.map((name) => ({
+        kind: 'file' as const,
+        path: Buffer.from(name),
+        mode: 0o755,
+        mtimeNs: 1_600_000_000_000_000_000n,
+        size: name.length,
+        offset: 0,
+        content: [Buffer.from(name)],
+      })),
+      signal(),
+    );
+    expect(refused).toEqual([]);
+    const { generation } = await tree.list({ limit: 1000, silent: true }, signal());
+    expect(
+      await output(microvm, 'cat /workspace/dir3/file13; find /workspace -type f | wc -l'),
+    ).toBe('dir3/file13500');
+    await output(microvm, 'cd /workspace; echo new >dir1/new; rm dir2/file2; ln -s /etc link');
+    const listing = await tree.list({ since: generation, limit: 1000 }, signal());
+    expect(listing).toMatchObject({ complete: false, skipped: 0 });
+    expect(listing.changed.map(({ path }) => path.toString()).sort()).toEqual([
+      'dir1',
+      'dir1/new',
+      'dir2',
+      'link',
+    ]);
+    expect(listing.deleted.map(String)).toEqual(['dir2/file2']);
+    const file = listing.changed.find(({ kind }) => kind === 'file');
+    if (file === undefined) throw new Error('the file is not listed');
+    const pieces: string[] = [];
+    for await (const piece of tree.read([{ file, offset: 0, length: file.size }], signal())) {
+      pieces.push('status' in piece ? piece.status : String(piece.content));
+    }
+    expect(pieces).toEqual(['new\n', 'complete']);
+  });
+
   test('commands see the name and environment of the owner', async () => {
     await microvm.personalize({ hostname: 'vm-1', env: { GREETING: 'hello' } }, signal());
     expect(await output(microvm, 'hostname; cat /etc/hostname; echo "$GREETING"')).toBe(

@@ -6,6 +6,7 @@ import { AgentConnections } from './agent-connections.ts';
 import { GuestChannel } from './channel/guest-channel.ts';
 import { runCommand } from './commands/run-command.ts';
 import { SshConnection } from './commands/ssh-connection.ts';
+import { GuestTree } from './tree/guest-tree.ts';
 
 const { ssh: SSH_PORT, channel: CHANNEL_PORT, agent: AGENT_PORT } = GUEST_LINK.guestPorts;
 
@@ -26,8 +27,11 @@ export class GuestConnections {
   readonly #ssh: SshConnection;
   readonly #channel: GuestChannel;
   readonly #agent: AgentConnections;
+  readonly #options: GuestConnectionsOptions;
 
-  constructor({ host, token, privateKey, hostKey }: GuestConnectionsOptions) {
+  constructor(options: GuestConnectionsOptions) {
+    const { host, token, privateKey, hostKey } = options;
+    this.#options = options;
     this.#ssh = new SshConnection({ host, port: SSH_PORT, privateKey, hostKey });
     this.#channel = new GuestChannel({ host, port: CHANNEL_PORT }, token);
     this.#agent = new AgentConnections({ host, port: AGENT_PORT });
@@ -56,6 +60,11 @@ export class GuestConnections {
 
   download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {
     return this.#channel.download(path, signal);
+  }
+
+  tree(root: string): GuestTree {
+    const { host, token } = this.#options;
+    return new GuestTree({ address: { host, port: CHANNEL_PORT }, token, root });
   }
 
   setName(hostname: string, signal: AbortSignal): Promise<void> {

@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { Mutex, withDeadline } from '@svc/service-kit/concurrency';
 import { GuestConnections } from '../guest/guest-connections.ts';
+import type { MicrovmTree } from '../guest/tree/guest-tree.ts';
 import type {
   Microvm,
   MicrovmDownload,
@@ -138,6 +139,19 @@ export class LiveMicrovm implements Microvm {
   async download(path: string, signal: AbortSignal): Promise<MicrovmDownload> {
     this.#assertRunnable();
     return this.#whileAlive(() => this.#guest.download(path, signal));
+  }
+
+  tree(root: string): MicrovmTree {
+    const tree = this.#guest.tree(root);
+    const alive = (signal: AbortSignal) => {
+      this.#assertRunnable();
+      return AbortSignal.any([signal, this.#gone.signal]);
+    };
+    return {
+      list: async (request, signal) => tree.list(request, alive(signal)),
+      read: (ranges, signal) => tree.read(ranges, alive(signal)),
+      write: async (entries, signal) => tree.write(entries, alive(signal)),
+    };
   }
 
   async dialAgent(signal: AbortSignal): Promise<Socket> {

@@ -39,6 +39,9 @@ const WRITE_BYTES = 256 * 1024;
 const MAX_SEGMENT_BYTES = 1024 * 1024;
 const GENERATION = /^[0-9a-f]{32}$/;
 
+/** One tree of files in a guest. See {@link GuestTree}. */
+export type MicrovmTree = Pick<GuestTree, 'list' | 'read' | 'write'>;
+
 /** Where a tree is. */
 export interface GuestTreeOptions {
   readonly address: GuestAddress;
@@ -187,7 +190,7 @@ async function* readRange(
     const size = reader.take(4).readUInt32BE();
     if (size === 0) break;
     const bytes = size % HOLE;
-    if (bytes > left) throw protocolViolation();
+    if (bytes === 0 || bytes > left) throw protocolViolation();
     left -= bytes;
     if (size >= HOLE) yield { range, content: { hole: bytes } };
     else yield* readSegment(reader, range, bytes);
