@@ -8,7 +8,7 @@ export class MemoryChunks {
   /** The sizes of all objects. */
   storedBytes = 0;
 
-  readonly api: ChunkStorage['api'] = {
+  readonly api: ChunkStorage<unknown>['api'] = {
     secret: async () => Buffer.alloc(32, 5),
     missing: async (_owner, ids) =>
       this.#counted(

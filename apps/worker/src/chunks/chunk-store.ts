@@ -9,13 +9,14 @@ import {
 } from '@svc/chunks';
 import { type FilesManifest, LIMITS } from '@svc/contract';
 import { retry, Slots } from '@svc/service-kit/concurrency';
+import type { ChunksApi } from '../control-plane/chunks-api.ts';
 import { mayPass } from '../control-plane/control-plane-transport.ts';
 import {
   type ObjectTransfer,
   ObjectTransferError,
   transferMayPass,
 } from '../control-plane/object-transfer.ts';
-import type { ChunksOwner, SessionChunksApi } from '../control-plane/session-chunks-api.ts';
+import type { ChunksOwner } from '../control-plane/session-chunks-api.ts';
 
 const MIB = 1024 * 1024;
 /** Chunks are looked up and uploaded together until they have this many bytes, which are held in memory. */
@@ -30,26 +31,33 @@ const SEALING_BYTES = 64;
 const ATTEMPTS = 3;
 
 /** What the chunk stores of a worker share. */
-export interface ChunkStorage {
-  readonly api: Pick<SessionChunksApi, 'secret' | 'missing' | 'announce' | 'confirm' | 'locate'>;
+export interface ChunkStorage<Owner = ChunksOwner> {
+  readonly api: Pick<ChunksApi<Owner>, 'secret' | 'missing' | 'announce' | 'confirm' | 'locate'>;
   readonly transfer: Pick<ObjectTransfer, 'get' | 'put'>;
   /** Bounds the saves that run at once, and so the memory that they need. */
   readonly saves: Slots;
 }
 
-export interface ChunkStoreOptions extends ChunkStorage {
-  readonly owner: ChunksOwner;
+export interface ChunkStoreOptions<Owner> extends ChunkStorage<Owner> {
+  readonly owner: Owner;
+}
+
+/** A stored piece of a stream. */
+export interface StoredChunk {
+  readonly id: string;
+  /** In bytes, of the content. */
+  readonly length: number;
 }
 
 /**
- * Saves the files of one session as encrypted chunks, and reads them back. Only chunks that are not stored yet are
+ * Saves the files of one session or workspace as encrypted chunks, and reads them back. Only chunks that are not stored yet are
  * uploaded. Memory is bounded however large the files are.
  */
-export class ChunkStore {
-  readonly #options: ChunkStoreOptions;
+export class ChunkStore<Owner = ChunksOwner> {
+  readonly #options: ChunkStoreOptions<Owner>;
   #keys: ChunkKeys | undefined;
 
-  constructor(options: ChunkStoreOptions) {
+  constructor(options: ChunkStoreOptions<Owner>) {
     this.#options = options;
   }
 
@@ -57,11 +65,24 @@ export class ChunkStore {
    * Stores the stream that `open` opens. What it returns refers to the stream for the commit of a turn, which must follow within an hour.
    * @throws ControlPlaneError, ObjectTransferError, and the errors of the stream
    */
-  save(
+  async save(
     open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<FilesManifest> {
-    return this.#options.saves.run(() => this.#save(open(signal), signal), signal);
+    const stored = await this.store(open, signal);
+    const size = stored.reduce((sum, { length }) => sum + length, 0);
+    return { size_bytes: size, chunks: stored.map(({ id }) => id) };
+  }
+
+  /**
+   * Stores the stream that `open` opens. Returns its chunks in order, which stay stored for an hour.
+   * @throws ControlPlaneError, ObjectTransferError, and the errors of the stream
+   */
+  store(
+    open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<readonly StoredChunk[]> {
+    return this.#options.saves.run(() => this.#store(open(signal), signal), signal);
   }
 
   /**
@@ -69,14 +90,10 @@ export class ChunkStore {
    * @throws DamagedChunkError when a chunk is missing or not what was saved; ControlPlaneError, ObjectTransferError
    */
   async *read(manifest: FilesManifest, signal: AbortSignal): AsyncGenerator<Buffer> {
-    const keys = await this.#loadKeys(signal);
     let size = 0;
-    for (let at = 0; at < manifest.chunks.length; at += READ_BATCH) {
-      const ids = manifest.chunks.slice(at, at + READ_BATCH);
-      for await (const chunk of this.#readBatch(ids, keys, signal)) {
-        size += chunk.length;
-        yield chunk;
-      }
+    for await (const chunk of this.readChunks(manifest.chunks, signal)) {
+      size += chunk.length;
+      yield chunk;
     }
     if (size !== manifest.size_bytes) {
       throw new DamagedChunkError(
@@ -85,17 +102,27 @@ export class ChunkStore {
     }
   }
 
-  async #save(source: AsyncIterable<Uint8Array>, signal: AbortSignal): Promise<FilesManifest> {
+  /** The contents of these chunks, in order and verified. @throws like {@link read} */
+  async *readChunks(all: readonly string[], signal: AbortSignal): AsyncGenerator<Buffer> {
     const keys = await this.#loadKeys(signal);
-    const ids: string[] = [];
+    for (let at = 0; at < all.length; at += READ_BATCH) {
+      yield* this.#readBatch(all.slice(at, at + READ_BATCH), keys, signal);
+    }
+  }
+
+  async #store(
+    source: AsyncIterable<Uint8Array>,
+    signal: AbortSignal,
+  ): Promise<readonly StoredChunk[]> {
+    const keys = await this.#loadKeys(signal);
+    const stored: StoredChunk[] = [];
     const seen = new Set<string>();
     let batch = new Map<string, Buffer>();
-    let [size, waiting] = [0, 0];
+    let waiting = 0;
     for await (const chunk of cutIntoChunks(source, keys.gear)) {
       signal.throwIfAborted();
       const id = chunkIdOf(chunk, keys);
-      ids.push(id);
-      size += chunk.length;
+      stored.push({ id, length: chunk.length });
       if (seen.has(id)) continue;
       seen.add(id);
       batch.set(id, chunk);
@@ -105,7 +132,7 @@ export class ChunkStore {
       [batch, waiting] = [new Map(), 0];
     }
     if (batch.size > 0) await this.#storeMissing(batch, keys, signal);
-    return { size_bytes: size, chunks: ids };
+    return stored;
   }
 
   async *#readBatch(

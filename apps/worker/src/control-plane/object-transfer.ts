@@ -52,7 +52,17 @@ export class ObjectTransfer {
 
   /** The bytes of an object of at most `maxBytes`. @throws ObjectTransferError, or the reason of the signal */
   get(url: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
-    return transferring(signal, () => this.#get(url, maxBytes, signal));
+    return transferring(signal, () => this.#get(url, maxBytes, {}, signal));
+  }
+
+  /** Bytes `start` to `end` of an object, without `end`. @throws ObjectTransferError */
+  async getRange(url: string, start: number, end: number, signal: AbortSignal): Promise<Buffer> {
+    return transferring(signal, async () => {
+      const range = { range: `bytes=${start}-${end - 1}` };
+      const bytes = await this.#get(url, end - start, range, signal);
+      if (bytes.length !== end - start) throw new Error('the object is shorter than it was');
+      return bytes;
+    });
   }
 
   async close(): Promise<void> {
@@ -74,10 +84,16 @@ export class ObjectTransfer {
     if (statusCode >= 300) throw new ObjectTransferError(statusCode);
   }
 
-  async #get(url: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
+  async #get(
+    url: string,
+    maxBytes: number,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<Buffer> {
     const { statusCode, body } = await request(this.#target(url), {
       dispatcher: this.#dispatcher(url),
       method: 'GET',
+      headers,
       signal: withDeadline(signal, TRANSFER_MS),
     });
     if (statusCode >= 300) {

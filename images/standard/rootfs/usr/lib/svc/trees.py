@@ -45,6 +45,7 @@ CLOCK_TICK_NS = 50_000_000
 # changed pages to the disk after 30 s, and sees the next change of each.
 SETTLED_NS = 60_000_000_000
 LIST_SECONDS = 60
+MAX_LISTINGS = 4
 
 NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -185,52 +186,66 @@ class Walk:
 
 
 class Listings:
-    """The last listing that the host has acknowledged, so that it is told only what differs."""
+    """The listings of the trees that were listed last."""
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.root = None
-        self.generation = None
-        self.known = {}
-        self.pending = None
+        self.listings = {}
 
     def list(self, request, send):
         """Lists a tree. The host acknowledges a listing by naming its generation in the next request."""
         if not self.lock.acquire(timeout=LIST_SECONDS):
             raise Refusal('internal', 'another listing is in progress')
         try:
-            root, since = request['root'], request.get('since')
-            self.acknowledge(root, since)
-            changed, deleted, skipped = self.compare(root, int(request['limit']))
-            generation = secrets.token_hex(16)
-            self.pending = generation, changed, deleted
-            complete = since is None or since != self.generation
-            if request.get('silent'):
-                self.acknowledge(root, generation)
-                changed, deleted = {}, ()
-            send(self.answer(generation, complete, skipped, changed, deleted), records(changed, deleted))
+            root = request['root']
+            listing = self.listings.pop(root, None) or Listing(root)
+            while len(self.listings) >= MAX_LISTINGS:
+                del self.listings[next(iter(self.listings))]
+            self.listings[root] = listing
+            listing.list(request, send)
         finally:
             self.lock.release()
 
-    def acknowledge(self, root, generation):
-        pending, self.pending = self.pending, None
-        if root == self.root and generation is not None:
-            if generation == self.generation:
-                return
-            if pending is not None and generation == pending[0]:
-                self.generation, changed, deleted = pending
-                self.known.update(changed)
-                for path in deleted:
-                    del self.known[path]
-                return
-        self.root, self.generation, self.known = root, None, {}
 
-    def compare(self, root, limit):
-        walk = Walk(root, self.known, limit)
+class Listing:
+    """The last listing of a tree that the host has acknowledged, so that it is told only what differs."""
+
+    def __init__(self, root):
+        self.root = root
+        self.generation = None
+        self.known = {}
+        self.pending = None
+
+    def list(self, request, send):
+        since = request.get('since')
+        self.acknowledge(since)
+        changed, deleted, skipped = self.compare(int(request['limit']))
+        generation = secrets.token_hex(16)
+        self.pending = generation, changed, deleted
+        complete = since is None or since != self.generation
+        if request.get('silent'):
+            self.acknowledge(generation)
+            changed, deleted = {}, ()
+        send(self.answer(generation, complete, skipped, changed, deleted), records(changed, deleted))
+
+    def acknowledge(self, generation):
+        pending, self.pending = self.pending, None
+        if generation is not None and generation == self.generation:
+            return
+        if pending is not None and generation == pending[0]:
+            self.generation, changed, deleted = pending
+            self.known.update(changed)
+            for path in deleted:
+                del self.known[path]
+            return
+        self.generation, self.known = None, {}
+
+    def compare(self, limit):
+        walk = Walk(self.root, self.known, limit)
         deleted = walk.missing()
         if deleted:
             # A file that was moved during the pass may have been missed in both places. It is in the new one by now.
-            walk = Walk(root, self.known, limit)
+            walk = Walk(self.root, self.known, limit)
             deleted &= walk.missing()
         return walk.changed, deleted, walk.skipped
 
