@@ -1,4 +1,4 @@
-import { mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '@svc/config';
@@ -158,6 +158,52 @@ describe('svc workspace', () => {
     expect(none).toMatchObject({ code: 1, errors: expect.stringContaining('not_one_target') });
     const all = await svc(['workspace', 'rm', 'my-app/default', '--all']);
     expect(all.errors).toContain('workspace_not_found');
+  });
+
+  test('synchronises a directory in both directions, and copies only what differs', async () => {
+    const [local, copy] = [join(dataDir, 'reports'), join(dataDir, 'copy')];
+    const workspace = 'my-app/synced:reports';
+    const sync = async (...args: string[]) => {
+      const { output, errors, code } = await svc(['workspace', 'sync', ...args, '--json']);
+      expect(code, errors).toBe(0);
+      return JSON.parse(output);
+    };
+    await mkdir(join(local, 'deep/er'), { recursive: true });
+    await writeFile(join(local, 'a'), 'one');
+    await writeFile(join(local, 'empty'), '');
+    await writeFile(join(local, 'deep/er/b ü'), 'two');
+    await symlink('/etc/passwd', join(local, 'link'));
+
+    const planned = await sync(local, workspace, '--dry-run');
+    expect(planned).toMatchObject({ copied: ['a', 'deep/er/b ü', 'empty'], bytes: 6 });
+    expect(await sync(local, workspace)).toEqual({ ...planned, deleted: [], skipped: ['link'] });
+    expect(await sync(local, workspace)).toMatchObject({ copied: [], unchanged: 3 });
+
+    expect(await sync(copy, workspace, '--pull')).toMatchObject({ copied: planned.copied });
+    expect(await sync(copy, workspace, '--pull')).toMatchObject({ copied: [], unchanged: 3 });
+    expect(await sync(copy, workspace)).toMatchObject({ copied: [], unchanged: 3 });
+    expect(await readFile(join(copy, 'deep/er/b ü'), 'utf8')).toBe('two');
+
+    await writeFile(join(local, 'a'), 'longer');
+    await rm(join(local, 'deep'), { recursive: true });
+    expect(await sync(local, workspace)).toMatchObject({ copied: ['a'], deleted: [] });
+    expect(await sync(local, workspace, '--delete')).toMatchObject({
+      copied: [],
+      deleted: ['deep/er/b ü'],
+    });
+    await symlink(dataDir, join(copy, 'kept'));
+    expect(await sync(copy, workspace, '--pull', '--delete')).toMatchObject({
+      copied: ['a'],
+      deleted: ['deep/er/b ü'],
+    });
+    expect((await readdir(copy)).sort()).toEqual(['a', 'empty', 'kept']);
+
+    const none = await svc(['workspace', 'sync', copy, 'my-app/none', '--pull', '--delete']);
+    expect(none).toMatchObject({ code: 1, errors: expect.stringContaining('nothing_to_sync') });
+    const shown = await svc(['workspace', 'sync', local, workspace]);
+    expect(shown.output).toBe(
+      'skipped link, which is not a regular file\n0 uploaded (0 B), 0 deleted, 2 unchanged\n',
+    );
   });
 
   test('asks for a sign-in if there is only an API key', async () => {

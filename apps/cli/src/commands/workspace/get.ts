@@ -1,12 +1,11 @@
-import { randomBytes } from 'node:crypto';
-import { createWriteStream } from 'node:fs';
-import { rename, rm, stat } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { Command } from 'commander';
 import { parseWorkspaceFile, type WorkspaceLocation } from '../../arguments/workspace.ts';
 import { withAccount } from '../../connection/client.ts';
 import { TransferBar } from '../../output/transfer-bar.ts';
+import { downloadFile } from '../../workspaces/transfers.ts';
 
 interface Options {
   readonly json?: boolean;
@@ -21,24 +20,21 @@ export function getCommand(): Command {
     .option('--json', 'print the path and size as JSON')
     .action(({ id, path }: WorkspaceLocation, target: string, { json }: Options) =>
       withAccount(async (client, signal) => {
-        const { stream, size } = await client.workspaces.readStream(id, path, { signal });
-        const bar = new TransferBar(basename(path), size);
         if (target === '-') {
+          const { stream, size } = await client.workspaces.readStream(id, path, { signal });
+          const bar = new TransferBar(basename(path), size);
           await pipeline(stream, bar.count(), process.stdout, { signal, end: false });
           return;
         }
         const file = (await isDirectory(target)) ? join(target, basename(path)) : target;
-        const temporary = `${file}.${randomBytes(6).toString('hex')}.part`;
-        try {
-          await pipeline(stream, bar.count(), createWriteStream(temporary, { flags: 'wx' }), {
-            signal,
-          });
-          await rename(temporary, file);
-        } catch (error) {
-          await rm(temporary, { force: true });
-          throw error;
-        }
-        console.log(json ? JSON.stringify({ path: file, size: bar.bytes }) : file);
+        const size = await downloadFile(
+          client,
+          { id, path },
+          file,
+          { bar: basename(path) },
+          signal,
+        );
+        console.log(json ? JSON.stringify({ path: file, size }) : file);
       }),
     );
 }

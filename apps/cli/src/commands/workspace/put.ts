@@ -5,8 +5,7 @@ import { parseWorkspace, type WorkspaceLocation } from '../../arguments/workspac
 import { withAccount } from '../../connection/client.ts';
 import { CliError } from '../../output/errors.ts';
 import { TransferBar } from '../../output/transfer-bar.ts';
-
-const CHUNK_BYTES = 1024 * 1024;
+import { uploadFile } from '../../workspaces/transfers.ts';
 
 interface Options {
   readonly json?: boolean;
@@ -36,15 +35,13 @@ export function putCommand(): Command {
           const status = await file.stat();
           if (!status.isFile()) {
             throw new CliError('not_a_file', `${source} is not a file`, {
-              next: 'upload the files in it one by one',
+              next: 'use `svc workspace sync` for a directory',
             });
           }
           const bar = new TransferBar(basename(source), status.size);
-          const stream = file
-            .createReadStream({ highWaterMark: CHUNK_BYTES, autoClose: false })
-            .pipe(bar.count());
-          await client.workspaces.write(id, target, { stream, size: status.size }, { signal });
-          console.log(json ? JSON.stringify({ path: target, size: status.size }) : target);
+          const { size } = status;
+          await uploadFile(client, { id, path: target }, { file, size }, bar, signal);
+          console.log(json ? JSON.stringify({ path: target, size }) : target);
         } finally {
           await file.close();
         }
