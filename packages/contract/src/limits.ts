@@ -98,7 +98,7 @@ export const LIMITS = {
   /** Entries of a workspace in one page between worker and control plane. */
   workspacePage: 1000,
   /** Changes of one flush, and extents in them. */
-  workspaceFlushChanges: 100_000,
+  workspaceFlushChanges: 50_000,
   workspaceFlushExtents: 1_000_000,
 
   pageDefault: 20,

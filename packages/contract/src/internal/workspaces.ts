@@ -165,7 +165,7 @@ export type WorkspaceChange = Static<typeof WorkspaceChange>;
  * same paths. 404 `file_not_found` when a chunk is not stored: nothing of the page is staged then. 409
  * `workspace_flush_closed` when the flush is committed or a newer one of this sandbox has begun. 413 `payload_too_large`
  * when the flush has more than `LIMITS.workspaceFlushChanges` changes or `LIMITS.workspaceFlushExtents` extents: split it
- * into several. 400 `validation_failed` when the lengths of the extents do not add up to `size`, or a path is repeated.
+ * into several; a body has at most 16 MiB. 400 `validation_failed` when the lengths of the extents do not add up to `size`, or a path is repeated.
  */
 export const WorkspaceChanges = Type.Object({
   generation: Count(1),

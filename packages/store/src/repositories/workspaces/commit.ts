@@ -6,6 +6,8 @@ import { lockTenant, lockWorkspace } from './locks.ts';
 import { sizeOfTenant } from './lookup.ts';
 import { type Flush, removeChanges } from './stage.ts';
 
+const INSERTED_AT_ONCE = 5_000;
+
 export interface CommitLimits {
   /** Bytes of all workspaces of a tenant. */
   readonly tenantBytes: number;
@@ -131,26 +133,32 @@ async function refuseBelowFiles(
   transaction: Transaction<Schema>,
   { flushId, workspaceId }: Flush,
 ): Promise<void> {
-  await sql`
-    with recursive paths as (
+  const { rows } = await sql<{ paths: string | null }>`
+    with recursive directories (path) as (
       -- Bytes as characters, because only text has regular expressions.
-      select convert_from(path, 'LATIN1') as path from workspace_changes
-      where flush_id = ${flushId} and kind <> 'deleted' and refusal is null),
-    directories (path) as (
-      select substring(path from '^(.*)/') from paths where path like '%/%'
+      select distinct substring(convert_from(path, 'LATIN1') from '^(.*)/') from workspace_changes
+      where flush_id = ${flushId} and kind <> 'deleted' and refusal is null
       union
-      select substring(path from '^(.*)/') from directories where path like '%/%'),
-    files as materialized (
-      select directory.path from (
-        select convert_to(path, 'LATIN1') as path from directories) as directory
-      left join workspace_changes as change
-        on change.flush_id = ${flushId} and change.path = directory.path and change.refusal is null
-      left join workspace_files as entry
-        on entry.workspace_id = ${workspaceId} and entry.path = directory.path
-      where coalesce(change.kind, entry.kind) in ('file', 'symlink'))
-    update workspace_changes as change set refusal = 'not_a_directory' from files
+      select substring(path from '^(.*)/') from directories where path is not null)
+    select array_agg(convert_to(path, 'LATIN1'))::text as paths from directories
+    where path is not null`.execute(transaction);
+  const directories = rows[0]?.paths ?? null;
+  if (directories === null) return;
+  const { rows: found } = await sql<{ paths: string | null }>`
+    select array_agg(directory.path)::text as paths
+    from unnest(${directories}::bytea[]) as directory (path)
+    left join workspace_changes as change
+      on change.flush_id = ${flushId} and change.path = directory.path and change.refusal is null
+    left join workspace_files as entry
+      on entry.workspace_id = ${workspaceId} and entry.path = directory.path
+    where coalesce(change.kind, entry.kind) in ('file', 'symlink')`.execute(transaction);
+  const files = found[0]?.paths ?? null;
+  if (files === null) return;
+  await sql`
+    update workspace_changes as change set refusal = 'not_a_directory'
+    from unnest(${files}::bytea[]) as file (path)
     where change.flush_id = ${flushId} and change.kind <> 'deleted' and change.refusal is null
-      and change.path > files.path || '/'::bytea and change.path < files.path || '0'::bytea`.execute(
+      and change.path > file.path || '/'::bytea and change.path < file.path || '0'::bytea`.execute(
     transaction,
   );
 }
@@ -233,19 +241,36 @@ async function applyChanges(
   );
   await removeContents(transaction, workspaceId, rows[0]?.content_ids);
   const version = Number(rows[0]?.version);
-  // A statement of its own, because one cannot delete a row and insert it again.
-  await sql`
-    insert into workspace_files (workspace_id, path, kind, mode, mtime_ms, size_bytes, modified_at,
-      target, content_id, extents, version)
-    select ${workspaceId}, path, kind, mode, mtime_ms, size_bytes, now(), target, content_id, extents, ${version}
-    from workspace_changes
-    where flush_id = ${flushId} and refusal is null and kind <> 'deleted'`.execute(transaction);
+  await insertEntries(transaction, { flushId, workspaceId, version });
   // Their contents are in use now.
   await sql`
     delete from workspace_changes where flush_id = ${flushId} and refusal is null`.execute(
     transaction,
   );
   return version;
+}
+
+/** Inserts what the flush puts, in batches that meet the deadline of a statement on a slow machine. */
+async function insertEntries(
+  transaction: Transaction<Schema>,
+  { flushId, workspaceId, version }: Pick<Flush, 'flushId' | 'workspaceId'> & { version: number },
+): Promise<void> {
+  for (let after = Buffer.alloc(0); ; ) {
+    const { rows } = await sql<{ path: Buffer }>`
+      with batch as materialized (
+        select * from workspace_changes
+        where flush_id = ${flushId} and path > ${after} and refusal is null and kind <> 'deleted'
+        order by path limit ${INSERTED_AT_ONCE}),
+      inserted as (
+        insert into workspace_files (workspace_id, path, kind, mode, mtime_ms, size_bytes,
+          modified_at, target, content_id, extents, version)
+        select ${workspaceId}, path, kind, mode, mtime_ms, size_bytes, now(), target, content_id,
+          extents, ${version}
+        from batch)
+      select path from batch order by path desc limit 1`.execute(transaction);
+    if (rows[0] === undefined) return;
+    after = Buffer.from(rows[0].path);
+  }
 }
 
 async function readRefused(

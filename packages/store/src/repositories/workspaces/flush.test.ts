@@ -1,0 +1,185 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { Kysely, PostgresDialect, sql } from 'kysely';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
+import { migrate } from '../../migrate.ts';
+import type { Schema } from '../../schema.ts';
+import { ChunkRepository, WORKSPACE_CHUNKS } from '../chunks/chunk-repository.ts';
+import type { WorkspaceChange } from './scope.ts';
+import { WorkspaceRepository } from './workspace-repository.ts';
+
+const PAGE = 1_000;
+const FILES = 50_000;
+const FILES_PER_CHUNK = 100;
+/** Deleted, and as many replaced. */
+const CHANGED = 2_000;
+const FLUSH_LIMITS = { changes: 100_000, extents: 1_000_000 };
+const LIMITS = { tenantBytes: 1e12, entries: 500_000, listed: 1_000, graceSeconds: 3_600 };
+
+let postgres: TestPostgres;
+let db: Kysely<Schema>;
+let workspaces: WorkspaceRepository;
+let chunks: ChunkRepository;
+let scopes = 0;
+
+beforeAll(async () => {
+  postgres = await startTestPostgres();
+  const pool = new pg.Pool({ connectionString: postgres.url });
+  // The server ends connections that are idle when it stops.
+  pool.on('error', () => undefined);
+  db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
+  await migrate(db);
+  await db.insertInto('tenants').values({ tenant_id: 't', email: 'a@b.c' }).execute();
+  workspaces = new WorkspaceRepository(db);
+  chunks = new ChunkRepository(db, WORKSPACE_CHUNKS);
+});
+afterAll(async () => {
+  await db?.destroy();
+  await postgres?.[Symbol.asyncDispose]();
+});
+
+const newWorkspace = () => {
+  scopes += 1;
+  return workspaces.open({ tenantId: 't', appId: `a${scopes}`, capsetId: 'c' });
+};
+async function storeChunks(workspaceId: string, number: number): Promise<Buffer[]> {
+  const ids = Array.from({ length: number }, () => randomBytes(32));
+  const announced = ids.map((id) => ({ id, objectKey: randomUUID(), storedBytes: 1 }));
+  await chunks.announce(workspaceId, announced);
+  await chunks.confirm(announced.map(({ objectKey }) => objectKey));
+  return ids;
+}
+const storeChunk = async (workspaceId: string) => (await storeChunks(workspaceId, 1))[0] as Buffer;
+const file = (path: string, chunkId: Buffer, offset = 0): WorkspaceChange => ({
+  path: Buffer.from(path),
+  kind: 'file',
+  mode: 0o644,
+  mtimeMs: 0,
+  sizeBytes: 1,
+  target: undefined,
+  extents: [{ chunkId, offset, length: 1 }],
+});
+async function flush(workspaceId: string, changes: readonly WorkspaceChange[], vmId = 'vm') {
+  const named = { flushId: randomUUID(), workspaceId, vmId };
+  for (let at = 0; at < changes.length; at += PAGE) {
+    const page = changes.slice(at, at + PAGE);
+    expect(await workspaces.stageChanges(named, page, FLUSH_LIMITS)).toBe('staged');
+  }
+  return workspaces.commitFlush({ ...named, tenantId: 't' }, LIMITS);
+}
+async function listAll(workspaceId: string) {
+  const found: { path: string; version: number }[] = [];
+  for (let after = Buffer.alloc(0); ; ) {
+    const page = await workspaces.listEntries(workspaceId, { after, limit: PAGE, extents: 16_384 });
+    for (const { path, version } of page.entries) found.push({ path: path.toString(), version });
+    const last = page.entries.at(-1);
+    if (page.isLast || last === undefined) return found;
+    after = Buffer.from(last.path);
+  }
+}
+
+describe('a flush', () => {
+  test('of 50,000 files is committed, listed, replaced and deleted at once', async () => {
+    const workspaceId = await newWorkspace();
+    const ids = await storeChunks(workspaceId, FILES / FILES_PER_CHUNK);
+    const paths = Array.from(
+      { length: FILES },
+      (_, index) => `packages/p${index % 500}/node_modules/lib/f${index}`,
+    );
+    const put = (from: number) =>
+      paths.slice(from).map((path, index) => {
+        const at = index + from;
+        const chunk = ids[Math.floor(at / FILES_PER_CHUNK)] as Buffer;
+        return file(path, chunk, at % FILES_PER_CHUNK);
+      });
+    const first = await flush(workspaceId, put(0));
+    expect(first).toMatchObject({ refusedCount: 0 });
+    const listed = await listAll(workspaceId);
+    expect(listed.map(({ path }) => path)).toEqual([...paths].sort());
+    const version = first?.version ?? 0;
+    const second = await flush(workspaceId, [
+      ...paths.slice(0, CHANGED).map((path): WorkspaceChange => {
+        return { kind: 'deleted', path: Buffer.from(path), version };
+      }),
+      ...put(FILES - CHANGED),
+    ]);
+    expect(second).toMatchObject({ refusedCount: 0, version: version + 1 });
+    const left = FILES - CHANGED;
+    const { rows } = await sql`
+      select size_bytes::int, file_count, entry_count from workspaces
+      where workspace_id = ${workspaceId}`.execute(db);
+    expect(rows).toEqual([{ size_bytes: left, file_count: left, entry_count: left }]);
+    const { rows: unused } = await sql<{ count: number }>`
+      select count(*)::int as count from workspace_chunks
+      where workspace_id = ${workspaceId} and unused_since is not null`.execute(db);
+    expect(unused[0]?.count).toBe(CHANGED / FILES_PER_CHUNK);
+    expect(await workspaces.removeAllFiles(workspaceId)).toBe(left);
+  });
+
+  test('has at most so many changes and extents', async () => {
+    const workspaceId = await newWorkspace();
+    const chunk = await storeChunk(workspaceId);
+    const named = { flushId: randomUUID(), workspaceId, vmId: 'vm' };
+    const stage = (...changes: WorkspaceChange[]) =>
+      workspaces.stageChanges(named, changes, { changes: 2, extents: 3 });
+    expect(await stage(file('a', chunk), file('b', chunk))).toBe('staged');
+    // Repeated changes count once.
+    expect(await stage(file('a', chunk))).toBe('staged');
+    expect(await stage(file('c', chunk))).toBe('too_large');
+    const extent = { chunkId: chunk, offset: 0, length: 1 };
+    const larger = { ...file('a', chunk), sizeBytes: 3, extents: [extent, extent, extent] };
+    expect(await stage(larger as WorkspaceChange)).toBe('too_large');
+    expect(await workspaces.commitFlush({ ...named, tenantId: 't' }, LIMITS)).toBeDefined();
+    expect((await listAll(workspaceId)).map(({ path }) => path)).toEqual(['a', 'b']);
+  });
+
+  test('fills a workspace up to its limit of entries', async () => {
+    const workspaceId = await newWorkspace();
+    const chunk = await storeChunk(workspaceId);
+    await flush(workspaceId, [file('b', chunk), file('c', chunk)]);
+    const named = { flushId: randomUUID(), workspaceId, vmId: 'vm' };
+    const changes = [file('a', chunk), file('c', chunk), file('d', chunk)];
+    await workspaces.stageChanges(named, changes, FLUSH_LIMITS);
+    const limits = { ...LIMITS, entries: 3, listed: 1 };
+    expect(await workspaces.commitFlush({ ...named, tenantId: 't' }, limits)).toMatchObject({
+      refusedCount: 1,
+      refused: [{ path: Buffer.from('d').toString('base64url'), reason: 'too_many_entries' }],
+    });
+    expect((await listAll(workspaceId)).map(({ path }) => path)).toEqual(['a', 'b', 'c']);
+  });
+
+  test('that nobody commits gives up what it has staged', async () => {
+    const workspaceId = await newWorkspace();
+    const chunk = await storeChunk(workspaceId);
+    const named = { flushId: randomUUID(), workspaceId, vmId: 'vm' };
+    await workspaces.stageChanges(named, [file('a', chunk)], FLUSH_LIMITS);
+    expect(await workspaces.removeAbandonedFlushes(3_600, 10)).toBe(0);
+    await sql`update workspace_flushes set touched_at = now() - interval '2 hours'
+      where workspace_id = ${workspaceId}`.execute(db);
+    expect(await workspaces.removeAbandonedFlushes(3_600, 10)).toBe(1);
+    expect(await workspaces.commitFlush({ ...named, tenantId: 't' }, LIMITS)).toBeUndefined();
+    const { rows } = await sql`
+      select from workspace_extents where workspace_id = ${workspaceId}`.execute(db);
+    expect(rows).toEqual([]);
+    expect(await chunks.removeUnused(-1, 10)).toBeGreaterThan(0);
+  });
+});
+
+describe('a page of entries', () => {
+  test('ends with the file that has too many extents for it', async () => {
+    const workspaceId = await newWorkspace();
+    const chunk = await storeChunk(workspaceId);
+    await flush(
+      workspaceId,
+      ['a', 'b', 'c'].map((path) => file(path, chunk)),
+    );
+    const page = await workspaces.listEntries(workspaceId, {
+      after: Buffer.alloc(0),
+      limit: 10,
+      extents: 2,
+    });
+    expect(page.isLast).toBe(false);
+    expect(page.entries.map(({ path }) => path.toString())).toEqual(['a', 'b']);
+  });
+});
