@@ -1,7 +1,6 @@
 import type { Route } from '../../services.ts';
 import { deleteWorkspace } from './delete.ts';
 import { deleteWorkspaceFile } from './delete-file.ts';
-import { getWorkspaceContent } from './get-content.ts';
 import { getWorkspaceFile } from './get-file.ts';
 import { listWorkspaces } from './list.ts';
 import { listWorkspaceFiles } from './list-files.ts';
@@ -14,7 +13,6 @@ export const workspaceRoutes: readonly Route[] = [
   workspaceUsage,
   deleteWorkspace,
   getWorkspaceFile,
-  getWorkspaceContent,
   putWorkspaceFile,
   deleteWorkspaceFile,
 ];

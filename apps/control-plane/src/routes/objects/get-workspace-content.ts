@@ -3,7 +3,7 @@ import { onObjects } from '../../objects/object-failures.ts';
 import { openForRequest, sendObject } from '../../objects/send-object.ts';
 import type { Route } from '../../services.ts';
 import { WORKSPACE_FILES_PATH } from '../../workspaces/workspaces.ts';
-import { ObjectParams, ObjectQuery } from '../objects/url.ts';
+import { ObjectParams, ObjectQuery } from './url.ts';
 
 /** `GET /workspace-files/{key}`: streams a file that a sandbox saved, or a range of it, to the bearer of a URL. */
 export const getWorkspaceContent: Route<'workspaces'> = (app, { workspaces }) => {
