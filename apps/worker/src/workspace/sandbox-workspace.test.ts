@@ -470,6 +470,23 @@ describe('after a restart of the worker', () => {
 });
 
 describe('the regular flush', () => {
+  it('is delayed when the guest has changed too much, but the last one is not', async () => {
+    const rate = { perSecond: 1, burst: 1 };
+    const { root, tree, workspace } = await loaded({ intervalMs: 1, rate });
+    await writeFile(join(root, 'one'), 'x'.repeat(10_000));
+    workspace.start();
+    await expect.poll(() => stored.paths).toEqual(['one']);
+    await workspace.flush(signal());
+    await writeFile(join(root, 'two'), 'x'.repeat(10_000));
+    await workspace.flush(signal());
+    const { commits } = stored;
+    await writeFile(join(root, 'three'), 'x');
+    for (let turn = 0; turn < 20; turn += 1) await tree.write([], signal());
+    expect(commits).toHaveLength(2);
+    await workspace.finish(signal());
+    expect(stored.paths).toEqual(['one', 'three', 'two']);
+  });
+
   it('runs while the guest runs, goes on after a failure, and ends', async () => {
     let isRunning = true;
     const { root, workspace } = await loaded({ intervalMs: 10, isRunning: () => isRunning });

@@ -6,7 +6,7 @@ import {
   type WorkspaceRefusal,
 } from '@svc/contract';
 import type { MicrovmTree, TreeEntry, TreeListing } from '@svc/microvm';
-import { Mutex, sleep, TokenBucket } from '@svc/service-kit/concurrency';
+import { Mutex, type Rate, sleep, TokenBucket } from '@svc/service-kit/concurrency';
 import { uuidv7 } from 'uuidv7';
 import { ChunkStore } from '../chunks/chunk-store.ts';
 import type { WorkspaceOwner } from '../control-plane/workspace-api.ts';
@@ -48,6 +48,8 @@ export interface SandboxWorkspaceOptions {
   readonly onFault: (error: unknown, action: string) => void;
   /** Default 30 s. */
   readonly intervalMs?: number;
+  /** Bytes that the guest may change before it is flushed less often. */
+  readonly rate?: Rate;
 }
 
 /**
@@ -58,7 +60,7 @@ export class SandboxWorkspace {
   readonly #options: SandboxWorkspaceOptions;
   readonly #store: ChunkStore<WorkspaceOwner>;
   readonly #flushes = new Mutex();
-  readonly #budget = new TokenBucket(RATE);
+  readonly #budget: TokenBucket;
   readonly #stopped = new AbortController();
   /** By path in base64url. */
   readonly #versions: Versions = new Map();
@@ -69,11 +71,11 @@ export class SandboxWorkspace {
   /** Of the last listing that is processed. */
   #generation: string | undefined;
   #partChanges = PART_CHANGES;
-  #delayMs = 0;
   #running: Promise<void> | undefined;
 
   constructor(options: SandboxWorkspaceOptions) {
     this.#options = options;
+    this.#budget = new TokenBucket(options.rate ?? RATE);
     this.#store = new ChunkStore({ ...options.deps.chunks, owner: options.owner });
   }
 
@@ -127,7 +129,7 @@ export class SandboxWorkspace {
     const { intervalMs = INTERVAL_MS, isRunning, onFault } = this.#options;
     const stopped = this.#stopped.signal;
     for (;;) {
-      await sleep(Math.max(intervalMs, this.#delayMs), stopped);
+      await sleep(Math.max(intervalMs, this.#budget.spend(0)), stopped);
       if (stopped.aborted) return;
       if (!isRunning()) continue;
       try {
@@ -232,7 +234,7 @@ export class SandboxWorkspace {
       const result = await this.#commit([...staged.values()], signal);
       return this.#settle(part, reader, staged, result);
     } finally {
-      this.#delayMs = this.#budget.spend(reader.bytes);
+      this.#budget.spend(reader.bytes);
     }
   }
 
