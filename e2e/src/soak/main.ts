@@ -1,4 +1,7 @@
-/** `npm run soak -- --minutes N --seed S`: uses a service at random, then fails if anything is left over. */
+/**
+ * `npm run soak -- --minutes N --seed S [--crashes]`: uses a service at random, which `--crashes` kills now and then.
+ * Fails if anything is left over, or not billed to the cent.
+ */
 
 import { parseArgs } from 'node:util';
 import { soak } from './soak.ts';
@@ -6,16 +9,21 @@ import { soak } from './soak.ts';
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '10' },
+    crashes: { type: 'boolean', default: false },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
 });
 const minutes = Number(values.minutes);
 const seed = Number(values.seed);
 if (!(minutes > 0) || !Number.isInteger(seed)) {
-  console.error('usage: npm run soak -- --minutes 10 --seed 1');
+  console.error('usage: npm run soak -- --minutes 10 --seed 1 [--crashes]');
   process.exit(2);
 }
-const problems = await soak({ minutes, seed, report: console.log });
+const problems = await soak({ minutes, seed, crashes: values.crashes, report: console.log });
 for (const problem of problems) console.error(problem);
-console.log(problems.length === 0 ? 'nothing is left over' : `${problems.length} problem(s)`);
+console.log(
+  problems.length === 0
+    ? 'nothing is left over, and the money is right'
+    : `${problems.length} problem(s)`,
+);
 process.exitCode = problems.length === 0 ? 0 : 1;

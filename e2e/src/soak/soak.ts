@@ -5,6 +5,8 @@ import { leftoversOf } from '../../test/machine/footprint.ts';
 import { instanceOf } from '../../test/machine/instance.ts';
 import type { Account } from '../../test/sign-up.ts';
 import { startService } from '../../test/start-service.ts';
+import { checkMoney } from './check-money.ts';
+import { Crashes } from './crashes.ts';
 import { OperationCounts } from './operation-counts.ts';
 import { Random } from './random.ts';
 import { VirtualUser } from './virtual-user.ts';
@@ -12,21 +14,27 @@ import { VirtualUser } from './virtual-user.ts';
 const POOL = 2;
 const USERS = 4;
 const DELETE_MS = 120_000;
+/** High enough that every sandbox costs whole cents. */
+const PRICES = { SVC_PRICE_CPU_SECOND_MICROUSD: '7013', SVC_PRICE_GIB_SECOND_MICROUSD: '1009' };
 
 export interface SoakOptions {
   readonly minutes: number;
   readonly seed: number;
+  /** Whether the service and its database are killed meanwhile. */
+  readonly crashes: boolean;
   /** Receives lines about the progress. */
   readonly report: (line: string) => void;
 }
 
 /**
- * Uses a private service at random for some minutes, deletes all sandboxes, and looks for leftovers: first compared
- * with the resources of the idle service, then, after it has ended, any at all.
+ * Uses a private service at random for some minutes, deletes all sandboxes, checks that the usage is billed to the
+ * cent, and looks for leftovers: first compared with the resources of the idle service, then, after it has ended, any at
+ * all.
  * Returns the failures and leftovers; an empty list means success.
  */
-export async function soak({ minutes, seed, report }: SoakOptions): Promise<string[]> {
-  await using service = await startService({ env: { SVC_POOL: `standard=${POOL}` } });
+export async function soak({ minutes, seed, crashes, report }: SoakOptions): Promise<string[]> {
+  const env = { SVC_POOL: `standard=${POOL}`, ...PRICES };
+  await using service = await startService({ env });
   const instance = await instanceOf(service.dataDir);
   const access = new Access(service.address);
   const accounts = await Promise.all(Array.from({ length: USERS }, () => access.signUp()));
@@ -35,16 +43,20 @@ export async function soak({ minutes, seed, report }: SoakOptions): Promise<stri
 
   const counts = new OperationCounts();
   const end = performance.now() + minutes * 60_000;
+  const [first] = accounts;
+  if (first === undefined) throw new Error('there are no customers');
+  const killer = new Crashes(service, first.client, new Random(seed + USERS));
   const users = accounts.map(
     ({ client }, index) =>
-      new VirtualUser(client, new Random(seed + index), counts, service.dataDir),
+      new VirtualUser(client, new Random(seed + index), counts, service.dataDir, killer),
   );
-  await Promise.all(users.map((user) => user.run(end)));
-  report(counts.toString());
+  await Promise.all([...users.map((user) => user.run(end)), ...(crashes ? [killer.run(end)] : [])]);
+  report(`${counts}\nkilled: ${JSON.stringify(Object.fromEntries(killer.counts))}`);
 
   await Promise.all(accounts.map(deleteAll));
   const problems = [...counts.failures];
   await returnsToIdle(instance, idle).catch((error: unknown) => problems.push(String(error)));
+  problems.push(...(await checkMoney(service, report)));
   await Promise.all(accounts.map(({ client }) => client.close()));
   const { exitCode, output } = await service.svc('down');
   if (exitCode !== 0) problems.push(`svc down ended with ${exitCode}: ${output}`);

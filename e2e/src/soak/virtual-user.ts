@@ -1,12 +1,16 @@
 import { createHash } from 'node:crypto';
-import type { SvcClient } from '@svc/sdk';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type SvcClient, SvcError } from '@svc/sdk';
 import { vmRecords } from '@svc/service-driver';
 import { killHard } from '../../test/machine/processes.ts';
+import type { Crashes } from './crashes.ts';
 import type { OperationCounts } from './operation-counts.ts';
 import type { Random } from './random.ts';
 
 const MOST_SANDBOXES = 3;
 const CALL_MS = 60_000;
+/** Between operations while the service is away. */
+const AWAY_MS = 250;
 const LARGEST_FILE = 2 * 1024 * 1024;
 
 /** A sandbox of a virtual user. */
@@ -27,24 +31,35 @@ export class VirtualUser {
   readonly #random: Random;
   readonly #counts: OperationCounts;
   readonly #dataDir: string;
+  readonly #crashes: Pick<Crashes, 'happenedSince'>;
   readonly #sandboxes: OwnedSandbox[] = [];
 
-  constructor(client: SvcClient, random: Random, counts: OperationCounts, dataDir: string) {
+  constructor(
+    client: SvcClient,
+    random: Random,
+    counts: OperationCounts,
+    dataDir: string,
+    crashes: Pick<Crashes, 'happenedSince'>,
+  ) {
     this.#client = client;
     this.#random = random;
     this.#counts = counts;
     this.#dataDir = dataDir;
+    this.#crashes = crashes;
   }
 
   /** Performs operations until `deadline`, in milliseconds of `performance.now()`. */
   async run(deadline: number): Promise<void> {
-    while (performance.now() < deadline) await this.#step();
+    while (performance.now() < deadline) {
+      await this.#step();
+      if (this.#crashes.happenedSince(performance.now())) await sleep(AWAY_MS);
+    }
   }
 
   async #step(): Promise<void> {
     const { sandboxes } = this.#client;
     const options = { timeoutMs: CALL_MS };
-    if (this.#sandboxes.length === 0) return this.#create();
+    if (this.#sandboxes.length === 0) return this.#attempt('create', () => this.#create());
     const sandbox = this.#sandboxes[this.#random.below(this.#sandboxes.length)];
     if (sandbox === undefined) return;
     const [name, operation] = this.#random.weighted<[string, () => Promise<unknown>]>([
@@ -61,7 +76,23 @@ export class VirtualUser {
       [0.7, ['abandon a command', () => this.#abandonExec(sandbox)]],
       [2, ['delete', () => this.#delete(sandbox)]],
     ]);
-    await this.#counts.count(name, operation, () => sandbox.killed);
+    await this.#attempt(name, operation, sandbox);
+  }
+
+  /** Counts an operation. It may fail if its sandbox was killed, or if the service was away meanwhile. */
+  async #attempt(
+    name: string,
+    operation: () => Promise<unknown>,
+    sandbox?: OwnedSandbox,
+  ): Promise<void> {
+    const begun = performance.now();
+    await this.#counts.count(
+      name,
+      operation,
+      (error) =>
+        error instanceof SvcError &&
+        (this.#crashes.happenedSince(begun) || (sandbox?.killed === true && hasEnded(error))),
+    );
   }
 
   async #create(): Promise<void> {
@@ -137,4 +168,9 @@ export class VirtualUser {
 
 function digest(content: Uint8Array): string {
   return createHash('sha256').update(content).digest('hex');
+}
+
+/** Whether a call was refused because its sandbox has ended. */
+function hasEnded({ code }: SvcError): boolean {
+  return ['sandbox_not_running', 'sandbox_not_found', 'guest_unresponsive'].includes(code);
 }
