@@ -21,6 +21,7 @@ import { sweep } from './reconcile/sweeper.ts';
 import { Retention } from './retention/retention.ts';
 import { retentionRules } from './retention/rules.ts';
 import { sweepObjects } from './sessions/files/sweep-objects.ts';
+import { archiveTranscripts } from './sessions/transcripts/archive-transcripts.ts';
 import { createMailer } from './tenants/mail.ts';
 import { createServices } from './wiring.ts';
 import { WorkerConnections } from './workers/connections.ts';
@@ -124,6 +125,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     resources.defer(() => tidier);
     const objectSweeper = sweepObjects({ store, objects: objects.store, logger }, tidying.signal);
     resources.defer(() => objectSweeper);
+    const chunks = services.sessions.transcripts;
+    const archiver = archiveTranscripts({ store, chunks, logger }, tidying.signal);
+    resources.defer(() => archiver);
     resources.defer(() => tidying.abort());
     await app.listen({ host: config.listen.host, port });
     port = boundPort(app) ?? port;

@@ -168,6 +168,7 @@ export async function createServices(parts: Parts): Promise<Services> {
       sessionsPerTenant: config.limits.sessionsPerTenant,
       objects: parts.objects,
       tenantKeys,
+      logger,
     }),
     workspaces: new Workspaces({
       store,

@@ -30,7 +30,13 @@ export type { Ending } from './repositories/sandboxes/ending.ts';
 export type { LedgerEntry } from './repositories/sandboxes/lookup.ts';
 export type { PlacedRow, Placement, PlacementRequest } from './repositories/sandboxes/placement.ts';
 export type { NewBundle, SealedBundle, WrappedKeyRow } from './repositories/secret-bundles.ts';
-export type { StoredState, Turn, TurnOutcome } from './repositories/sessions/history.ts';
+export { type Content, isStored, type StoredContent } from './repositories/sessions/content.ts';
+export {
+  newestFrames,
+  type StoredState,
+  type Turn,
+  type TurnOutcome,
+} from './repositories/sessions/history.ts';
 export type { SessionLease } from './repositories/sessions/lease.ts';
 export type {
   HeldSession,
@@ -40,6 +46,7 @@ export type {
 export type { Manifest } from './repositories/sessions/manifests.ts';
 export type { ReservedNumbers } from './repositories/sessions/numbering.ts';
 export type { NewSession, SessionRefusal } from './repositories/sessions/session-repository.ts';
+export type { FrameRow, InlineTranscript } from './repositories/sessions/transcripts.ts';
 export type { AgedSigningKey } from './repositories/signing-keys.ts';
 export type { SampleVerdict } from './repositories/usage/ingest.ts';
 export type { PriceTable } from './repositories/usage/price.ts';

@@ -253,6 +253,14 @@ interface SessionsTable {
   base_seq: BigInteger;
   reserved_seq: BigInteger;
   conversation: Buffer | null;
+  /** 32 bytes for each chunk, in order. Counts only while `conversation` is null. */
+  conversation_chunks: Buffer | null;
+  /** Size of the content of these chunks. */
+  conversation_bytes: ColumnType<string | null, number | null | undefined, number | null>;
+  /** When the transcript was moved to the object store; null since the last turn. */
+  archived_at: Date | null;
+  /** The end of the claim of the control plane that moves it. */
+  archiving_until: Date | null;
   /** Names the files: those in `session_manifests`, or an older upload in `session_uploads`. */
   files_id: string | null;
   /** Bytes that are stored for a resume: files as they are stored, conversation and frames. */
@@ -270,8 +278,12 @@ interface SessionFramesTable {
   session_id: string;
   first_seq: BigInteger;
   last_seq: BigInteger;
-  /** One JSON object per line, UTF-8. */
-  frames: Buffer;
+  /** One JSON object per line, UTF-8. Null when the frames are in the object store. */
+  frames: Buffer | null;
+  /** Their chunks, 32 bytes each, in order. */
+  chunk_ids: Buffer | null;
+  /** Size of the content of these chunks. */
+  size_bytes: ColumnType<string | null, number | undefined, never>;
 }
 
 interface SessionUploadsTable {
@@ -297,12 +309,14 @@ interface ChunkColumns {
   stored_bytes: number;
   /** Null until the object was seen in the object store. */
   stored_at: Date | null;
-  /** Null while the files of its owner contain the chunk. */
+  /** Null while the files or the transcript of its owner contain the chunk. */
   unused_since: Generated<Date | null>;
 }
 
 interface SessionChunksTable extends ChunkColumns {
   session_id: string;
+  /** Whether the chunk is part of the conversation or the frames, not of the files. */
+  of_transcript: Generated<boolean>;
 }
 
 interface WorkspaceChunksTable extends ChunkColumns {
@@ -578,8 +592,11 @@ export type SigningKeyRow = Selectable<SigningKeysTable>;
 export type SecretBundleRow = Selectable<SecretBundlesTable>;
 export type WorkerRow = Selectable<WorkersTable>;
 export type SandboxRow = Selectable<SandboxesTable>;
-/** Without the conversation, which only a resume needs. */
-export type SessionRow = Omit<Selectable<SessionsTable>, 'conversation'>;
+/** Without the conversation, which only a resume needs, and the progress of its move to the object store. */
+export type SessionRow = Omit<
+  Selectable<SessionsTable>,
+  'conversation' | 'conversation_chunks' | 'conversation_bytes' | 'archived_at' | 'archiving_until'
+>;
 export type AgentSecretsRow = Selectable<AgentSecretsTable>;
 export type TenantKeyRow = Selectable<TenantKeysTable>;
 export type NewApiKey = Insertable<ApiKeysTable>;

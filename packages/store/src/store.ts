@@ -11,6 +11,7 @@ import { BillingRepository } from './repositories/billing/billing-repository.ts'
 import {
   ChunkRepository,
   SESSION_CHUNKS,
+  TRANSCRIPT_CHUNKS,
   WORKSPACE_CHUNKS,
 } from './repositories/chunks/chunk-repository.ts';
 import { ConfigUpdateRepository } from './repositories/config-updates.ts';
@@ -64,6 +65,7 @@ export interface Store {
   readonly billing: BillingRepository;
   readonly usage: UsageRepository;
   readonly sessionChunks: ChunkRepository;
+  readonly transcriptChunks: ChunkRepository;
   readonly workspaceChunks: ChunkRepository;
   readonly tenantKeys: TenantKeyRepository;
   readonly objectDeletions: ObjectDeletionRepository;
@@ -107,6 +109,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     workspaces: new WorkspaceRepository(db),
     usage: new UsageRepository(db),
     sessionChunks: new ChunkRepository(db, SESSION_CHUNKS),
+    transcriptChunks: new ChunkRepository(db, TRANSCRIPT_CHUNKS),
     workspaceChunks: new ChunkRepository(db, WORKSPACE_CHUNKS),
     tenantKeys: new TenantKeyRepository(db),
     objectDeletions: new ObjectDeletionRepository(db),

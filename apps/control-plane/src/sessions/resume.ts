@@ -10,6 +10,7 @@ import { checkAppTools } from '../agents/app-tools.ts';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Caller } from '../auth/caller.ts';
 import type { CreditGate } from '../billing/credit-gate.ts';
+import { onObjects } from '../objects/object-failures.ts';
 import { openSessionBundles, type SessionBundles } from './bundles.ts';
 import type { SessionParts } from './create.ts';
 import { isSessionId } from './find.ts';
@@ -17,6 +18,7 @@ import { launch, ttlOf } from './launch.ts';
 import { withSessionLease } from './lease.ts';
 import { checkLlmChoice, chooseModel, type LlmChoice } from './llm.ts';
 import type { SessionStopper } from './stop.ts';
+import type { TranscriptChunks } from './transcripts/transcript-chunks.ts';
 
 /** The parameters of a resume. */
 interface Restart {
@@ -29,6 +31,7 @@ interface SessionResumerParts extends SessionParts {
   readonly stopper: SessionStopper;
   readonly audit: AuditTrail;
   readonly credit: CreditGate;
+  readonly transcripts: Pick<TranscriptChunks, 'check'>;
 }
 
 /** Resumes sessions, each on a new sandbox that continues from the saved state. */
@@ -42,7 +45,7 @@ export class SessionResumer {
   /**
    * Returns once the new sandbox runs. An active session is stopped gracefully first, so that it continues from
    * its newest state. If no sandbox can be started, the session keeps the status it had after that.
-   * @throws ServiceError `session_not_found`, `session_of_another_tenant`, `session_starting`, `session_erased`,
+   * @throws ServiceError `session_not_found`, `session_of_another_tenant`, `session_starting`, `session_erased`, `object_store_unavailable`,
    *   `secret_bundle_not_found_at_resume`, `agent_version_unavailable`, `tool_not_available`, for a rule that a
    *   rotated bundle breaks, and the errors of {@link SandboxStarter.start}
    */
@@ -51,7 +54,7 @@ export class SessionResumer {
     request: ResumeSessionRequest,
     signal: AbortSignal,
   ): Promise<ResumedSession> {
-    const { store, access, stopper, credit } = this.#parts;
+    const { store, access, stopper, credit, transcripts } = this.#parts;
     const found = await this.#findOwn(caller, request.chat_session_id);
     return withSessionLease(store.sessions, found.session_id, async (session) => {
       if (session.erase_requested_at !== null) throw new ServiceError('session_erased');
@@ -60,6 +63,8 @@ export class SessionResumer {
       signal.throwIfAborted();
       // Nor does one whose new sandbox could not start.
       await credit.check(session.tenant_id);
+      // Nor one that could not continue from its state.
+      await onObjects(() => transcripts.check(session.session_id));
       const stopped = await stopper.stop(session);
       const resumed = await this.#start(stopped, restart, signal);
       return {

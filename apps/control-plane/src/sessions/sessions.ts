@@ -1,3 +1,4 @@
+import type { FastifyBaseLogger } from 'fastify';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { CreditGate } from '../billing/credit-gate.ts';
 import type { SandboxDeleter } from '../sandboxes/delete.ts';
@@ -13,6 +14,8 @@ import { SessionReader } from './read.ts';
 import { SessionResumer } from './resume.ts';
 import { SessionHistory } from './session-history.ts';
 import { SessionStopper } from './stop.ts';
+import { TranscriptChunks } from './transcripts/transcript-chunks.ts';
+import { TurnPacker } from './transcripts/turn-packer.ts';
 
 /** The operations on sessions. */
 export interface Sessions
@@ -24,6 +27,7 @@ export interface Sessions
   readonly history: SessionHistory;
   /** Working files, for the workers that run the sessions. */
   readonly chunks: SessionChunks;
+  readonly transcripts: TranscriptChunks;
   readonly earlierFiles: EarlierFiles;
   readonly configUpdates: ConfigUpdates;
 }
@@ -34,13 +38,16 @@ export interface SessionsParts extends SessionParts, Pick<SessionChunksParts, 'o
   readonly audit: AuditTrail;
   readonly configUpdates: ConfigUpdates;
   readonly credit: CreditGate;
+  readonly logger: Pick<FastifyBaseLogger, 'warn'>;
 }
 
 export function createSessions(parts: SessionsParts): Sessions {
-  const { store, deleter, configUpdates, objects, tenantKeys } = parts;
+  const { store, deleter, configUpdates, objects, tenantKeys, logger } = parts;
+  const transcripts = new TranscriptChunks({ store, objects: objects.store, keys: tenantKeys });
+  const packer = new TurnPacker({ chunks: transcripts, logger });
   const stopper = new SessionStopper(store, deleter);
   const creator = new SessionCreator(parts);
-  const resumer = new SessionResumer({ ...parts, stopper });
+  const resumer = new SessionResumer({ ...parts, stopper, transcripts });
   const reader = new SessionReader(store);
   return {
     create: (...call) => creator.create(...call),
@@ -49,8 +56,9 @@ export function createSessions(parts: SessionsParts): Sessions {
     list: (...call) => reader.list(...call),
     route: (...call) => reader.route(...call),
     delete: (...call) => stopper.delete(...call),
-    history: new SessionHistory(store),
+    history: new SessionHistory({ store, transcripts, packer }),
     chunks: createSessionChunks({ store, objects, keys: tenantKeys }),
+    transcripts,
     earlierFiles: new EarlierFiles(store),
     configUpdates,
   };

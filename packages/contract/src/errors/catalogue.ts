@@ -395,8 +395,8 @@ const SESSIONS = {
   ),
   session_files_damaged: entry(
     500,
-    'Session files damaged',
-    'Stored files of this session are missing or damaged; report the request_id to the operator.',
+    'Session data damaged',
+    'Stored data of this session is missing or damaged; report the request_id to the operator.',
   ),
 } as const;
 

@@ -14,6 +14,7 @@ import * as sessionChunks from './0012-session-chunks.ts';
 import * as retention from './0013-retention.ts';
 import * as workspaces from './0014-workspaces.ts';
 import * as quotas from './0015-quotas.ts';
+import * as sessionTranscripts from './0016-session-transcripts.ts';
 import * as mountedWorkspaces from './0018-mounted-workspaces.ts';
 import * as wrongCodes from './0020-wrong-codes.ts';
 
@@ -34,6 +35,7 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0013-retention': retention,
   '0014-workspaces': workspaces,
   '0015-quotas': quotas,
+  '0016-session-transcripts': sessionTranscripts,
   '0018-mounted-workspaces': mountedWorkspaces,
   '0020-wrong-codes': wrongCodes,
 };

@@ -234,6 +234,31 @@ describe('a resume is refused', () => {
     expect((await resume(id)).status).toBe(200);
   });
 
+  test('when the object store with its conversation cannot be reached, and stops nothing', async () => {
+    const { id, vmId } = await harness.startSession(key);
+    await harness.sql.query(
+      `insert into session_chunks (session_id, chunk_id, object_key, stored_bytes, stored_at, unused_since,
+         of_transcript) values ($1, sha256('c'), 'sessions/' || $2 || '/c', 1, now(), null, true)`,
+      [id, id],
+    );
+    const plane = await harness.startAnother({
+      SVC_S3_ENDPOINT: 'http://127.0.0.1:1',
+      SVC_S3_REGION: 'r',
+      SVC_S3_BUCKET: 'bucket',
+      SVC_S3_ACCESS_KEY_ID: 'id',
+      SVC_S3_SECRET_ACCESS_KEY: 'secret',
+    });
+    try {
+      const json = { chat_session_id: id };
+      const answer = await harness.call('POST', '/v1/sessions/resume', { key, json, plane });
+      expect(answer).toMatchObject({ status: 503, body: { code: 'object_store_unavailable' } });
+      expect(await harness.session(key, id)).toMatchObject({ status: 'active', vm_id: vmId });
+    } finally {
+      await plane.close();
+    }
+    expect((await resume(id)).status).toBe(200);
+  });
+
   test('when the worker of its old sandbox does not answer', async () => {
     const { id } = await harness.startSession(key);
     worker.failures.set('destroy', 'shutting_down');

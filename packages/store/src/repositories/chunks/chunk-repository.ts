@@ -23,6 +23,8 @@ export interface ChunkTables {
   /** Which owners get new chunks, and the lock that holds an owner so. */
   readonly open: RawBuilder<unknown>;
   readonly lock: RawBuilder<unknown>;
+  /** What else new chunks have. */
+  readonly also?: { readonly column: string; readonly value: boolean };
 }
 
 /** Chunks of sessions. An erasure in progress is waited for, and one that comes later finds new chunks. */
@@ -32,6 +34,12 @@ export const SESSION_CHUNKS: ChunkTables = {
   owner: 'session_id',
   open: sql`erased_at is null`,
   lock: sql`for share of sessions`,
+};
+
+/** Chunks of conversations and frames, whose ids are never those of chunks of files. */
+export const TRANSCRIPT_CHUNKS: ChunkTables = {
+  ...SESSION_CHUNKS,
+  also: { column: 'of_transcript', value: true },
 };
 
 /** Chunks of workspaces. */
@@ -44,8 +52,8 @@ export const WORKSPACE_CHUNKS: ChunkTables = {
 };
 
 /**
- * The chunks of stored files: which there are, and in which objects. Chunks are used while the files of their owner
- * contain them. Unused ones are removed some time after the last save that asked for them. Several saves of one owner may
+ * The chunks of stored content: which there are, and in which objects. Chunks are used while the content of their owner
+ * contains them. Unused ones are removed some time after the last save that asked for them. Several saves of one owner may
  * run at once, so rows are locked in the order of their ids.
  */
 export class ChunkRepository {
@@ -86,14 +94,16 @@ export class ChunkRepository {
    * object. Returns the chunks to upload, which are those that are not stored; none for an owner that gets no new ones.
    */
   async announce(ownerId: string, announced: readonly AnnouncedChunk[]): Promise<StoredChunk[]> {
-    const { chunks: table, owners, open, lock } = this.#tables;
+    const { chunks: table, owners, open, lock, also } = this.#tables;
+    const column = also === undefined ? sql`` : sql`, ${sql.ref(also.column)}`;
+    const value = also === undefined ? sql`` : sql`, ${also.value}::boolean`;
     const sorted = [...announced].sort((a, b) => Buffer.compare(a.id, b.id));
     const ids = sorted.map(({ id }) => id);
     const keys = sorted.map(({ objectKey }) => objectKey);
     const sizes = sorted.map(({ storedBytes }) => storedBytes);
     const { rows } = await sql<{ chunk_id: Buffer; object_key: string }>`
-      insert into ${this.#chunks} (${this.#owner}, chunk_id, object_key, stored_bytes)
-      select ${this.#owner}, chunk.id, chunk.object_key, chunk.bytes
+      insert into ${this.#chunks} (${this.#owner}, chunk_id, object_key, stored_bytes${column})
+      select ${this.#owner}, chunk.id, chunk.object_key, chunk.bytes${value}
       from ${sql.table(owners)}, unnest(${ids}::bytea[], ${keys}::text[], ${sizes}::int[])
         as chunk (id, object_key, bytes)
       where ${this.#owner} = ${ownerId} and ${open}

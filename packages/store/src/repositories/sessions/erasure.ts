@@ -67,7 +67,8 @@ async function erase(
 ): Promise<number> {
   const { rows } = await sql<{ session_id: string }>`
     update sessions set erased_at = now(), erase_requested_at = coalesce(erase_requested_at, now()),
-      conversation = null, files_id = null, app = null, kept_bytes = 0
+      conversation = null, conversation_chunks = null, conversation_bytes = null,
+      files_id = null, app = null, kept_bytes = 0
     where session_id = any(array(
       select session_id from sessions where status <> 'active' and ${selection}))
     returning session_id`.execute(transaction);

@@ -1,15 +1,12 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema } from '../../schema.ts';
+import { joinIds, type StoredContent, splitIds } from './content.ts';
+import { holdChunks } from './hold-chunks.ts';
 
-const ID_BYTES = 32;
-
-/** The files of a session: its chunks in order. A chunk may be repeated. */
-export interface Manifest {
+/** The files of a session. */
+export interface Manifest extends StoredContent {
   /** Names these files. */
   readonly filesId: string;
-  /** Size of the content of all chunks. */
-  readonly sizeBytes: number;
-  readonly chunkIds: readonly Buffer[];
 }
 
 /** The manifest of a session's files. Undefined when its files are not stored as chunks. */
@@ -23,11 +20,8 @@ export async function findManifest(
     .where('session_id', '=', sessionId)
     .executeTakeFirst();
   if (row === undefined) return undefined;
-  const { files_id: filesId, size_bytes, chunk_ids: bytes } = row;
-  const chunkIds = Array.from({ length: bytes.length / ID_BYTES }, (_, index) =>
-    bytes.subarray(index * ID_BYTES, (index + 1) * ID_BYTES),
-  );
-  return { filesId, sizeBytes: Number(size_bytes), chunkIds };
+  const { files_id: filesId, size_bytes, chunk_ids } = row;
+  return { filesId, sizeBytes: Number(size_bytes), chunkIds: splitIds(chunk_ids) };
 }
 
 /**
@@ -39,26 +33,15 @@ export async function takeManifest(
   sessionId: string,
   { filesId, sizeBytes, chunkIds }: Manifest,
 ): Promise<boolean> {
-  const distinct = [...new Map(chunkIds.map((id) => [id.toString('hex'), id])).values()];
-  // Used chunks cannot be removed. The locks hold the others.
-  await sql`
-    select from session_chunks
-    where session_id = ${sessionId} and chunk_id = any(${distinct}::bytea[])
-      and unused_since is not null
-    for no key update`.execute(transaction);
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from session_chunks
-    where session_id = ${sessionId} and chunk_id = any(${distinct}::bytea[])
-      and stored_at is not null`.execute(transaction);
-  if (rows[0]?.count !== distinct.length) return false;
+  if (!(await holdChunks(transaction, sessionId, chunkIds, 'files'))) return false;
   await sql`
     update session_chunks
-    set unused_since = case when chunk_id = any(${distinct}::bytea[]) then null else now() end
-    where session_id = ${sessionId}
-      and (unused_since is null) <> (chunk_id = any(${distinct}::bytea[]))`.execute(transaction);
+    set unused_since = case when chunk_id = any(${chunkIds}::bytea[]) then null else now() end
+    where session_id = ${sessionId} and not of_transcript
+      and (unused_since is null) <> (chunk_id = any(${chunkIds}::bytea[]))`.execute(transaction);
   await sql`
     insert into session_manifests (session_id, files_id, size_bytes, chunk_ids)
-    values (${sessionId}, ${filesId}, ${sizeBytes}, ${Buffer.concat([...chunkIds])})
+    values (${sessionId}, ${filesId}, ${sizeBytes}, ${joinIds(chunkIds)})
     on conflict (session_id) do update set files_id = excluded.files_id,
       size_bytes = excluded.size_bytes, chunk_ids = excluded.chunk_ids`.execute(transaction);
   // Files from before there were chunks.
