@@ -6,6 +6,7 @@ const WORKERS = 3;
 
 /** The files that take minutes. They start first, so that none of them runs alone at the end. */
 const SLOWEST = [
+  'apps/cli/src/commands/account-commands.test.ts',
   'apps/cli/src/service/fleet/fleet.test.ts',
   'apps/cli/src/service/life.test.ts',
   'apps/guest/src/agents/claude-code/claude-code.test.ts',
