@@ -36,7 +36,7 @@ let root: string;
 let tree: GuestTree;
 let count = 0;
 
-const signal = () => AbortSignal.timeout(30_000);
+const signal = () => AbortSignal.timeout(120_000);
 const list = (since?: string, limit = LIMIT) => tree.list({ since, limit }, signal());
 const inTree = (...names: string[]) => join(root, ...names);
 const names = ({ changed }: TreeListing) => changed.map(({ path }) => path.toString()).sort();
