@@ -140,6 +140,7 @@ export class TranscriptChunks {
       })),
     );
     const contents = new Map(sealed);
+    signal.throwIfAborted();
     await Promise.all(
       announced.map(async ({ id, objectKey }) => {
         const bytes = contents.get(chunkTextOf(id));

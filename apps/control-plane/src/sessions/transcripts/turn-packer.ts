@@ -58,15 +58,21 @@ export class TurnPacker {
       (inline.conversation?.length ?? 0) > INLINE_CONVERSATION_BYTES;
     if (!isLarge || this.#now() < this.#pausedUntil) return inline;
     using deadline = openDeadline(undefined, this.#parts.waitMs ?? WAIT_MS);
-    const store = (content: Buffer, most: number): Promise<Content> | Buffer =>
-      content.length > most ? this.#parts.chunks.store(owner, content, deadline.signal) : content;
+    const failed = new AbortController();
+    const signal = AbortSignal.any([deadline.signal, failed.signal]);
+    const store = async (content: Buffer, most: number): Promise<Content> =>
+      content.length > most ? this.#parts.chunks.store(owner, content, signal) : content;
+    const storing = [
+      store(inline.frames, INLINE_FRAMES_BYTES),
+      inline.conversation && store(inline.conversation, INLINE_CONVERSATION_BYTES),
+    ] as const;
     try {
-      const [frames, conversation] = await Promise.all([
-        store(inline.frames, INLINE_FRAMES_BYTES),
-        inline.conversation && store(inline.conversation, INLINE_CONVERSATION_BYTES),
-      ]);
+      const [frames, conversation] = await Promise.all(storing);
       return { ...inline, frames, ...(conversation === undefined ? {} : { conversation }) };
     } catch (err) {
+      // The first failure ends the other upload, so that nothing runs on after this call.
+      failed.abort(err);
+      await Promise.allSettled(storing);
       this.#pausedUntil = this.#now() + PAUSE_MS;
       const session = owner.sessionId;
       this.#parts.logger.warn(
