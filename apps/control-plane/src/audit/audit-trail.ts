@@ -22,20 +22,14 @@ export class AuditTrail {
     record: AuditRecord,
     forOperators: Readonly<Record<string, unknown>> = {},
   ): Promise<void> {
-    const { event, tenantId, details = {} } = record;
     await this.#store.append(record);
-    this.#logger.info(
-      { audit: event, tenant_id: tenantId, details, ...forOperators },
-      `audit: ${event}`,
-    );
+    this.#log(record, forOperators);
   }
 
   /** Records an event like {@link append}, counting those from one network in one record. */
   async appendRepeated(record: AuditRecord, network: string): Promise<void> {
-    const { event, tenantId, details = {} } = record;
     await this.#store.appendRepeated(record, network);
-    const facts = { ...details, network };
-    this.#logger.info({ audit: event, tenant_id: tenantId, details: facts }, `audit: ${event}`);
+    this.#log({ ...record, details: { ...record.details, network } });
   }
 
   /** Records an action of a caller, with the credential that was used. */
@@ -57,6 +51,16 @@ export class AuditTrail {
     const last = page.at(-1);
     const more = rows.length > limit && last !== undefined;
     return { entries: page.map(entryOf), ...(more ? { next_cursor: last.id } : {}) };
+  }
+
+  #log(
+    { event, tenantId, details = {} }: AuditRecord,
+    forOperators: Readonly<Record<string, unknown>> = {},
+  ): void {
+    this.#logger.info(
+      { audit: event, tenant_id: tenantId, details, ...forOperators },
+      `audit: ${event}`,
+    );
   }
 }
 

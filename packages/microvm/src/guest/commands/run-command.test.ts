@@ -1,53 +1,30 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server } from 'node:net';
-import ssh2 from 'ssh2';
+import type ssh2 from 'ssh2';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type SshGuest, startSshGuest } from '../../../test/ssh-guest.ts';
 import { runCommand } from './run-command.ts';
-import { SshConnection } from './ssh-connection.ts';
 
-const hostKey = ssh2.utils.generateKeyPairSync('ed25519');
-const userKey = ssh2.utils.generateKeyPairSync('ed25519');
 /** The packets about channels that the guest received, by their names. */
 const received: string[] = [];
-let server: Server;
-let connection: SshConnection;
+let guest: SshGuest;
 
 beforeAll(async () => {
-  const debug = (text: string) => {
-    const [, name] = /Inbound: (CHANNEL_\w+)/.exec(text) ?? [];
-    if (name !== undefined) received.push(name);
-  };
-  const guest = new ssh2.Server({ hostKeys: [hostKey.private], debug }, (client) => {
-    client.on('authentication', (attempt) => attempt.accept());
-    client.on('session', (acceptSession) => {
-      acceptSession().on('exec', (accept, _reject, { command }) => {
-        const channel = accept();
-        if (command.endsWith('flood')) flood(channel);
-        else {
-          channel.exit(0);
-          channel.end();
-        }
-      });
-    });
-    client.on('error', () => client.end());
-  });
-  server = createServer({ noDelay: true }, (socket) => guest.injectSocket(socket));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const parsed = ssh2.utils.parseKey(hostKey.public);
-  if (parsed instanceof Error) throw parsed;
-  connection = new SshConnection({
-    host: '127.0.0.1',
-    port: (server.address() as AddressInfo).port,
-    privateKey: userKey.private,
-    hostKey: parsed.getPublicSSH(),
+  guest = await startSshGuest({
+    debug: (text) => {
+      const [, name] = /Inbound: (CHANNEL_\w+)/.exec(text) ?? [];
+      if (name !== undefined) received.push(name);
+    },
+    onExec: (channel, command) => {
+      if (command.endsWith('flood')) flood(channel);
+      else {
+        channel.exit(0);
+        channel.end();
+      }
+    },
   });
 });
 
-afterAll(() => {
-  connection.close();
-  server.close();
-});
+afterAll(() => guest.close());
 
 const KIB = Buffer.alloc(32 * 1024, 'x');
 
@@ -63,7 +40,7 @@ function flood(channel: ssh2.ServerChannel): void {
 const channel = { kill: async () => undefined };
 
 function run(command: string, onOutput: () => void | Promise<void>, signal: AbortSignal) {
-  return runCommand({ ssh: connection, channel, env: {} }, { command, onOutput }, signal);
+  return runCommand({ ssh: guest.connection, channel, env: {} }, { command, onOutput }, signal);
 }
 
 // The guest's SSH server ends the connection, and with it all commands, when it receives one for a channel that is gone.

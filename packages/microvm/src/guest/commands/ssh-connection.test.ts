@@ -1,49 +1,27 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server } from 'node:net';
-import ssh2 from 'ssh2';
+import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type SshGuest, startSshGuest } from '../../../test/ssh-guest.ts';
 import { SshConnection } from './ssh-connection.ts';
 
-const hostKey = ssh2.utils.generateKeyPairSync('ed25519');
-const userKey = ssh2.utils.generateKeyPairSync('ed25519');
-let server: Server;
-let connection: SshConnection;
+let guest: SshGuest;
 
 beforeAll(async () => {
-  const guest = new ssh2.Server({ hostKeys: [hostKey.private] }, (client) => {
-    client.on('authentication', (attempt) => attempt.accept());
-    client.on('session', (acceptSession) => {
-      acceptSession().on('exec', (accept, _reject, { command }) => {
-        // The whole answer in one packet, which the client reads at once.
-        const stream = accept();
-        stream.exit(Number(command));
-        stream.end();
-      });
-    });
-    client.on('error', () => client.end());
-  });
-  server = createServer({ noDelay: true }, (socket) => guest.injectSocket(socket));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const parsed = ssh2.utils.parseKey(hostKey.public);
-  if (parsed instanceof Error) throw parsed;
-  connection = new SshConnection({
-    host: '127.0.0.1',
-    port: (server.address() as AddressInfo).port,
-    privateKey: userKey.private,
-    hostKey: parsed.getPublicSSH(),
+  guest = await startSshGuest({
+    onExec: (channel, command) => {
+      // The whole answer in one packet, which the client reads at once.
+      channel.exit(Number(command));
+      channel.end();
+    },
   });
 });
 
-afterAll(() => {
-  connection.close();
-  server.close();
-});
+afterAll(() => guest.close());
 
 test('returns the exit code of a command that ends immediately', async () => {
   const { signal } = new AbortController();
   for (let code = 0; code < 50; code += 1) {
-    const { stream, ended } = await connection.exec(String(code), signal);
+    const { stream, ended } = await guest.connection.exec(String(code), signal);
     stream.resume();
     stream.stderr.resume();
     expect(await ended).toBe(code);
@@ -58,7 +36,7 @@ test('close() aborts a pending connection attempt and leaves no connection', asy
   const options = {
     host: '127.0.0.1',
     port,
-    privateKey: userKey.private,
+    privateKey: guest.privateKey,
     hostKey: Buffer.alloc(0),
   };
   const waiting = new SshConnection(options);
@@ -81,7 +59,7 @@ test('an aborted signal prevents a connection attempt', async () => {
   const options = {
     host: '127.0.0.1',
     port,
-    privateKey: userKey.private,
+    privateKey: guest.privateKey,
     hostKey: Buffer.alloc(0),
   };
   const unused = new SshConnection(options);

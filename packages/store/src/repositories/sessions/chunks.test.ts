@@ -1,9 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { Kysely, PostgresDialect, sql } from 'kysely';
-import pg from 'pg';
+import { type Kysely, sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
-import { migrate } from '../../migrate.ts';
+import { insertSession } from '../../../test/insert-session.ts';
+import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
 import type { Schema } from '../../schema.ts';
 import { ChunkRepository, SESSION_CHUNKS } from '../chunks/chunk-repository.ts';
 import { ObjectDeletionRepository } from '../object-deletions.ts';
@@ -13,7 +12,7 @@ import { takeManifest } from './manifests.ts';
 
 const HOUR = 3_600;
 
-let postgres: TestPostgres;
+let database: TestDatabase;
 let db: Kysely<Schema>;
 let history: SessionHistoryRepository;
 let chunks: ChunkRepository;
@@ -21,49 +20,21 @@ let deletions: ObjectDeletionRepository;
 let session: string;
 
 beforeAll(async () => {
-  postgres = await startTestPostgres();
-  const pool = new pg.Pool({ connectionString: postgres.url });
-  // The server ends connections that are idle when it stops.
-  pool.on('error', () => undefined);
-  db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
-  await migrate(db);
+  database = await startTestDatabase();
+  db = database.db;
   await db.insertInto('tenants').values({ tenant_id: 't', email: 'a@b.c' }).execute();
   history = new SessionHistoryRepository(db, 1_000);
   chunks = new ChunkRepository(db, SESSION_CHUNKS);
   deletions = new ObjectDeletionRepository(db);
 });
-afterAll(async () => {
-  await db?.destroy();
-  await postgres?.[Symbol.asyncDispose]();
-});
+afterAll(() => database?.[Symbol.asyncDispose]());
 beforeEach(async () => {
   await db.deleteFrom('object_deletions').execute();
   await db.deleteFrom('sessions').execute();
   session = await newSession();
 });
 
-async function newSession(): Promise<string> {
-  const session_id = randomUUID();
-  await db
-    .insertInto('sessions')
-    .values({
-      session_id,
-      tenant_id: 't',
-      status: 'active',
-      vm_id: 'vm',
-      agent: 'deictic',
-      app_id: 'a',
-      set_id: 's',
-      template: 'standard',
-      vendor: 'openai',
-      model: 'm',
-      secrets: [],
-      user_id: 'u',
-      expires_at: new Date(),
-    })
-    .execute();
-  return session_id;
-}
+const newSession = () => insertSession(db, 't');
 const newIds = (count: number) => Array.from({ length: count }, () => randomBytes(32));
 /** Stores chunks as a save does. */
 async function store(ids: readonly Buffer[], owner = session): Promise<void> {

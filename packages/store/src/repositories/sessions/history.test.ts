@@ -1,51 +1,28 @@
-import { Kysely, PostgresDialect } from 'kysely';
-import pg from 'pg';
+import type { Kysely } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
-import { migrate } from '../../migrate.ts';
+import { insertSession } from '../../../test/insert-session.ts';
+import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
 import type { Schema } from '../../schema.ts';
 import { SessionHistoryRepository, type Turn } from './history.ts';
 
 const SESSION = '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b';
 const MAX_BYTES = 100;
 
-let postgres: TestPostgres;
+let database: TestDatabase;
 let db: Kysely<Schema>;
 let history: SessionHistoryRepository;
 
 beforeAll(async () => {
-  postgres = await startTestPostgres();
-  const pool = new pg.Pool({ connectionString: postgres.url });
-  db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
-  await migrate(db);
+  database = await startTestDatabase();
+  db = database.db;
   history = new SessionHistoryRepository(db, MAX_BYTES);
 });
-afterAll(async () => {
-  await db?.destroy();
-  await postgres?.[Symbol.asyncDispose]();
-});
+afterAll(() => database?.[Symbol.asyncDispose]());
 beforeEach(async () => {
   await db.deleteFrom('sessions').execute();
   await db.deleteFrom('tenants').execute();
   await db.insertInto('tenants').values({ tenant_id: 't', email: 'a@b.c' }).execute();
-  await db
-    .insertInto('sessions')
-    .values({
-      session_id: SESSION,
-      tenant_id: 't',
-      status: 'active',
-      vm_id: 'vm',
-      agent: 'deictic',
-      app_id: 'a',
-      set_id: 's',
-      template: 'standard',
-      vendor: 'openai',
-      model: 'm',
-      secrets: [],
-      user_id: 'u',
-      expires_at: new Date(),
-    })
-    .execute();
+  await insertSession(db, 't', SESSION);
 });
 
 /** A line of ten bytes. */

@@ -1,9 +1,8 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { Kysely, PostgresDialect } from 'kysely';
-import pg from 'pg';
+import type { Kysely } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
-import { migrate } from '../../migrate.ts';
+import { insertSession } from '../../../test/insert-session.ts';
+import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
 import type { Schema } from '../../schema.ts';
 import { ChunkRepository, SESSION_CHUNKS } from '../chunks/chunk-repository.ts';
 import { eraseEnded } from './erasure.ts';
@@ -15,7 +14,7 @@ const FRAMES = Buffer.from('{}\n');
 /** What a session with one chunk of 27 bytes keeps. */
 const ONE = 30;
 
-let postgres: TestPostgres;
+let database: TestDatabase;
 let db: Kysely<Schema>;
 /** As of two control planes. */
 let histories: SessionHistoryRepository[];
@@ -23,11 +22,8 @@ let chunks: ChunkRepository;
 let seq = 0;
 
 beforeAll(async () => {
-  postgres = await startTestPostgres();
-  const pool = new pg.Pool({ connectionString: postgres.url });
-  pool.on('error', () => undefined);
-  db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
-  await migrate(db);
+  database = await startTestDatabase();
+  db = database.db;
   for (const id of ['t', 'other']) {
     await db
       .insertInto('tenants')
@@ -37,34 +33,10 @@ beforeAll(async () => {
   histories = [0, 1].map(() => new SessionHistoryRepository(db, 1_000, MOST));
   chunks = new ChunkRepository(db, SESSION_CHUNKS);
 });
-afterAll(async () => {
-  await db?.destroy();
-  await postgres?.[Symbol.asyncDispose]();
-});
+afterAll(() => database?.[Symbol.asyncDispose]());
 beforeEach(() => db.deleteFrom('sessions').execute());
 
-async function newSession(tenant = 't'): Promise<string> {
-  const session_id = randomUUID();
-  await db
-    .insertInto('sessions')
-    .values({
-      session_id,
-      tenant_id: tenant,
-      status: 'active',
-      vm_id: 'vm',
-      agent: 'deictic',
-      app_id: 'a',
-      set_id: 's',
-      template: 'standard',
-      vendor: 'openai',
-      model: 'm',
-      secrets: [],
-      user_id: 'u',
-      expires_at: new Date(),
-    })
-    .execute();
-  return session_id;
-}
+const newSession = (tenant = 't') => insertSession(db, tenant);
 /** A turn with files of one chunk, which is stored. */
 async function turnOf(sessionId: string, storedBytes = ONE - FRAMES.length): Promise<Turn> {
   const id = randomBytes(32);

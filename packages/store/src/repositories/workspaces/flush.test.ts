@@ -1,9 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { Kysely, PostgresDialect, sql } from 'kysely';
-import pg from 'pg';
+import { type Kysely, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
-import { migrate } from '../../migrate.ts';
+import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
 import type { Schema } from '../../schema.ts';
 import { ChunkRepository, WORKSPACE_CHUNKS } from '../chunks/chunk-repository.ts';
 import type { WorkspaceChange } from './scope.ts';
@@ -17,27 +15,20 @@ const CHANGED = 2_000;
 const FLUSH_LIMITS = { changes: 100_000, extents: 1_000_000 };
 const LIMITS = { tenantBytes: 1e12, entries: 500_000, listed: 1_000, graceSeconds: 3_600 };
 
-let postgres: TestPostgres;
+let database: TestDatabase;
 let db: Kysely<Schema>;
 let workspaces: WorkspaceRepository;
 let chunks: ChunkRepository;
 let scopes = 0;
 
 beforeAll(async () => {
-  postgres = await startTestPostgres();
-  const pool = new pg.Pool({ connectionString: postgres.url });
-  // The server ends connections that are idle when it stops.
-  pool.on('error', () => undefined);
-  db = new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
-  await migrate(db);
+  database = await startTestDatabase();
+  db = database.db;
   await db.insertInto('tenants').values({ tenant_id: 't', email: 'a@b.c' }).execute();
   workspaces = new WorkspaceRepository(db);
   chunks = new ChunkRepository(db, WORKSPACE_CHUNKS);
 });
-afterAll(async () => {
-  await db?.destroy();
-  await postgres?.[Symbol.asyncDispose]();
-});
+afterAll(() => database?.[Symbol.asyncDispose]());
 
 const newWorkspace = () => {
   scopes += 1;
