@@ -1,3 +1,4 @@
+import type { CreateSandboxRequest } from '@svc/sdk';
 import type { PrivateService, PrivateServiceOptions } from '@svc/service-driver';
 import { afterAll, beforeAll } from 'vitest';
 import { Access } from './access.ts';
@@ -85,7 +86,7 @@ export class OwnService {
   }
 
   /** Creates a sandbox that outlives any test and returns its id. */
-  async create(more: { max_lifetime_seconds?: number } = {}): Promise<string> {
+  async create(more: Partial<CreateSandboxRequest> = {}): Promise<string> {
     const { vm_id } = await this.sandboxes.create({ ...LASTING, ...more });
     return vm_id;
   }

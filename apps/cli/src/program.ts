@@ -3,7 +3,7 @@ import { billingCommand } from './commands/billing/index.ts';
 import { demoCommand } from './commands/demo.ts';
 import { doctorCommand } from './commands/doctor.ts';
 import { controlPlaneCommand, runtimeCommand, workerCommand } from './commands/fleet.ts';
-import { imageCommand } from './commands/image.ts';
+import { imageCommand } from './commands/image/index.ts';
 import { keysCommand } from './commands/keys.ts';
 import { loginCommand } from './commands/login.ts';
 import { sandboxCommand } from './commands/sandbox/index.ts';

@@ -1,4 +1,5 @@
 import { createHttpServer, type HttpServer, type HttpServerOptions } from '@svc/service-kit';
+import { routeUpgrades } from '@svc/service-kit/websocket';
 import { describeRoutes } from './openapi/document.ts';
 import { apiKeyRoutes } from './routes/api-keys/index.ts';
 import { auditRoutes } from './routes/audit/index.ts';
@@ -26,6 +27,9 @@ export interface AppOptions extends HttpServerOptions {
   readonly prepare?: (app: HttpServer) => void;
 }
 
+/** The time for a whole handshake of a WebSocket, in milliseconds. */
+const HANDSHAKE_MS = 60_000;
+
 /** Every route that customers may call. */
 export const publicRoutes: readonly Route[] = [
   ...authRoutes,
@@ -49,6 +53,7 @@ export async function createApp(options: AppOptions, services: Services): Promis
   const app = createHttpServer(options);
   app.decorateRequest('caller', undefined);
   app.decorateRequest('workerId', undefined);
+  routeUpgrades(app, HANDSHAKE_MS);
   options.prepare?.(app);
   await describeRoutes(app, options);
   for (const route of [...publicRoutes, ...objectRoutes, ...internalRoutes]) {

@@ -16,11 +16,11 @@ import { isCustomerRequest } from './customer-request.ts';
 import { type Database, openDatabase, openLedger } from './database.ts';
 import { registerLedgerMetrics } from './metrics.ts';
 import { openObjects } from './objects/open-objects.ts';
-import { tidyObjects } from './objects/tidy-objects.ts';
+import { sweepObjects } from './objects/sweep-objects.ts';
 import { sweep } from './reconcile/sweeper.ts';
-import { Retention } from './retention/retention.ts';
+import { objectRules } from './retention/object-rules.ts';
+import { createRetentionMetrics, Retention } from './retention/retention.ts';
 import { retentionRules } from './retention/rules.ts';
-import { sweepObjects } from './sessions/files/sweep-objects.ts';
 import { archiveTranscripts } from './sessions/transcripts/archive-transcripts.ts';
 import { createMailer } from './tenants/mail.ts';
 import { createServices } from './wiring.ts';
@@ -114,16 +114,20 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       services,
     );
     resources.defer(() => closeGracefully(app));
+    // Before the server, which would wait for connections that do not end by themselves.
+    resources.defer(() => services.ports.close());
     const sweeping = new AbortController();
-    const retention = new Retention({ rules: retentionRules(store, config), registry, logger });
+    const metrics = createRetentionMetrics(registry);
+    const retention = new Retention({ rules: retentionRules(store, config), metrics, logger });
     const sweeper = sweep({ store, retention, logger }, sweeping.signal);
     resources.defer(() => sweeper);
     resources.defer(() => sweeping.abort());
     const tidying = new AbortController();
-    const { workspaces } = services;
-    const tidier = tidyObjects({ store: objects.store, workspaces, logger }, tidying.signal);
-    resources.defer(() => tidier);
-    const objectSweeper = sweepObjects({ store, objects: objects.store, logger }, tidying.signal);
+    const rules = objectRules({ store, objects: objects.store, workspaces: services.workspaces });
+    const objectSweeper = sweepObjects(
+      { objects: objects.store, rules, metrics, logger },
+      tidying.signal,
+    );
     resources.defer(() => objectSweeper);
     const chunks = services.sessions.transcripts;
     const archiver = archiveTranscripts({ store, chunks, logger }, tidying.signal);

@@ -42,6 +42,7 @@ export function openLedger(
         sandboxesPerTenant: config.limits.sandboxesPerTenant,
       },
       sessionBytesPerTenant: config.limits.sessionBytesPerTenant,
+      workspaceBytesPerTenant: config.limits.workspaceBytes,
       onConnectionLost: (err) => logger.debug({ err }, 'idle database connection lost'),
     });
   return retry(open, {
@@ -59,6 +60,17 @@ function logEvent(event: EmbeddedPostgresEvent, logger: FastifyBaseLogger): void
       break;
     case 'died':
       logger.error({ pid: event.pid }, 'embedded PostgreSQL died; restarting it');
+      break;
+    case 'reserve_taken':
+      logger.debug('reserved disk for the embedded PostgreSQL');
+      break;
+    case 'reserve_released':
+      logger.error(
+        'the disk is full: gave a part of the reserve to the embedded PostgreSQL; make room',
+      );
+      break;
+    case 'reserve_failed':
+      logger.warn({ err: event.error }, 'cannot reserve disk for the embedded PostgreSQL');
       break;
     case 'start_failed':
       logger.error({ err: event.error }, 'cannot start embedded PostgreSQL');

@@ -1,7 +1,9 @@
+import { formatEvent } from '@svc/service-kit';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Answer, Harness } from '../test/harness.ts';
 import type { ControlPlane } from './index.ts';
 
+const EXIT = formatEvent('exit', { exit_code: 0, duration_ms: 1, truncated: false });
 let harness: Harness;
 let planes: ControlPlane[];
 
@@ -154,6 +156,25 @@ describe('commands and transfers', () => {
     leave.abort();
     await Promise.all(hanging);
     // The control plane notices that the callers have left.
+    await expect.poll(async () => (await exec(one, 'true')).status).toBe(200);
+    // An answer that nobody reads keeps its slot, and so its memory is bounded.
+    const large = formatEvent('stdout', { data: 'x'.repeat(1024 * 1024) }).repeat(9) + EXIT;
+    worker.lies.set('exec', () => ({ type: 'text/event-stream', body: large }));
+    const unread = await Promise.all(
+      [one, two].map((id) =>
+        fetch(`${harness.plane.url}/v1/sandboxes/${id}/exec`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
+          body: JSON.stringify({ command: 'cat /dev/zero' }),
+        }),
+      ),
+    );
+    worker.lies.delete('exec');
+    expect(unread.map(({ status }) => status)).toEqual([200, 200]);
+    expect(await exec(one, 'true')).toMatchObject(busy);
+    const [left, read] = unread;
+    await left?.body?.cancel();
+    expect(await read?.json()).toMatchObject({ exit_code: 0, truncated: false });
     await expect.poll(async () => (await exec(one, 'true')).status).toBe(200);
     // A transfer gives its slot back when it ends, and so does one that fails.
     for (let time = 0; time < 5; time += 1) {

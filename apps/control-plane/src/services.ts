@@ -9,6 +9,7 @@ import type { Payments } from './billing/wiring.ts';
 import type { Catalogue } from './catalogue/catalogue.ts';
 import type { ApiKeys } from './keys/api-keys.ts';
 import type { Objects } from './objects/open-objects.ts';
+import type { Ports } from './ports/ports.ts';
 import type { RateLimitHook } from './rate-limits/rate-limiter.ts';
 import type { Reconciler } from './reconcile/reconciler.ts';
 import type { Sandboxes } from './sandboxes/sandboxes.ts';
@@ -34,6 +35,7 @@ export interface Services {
   readonly secretBundles: SecretBundles;
   readonly objects: Objects;
   readonly sandboxes: Sandboxes;
+  readonly ports: Ports;
   readonly sessions: Sessions;
   readonly workspaces: Workspaces;
   readonly mountedWorkspaces: MountedWorkspaces;

@@ -26,6 +26,9 @@ import { Catalogue, readCatalogue } from './catalogue/catalogue.ts';
 import { deriveKey } from './crypto/derive-key.ts';
 import { ApiKeys } from './keys/api-keys.ts';
 import type { Objects } from './objects/open-objects.ts';
+import { LinkTokens } from './ports/link-tokens.ts';
+import { PortLinks } from './ports/links.ts';
+import { Ports } from './ports/ports.ts';
 import { limitRate } from './rate-limits/rate-limiter.ts';
 import { Reconciler } from './reconcile/reconciler.ts';
 import { SandboxDeleter } from './sandboxes/delete.ts';
@@ -124,8 +127,19 @@ export async function createServices(parts: Parts): Promise<Services> {
     objects: parts.objects,
     keys: tenantKeys,
   });
+  const auth = createAuthenticators(store, tokens);
+  const sandboxes = createSandboxes({
+    store,
+    fleet,
+    starter,
+    deleter,
+    rules: { addresses: egress, models },
+    access,
+    operations: new TenantOperations(config.limits.operationsPerTenant),
+  });
+  const { baseUrl } = parts;
   return {
-    auth: createAuthenticators(store, tokens),
+    auth,
     workerAuth: createWorkerAuthenticator(createTokenVerifier(clusterSecret, CONTROL_PLANE_NAME)),
     tenants: new Tenants({
       tenants: store.tenants,
@@ -143,14 +157,18 @@ export async function createServices(parts: Parts): Promise<Services> {
     catalogue,
     secretBundles,
     objects: parts.objects,
-    sandboxes: createSandboxes({
-      store,
-      fleet,
-      starter,
-      deleter,
-      rules: { addresses: egress, models },
-      access,
-      operations: new TenantOperations(config.limits.operationsPerTenant),
+    sandboxes,
+    ports: new Ports({
+      links: new PortLinks({
+        store,
+        tokens: new LinkTokens(deriveKey(clusterSecret, 'svc port links v1')),
+        audit,
+        apiKey: auth.apiKey,
+        baseUrl,
+      }),
+      operations: sandboxes.operations,
+      mostPerTenant: config.limits.portConnectionsPerTenant,
+      baseUrl,
     }),
     sessions: createSessions({
       store,
@@ -181,7 +199,7 @@ export async function createServices(parts: Parts): Promise<Services> {
       }),
       urls: new SignedUrls(
         deriveKey(clusterSecret, 'svc workspace URLs v1'),
-        parts.baseUrl,
+        baseUrl,
         WORKSPACE_FILES_PATH,
       ),
       limits: config.limits,

@@ -37,11 +37,14 @@ export class OpenapiCheck {
     const operation = (this.#paths()[template] as Json)[method.toLowerCase()] as Json | undefined;
     if (operation === undefined)
       return status === 405 ? undefined : `${method} ${path} is not documented`;
-    const response = (operation.responses as Json)[status] as Json | undefined;
+    const responses = operation.responses as Json;
+    const response = (responses[status] ?? responses.default) as Json | undefined;
     if (response === undefined) return `${method} ${path}: status ${status} is not documented`;
     if (response.content === undefined && body === '' && type === '') return undefined;
     const mediaType = type.split(';')[0] ?? '';
-    const media = (response.content as Json | undefined)?.[mediaType];
+    const content = response.content as Json | undefined;
+    if (content?.['*/*'] !== undefined) return undefined;
+    const media = content?.[mediaType];
     if (media === undefined) return `${method} ${path}: ${status} ${mediaType} is not documented`;
     const problem = this.#codeProblem(response, mediaType, body);
     if (problem !== undefined || !mediaType.endsWith('json')) return problem;

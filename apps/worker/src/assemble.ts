@@ -25,6 +25,7 @@ import { WorkerRegistration } from './control-plane/registration.ts';
 import { SessionApi } from './control-plane/session-api.ts';
 import { SessionChunksApi } from './control-plane/session-chunks-api.ts';
 import { WorkerReporter } from './control-plane/worker-report.ts';
+import { WorkspaceApi } from './control-plane/workspace-api.ts';
 import { SandboxCreator } from './creating/create.ts';
 import { ExecSlots } from './exec/exec-slots.ts';
 import { LlmGateway, UPSTREAM_CONNECT_MS } from './gateway/index.ts';
@@ -36,6 +37,8 @@ import { Metering } from './metering/metering.ts';
 import { createWorkerMetrics } from './metrics.ts';
 import { OneShotStarter } from './one-shot/one-shot-starter.ts';
 import type { WorkerOptions } from './options.ts';
+import { SandboxPorts } from './ports/sandbox-ports.ts';
+import { DiskPressure } from './reaper/disk-pressure.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
@@ -53,10 +56,15 @@ import { PoolKeeper } from './vms/pool/keeper.ts';
 import { Pool } from './vms/pool/pool.ts';
 import { ShapePreparer } from './vms/pool/shape-preparer.ts';
 import { VmMaker } from './vms/vm-maker.ts';
+import type { WorkspaceDeps } from './workspace/deps.ts';
+import { mountWorkspace } from './workspace/mount-workspace.ts';
 
 const TRANSFER_STALL_MS = 60_000;
 /** Saves of session files that run at once on this worker. Each needs up to 20 MiB. */
 const FILE_SAVES_AT_ONCE = 4;
+/** Loads of workspaces that run at once on this worker, and flushes. Each needs up to 50 MiB. */
+const WORKSPACE_LOADS_AT_ONCE = 4;
+const WORKSPACE_FLUSHES_AT_ONCE = 4;
 
 export interface AssemblyInput {
   readonly limits: CapacityLimits;
@@ -167,6 +175,18 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     timeouts: { ...AGENT_TIMEOUTS, ...options.agentTimeouts },
     onFault,
   };
+  const workspaceApi = new WorkspaceApi(transport);
+  const workspaces: WorkspaceDeps = {
+    api: workspaceApi,
+    chunks: { api: workspaceApi, transfer, saves: new Slots(FILE_SAVES_AT_ONCE) },
+    objects: transfer,
+    slots: {
+      loads: new Slots(WORKSPACE_LOADS_AT_ONCE),
+      flushes: new Slots(WORKSPACE_FLUSHES_AT_ONCE),
+    },
+  };
+  const mount = (sandbox: Sandbox, vm: Microvm) =>
+    mountWorkspace(sandbox, vm, { deps: workspaces, onFault });
   const agents = new Agents({
     oneShot: new OneShotStarter({
       registry: sessions,
@@ -179,15 +199,18 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       sessions: agentDeps,
     }),
   });
+  const beforeDestroy = (sandbox: Sandbox) => metering.saveSample(sandbox);
   const creator = new SandboxCreator({
     registry,
     agents,
+    mountWorkspace: mount,
     pool,
     maker,
     foreground,
     images,
     clock,
     onChange,
+    beforeDestroy,
     onFault,
     onCreated,
   });
@@ -214,6 +237,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       registry,
       creator,
       execSlots,
+      ports: new SandboxPorts(),
       transfers: { maxUploadBytes: config.limits.uploadBytes, stallMs: TRANSFER_STALL_MS },
       agentLogs: logs,
       verify: createTokenVerifier(clusterSecret, workerId),
@@ -229,6 +253,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     ending,
   });
   const reaper = new Reaper({ registry, clock, onFault });
+  const diskPressure = new DiskPressure({ registry, machine: microvms, logger, onFault });
   return {
     adoption: {
       microvms,
@@ -239,10 +264,13 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       clock,
       logger,
       onChange,
+      beforeDestroy,
       onFault,
       adoptAgent: (sandbox: Sandbox, vm: Microvm) => agents.adopt(sandbox, vm),
+      mountWorkspace: mount,
     },
     app,
+    diskPressure,
     drain,
     egress,
     gateway,

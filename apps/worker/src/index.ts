@@ -8,13 +8,14 @@
  * - `vms/`            the machine's VMs: pool, capacity, images, sizes
  * - `agents/`         the agent in a sandbox: its setup, link, logs and one-shot tasks
  * - `sessions/`       conversations with an agent: journal, clients, turns
+ * - `workspace/`      workspaces in sandboxes: their load, and what is saved from them
  * - `adoption/`       takes over the VMs of an earlier worker process
  * - `reaper/`         ends sandboxes that are idle or past their lifetime
- * - `exec/`, `files/` commands and file transfers
+ * - `exec/`, `files/`, `ports/` commands, file transfers, connections to servers in a sandbox
  * - `gateway/`        the LLM gateway of the agents
  *
  * Imports run one way, from top to bottom: `start.ts`, `assemble.ts`, `shutdown.ts`; `http/`, `control-plane/`,
- * `adoption/`, `reaper/`; `creating/`; `agents/`, `sessions/`; `vms/`; `sandbox/`.
+ * `adoption/`, `reaper/`; `creating/`; `agents/`, `sessions/`, `workspace/`; `vms/`; `sandbox/`.
  */
 
 export { LlmGateway } from './gateway/index.ts';

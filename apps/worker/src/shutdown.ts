@@ -65,9 +65,14 @@ export async function shutDown(
     await sandbox.end('drained').catch((error) => onFault(error, `end ${sandbox.id}`));
   };
   const release = async (sandbox: Sandbox) => {
-    await sandbox.agent
-      ?.release()
-      .catch((error) => onFault(error, `release the agent of ${sandbox.id}`));
+    await Promise.all([
+      sandbox.agent
+        ?.release()
+        .catch((error) => onFault(error, `release the agent of ${sandbox.id}`)),
+      sandbox.workspace
+        ?.release()
+        .catch((error) => onFault(error, `release the workspace of ${sandbox.id}`)),
+    ]);
   };
   const leaving = live.filter((sandbox) => !(keepSandboxes && isAdoptable(sandbox)));
   const staying = live.filter((sandbox) => !leaving.includes(sandbox));

@@ -76,7 +76,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
 }
 
 function startLoops(parts: WorkerParts, signal: AbortSignal): Promise<void>[] {
-  const { keeper, reaper, orphanedJournals, logDelivery, shapes } = parts;
-  const loops = [keeper, reaper, orphanedJournals, logDelivery, shapes];
+  const { keeper, reaper, diskPressure, orphanedJournals, logDelivery, shapes } = parts;
+  const loops = [keeper, reaper, diskPressure, orphanedJournals, logDelivery, shapes];
   return loops.map((loop) => loop.run(signal));
 }

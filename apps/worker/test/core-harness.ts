@@ -3,9 +3,10 @@ import type { WorkerSandbox } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import type { AgentStarter } from '../src/agents/agent-starter.ts';
 import { type Clock, systemClock } from '../src/clock.ts';
-import { SandboxCreator } from '../src/creating/create.ts';
+import { type CreateDeps, SandboxCreator } from '../src/creating/create.ts';
 import { Reaper } from '../src/reaper/reaper.ts';
 import { SandboxRegistry } from '../src/sandbox/registry.ts';
+import type { Sandbox } from '../src/sandbox/sandbox.ts';
 import { Capacity, type CapacityLimits } from '../src/vms/capacity/capacity.ts';
 import { Foreground } from '../src/vms/pool/foreground.ts';
 import { PoolKeeper } from '../src/vms/pool/keeper.ts';
@@ -20,7 +21,9 @@ export interface CoreHarnessOptions {
   readonly pool?: Record<string, number>;
   readonly limits?: CapacityLimits;
   readonly onChange?: (record: WorkerSandbox) => void;
+  readonly beforeDestroy?: (sandbox: Sandbox) => Promise<void>;
   readonly agents?: AgentStarter;
+  readonly mountWorkspace?: CreateDeps['mountWorkspace'];
   readonly warmUp?: (vm: Microvm) => Promise<void>;
 }
 
@@ -71,8 +74,10 @@ export class CoreHarness {
       foreground: this.foreground,
       images,
       agents: options.agents ?? NO_AGENTS,
+      mountWorkspace: options.mountWorkspace ?? (() => undefined),
       clock,
       onChange: options.onChange ?? (() => undefined),
+      beforeDestroy: options.beforeDestroy ?? (async () => undefined),
       onFault,
       onCreated: () => undefined,
     });

@@ -3,7 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Config } from '@svc/config';
-import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, type PlacedAgent } from '@svc/contract';
+import {
+  CONTROL_PLANE_NAME,
+  ERRORS,
+  INTERNAL_PREFIX,
+  isErrorCode,
+  type PlacedAgent,
+} from '@svc/contract';
 import { createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
 import { pino } from 'pino';
 import { Agent, type Dispatcher, request } from 'undici';
@@ -35,6 +41,8 @@ export interface HarnessOptions {
   /** Leaves the control plane unreachable until the test starts it. */
   readonly withoutControlPlane?: boolean;
 }
+
+const NO_OUTPUT = { output: '', stdout: '', stderr: '', code: '' };
 
 /** A whole worker behind its HTTP server, over VMs in memory, with a control plane double and a client. */
 export class Harness implements AsyncDisposable {
@@ -108,7 +116,7 @@ export class Harness implements AsyncDisposable {
       readonly token?: string;
     } = {},
   ): Promise<Dispatcher.ResponseData> {
-    const token = options.token ?? (await this.#mint('worker-1'));
+    const token = options.token ?? (await this.token());
     return request(new URL(`${INTERNAL_PREFIX}${path}`, this.worker.url), {
       method,
       dispatcher: this.#dispatcher(),
@@ -120,6 +128,11 @@ export class Harness implements AsyncDisposable {
       body: options.json === undefined ? (options.body ?? null) : JSON.stringify(options.json),
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
+  }
+
+  /** A token of the control plane for the worker. */
+  token(): Promise<string> {
+    return this.#mint('worker-1');
   }
 
   /** Calls the internal API and reads a JSON answer. */
@@ -156,8 +169,24 @@ export class Harness implements AsyncDisposable {
     return { session, vmId };
   }
 
+  /** Runs a command and collects its events. An `error` event counts as its status. */
   async exec(id: string, body: unknown) {
-    return this.json<{ output: string; code: string }>('POST', `/sandboxes/${id}/exec`, body);
+    const response = await this.call('POST', `/sandboxes/${id}/exec`, { json: body });
+    const text = await response.body.text();
+    if (response.statusCode !== 200) {
+      return { status: response.statusCode, body: { ...NO_OUTPUT, ...JSON.parse(text) } };
+    }
+    const collected = { ...NO_OUTPUT };
+    for (const [, event = '', data = ''] of text.matchAll(/^event: (\w+)\ndata: (.*)$/gm)) {
+      const value = JSON.parse(data);
+      if (event !== 'stdout' && event !== 'stderr') Object.assign(collected, value);
+      else {
+        collected.output += value.data;
+        collected[event] += value.data;
+      }
+    }
+    const { code } = collected;
+    return { status: isErrorCode(code) ? ERRORS[code].status : 200, body: collected };
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -49,6 +49,8 @@ export class MemoryHost implements MicrovmHost {
   onRestored: (vm: MemoryMicrovm) => void = () => undefined;
   /** The shapes that were prepared. */
   readonly prepared: { template: string; vcpu: number; memoryMib: number }[] = [];
+  /** Every preparation waits for this. */
+  prepareGate: Promise<void> = Promise.resolve();
   /** Returns the failure of the next preparation, if it is to fail. */
   prepareFailure: () => Error | undefined = () => undefined;
   restoring = 0;
@@ -95,8 +97,19 @@ export class MemoryHost implements MicrovmHost {
     }
   }
 
+  async hasShape(template: string, shape: VmShape): Promise<boolean> {
+    const image = this.currentImages.find((known) => known.template === template);
+    return [...this.prepared, image].some(
+      (known) =>
+        known?.template === template &&
+        known.vcpu === shape.vcpu &&
+        known.memoryMib === shape.memoryMib,
+    );
+  }
+
   async prepareShape(template: string, { vcpu, memoryMib }: VmShape): Promise<void> {
     this.prepared.push({ template, vcpu, memoryMib });
+    await this.prepareGate;
     const failure = this.prepareFailure();
     if (failure !== undefined) throw failure;
   }

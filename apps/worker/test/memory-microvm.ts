@@ -8,6 +8,7 @@ import {
   type Microvm,
   type MicrovmDownload,
   MicrovmError,
+  type MicrovmErrorCode,
   type MicrovmExecRequest,
   type MicrovmExecResult,
   type MicrovmTree,
@@ -42,6 +43,8 @@ export class MemoryMicrovm implements Microvm {
   readonly faults: Faults = { destroys: 0 };
   /** CPU seconds of its process. */
   cpu = 1.5;
+  /** Space that its disk takes on the machine. */
+  diskUsedMib = 1;
   readonly files = new Map<string, Buffer>();
   readonly given: PersonalizeOptions[] = [];
   /** All labels that were written, in order. */
@@ -78,6 +81,10 @@ export class MemoryMicrovm implements Microvm {
 
   get isGone(): boolean {
     return this.#gone;
+  }
+
+  async diskUsedBytes(): Promise<number> {
+    return this.diskUsedMib * 1024 * 1024;
   }
 
   async label(data: Record<string, unknown>): Promise<void> {
@@ -173,16 +180,13 @@ export class MemoryMicrovm implements Microvm {
     if (this.agentPort === undefined || this.paused) {
       throw new MicrovmError('guest_unreachable', 'no agent runtime');
     }
-    const socket = connect({ host: '127.0.0.1', port: this.agentPort });
-    this.#sockets.add(socket);
-    socket.once('close', () => this.#sockets.delete(socket));
-    try {
-      await once(socket, 'connect', { signal });
-    } catch (cause) {
-      socket.destroy();
-      throw new MicrovmError('guest_unreachable', 'no listener', { cause });
-    }
-    return socket;
+    return this.#dial(this.agentPort, 'guest_unreachable', signal);
+  }
+
+  async dialPort(port: number, signal: AbortSignal): Promise<Socket> {
+    this.#assertAlive();
+    signal.throwIfAborted();
+    return this.#dial(port, 'port_unreachable', signal);
   }
 
   async pause(signal: AbortSignal): Promise<void> {
@@ -221,6 +225,19 @@ export class MemoryMicrovm implements Microvm {
     for (const socket of this.#sockets) socket.destroy();
     this.#onGone();
     this.#exited.resolve({ reason });
+  }
+
+  async #dial(port: number, code: MicrovmErrorCode, signal: AbortSignal): Promise<Socket> {
+    const socket = connect({ host: '127.0.0.1', port });
+    this.#sockets.add(socket);
+    socket.once('close', () => this.#sockets.delete(socket));
+    try {
+      await once(socket, 'connect', { signal });
+    } catch (cause) {
+      socket.destroy();
+      throw new MicrovmError(code, 'no listener', { cause });
+    }
+    return socket;
   }
 
   #assertAlive(): void {

@@ -30,6 +30,8 @@ export class SessionStoreDouble {
   /** The error that answers each log; undefined accepts it. */
   logFailure: ServiceError | undefined;
   readonly states = new Map<string, SessionState>();
+  /** The error that answers each request for a state; undefined answers it. */
+  stateFailure: ServiceError | undefined;
   /** Reserved numbers of frames, by session. */
   readonly numbers = new Map<string, ReservedFrames & { readonly numberer: string }>();
   /** The error that answers each commit; undefined accepts it. */
@@ -80,6 +82,7 @@ export class SessionStoreDouble {
       '/internal/v1/sessions/:id/state',
       { schema: { params: SessionParams } },
       async (request) => {
+        if (this.stateFailure !== undefined) throw this.stateFailure;
         const state = this.states.get(request.params.id);
         if (state === undefined) throw new ServiceError('session_not_found');
         return state;

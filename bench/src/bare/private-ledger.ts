@@ -9,13 +9,14 @@ export interface PrivateLedger extends AsyncDisposable {
 
 /** Starts a PostgreSQL server with an empty ledger in `directory`. Disposing of it stops the server. */
 export async function startLedger(directory: string): Promise<PrivateLedger> {
-  const server = await EmbeddedPostgres.start({ dataDirectory: directory });
+  const server = await startServer(directory);
   const store = await openStore({
     url: server.url,
     placement: { unreachableMs: 30_000, sandboxesPerTenant: 1_000 },
   });
   const sql = new pg.Client({ connectionString: server.url });
   await sql.connect();
+  await sql.query('create extension pg_stat_statements');
   return {
     store,
     sql,
@@ -25,6 +26,28 @@ export async function startLedger(directory: string): Promise<PrivateLedger> {
       await server.close();
     },
   };
+}
+
+/** Starts a server that measures its statements, which it can only be told before it starts. */
+async function startServer(directory: string): Promise<EmbeddedPostgres> {
+  const first = await EmbeddedPostgres.start({ dataDirectory: directory });
+  const sql = new pg.Client({ connectionString: first.url });
+  await sql.connect();
+  await sql.query('alter system set shared_preload_libraries = pg_stat_statements');
+  await sql.query('alter system set pg_stat_statements.track_planning = on');
+  await sql.end();
+  await first.close();
+  return EmbeddedPostgres.start({ dataDirectory: directory });
+}
+
+/** The time in ms for which the database planned and executed statements that name `table`, so far. */
+export async function databaseMs({ sql }: PrivateLedger, table: string): Promise<number> {
+  const { rows } = await sql.query<{ ms: number }>(
+    `select coalesce(sum(total_plan_time + total_exec_time), 0) as ms
+     from pg_stat_statements where query like '%' || $1 || '%'`,
+    [table],
+  );
+  return rows[0]?.ms ?? 0;
 }
 
 /** Adds tenants `usr_1` to `usr_<count>`. */

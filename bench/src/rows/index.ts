@@ -9,6 +9,7 @@ import { gatewayStream } from './gateway-stream.ts';
 import { idleSessions } from './idle-sessions.ts';
 import { manySandboxes } from './many-sandboxes.ts';
 import { metering } from './metering.ts';
+import { portPage } from './port-page.ts';
 import { readBundle } from './read-bundle.ts';
 import { readSandbox } from './read-sandbox.ts';
 import { sessionFrames } from './session-frames.ts';
@@ -16,6 +17,7 @@ import { sessionReady } from './session-ready.ts';
 import { sessionResume } from './session-resume.ts';
 import { turnCommitBytes } from './turn-commit-bytes.ts';
 import { usageYear } from './usage-year.ts';
+import { workspace } from './workspace.ts';
 import { wrongCodes } from './wrong-codes.ts';
 
 /** All rows, in the order of the table. */
@@ -24,6 +26,7 @@ export const ROWS: readonly Row[] = [
   createFromPool,
   execWarm,
   fileTransfer,
+  portPage,
   readSandbox,
   authenticatedRequest,
   readBundle,
@@ -33,6 +36,7 @@ export const ROWS: readonly Row[] = [
   sessionReady,
   sessionResume,
   turnCommitBytes,
+  workspace,
   firstDelta,
   sessionFrames,
   gatewayStream,

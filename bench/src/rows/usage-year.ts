@@ -1,13 +1,14 @@
 import { join } from 'node:path';
 import { addDays, dayOf } from '@svc/contract';
-import { addTenants, startLedger } from '../bare/private-ledger.ts';
-import { timed } from '../measure/in-turns.ts';
+import { addTenants, databaseMs, startLedger } from '../bare/private-ledger.ts';
 import type { Row } from '../measure/row.ts';
 import { summarise } from '../measure/statistics.ts';
 
 const TENANTS = 200;
 const DAYS = 365;
 const AT_MOST_MS = 20;
+/** Fewer say nothing about the slowest twentieth. */
+const LEAST_RUNS = 100;
 
 /** Reads a year of daily usage of one of many tenants who use the service every day. */
 export const usageYear: Row = {
@@ -27,13 +28,11 @@ export const usageYear: Row = {
     const to = addDays(dayOf(Date.now()), 1);
     const range = { from: addDays(to, -DAYS), to };
     const took: number[] = [];
-    for (let run = 0; run < runs; run += 1) {
-      took.push(
-        await timed(async () => {
-          const days = await ledger.store.usage.days(`usr_${1 + (run % TENANTS)}`, range);
-          if (days.length < DAYS - 1) throw new Error(`${days.length} days, not ${DAYS}`);
-        }),
-      );
+    for (let run = 0; run < Math.max(runs, LEAST_RUNS); run += 1) {
+      const before = await databaseMs(ledger, 'usage_days');
+      const days = await ledger.store.usage.days(`usr_${1 + (run % TENANTS)}`, range);
+      if (days.length < DAYS - 1) throw new Error(`${days.length} days, not ${DAYS}`);
+      took.push((await databaseMs(ledger, 'usage_days')) - before);
     }
     const ours = summarise(took);
     return [
@@ -43,10 +42,10 @@ export const usageYear: Row = {
         against: '',
         unit: 'ms',
         ours,
-        figure: { text: `${ours.median.toFixed(1)} ms`, value: ours.median },
+        figure: { text: `p95 ${ours.p95.toFixed(1)} ms`, value: ours.p95 },
         bound: `≤ ${AT_MOST_MS} ms`,
-        ok: ours.median <= AT_MOST_MS,
-        notes: ['the time of the call, which contains that of the database'],
+        ok: ours.p95 <= AT_MOST_MS,
+        notes: ['the time of the database, by its own statistics'],
       },
     ];
   },

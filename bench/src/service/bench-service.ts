@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { CreateSandboxRequest } from '@svc/contract';
 import { SvcClient } from '@svc/sdk';
 import {
   cpuMs,
@@ -94,7 +95,9 @@ export class BenchService {
   }
 
   /** Creates a sandbox that outlives the row that uses it. */
-  async createSandbox(): Promise<{
+  async createSandbox(
+    more: Pick<CreateSandboxRequest, 'workspace_enabled' | 'app_id' | 'capset_id'> = {},
+  ): Promise<{
     readonly id: string;
     readonly host: string;
     readonly port: number;
@@ -102,6 +105,7 @@ export class BenchService {
     const { vm_id: id, endpoint = '' } = await this.client.sandboxes.create({
       template: TEMPLATE,
       idle_timeout_seconds: 7200,
+      ...more,
     });
     const [host = '', port = ''] = endpoint.split(':');
     return { id, host, port: Number(port) };

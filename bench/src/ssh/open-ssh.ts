@@ -48,12 +48,28 @@ export class OpenSsh {
     await runToEnd('ssh', [...this.#ssh(), this.#target, command]);
   }
 
+  /** Makes a local port one of the sandbox's loopback address, until the connection is closed. */
+  async forward(local: number, remote: number): Promise<void> {
+    const rule = `127.0.0.1:${local}:127.0.0.1:${remote}`;
+    await run('ssh', [...this.#ssh(), '-O', 'forward', '-L', rule, this.#target]);
+  }
+
   async upload(from: string, to: string): Promise<void> {
     await this.#copy(from, `${this.#target}:${to}`);
   }
 
   async download(from: string, to: string): Promise<void> {
     await this.#copy(`${this.#target}:${from}`, to);
+  }
+
+  /** Copies what is in a directory to one in the sandbox with `rsync`. */
+  async syncUp(from: string, to: string): Promise<void> {
+    await this.#sync(`${from}/`, `${this.#target}:${to}/`);
+  }
+
+  /** Copies what is in a directory of the sandbox to one here with `rsync`. */
+  async syncDown(from: string, to: string): Promise<void> {
+    await this.#sync(`${this.#target}:${from}/`, `${to}/`);
   }
 
   async close(): Promise<void> {
@@ -64,6 +80,11 @@ export class OpenSsh {
   async #copy(from: string, to: string): Promise<void> {
     const words = ['-O', '-q', '-P', String(this.#port), ...this.#options, from, to];
     await run('scp', words, { timeout: COPY_MS });
+  }
+
+  async #sync(from: string, to: string): Promise<void> {
+    const words = ['--archive', `--rsh=ssh ${this.#ssh().join(' ')}`, from, to];
+    await run('rsync', words, { timeout: COPY_MS });
   }
 
   #ssh(): string[] {

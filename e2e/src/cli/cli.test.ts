@@ -82,6 +82,7 @@ test('commands create, use and remove a sandbox', async () => {
   expect(await readFile(down, 'utf8')).toBe('content');
 
   expect(await ok('sandbox', 'list')).toContain(id);
+  expect(await ok('sandbox', 'open', id, '8080', '--for', '5m')).toMatch(/\/ports\/8080\/~\S+\/$/);
   await ok('sandbox', 'pause', id);
   expect(JSON.parse(await ok('sandbox', 'get', id))).toMatchObject({ state: 'paused' });
   await ok('sandbox', 'resume', id);

@@ -10,6 +10,8 @@ import { LASTING, OwnService } from '../../test/own-service.ts';
 
 const POOL = 0;
 const DISK_MIB = 3 * 1024;
+/** More than the monitor of the disk needs to begin. */
+const LEFT_MIB = 768;
 const UPLOAD_BYTES = 64 * 1024 * 1024;
 
 let disk: SmallDisk;
@@ -40,10 +42,12 @@ test('on a full disk, requests that need space fail with a code, the others work
 
   await disk.fill();
 
-  // The ledger is on the same disk, and may need another page for the sandbox before the worker is asked.
-  expect(['409 no_capacity', '503 database_unavailable']).toContain(
-    await refusalOf(sandboxes.create(LASTING)),
-  );
+  // The ledger is on the same disk, and gets its reserve within a moment.
+  await until('a create is refused for lack of space, by a ledger that works', async () => {
+    const refusal = await refusalOf(sandboxes.create(LASTING));
+    expect(['409 no_capacity', '503 database_unavailable']).toContain(refusal);
+    return refusal === '409 no_capacity';
+  });
   await expect(
     sandboxes.files.write(id, '/root/large', randomBytes(UPLOAD_BYTES)),
   ).rejects.toMatchObject({ status: 507, code: 'disk_full' });
@@ -54,7 +58,7 @@ test('on a full disk, requests that need space fail with a code, the others work
   expect((await sandboxes.resume(writer)).state).toBe('running');
 
   // A sandbox that keeps writing is suspended, reports it, and loses no data.
-  const writes = 'head -c 96M /dev/urandom > /root/written; sync; md5sum < /root/written';
+  const writes = 'head -c 384M /dev/zero > /root/written; sync; md5sum < /root/written';
   const writing = own.run(writer, writes).catch((error: unknown) => error);
   await until('the sandbox is suspended', async () => {
     // A command that was sent just before the suspension hangs with the sandbox.
@@ -86,7 +90,18 @@ test('on a full disk, requests that need space fail with a code, the others work
   expect(await ledgerAgrees(own.instance, own.account, POOL)).toEqual(
     [id, writer, created.vm_id].sort(),
   );
-  for (const one of [id, writer, created.vm_id]) await sandboxes.delete(one);
+
+  // A tenant who fills the disk loses the sandbox that holds most of it, and no other.
+  await disk.fill(LEFT_MIB);
+  await sandboxes.exec(writer, 'head -c 1G /dev/zero > /root/more; sync').catch(() => undefined);
+  const ended = await until('the writer has ended', async () => {
+    const record = await sandboxes.get(writer);
+    return record.state === 'destroyed' ? record : undefined;
+  });
+  expect(ended.end_reason).toBe('disk_pressure');
+  await disk.free();
+  for (const one of [id, created.vm_id]) expect(await own.run(one, 'echo alive')).toBe('alive');
+  for (const one of [id, created.vm_id]) await sandboxes.delete(one);
   await returnsToIdle(own.instance, own.idle);
 });
 

@@ -74,6 +74,27 @@ test('after a crash every sandbox is unchanged, and ends at its maximum lifetime
   await returnsToIdle(own.instance, own.idle);
 });
 
+test('a workspace survives a crash and a stop of the service: what was written before and after is saved', async () => {
+  const { sandboxes } = own;
+  const workspace = { workspace_enabled: true, app_id: 'crash', capset_id: 'c' };
+  const first = await own.create(workspace);
+  await own.run(first, 'cd /workspace && mkdir dir && echo before > dir/before');
+  await own.crashAndStart();
+  await own.run(first, 'cd /workspace && echo after > dir/after && chmod 600 dir/before');
+  await sandboxes.delete(first);
+  const second = await own.create(workspace);
+  expect(await own.run(second, 'cd /workspace/dir && stat -c "%n %a" * && cat *')).toBe(
+    'after 644\nbefore 600\nafter\nbefore',
+  );
+  await own.run(second, 'echo late > /workspace/late && rm /workspace/dir/before');
+  expect((await own.service.svc('down')).exitCode).toBe(0);
+  await own.startAgain();
+  const third = await own.create(workspace);
+  expect(await own.run(third, 'cd /workspace && cat late && ls dir')).toBe('late\nafter');
+  await sandboxes.delete(third);
+  await returnsToIdle(own.instance, own.idle);
+});
+
 test('`svc down` leaves nothing of a crashed service', async () => {
   const { service, instance } = own;
   await own.create();

@@ -82,11 +82,6 @@ describe('a create is refused', () => {
       { workspace_enabled: true },
       'workspace_fields_required',
     ],
-    [
-      'with a workspace, which is not supported',
-      { workspace_enabled: true, app_id: 'a', capset_id: 'b' },
-      'workspaces_not_available',
-    ],
     ['with an idle timeout of 0', { idle_timeout_seconds: 0 }, 'validation_failed'],
     ['with a negative lifetime', { max_lifetime_seconds: -1 }, 'validation_failed'],
     ['with a fraction of a second', { idle_timeout_seconds: 1.5 }, 'validation_failed'],

@@ -3,7 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { expectProblem } from '../../test/assertions.ts';
 import { shared } from '../../test/shared-service.ts';
-import { useSandbox } from '../../test/test-sandbox.ts';
+import { TestSandbox, useSandbox } from '../../test/test-sandbox.ts';
 
 const MIB = 1024 * 1024;
 const sandbox = useSandbox();
@@ -197,4 +197,42 @@ test('reports a full disk with 507, and accepts uploads again when there is spac
   await expect(tooMuch).rejects.toMatchObject({ status: 507, code: 'disk_full' });
   await sandbox().run('test ! -e /root/overflow; rm -r /root/filler');
   await write('/root/fits', 'x');
+});
+
+test('a workspace comes back in the next sandbox, and two sandboxes share it', async () => {
+  const { account } = sandbox();
+  const scope = { app_id: 'e2e', capset_id: 'files' };
+  const create = () => TestSandbox.create(account, { workspace_enabled: true, ...scope });
+  const show = `cd /workspace && (find . ! -name of-two -printf '%y %P %m %l\\n';
+    find . -type f ! -name of-two -printf '%P %s %Ts\\n' -exec sha256sum {} +) | sort | base64 -w0`;
+
+  const first = await create();
+  await first.run(`cd /workspace && mkdir -p dir/empty && chmod 710 dir/empty \
+    && printf '#!/bin/sh\necho hello\n' > dir/run && chmod 4750 dir/run && ln -s ../dir/run dir/link \
+    && printf odd > "$(printf 'caf\\351')" && head -c 3000000 /dev/urandom > large \
+    && printf before > old && printf gone > doomed`);
+  const { sandboxes } = account.client;
+  await sandboxes.pause(first.id);
+  const second = await create();
+  expect(await second.run('cat /workspace/doomed; /workspace/dir/link')).toBe('gonehello');
+  await first.run('cd /workspace && mv old new && rm doomed && printf more >> dir/run');
+  await second.run('printf two > /workspace/dir/of-two');
+  const expected = await first.run(show);
+  const digest = await first.run('sha256sum < /workspace/large');
+  await first.delete();
+  await second.delete();
+  const third = await create();
+  expect(await third.run(show)).toBe(expected);
+  expect(await third.run('cat /workspace/dir/of-two')).toBe('two');
+  await third.delete();
+
+  const owner = shared.client(account.token);
+  const workspace = { appId: scope.app_id, capsetId: scope.capset_id };
+  const listed: string[] = [];
+  for await (const { path } of owner.workspaces.files(workspace)) listed.push(path);
+  expect(listed).toEqual(['caf\ufffd', 'dir/of-two', 'dir/run', 'large', 'new']);
+  const large = await owner.workspaces.read(workspace, 'large');
+  expect(`${createHash('sha256').update(large).digest('hex')}  -`).toBe(digest);
+  await owner.workspaces.deleteAll(workspace);
+  await owner.close();
 });

@@ -1,7 +1,11 @@
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { SandboxRecord } from '@svc/contract';
 import { expect, test } from 'vitest';
+import { WebSocket } from 'ws';
 import { expectValid } from '../../test/assertions.ts';
+import { shared } from '../../test/shared-service.ts';
 import { useSandbox } from '../../test/test-sandbox.ts';
 
 const sandbox = useSandbox();
@@ -92,6 +96,48 @@ test('a cancel of a paused sandbox answers 409', async () => {
     status: 409,
   });
   await api().resume(sandbox().id);
+});
+
+/** Answers each WebSocket message with itself. The guest has no library for WebSockets. */
+const ECHO = `
+const { createHash } = require('node:crypto');
+require('node:http').createServer().on('upgrade', (request, socket) => {
+  const key = request.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
+  const accept = createHash('sha1').update(key).digest('base64');
+  socket.write('HTTP/1.1 101 Go\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n');
+  socket.on('data', (frame) => {
+    const length = frame[1] & 127;
+    const text = frame.subarray(6, 6 + length).map((byte, at) => byte ^ frame[2 + (at % 4)]);
+    socket.write(Buffer.concat([Buffer.from([129, length]), text]));
+  });
+  socket.on('error', () => socket.destroy());
+}).listen(8001, '127.0.0.1')`;
+
+test('servers on the loopback address are reached through ports, until a pause or the end', async () => {
+  await sandbox().run(`mkdir -p /tmp/site && cd /tmp/site && head -c 4194304 /dev/urandom >page
+    (python3 -m http.server --bind 127.0.0.1 8000 & node -e "$(echo ${btoa(ECHO)} | base64 -d)" &) >/dev/null 2>&1 </dev/null
+    for port in 8000 8001; do until python3 -c "import socket; socket.create_connection(('127.0.0.1', $port))" 2>/dev/null; do sleep 0.2; done; done`);
+  const key = sandbox().account.apiKey;
+  const page = `/v1/sandboxes/${sandbox().id}/ports/8000/page`;
+  const { status, body } = await shared.raw({ target: page, apiKey: key });
+  expect([status, body.length]).toEqual([200, 4_194_304]);
+  const sum = createHash('sha256').update(body).digest('hex');
+  expect(await sandbox().run('sha256sum </tmp/site/page')).toContain(sum);
+
+  const { url } = await api().link(sandbox().id, { port: 8001 });
+  for (const end of [() => api().pause(sandbox().id), () => api().delete(sandbox().id)]) {
+    const socket = new WebSocket(url.replace('https', 'wss'), { ca: shared.ca });
+    socket.on('error', () => undefined);
+    await once(socket, 'open');
+    socket.send('hello');
+    expect(String((await once(socket, 'message'))[0])).toBe('hello');
+    const closed = once(socket, 'close');
+    await end();
+    await closed;
+    const refused = await shared.raw({ target: page, apiKey: key });
+    expect(refused.json()).toMatchObject({ code: 'sandbox_not_running' });
+    if ((await api().get(sandbox().id)).state === 'paused') await api().resume(sandbox().id);
+  }
 });
 
 test('a paused sandbox can be deleted', async () => {

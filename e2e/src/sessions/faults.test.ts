@@ -3,6 +3,15 @@ import { RuntimeHost, vmPid } from '@svc/service-driver';
 import { expect, test } from 'vitest';
 import { ownService } from '../../test/own-service.ts';
 import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
+import {
+  changeHome,
+  conversationBefore,
+  LARGE_TURNS,
+  listHome,
+  numbered,
+  turnMessages,
+  watchObjects,
+} from '../../test/sessions/large-turns.ts';
 import { framesOf, type SessionClient, textOf } from '../../test/sessions/session-client.ts';
 import { SessionFixture } from '../../test/sessions/session-fixture.ts';
 
@@ -88,6 +97,69 @@ test(
       expect(last).toContain(`emu-of-${agent}`);
       expect(completed(again)).toEqual(['kept', 'after']);
     });
+    await fixture.end();
+  },
+);
+
+/** Moments in the commit of a large turn, and who is killed then besides the VM, which loses what was not committed. */
+const STEPS = [
+  { name: 'one', reached: 'answered', service: 'dies' },
+  { name: 'two', reached: 1, service: 'dies' },
+  { name: 'three', reached: 3, service: 'survives' },
+  { name: 'four', reached: 2, service: 'dies first, and commits the turn later' },
+  { name: 'five', reached: 'completed', service: 'dies' },
+] as const;
+
+test(
+  'killed in the commit of a large turn, a session resumes with the bytes of its last committed turn',
+  TIMEOUT,
+  async () => {
+    const { service } = own;
+    const fixture = await SessionFixture.start(LARGE_TURNS, own.access);
+    const session = await fixture.create('deictic');
+    const { chat_session_id } = session;
+    let client = await fixture.attach(session);
+    await changeHome(client);
+    await client.task('turn zero', 'zero');
+    let committed = turnMessages('turn zero');
+    for (const { name, reached, service: fate } of STEPS) {
+      const [prompt, before] = [`turn ${name}`, await listHome(client)];
+      await changeHome(client);
+      const after = await listHome(client);
+      const vm = await vmPid(service.dataDir, await fixture.sandboxOf(session));
+      const objects = await watchObjects(service.dataDir);
+      client.connection.task(prompt, { id: name });
+      if (reached === 'answered') {
+        await client.until('text_delta', ({ data }) => data.includes(`the end of ${prompt}`));
+      } else if (reached === 'completed') {
+        await client.until('task_completed', ({ id }) => id === name);
+      } else await objects.more(reached);
+      if (fate !== 'survives') await service.kill();
+      if (fate === 'dies first, and commits the turn later') {
+        await service.startAgain();
+        await client.until('task_completed', ({ id }) => id === name);
+      }
+      process.kill(vm, 'SIGKILL');
+      await client.close();
+      if (service.hasEnded) await service.startAgain();
+      const status = async () => (await fixture.sessions.get(chat_session_id)).status;
+      await expect.poll(status).toBe('failed');
+      expect(conversationBefore(fixture, prompt)).toEqual(committed);
+
+      const seen = numbered(client);
+      const isSeen = completed(client).includes(name);
+      const resumed = await fixture.attach(await fixture.sessions.resume({ chat_session_id }), 0);
+      const restored = await listHome(resumed);
+      const isCommitted = isSeen || restored === after;
+      expect(restored).toBe(isCommitted ? after : before);
+      if (isCommitted) committed = [...committed, ...turnMessages(prompt)];
+      await expect.poll(() => resumed.seqs.length).toBeGreaterThanOrEqual(seen.size);
+      const replayed = numbered(resumed);
+      for (const [seq, frame] of seen) expect(replayed.get(seq)).toEqual(frame);
+      client = resumed;
+    }
+    await client.task('turn last', 'last');
+    expect(conversationBefore(fixture, 'turn last')).toEqual(committed);
     await fixture.end();
   },
 );

@@ -120,7 +120,11 @@ describe.concurrent('a client of the agent of a sandbox', () => {
     expect({ code, reason }).toEqual({ code: 1000, reason: 'agent exited' });
     expect(textOf(client.frames)).toContain('Good day, Ada.');
     expect(client.seqs).toEqual(client.seqs.map((_seq, index) => index + 1));
-    await expect(sandboxes.access(id)).rejects.toMatchObject({ status: 409, code: 'agent_ended' });
+    // Clients learn of the exit from the worker, which tells the ledger at the same time.
+    const accessible = () => sandboxes.access(id).catch((error: unknown) => error);
+    await expect
+      .poll(accessible, { timeout: 60_000 })
+      .toMatchObject({ status: 409, code: 'agent_ended' });
     await sandboxes.delete(id);
   });
 

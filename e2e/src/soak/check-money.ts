@@ -22,18 +22,25 @@ const DIFFERENT = `
 
 const FIGURES = `
   select (select count(*) from sandboxes where state = 'destroyed') as ended,
+    (select count(*) from sandboxes where state = 'destroyed' and running_at is null) as never_ran,
     (select count(*) from usage_meters) as metered,
     (select count(*) from usage_records) as records,
     (select coalesce(sum(cost_microusd), 0) from usage_records) as cost_microusd,
     (select coalesce(-sum(amount_cents), 0) from ledger_entries where kind = 'usage') as posted_cents,
     (select coalesce(sum(carry_microusd), 0) from billing_accounts) as carried_microusd`;
 
+/** The ended sandboxes that ran and have no meter, so that nobody pays for them. */
+const UNMETERED = `
+  select vm_id, end_reason, round(extract(epoch from ended_at - running_at)) as ran_s from sandboxes where state = 'destroyed' and running_at is not null
+    and not exists (select from usage_meters where usage_meters.vm_id = sandboxes.vm_id)`;
+
 /**
  * Waits until all usage is posted. Returns what `svc billing verify` finds wrong, and the ended sandboxes whose records
- * do not add up to their last counters.
+ * do not add up to their last counters. Reports those that were never metered, apart from the `killed` ones.
  */
 export async function checkMoney(
   service: PrivateService,
+  killed: ReadonlySet<string>,
   report: (line: string) => void,
 ): Promise<string[]> {
   const { dataDir } = service;
@@ -47,6 +54,10 @@ export async function checkMoney(
   const different = await queryLedger<{ subject: string }>(dataDir, DIFFERENT);
   const { exitCode, output } = await service.svc('billing', 'verify');
   report(output.trimEnd());
+  const unmetered = await queryLedger<{ vm_id: string }>(dataDir, UNMETERED);
+  // A VM that ends while no worker runs, or with its worker, cannot be measured any more.
+  const others = unmetered.filter(({ vm_id }) => !killed.has(vm_id));
+  report(`not metered: ${unmetered.length}, of which not killed: ${JSON.stringify(others)}`);
   const problems = different.map(({ subject }) => `records of ${subject} are not its counters`);
   if (exitCode !== 0) problems.push(`svc billing verify ended with ${exitCode}:\n${output}`);
   return problems;

@@ -11,6 +11,15 @@ const RECOVERY_MS = 180_000;
 
 type Victim = 'service' | 'database' | 'service and database';
 
+/** Each is killed this often in a row of crashes, so that a short run has all of them. The order is random. */
+const ROW: readonly Victim[] = [
+  'service',
+  'service',
+  'database',
+  'database',
+  'service and database',
+];
+
 /** Kills a service and its database at random moments, and starts the service again. */
 export class Crashes {
   /** How often each was killed. */
@@ -18,6 +27,8 @@ export class Crashes {
   readonly #service: PrivateService;
   readonly #client: SvcClient;
   readonly #random: Random;
+  /** What is left of a row. */
+  #next: Victim[] = [];
   #underWay = false;
   #lastEnd = Number.NEGATIVE_INFINITY;
 
@@ -45,11 +56,7 @@ export class Crashes {
   }
 
   async #crash(): Promise<void> {
-    const victim = this.#random.weighted<Victim>([
-      [3, 'service'],
-      [2, 'database'],
-      [1, 'service and database'],
-    ]);
+    const victim = this.#nextVictim();
     const server = await databaseServer(this.#service.dataDir);
     this.#underWay = true;
     try {
@@ -64,6 +71,12 @@ export class Crashes {
       this.#lastEnd = performance.now();
     }
     this.counts.set(victim, (this.counts.get(victim) ?? 0) + 1);
+  }
+
+  #nextVictim(): Victim {
+    if (this.#next.length === 0) this.#next = [...ROW];
+    const [victim = 'service'] = this.#next.splice(this.#random.below(this.#next.length), 1);
+    return victim;
   }
 
   /** Waits until a database other than `killed` serves, and every worker answers. */

@@ -56,7 +56,8 @@ export async function soak({ minutes, seed, crashes, report }: SoakOptions): Pro
   await Promise.all(accounts.map(deleteAll));
   const problems = [...counts.failures];
   await returnsToIdle(instance, idle).catch((error: unknown) => problems.push(String(error)));
-  problems.push(...(await checkMoney(service, report)));
+  const killed = new Set(users.flatMap((user) => [...user.killed]));
+  problems.push(...(await checkMoney(service, killed, report)));
   await Promise.all(accounts.map(({ client }) => client.close()));
   const { exitCode, output } = await service.svc('down');
   if (exitCode !== 0) problems.push(`svc down ended with ${exitCode}: ${output}`);

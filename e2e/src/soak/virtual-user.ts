@@ -33,6 +33,8 @@ export class VirtualUser {
   readonly #dataDir: string;
   readonly #crashes: Pick<Crashes, 'happenedSince'>;
   readonly #sandboxes: OwnedSandbox[] = [];
+  /** Ids of the sandboxes whose VMs it killed. */
+  readonly killed = new Set<string>();
 
   constructor(
     client: SvcClient,
@@ -135,6 +137,7 @@ export class VirtualUser {
     const vm = (await vmRecords(this.#dataDir)).find(({ vmId }) => vmId === sandbox.id);
     if (vm?.pid === undefined) return;
     sandbox.killed = true;
+    this.killed.add(sandbox.id);
     killHard(vm.pid);
   }
 

@@ -31,16 +31,17 @@ export class SmallDisk implements AsyncDisposable {
     return new SmallDisk(parent, path);
   }
 
-  /** Fills the file system completely. */
-  async fill(): Promise<void> {
+  /** Fills the file system, completely or until `leaveMib` are free. */
+  async fill(leaveMib = 0): Promise<void> {
     const filler = await open(this.#filler, 'a');
     try {
       const { bavail, bsize } = await statfs(this.path);
       const { size } = await filler.stat();
-      await run('fallocate', ['--length', String(size + bavail * bsize), this.#filler], {
+      const length = size + bavail * bsize - leaveMib * MIB;
+      await run('fallocate', ['--length', String(length), this.#filler], {
         timeout: COMMAND_MS,
       }).catch(() => undefined);
-      await writeUntilFull(filler);
+      if (leaveMib === 0) await writeUntilFull(filler);
     } finally {
       await filler.close();
     }

@@ -54,6 +54,18 @@ describe('defaults', () => {
 });
 
 describe('values', () => {
+  it('name a control plane that is encrypted or on this machine', () => {
+    const read = (SVC_CONTROL_PLANE_URL: string) =>
+      loadConfig({ ...HOME, SVC_CONTROL_PLANE_URL }).controlPlaneUrl;
+    for (const url of ['https://svc.example.com', 'http://localhost:1', 'http://127.0.0.1:1'])
+      expect(read(url)).toBe(url);
+    expect(read('http://[::1]:1')).toBe('http://[::1]:1');
+    for (const host of ['svc.example.com', '10.0.0.7', 'localhost.example.com', '127.0.0.1.nip.io'])
+      expect(problemsOf({ SVC_CONTROL_PLANE_URL: `http://${host}` })).toEqual([
+        expect.stringContaining('SVC_CONTROL_PLANE_URL'),
+      ]);
+  });
+
   it('are converted', () => {
     const config = loadConfig({
       ...HOME,

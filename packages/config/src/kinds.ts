@@ -50,6 +50,20 @@ export function origin(...protocols: string[]): Kind<string> {
   };
 }
 
+const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
+
+/** An origin that receives secrets: HTTPS, or HTTP if nothing leaves this machine. */
+export const encryptedOrigin: Kind<string> = {
+  expects: 'a URL of the form https://host[:port], or http://localhost[:port] on the same machine',
+  schema: Type.String(),
+  convert(text) {
+    const converted = origin('https:', 'http:').convert(text);
+    if (converted === undefined) return undefined;
+    const { protocol, hostname } = new URL(converted);
+    return protocol === 'https:' || LOOPBACK_HOSTS.includes(hostname) ? converted : undefined;
+  },
+};
+
 /** A URL that may contain a password and is therefore a secret. */
 export function secretUrl(...protocols: string[]): Kind<Secret> {
   const schemes = protocols.map((protocol) => `${protocol}//`).join(' or ');

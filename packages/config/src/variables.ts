@@ -36,6 +36,18 @@ export const VARIABLES = {
     ),
     documentedDefault: '`$XDG_CACHE_HOME/svc/images`, usually `~/.cache/svc/images`',
   },
+  imageBudgetMib: withDefault(
+    'SVC_IMAGE_BUDGET_MIB',
+    kinds.integer(0, 100_000_000),
+    '40960',
+    'Space in `SVC_IMAGE_DIR` above which snapshots in unusual sizes, outdated images and unused bases are removed, the least recently used first. The current images stay.',
+  ),
+  kvmProbeSeconds: withDefault(
+    'SVC_KVM_PROBE_SECONDS',
+    kinds.integer(1, 600),
+    '8',
+    'How long a first guest may take to show that KVM works on this machine. Otherwise sandboxes are emulated, and a start an hour later tries again.',
+  ),
   listen: withDefault(
     'SVC_LISTEN',
     kinds.listenAddress,
@@ -205,7 +217,7 @@ export const VARIABLES = {
   controlPlaneUrl: {
     ...variable(
       'SVC_CONTROL_PLANE_URL',
-      kinds.origin('https:', 'http:'),
+      kinds.encryptedOrigin,
       'Control plane that a worker or runtime host on another machine registers with.',
     ),
     documentedDefault: 'the control plane on this machine',
@@ -390,6 +402,12 @@ export const LIMIT_VARIABLES = {
     kinds.integer(1, 1_000_000),
     String(DEFAULT_LIMITS.operationsPerTenant),
     'Concurrent commands and file transfers of one tenant, on each control plane.',
+  ),
+  portConnectionsPerTenant: withDefault(
+    'SVC_LIMIT_PORT_CONNECTIONS_PER_TENANT',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.portConnectionsPerTenant),
+    'Concurrent connections to ports of the sandboxes of one tenant, on each control plane.',
   ),
   webSocketsPerTenant: withDefault(
     'SVC_LIMIT_WEBSOCKETS_PER_TENANT',

@@ -22,6 +22,8 @@ export const LIMITS = {
   reaperIntervalMs: 10_000,
   /** List and get show a destroyed sandbox for this long. */
   destroyedRecordSeconds: 900,
+  /** A list shows at most this many of them, the last ones. */
+  destroyedRecordsListed: 100,
 
   vcpuMin: 1,
   vcpuMax: 8,
@@ -40,6 +42,13 @@ export const LIMITS = {
   execOutputBytes: 10 * MIB,
   /** Commands that run concurrently in one sandbox. */
   execsPerSandbox: 64,
+
+  /** Open connections to the ports of one sandbox. */
+  portConnectionsPerSandbox: 64,
+  /** A connection to a port ends when no byte has moved for this long. */
+  portIdleSeconds: 300,
+  portLinkSecondsDefault: 900,
+  portLinkSecondsMax: 3600,
 
   /** Of a sandbox, as JSON without white space, in UTF-8. */
   metadataBytes: 16_384,
@@ -125,6 +134,7 @@ export const DEFAULT_LIMITS = {
   sessionBytesPerTenant: 10 * GIB,
   apiKeysPerTenant: 100,
   operationsPerTenant: 64,
+  portConnectionsPerTenant: 256,
   webSocketsPerTenant: 256,
   uploadBytes: 1024 * MIB,
   /** All workspaces of one account. */

@@ -52,6 +52,7 @@ export const END_REASONS = [
   'credits_exhausted',
   'boot_failed',
   'drained',
+  'disk_pressure',
 ] as const;
 export type EndReason = (typeof END_REASONS)[number];
 

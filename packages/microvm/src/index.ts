@@ -31,6 +31,8 @@ export type {
 export { buildImage } from './image/build/build-image.ts';
 export type { BuildImageOptions } from './image/build/build-options.ts';
 export { type ImageInfo, listImages } from './image/image-info.ts';
+export { type PruneOptions, pruneImages, removeStored } from './image/storage/prune.ts';
+export { listStored, type StoredItem, type StoredItems } from './image/storage/stored-item.ts';
 export type {
   Microvm,
   MicrovmDownload,
@@ -40,7 +42,7 @@ export type {
   PersonalizeOptions,
 } from './microvm.ts';
 export { MicrovmError, type MicrovmErrorCode } from './microvm-error.ts';
-export type { MicrovmHost, RestoreRequest } from './microvm-host.ts';
+export type { MicrovmHost, PrepareShapeOptions, RestoreRequest } from './microvm-host.ts';
 export { diagnoseHost, type NetworkFinding } from './network/index.ts';
 export { type OpenMicrovmHostOptions, openMicrovmHost } from './open-host.ts';
 export type { VmShape } from './vm-shape.ts';

@@ -19,6 +19,8 @@ export type MicrovmErrorCode =
   | 'file_not_found'
   | 'not_a_file'
   | 'permission_denied'
+  /** Nothing listens on this port of the guest. */
+  | 'port_unreachable'
   | 'pause_failed'
   | 'resume_failed'
   | 'internal';

@@ -13,6 +13,11 @@ export interface RestoreRequest {
   readonly size?: SandboxSize;
 }
 
+export interface PrepareShapeOptions {
+  /** At a lower priority than the VMs. Default: false. */
+  readonly background?: boolean;
+}
+
 /** The micro-VMs of one worker process on one machine. */
 export interface MicrovmHost {
   readonly accelerator: 'kvm' | 'tcg';
@@ -21,11 +26,18 @@ export interface MicrovmHost {
   images(): Promise<ImageInfo[]>;
   /** Restores a VM without an owner, gives it an identity and connects to it. Undoes everything when `signal` aborts. */
   restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm>;
+  /** Whether the snapshot for a shape exists, so that a restore in it is fast. */
+  hasShape(template: string, shape: VmShape): Promise<boolean>;
   /**
-   * Takes the snapshot for another shape than the image's own in advance, so that restores in it are fast. Takes as
-   * long as a boot and a warm-up, at a lower priority than the VMs. Does nothing if the snapshot exists.
+   * Takes the snapshot for another shape than the image's own, so that restores in it are fast. Takes as long as a boot
+   * and a warm-up. Does nothing if the snapshot exists.
    */
-  prepareShape(template: string, shape: VmShape, signal: AbortSignal): Promise<void>;
+  prepareShape(
+    template: string,
+    shape: VmShape,
+    options: PrepareShapeOptions,
+    signal: AbortSignal,
+  ): Promise<void>;
   /** After a restart: takes over the VMs of the data directory that are still running and removes the remains of others. */
   adopt(signal: AbortSignal): Promise<Microvm[]>;
   memoryAvailableMib(): number;

@@ -73,12 +73,19 @@ export interface Microvm {
    * VM ends or is detached. Errors: guest_unreachable, vm_gone.
    */
   dialAgent(signal: AbortSignal): Promise<Socket>;
+  /**
+   * Connects to a server on the guest's loopback address, within 15 s. The caller owns the connection, which is closed
+   * when the VM ends or is detached. Errors: port_unreachable, guest_unreachable, timeout, vm_gone.
+   */
+  dialPort(port: number, signal: AbortSignal): Promise<Socket>;
   /** Stops the vCPUs and keeps memory and disk. Atomic: after a failure the VM is running. */
   pause(signal: AbortSignal): Promise<void>;
   /** Lets a paused VM run again. Atomic: after a failure the VM is paused. */
   resume(signal: AbortSignal): Promise<void>;
   /** Seconds of CPU time used since the VM was restored. */
   cpuSeconds(): Promise<number>;
+  /** Bytes of the machine's disk that the VM's files hold. */
+  diskUsedBytes(): Promise<number>;
   /** Ends the VM. Idempotent. When this settles, all resources of the VM are released. */
   destroy(): Promise<void>;
 }

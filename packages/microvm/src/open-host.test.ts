@@ -8,6 +8,8 @@ import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { temporaryDirectory } from '../test/temporary-directory.ts';
 import { testImage } from '../test/test-image.ts';
+import { removeStored } from './image/storage/prune.ts';
+import { listStored } from './image/storage/stored-item.ts';
 import type { Microvm } from './microvm.ts';
 import type { MicrovmHost, RestoreRequest } from './microvm-host.ts';
 import { openMicrovmHost } from './open-host.ts';
@@ -331,11 +333,11 @@ test('two clones share no random numbers and no identity', async () => {
 test('restores with a larger disk and another shape', async () => {
   // Both calls need the same snapshot. One takes it, the other waits and uses it.
   const shape = { memoryMib: 768, vcpu: 2 };
-  const prepared = host.prepareShape('standard', shape, AbortSignal.timeout(400_000));
+  const prepared = host.prepareShape('standard', shape, {}, AbortSignal.timeout(400_000));
   const size = { vcpu: shape.vcpu, memory_mib: shape.memoryMib, disk_mib: 6144 };
   const microvm = await restore({ size });
   await prepared;
-  await host.prepareShape('standard', shape, signal());
+  await host.prepareShape('standard', shape, {}, signal());
   const [disk, memory, cpus] = (
     await output(
       microvm,
@@ -345,6 +347,13 @@ test('restores with a larger disk and another shape', async () => {
   expect(Number(disk)).toBeGreaterThan(5500);
   expect(Number(memory)).toBeGreaterThan(680 * 1024);
   expect(cpus).toBe('2');
+  // The snapshot can go while VMs run from it.
+  const { items } = await listStored(imageDir);
+  const [snapshot] = items.filter(({ name }) => name.endsWith('-2x768'));
+  if (snapshot === undefined) throw new Error('the snapshot is not listed');
+  expect(await removeStored(imageDir, snapshot)).toBe(true);
+  expect(await host.hasShape('standard', shape)).toBe(false);
+  expect(await output(microvm, 'find /usr -type f | wc -l')).toMatch(/^[1-9]\d{3,}$/);
   await microvm.destroy();
 });
 

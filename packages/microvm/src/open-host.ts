@@ -1,17 +1,20 @@
 import { readFileSync } from 'node:fs';
-import { mkdir, statfs } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { runEveryStep, runStepsTogether } from '@svc/service-kit/concurrency';
+import { availableBytes } from './disk-space.ts';
 import { buildSnapshot } from './image/build/build-snapshot.ts';
 import type { Image } from './image/image.ts';
 import type { ImageInfo } from './image/image-info.ts';
 import { describeImage } from './image/image-info.ts';
 import { readImage } from './image/image-store.ts';
 import { readRecipe, recipeNames } from './image/recipe.ts';
-import { snapshotExists } from './image/snapshot-directory.ts';
+import { findSnapshot } from './image/snapshot-directory.ts';
+import { markUsed } from './image/storage/last-used.ts';
+import { pruneImages } from './image/storage/prune.ts';
 import type { Microvm } from './microvm.ts';
 import { MicrovmError } from './microvm-error.ts';
-import type { MicrovmHost, RestoreRequest } from './microvm-host.ts';
+import type { MicrovmHost, PrepareShapeOptions, RestoreRequest } from './microvm-host.ts';
 import type { MicrovmLogger } from './resources/host-resources.ts';
 import { type OpenHostResources, openHostResources } from './resources/open-host-resources.ts';
 import { removeAbandoned } from './resources/remove-abandoned.ts';
@@ -22,13 +25,19 @@ import type { VmRecord } from './vm/vm-record.ts';
 import type { VmShape } from './vm-shape.ts';
 
 const MIB = 1024 * 1024;
+/** Free space without which no snapshot is taken. Most take 250 to 700 MiB while they are being made. */
+const SNAPSHOT_SPACE_BYTES = 2048 * MIB;
 
 export interface OpenMicrovmHostOptions {
   readonly dataDir: string;
   readonly imageDir: string;
+  /** Bytes that images, bases and snapshots may take together, see `pruneImages`. Default: unlimited. */
+  readonly imageBudgetBytes?: number;
   readonly logger: MicrovmLogger;
   /** TCP ports of the guests' gateway that forward to the same port of `serviceAddress`. Default: none. */
   readonly gatewayPorts?: readonly number[];
+  /** Most milliseconds that a guest may take to show that KVM works. Default: 8000. */
+  readonly kvmProbeMs?: number;
 }
 
 /**
@@ -36,9 +45,10 @@ export interface OpenMicrovmHostOptions {
  * Only one process may do so for a data directory at a time.
  */
 export async function openMicrovmHost(
-  { dataDir, imageDir, logger, gatewayPorts = [] }: OpenMicrovmHostOptions,
+  options: OpenMicrovmHostOptions,
   signal: AbortSignal,
 ): Promise<MicrovmHost> {
+  const { dataDir, imageDir, logger, gatewayPorts = [], kvmProbeMs } = options;
   const vmsDir = join(dataDir, 'vms');
   await mkdir(vmsDir, { recursive: true, mode: 0o711 });
   await removeAbandoned(imageDir).catch((error: unknown) => {
@@ -48,10 +58,14 @@ export async function openMicrovmHost(
   const records = await recordsOfLiveVms(vmsDir);
   const keepSlots = records.map(({ slot }) => slot);
   const resources = await openHostResources(
-    { dataDir, imageDir, logger, keepSlots, gatewayPorts },
+    { dataDir, imageDir, logger, keepSlots, gatewayPorts, kvmProbeMs },
     signal,
   );
-  return new LocalMicrovmHost(resources, dataDir, records);
+  const host = new LocalMicrovmHost(resources, options, records);
+  await host.pruneImages().catch((error: unknown) => {
+    logger.error({ err: error }, 'cannot remove old images');
+  });
+  return host;
 }
 
 class LocalMicrovmHost implements MicrovmHost {
@@ -59,15 +73,21 @@ class LocalMicrovmHost implements MicrovmHost {
   readonly serviceAddress: string;
   readonly #resources: OpenHostResources;
   readonly #dataDir: string;
+  readonly #imageBudgetBytes: number;
   /** VMs of an earlier process that are not adopted yet. */
   #adoptable: readonly VmRecord[];
   readonly #microvms = new Map<LiveMicrovm, number>();
   readonly #images = new Map<string, Image>();
   readonly #closing = new AbortController();
 
-  constructor(resources: OpenHostResources, dataDir: string, records: readonly VmRecord[]) {
+  constructor(
+    resources: OpenHostResources,
+    { dataDir, imageBudgetBytes = Number.POSITIVE_INFINITY }: OpenMicrovmHostOptions,
+    records: readonly VmRecord[],
+  ) {
     this.#resources = resources;
     this.#dataDir = dataDir;
+    this.#imageBudgetBytes = imageBudgetBytes;
     this.#adoptable = records;
     this.accelerator = resources.vmm.accelerator;
     this.serviceAddress = resources.serviceAddress;
@@ -79,7 +99,8 @@ class LocalMicrovmHost implements MicrovmHost {
       const image = await this.#currentImage(template);
       if (image === undefined) continue;
       const { snapshotKey } = this.#resources.vmm;
-      infos.push(describeImage(image, await snapshotExists(image, snapshotKey, image)));
+      await markUsed(image.directory);
+      infos.push(describeImage(image, await findSnapshot(image, snapshotKey, image)));
     }
     return infos;
   }
@@ -87,16 +108,26 @@ class LocalMicrovmHost implements MicrovmHost {
   async restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm> {
     const image = await this.#requireImage(request.template);
     const either = AbortSignal.any([signal, this.#closing.signal]);
-    await this.#ensureSnapshot(image, shapeFor(request, image), { background: false }, either);
+    await this.#ensureSnapshot(image, shapeFor(request, image), {}, either);
     const microvm = await restoreMicrovm(this.#resources, image, request, either);
     this.#track(microvm);
     return microvm;
   }
 
-  async prepareShape(template: string, shape: VmShape, signal: AbortSignal): Promise<void> {
+  async hasShape(template: string, shape: VmShape): Promise<boolean> {
+    const image = await this.#requireImage(template);
+    return findSnapshot(image, this.#resources.vmm.snapshotKey, shape);
+  }
+
+  async prepareShape(
+    template: string,
+    shape: VmShape,
+    options: PrepareShapeOptions,
+    signal: AbortSignal,
+  ): Promise<void> {
     const image = await this.#requireImage(template);
     const either = AbortSignal.any([signal, this.#closing.signal]);
-    await this.#ensureSnapshot(image, shape, { background: true }, either);
+    await this.#ensureSnapshot(image, shape, options, either);
   }
 
   async adopt(signal: AbortSignal): Promise<Microvm[]> {
@@ -112,8 +143,7 @@ class LocalMicrovmHost implements MicrovmHost {
   }
 
   async diskAvailableMib(): Promise<number> {
-    const { bavail, bsize } = await statfs(this.#dataDir);
-    return Math.floor((bavail * bsize) / MIB);
+    return Math.floor((await availableBytes(this.#dataDir)) / MIB);
   }
 
   async close({ keepVms }: { readonly keepVms: boolean }): Promise<void> {
@@ -171,16 +201,39 @@ class LocalMicrovmHost implements MicrovmHost {
   async #ensureSnapshot(
     image: Image,
     shape: VmShape,
-    { background }: { readonly background: boolean },
+    { background = false }: PrepareShapeOptions,
     signal: AbortSignal,
   ): Promise<void> {
     const { vmm, imageDir, logger } = this.#resources;
-    if (await snapshotExists(image, vmm.snapshotKey, shape)) return;
+    if (await findSnapshot(image, vmm.snapshotKey, shape)) return;
     logger.info(
       { template: image.template, ...shape },
       'taking a snapshot of the image in a new shape',
     );
+    await this.#requireSpace();
     const options = { imageDir, background, onProgress: () => undefined };
     await buildSnapshot(image, shape, options, signal);
+    await this.pruneImages();
+  }
+
+  /** Removes what exceeds the budget of the image directory. */
+  async pruneImages(): Promise<void> {
+    await this.#prune(this.#imageBudgetBytes);
+  }
+
+  /** Makes room for a snapshot on the disk of the images. @throws MicrovmError `host_disk_full` */
+  async #requireSpace(): Promise<void> {
+    const { imageDir } = this.#resources;
+    if ((await availableBytes(imageDir)) >= SNAPSHOT_SPACE_BYTES) return;
+    await this.#prune(0);
+    if ((await availableBytes(imageDir)) >= SNAPSHOT_SPACE_BYTES) return;
+    throw new MicrovmError('host_disk_full', 'too little space for another snapshot');
+  }
+
+  async #prune(budgetBytes: number): Promise<void> {
+    const { imageDir, logger } = this.#resources;
+    for (const { kind, template, name } of await pruneImages({ imageDir, budgetBytes })) {
+      logger.info({ kind, template, name }, 'removed from the image directory to save space');
+    }
   }
 }

@@ -1,4 +1,7 @@
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { once } from 'node:events';
+import { link, readdir, readFile, readlink, rm, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Image } from '../src/image/image.ts';
 import { readImage } from '../src/image/image-store.ts';
@@ -96,6 +99,30 @@ export function testVmmContract(name: string): void {
       expect(await adopted?.isPaused(signal())).toBe(false);
       await adopted?.kill();
       expect(await resources.vmm.adopt(confinement, vm.identity, signal())).toBeUndefined();
+    });
+
+    test('a VM process that took over its directory cannot pose as the VM', async () => {
+      const { vm, confinement } = await restore('m_pose');
+      await vm.pause(signal());
+      vm.detach();
+      // What a process with the VM's user can do: replace every file in the directory that it owns.
+      const impostor = createServer((socket) => socket.end('{"QMP": {}}\r\n'));
+      impostor.listen(join(confinement.socketDirectory, 'mine'));
+      await once(impostor, 'listening');
+      const names = await readdir(confinement.directory);
+      for (const name of new Set([...names, 'qmp'])) {
+        if (name === 'mine') continue;
+        await rm(join(confinement.directory, name), { force: true, recursive: true });
+        await link(join(confinement.directory, 'mine'), join(confinement.directory, name));
+      }
+      try {
+        const adopted = await resources.vmm.adopt(confinement, vm.identity, signal());
+        expect(await adopted?.isPaused(signal())).toBe(true);
+      } finally {
+        impostor.close();
+      }
+      const { uid } = await stat(confinement.hostDirectory);
+      expect(uid, 'owner of the directory with the control socket').toBe(0);
     });
 
     test('the disk can grow while the VM is running', async () => {

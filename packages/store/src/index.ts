@@ -6,7 +6,7 @@ export {
   type EmbeddedPostgresEvent,
   type EmbeddedPostgresOptions,
 } from './embedded/embedded-postgres.ts';
-export type { StoredLog } from './repositories/agent-logs.ts';
+export type { LogExtent, StoredLog } from './repositories/agent-logs/agent-log-repository.ts';
 export type { NewAgentSecrets } from './repositories/agent-secrets.ts';
 export type { ApiKeyOwner } from './repositories/api-keys.ts';
 export type { AuditPage, AuditRecord } from './repositories/audit.ts';
@@ -16,10 +16,11 @@ export type { Transaction } from './repositories/billing/entries.ts';
 export type { PaymentFact, ProviderEvent } from './repositories/billing/provider-events.ts';
 export type { ClaimedTopup } from './repositories/billing/topups.ts';
 export type { BillingCheck, BillingDifference } from './repositories/billing/verify.ts';
-export type {
-  AnnouncedChunk,
-  ChunkRepository,
-  StoredChunk,
+export {
+  type AnnouncedChunk,
+  type ChunkRepository,
+  type StoredChunk,
+  TooManyUnusedChunks,
 } from './repositories/chunks/chunk-repository.ts';
 export type { ConfigUpdateRow } from './repositories/config-updates.ts';
 export type { IdempotencyClaim, IdempotencyHold } from './repositories/idempotency.ts';

@@ -36,6 +36,7 @@ export interface Schema {
   readonly object_deletions: ObjectDeletionsTable;
   readonly agent_secrets: AgentSecretsTable;
   readonly agent_logs: AgentLogsTable;
+  readonly agent_log_parts: AgentLogPartsTable;
   readonly config_updates: ConfigUpdatesTable;
   readonly billing_accounts: BillingAccountsTable;
   readonly ledger_entries: LedgerEntriesTable;
@@ -53,7 +54,6 @@ export interface Schema {
   readonly workspace_extents: WorkspaceExtentsTable;
   readonly workspace_flushes: WorkspaceFlushesTable;
   readonly workspace_changes: WorkspaceChangesTable;
-  readonly discarded_objects: DiscardedObjectsTable;
 }
 
 type CreatedAt = ColumnType<Date, Date | undefined, never>;
@@ -338,9 +338,12 @@ interface TenantKeysTable {
   created_at: CreatedAt;
 }
 
+/** Objects that nothing uses any more, or nothing yet. */
 interface ObjectDeletionsTable {
   object_key: string;
-  requested_at: Generated<Date>;
+  due_at: Generated<Date>;
+  /** Whether a control plane is deleting it. */
+  claimed: Generated<boolean>;
 }
 
 interface AgentSecretsTable {
@@ -353,9 +356,19 @@ interface AgentSecretsTable {
 
 interface AgentLogsTable {
   vm_id: string;
-  tail: Buffer;
-  /** The driver returns a bigint as text. */
-  total_bytes: ColumnType<string, number>;
+  /** The stored part of the log: from here to its end. */
+  first_byte: BigInteger;
+  total_bytes: BigInteger;
+  /** Whether the worker sent it when it could grow no more. */
+  is_final: boolean;
+}
+
+interface AgentLogPartsTable {
+  vm_id: string;
+  part: BigInteger;
+  /** Position of the bytes in the log. */
+  first_byte: BigInteger;
+  bytes: Buffer;
 }
 
 interface ConfigUpdatesTable {
@@ -575,14 +588,6 @@ interface WorkspaceUploadsTable {
   /** When its content became a file, or was refused. */
   taken_at: Date | null;
   created_at: CreatedAt;
-}
-
-/** Objects that no file uses, or none yet. */
-interface DiscardedObjectsTable {
-  object_key: string;
-  due_at: Date;
-  /** Whether a control plane is deleting it. */
-  claimed: Generated<boolean>;
 }
 
 export type TenantRow = Selectable<TenantsTable>;

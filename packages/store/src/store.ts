@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { connect } from './connect.ts';
 import { migrate } from './migrate.ts';
 import { MIGRATION_DEADLINES, REQUEST_DEADLINES } from './pool.ts';
-import { AgentLogRepository } from './repositories/agent-logs.ts';
+import { AgentLogRepository } from './repositories/agent-logs/agent-log-repository.ts';
 import { AgentSecretsRepository } from './repositories/agent-secrets.ts';
 import { ApiKeyRepository } from './repositories/api-keys.ts';
 import { AuditRepository } from './repositories/audit.ts';
@@ -39,6 +39,8 @@ export interface StoreOptions {
   readonly placement: PlacementRules;
   /** What the sessions of a tenant may keep, in bytes; default: any number. */
   readonly sessionBytesPerTenant?: number;
+  /** What the workspaces of a tenant may have, in bytes; default: any number. */
+  readonly workspaceBytesPerTenant?: number;
   /** Called when an idle connection breaks. */
   readonly onConnectionLost?: (error: Error) => void;
 }
@@ -108,9 +110,17 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     billing: new BillingRepository(db),
     workspaces: new WorkspaceRepository(db),
     usage: new UsageRepository(db),
-    sessionChunks: new ChunkRepository(db, SESSION_CHUNKS),
+    sessionChunks: new ChunkRepository(
+      db,
+      SESSION_CHUNKS,
+      unusedBytesOf(options.sessionBytesPerTenant),
+    ),
     transcriptChunks: new ChunkRepository(db, TRANSCRIPT_CHUNKS),
-    workspaceChunks: new ChunkRepository(db, WORKSPACE_CHUNKS),
+    workspaceChunks: new ChunkRepository(
+      db,
+      WORKSPACE_CHUNKS,
+      unusedBytesOf(options.workspaceBytesPerTenant),
+    ),
     tenantKeys: new TenantKeyRepository(db),
     objectDeletions: new ObjectDeletionRepository(db),
     ping: async () => {
@@ -118,6 +128,11 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     },
     close: () => db.destroy(),
   };
+}
+
+/** What unused chunks may have beside a quota: as much again, and enough to replace the files of any one session. */
+function unusedBytesOf(quota = Number.POSITIVE_INFINITY): number {
+  return Math.max(quota, LIMITS.sessionFilesBytes);
 }
 
 async function migrateDatabase(url: string): Promise<void> {

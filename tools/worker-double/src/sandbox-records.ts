@@ -32,6 +32,8 @@ export class SandboxRecords {
   beforeConfigUpdated: () => Promise<void> = async () => undefined;
   /** Logs by sandbox; they outlast the sandbox. */
   readonly keptLogs = new Map<string, string>();
+  /** Runs after a log has been read, before it is sent. */
+  beforeLog: (vmId: string) => Promise<void> = async () => undefined;
   /** How many commands have hung so far. */
   busy = 0;
   /** Sandboxes of the hanging commands whose callers have left. */

@@ -11,6 +11,7 @@ import {
   ServiceError,
 } from '@svc/contract';
 import { acceptStreamOnly, clientGoneSignal, formatEvent, type HttpServer } from '@svc/service-kit';
+import { endWith } from '@svc/service-kit/log-tail';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type Operation, tell } from './lies.ts';
 import type { SandboxRecords } from './sandbox-records.ts';
@@ -68,16 +69,6 @@ export function addSandboxRoutes(app: HttpServer, records: SandboxRecords): void
       records.running(vmId);
       const { command } = request.body as ExecRequest;
       if (command === 'hang') return hang(records, vmId, clientGoneSignal(reply));
-      if (request.headers.accept !== EVENT_STREAM_MEDIA_TYPE) {
-        return {
-          output: command,
-          stdout: command,
-          stderr: '',
-          exit_code: 0,
-          duration_ms: 1,
-          truncated: false,
-        };
-      }
       reply.type(EVENT_STREAM_MEDIA_TYPE);
       return [
         formatEvent('stdout', { data: command }),
@@ -144,7 +135,14 @@ export function addSandboxRoutes(app: HttpServer, records: SandboxRecords): void
       const kept = records.keptLogs.get(vmId);
       const isLive = records.sandboxes.get(vmId)?.state === 'running';
       if (kept === undefined && !isLive) throw new ServiceError('logs_unavailable');
-      return { content: kept ?? '', truncated: false, total_bytes: kept?.length ?? 0 };
+      await records.beforeLog(vmId);
+      const { known_bytes: knownBytes, ...query } = request.query as Record<string, string>;
+      const bytes = Buffer.from(kept ?? '');
+      const log = { bytes, totalBytes: bytes.length };
+      const wanted =
+        query.bytes === undefined ? { lines: Number(query.lines) } : { bytes: Number(query.bytes) };
+      const end = endWith(log, wanted, knownBytes === undefined ? undefined : Number(knownBytes));
+      return { end: end.bytes.toString('base64'), total_bytes: end.totalBytes };
     }),
   );
 }

@@ -2,6 +2,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { SessionClaims } from '@svc/contract';
 import { type Secret, SessionTokens } from '@svc/service-kit';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { isPortUpgrade } from './port-sockets.ts';
 
 /** The WebSocket of a session, from the worker's side. */
 export interface AttachedSession {
@@ -33,9 +34,10 @@ export class SessionSockets {
     return last;
   }
 
-  /** Handles the upgrades of this server. */
+  /** Handles the upgrades of this server, except for those to ports. */
   listen(server: Server): void {
     server.on('upgrade', (request: IncomingMessage, socket, head) => {
+      if (isPortUpgrade(request)) return;
       socket.on('error', () => undefined);
       this.#admit(request)
         .then((claims) => {

@@ -14,6 +14,7 @@ import {
   type HttpServer,
   type Secret,
 } from '@svc/service-kit';
+import { isPortUpgrade, PortSockets } from './port-sockets.ts';
 import { SandboxRecords } from './sandbox-records.ts';
 import { addSandboxRoutes } from './sandbox-routes.ts';
 import { SessionSockets } from './session-sockets.ts';
@@ -23,6 +24,8 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
   readonly id: string;
   /** The WebSockets of sessions. */
   readonly sockets: SessionSockets;
+  /** The connections to ports of sandboxes. */
+  readonly ports: PortSockets;
   /** Nominal memory that it reports. */
   memoryMib = 8192;
   /** Templates that it reports as ready. */
@@ -45,6 +48,7 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
     super();
     this.id = id;
     this.sockets = new SessionSockets(secret);
+    this.ports = new PortSockets(this, createTokenVerifier(secret, id));
     this.#secret = secret;
     this.#tls = tls;
   }
@@ -59,6 +63,9 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
     });
     addSandboxRoutes(app, this);
     this.sockets.listen(app.server);
+    app.server.on('upgrade', (request, socket) => {
+      if (isPortUpgrade(request)) this.ports.accept(request, socket);
+    });
     await app.listen({ host: '127.0.0.1', port: 0 });
     const address = app.server.address();
     if (typeof address !== 'object' || address === null) throw new Error('not listening');

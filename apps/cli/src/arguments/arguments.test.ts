@@ -5,6 +5,7 @@ import { collectSandboxId, parseSandboxId } from './ids.ts';
 import { parseLocation } from './location.ts';
 import { ArgumentError, collectPair, parseDuration, parseEmail } from './parsers.ts';
 import { parseDisk, parseMemory, parseVcpu } from './sandbox-size.ts';
+import { parseWorkspaceFile, parseWorkspaceId } from './workspace.ts';
 
 const ID = `vm_${'0a'.repeat(16)}`;
 
@@ -35,6 +36,16 @@ describe('valid arguments', () => {
     expect(parseSandboxId(ID)).toBe(ID);
     expect(collectSandboxId(ID, ['vm_x'])).toEqual(['vm_x', ID]);
     expect(collectPair('B=c=d', { A: '1' })).toEqual({ A: '1', B: 'c=d' });
+  });
+
+  test('workspaces have two names, and a path where a file is meant', () => {
+    const id = { appId: 'my-app', capsetId: 'c' };
+    expect(parseWorkspaceId('my-app/c')).toEqual(id);
+    expect(parseWorkspaceFile('my-app/c:/a/b')).toEqual({ id, path: 'a/b' });
+    for (const text of ['my-app', 'my-app/', 'a/b/c', 'my-app/c:file']) {
+      expect(() => parseWorkspaceId(text)).toThrow(ArgumentError);
+    }
+    expect(() => parseWorkspaceFile('my-app/c')).toThrow(ArgumentError);
   });
 
   test('locations are in a sandbox, local, or -', () => {

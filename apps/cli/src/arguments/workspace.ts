@@ -17,6 +17,17 @@ export function parseWorkspace(text: string): WorkspaceLocation {
   );
 }
 
+/** Parses `app/capset`. */
+export function parseWorkspaceId(text: string): WorkspaceLocation['id'] {
+  const { id, path } = parseWorkspace(text);
+  if (path === '') return id;
+  throw new ArgumentError(
+    `"${text}" names a file`,
+    'write a workspace without a path',
+    'my-app/default',
+  );
+}
+
 /** Parses `app/capset:path`. */
 export function parseWorkspaceFile(text: string): WorkspaceLocation {
   const location = parseWorkspace(text);

@@ -1,13 +1,14 @@
 import {
   type ChunkSecret,
   type ChunkUrls,
+  type ErrorCode,
   type MissingChunks,
   type NamedChunks,
   ServiceError,
   type UploadChunksRequest,
 } from '@svc/contract';
 import { openDeadline, Slots } from '@svc/service-kit/concurrency';
-import type { ChunkRepository } from '@svc/store';
+import { type ChunkRepository, TooManyUnusedChunks } from '@svc/store';
 import { onObjects } from '../objects/object-failures.ts';
 import type { Objects } from '../objects/open-objects.ts';
 import { urlForWorkers, WORKER_URL_SECONDS } from '../objects/urls-for-workers.ts';
@@ -35,6 +36,8 @@ export interface StoredChunksParts<Request> {
   readonly purpose: (owner: ChunkOwner) => string;
   /** A key that no other object has or had. */
   readonly newObjectKey: (owner: ChunkOwner) => string;
+  /** What refuses uploads while the tenant has too many chunks that nothing uses. */
+  readonly full: ErrorCode;
 }
 
 /**
@@ -68,12 +71,15 @@ export class StoredChunks<Request> {
     return { ids: ids.filter((id) => !known.has(id)) };
   }
 
-  /** Where to upload these chunks. Leaves out those that are stored. */
+  /**
+   * Where to upload these chunks. Leaves out those that are stored.
+   * @throws ServiceError `full`, which passes within the hour in which unused chunks are kept
+   */
   async announce(
     request: Request,
     { chunks }: Pick<UploadChunksRequest, 'chunks'>,
   ): Promise<ChunkUrls> {
-    const { chunks: repository, objects, find, newObjectKey } = this.#parts;
+    const { chunks: repository, objects, find, newObjectKey, full } = this.#parts;
     const owner = await find(request);
     const sizes = new Map(chunks.map(({ id, stored_bytes }) => [id, stored_bytes]));
     const announced = [...sizes].map(([id, storedBytes]) => ({
@@ -81,7 +87,10 @@ export class StoredChunks<Request> {
       objectKey: newObjectKey(owner),
       storedBytes,
     }));
-    const rows = await repository.announce(owner.id, announced);
+    const rows = await repository.announce(owner.id, announced).catch((cause: unknown) => {
+      if (cause instanceof TooManyUnusedChunks) throw new ServiceError(full, undefined, { cause });
+      throw cause;
+    });
     const urls = rows.map(async ({ id: bytes, objectKey }) => {
       const id = chunkTextOf(bytes);
       const size = sizes.get(id);

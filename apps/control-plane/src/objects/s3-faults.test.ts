@@ -213,8 +213,9 @@ describe.each(FAULTS)('while the S3 server %s', (_, fault) => {
     // A starting control plane deletes what is due at once.
     await harness.restart();
     await expect.poll(mine).toEqual([]);
-    const { rowCount } = await harness.sql.query('select from object_deletions');
-    expect(rowCount).toBe(0);
+    // Copies that failed before are due later.
+    const due = 'select from object_deletions where claimed or due_at <= now()';
+    await expect.poll(async () => (await harness.sql.query(due)).rowCount).toBe(0);
   });
 });
 

@@ -14,6 +14,7 @@ const TAGS = [
   'Billing',
   'Sandboxes',
   'Files',
+  'Ports',
   'Sessions',
   'Usage',
   'Dashboard',

@@ -3,7 +3,7 @@ import { createLogger, Registry } from '@svc/service-kit';
 import { openStore, type Store } from '@svc/store';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';
-import { Retention } from './retention.ts';
+import { createRetentionMetrics, Retention } from './retention.ts';
 import { type RetentionRule, retentionRules } from './rules.ts';
 
 const DEFAULTS = { sessionRetentionDays: 30, sandboxRetentionDays: 90, auditRetentionDays: 400 };
@@ -51,7 +51,7 @@ function retention(rules: readonly RetentionRule[] = retentionRules(store, DEFAU
     const metric = await registry.getSingleMetricAsString(name);
     return Number(new RegExp(`kind="${kind}"} (\\d+)`).exec(metric)?.[1]);
   };
-  const made = new Retention({ rules, registry, logger });
+  const made = new Retention({ rules, metrics: createRetentionMetrics(registry), logger });
   return { pass: () => made.pass(never), removed, lines };
 }
 
@@ -138,6 +138,12 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
       (gen_random_uuid(), '${id}', 'vm', 'open', now() - interval '${young ? 59 : 61} minutes')`);
     return 'workspace_flushes';
   },
+  empty_workspaces: async (young) => {
+    const id = await emptyWorkspace();
+    await sql(`update workspaces set app_id = 'empty ${young}',
+      used_at = now() - interval '${young ? 6 : 8} days' where workspace_id = '${id}'`);
+    return `workspaces where app_id like 'empty%'`;
+  },
   session_uploads: async (young) => {
     const id = await endedSession('1 day');
     await sql(`insert into session_uploads (upload_id, session_id, files_id, created_at)
@@ -146,7 +152,7 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
   },
   agent_logs: async (young) => {
     await endedSandbox(`vm_${young}`, young ? '14 minutes' : '16 minutes');
-    await sql(`insert into agent_logs values ('vm_${young}', 'x', 1)`);
+    await sql(`insert into agent_logs values ('vm_${young}', 1, 0, true)`);
     return 'agent_logs';
   },
   requested_erasures: async (young) => {
@@ -210,7 +216,7 @@ describe('a pass', () => {
   test('erases what a session keeps, but not its record, and no active session', async () => {
     const id = await endedSession('31 days');
     await endedSandbox('vm_1', '1 minute', `'${id}'`);
-    await sql(`insert into agent_logs values ('vm_1', 'x', 1)`);
+    await sql(`insert into agent_logs values ('vm_1', 1, 0, true)`);
     const active = await endedSession('', 'active');
     await sql(`update sessions set created_at = now() - interval '1 year', busy_until = now() + interval '1 hour'
       where session_id = '${active}'`);

@@ -5,10 +5,33 @@ import type { RetentionRule } from './rules.ts';
 /** The batches of one rule in one pass, so that one kind of data does not hold up the others. */
 const BATCHES = 20;
 
+/** Counts what was removed, and passes that failed. */
+export interface RetentionMetrics {
+  readonly removed: Counter<'kind'>;
+  readonly failures: Counter<'kind'>;
+}
+
 export interface RetentionParts {
   readonly rules: readonly RetentionRule[];
-  readonly registry: Registry;
+  readonly metrics: RetentionMetrics;
   readonly logger: FastifyBaseLogger;
+}
+
+/** Registers the metrics that all rules share. */
+export function createRetentionMetrics(registry: Registry): RetentionMetrics {
+  const labels = { labelNames: ['kind'] as const, registers: [registry] };
+  return {
+    removed: new Counter({
+      name: 'svc_retention_removed_total',
+      help: 'Rows, objects or sessions that were removed or erased because their time was over, by kind.',
+      ...labels,
+    }),
+    failures: new Counter({
+      name: 'svc_retention_failures_total',
+      help: 'Passes that failed to remove data of a kind.',
+      ...labels,
+    }),
+  };
 }
 
 /**
@@ -16,25 +39,12 @@ export interface RetentionParts {
  */
 export class Retention {
   readonly #parts: RetentionParts;
-  readonly #removed: Counter<'kind'>;
-  readonly #failures: Counter<'kind'>;
 
   constructor(parts: RetentionParts) {
-    const labels = { labelNames: ['kind'] as const, registers: [parts.registry] };
     this.#parts = parts;
-    this.#removed = new Counter({
-      name: 'svc_retention_removed_total',
-      help: 'Rows or sessions that were removed or erased because their time was over, by kind.',
-      ...labels,
-    });
-    this.#failures = new Counter({
-      name: 'svc_retention_failures_total',
-      help: 'Passes that failed to remove data of a kind.',
-      ...labels,
-    });
     for (const { kind } of parts.rules) {
-      this.#removed.inc({ kind }, 0);
-      this.#failures.inc({ kind }, 0);
+      parts.metrics.removed.inc({ kind }, 0);
+      parts.metrics.failures.inc({ kind }, 0);
     }
   }
 
@@ -53,19 +63,20 @@ export class Retention {
   }
 
   async #apply(rule: RetentionRule, seconds: number, signal: AbortSignal): Promise<boolean> {
-    const { logger } = this.#parts;
+    const { logger, metrics } = this.#parts;
     const { kind, batch } = rule;
     let total = 0;
     let last = batch;
     try {
       for (let done = 0; done < BATCHES && last === batch && !signal.aborted; done += 1) {
-        last = await rule.remove(seconds, batch);
-        this.#removed.inc({ kind }, last);
+        last = await rule.remove(seconds, batch, signal);
+        metrics.removed.inc({ kind }, last);
         total += last;
       }
     } catch (err) {
+      if (signal.aborted) return false;
       last = 0;
-      this.#failures.inc({ kind });
+      metrics.failures.inc({ kind });
       logger.warn({ err, kind }, 'cannot remove expired data; the next pass will try again');
     }
     if (total > 0)

@@ -19,7 +19,7 @@ export interface RetentionRule {
   /** The most that one call of `remove` may remove. */
   readonly batch: number;
   /** Removes up to `limit` that are older, by the database's clock, and returns their number. */
-  remove(olderThanSeconds: number, limit: number): Promise<number>;
+  remove(olderThanSeconds: number, limit: number, signal: AbortSignal): Promise<number>;
 }
 
 /** The settings that rules depend on. */
@@ -29,7 +29,7 @@ export type RetentionSettings = Pick<
 >;
 
 /**
- * Everything that is removed after a time. Usage and money are not in this list: they are kept for ever. Sandboxes come
+ * Everything in the ledger that is removed after a time. Usage and money are not in this list: they are kept for ever. Sandboxes come
  * before workers, whose last record of a sandbox has to be gone first.
  */
 export function retentionRules(store: Store, settings: RetentionSettings): RetentionRule[] {
@@ -51,6 +51,7 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
     large('workspace_flushes', HOUR, (...batch) =>
       store.workspaces.removeAbandonedFlushes(...batch),
     ),
+    large('empty_workspaces', 7 * DAY, (...batch) => store.workspaces.removeEmpty(...batch)),
     large('session_uploads', HOUR, (...batch) => store.sessionFiles.removeOrphans(...batch)),
     rule('agent_logs', LIMITS.destroyedRecordSeconds, (...batch) =>
       store.agentLogs.removeExpired(...batch),
@@ -71,7 +72,7 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
   ];
 }
 
-type Remove = RetentionRule['remove'];
+type Remove = (olderThanSeconds: number, limit: number) => Promise<number>;
 
 function rule(kind: string, seconds: number | undefined, remove: Remove): RetentionRule {
   return { kind, seconds, batch: ROWS, remove };

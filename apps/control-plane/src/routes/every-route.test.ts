@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { StripeDouble } from '@svc/stripe-double';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -168,7 +171,7 @@ async function visitLocalCheckout(call: Caller, key: string): Promise<number> {
 
 async function visitSandboxes(call: Caller): Promise<void> {
   const { key } = await harness.signUp();
-  await harness.addWorker('w1');
+  const worker = await harness.addWorker('w1');
   const json = { template: 'standard', agent: 'claude-code', llm_key: 'k' };
   const { body } = await call('POST /v1/sandboxes', { key, json });
   const one = { key, params: [String(body.vm_id)] };
@@ -181,6 +184,10 @@ async function visitSandboxes(call: Caller): Promise<void> {
   await call('GET /v1/sandboxes/{id}/files', file);
   await call('POST /v1/sandboxes/{id}/cancel', one);
   await call('POST /v1/sandboxes/{id}/connect', one);
+  await call('POST /v1/sandboxes/{id}/links', { ...one, json: { port: 8080 } });
+  worker.ports.servers.set(8080, await serveAnything());
+  const port = { key, params: [String(body.vm_id), '8080', 'index.html'] };
+  await call('GET /v1/sandboxes/{id}/ports/{port}/{path}', port);
   await call('POST /v1/sandboxes/{id}/pause', one);
   await call('POST /v1/sandboxes/{id}/resume', one);
   await call('DELETE /v1/sandboxes/{id}', one);
@@ -192,6 +199,14 @@ async function visitSandboxes(call: Caller): Promise<void> {
   await call('GET /v1/sessions/{id}', { key, params: [id] });
   await call('POST /v1/sessions/resume', { key, json: { chat_session_id: id } });
   await call('DELETE /v1/sessions/{id}', { key, params: [id] });
+}
+
+/** The port of a server that answers every request. */
+async function serveAnything(): Promise<number> {
+  const server = createServer((_request, response) => response.end('ok'));
+  server.listen(0, '127.0.0.1').unref();
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
 }
 
 async function visitWorkspaces(call: Caller): Promise<void> {

@@ -1,9 +1,10 @@
 import type { Readable } from 'node:stream';
 import { LIMITS, type LogsResponse, type LogTail, ServiceError } from '@svc/contract';
-import { tailOf } from '@svc/service-kit/log-tail';
-import type { Store } from '@svc/store';
+import { type LogEnd, tailOf } from '@svc/service-kit/log-tail';
+import type { LogExtent, Store } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
 import type { Fleet } from '../workers/fleet.ts';
+import type { WorkerApi } from '../workers/worker-api.ts';
 import { findSandbox } from './find.ts';
 import { USABLE } from './usable.ts';
 
@@ -17,9 +18,13 @@ export interface SentLog {
   readonly end: Readable;
 }
 
+/** Reads of a log that races with others, until it can be stored. */
+const ATTEMPTS = 3;
+
 /**
- * The logs of agents. That of a live agent is in its sandbox; the worker copies it to the ledger once the agent has
- * exited or the sandbox ends, where it outlasts the worker.
+ * The logs of agents. That of a live agent is in its sandbox, and everything that a customer is shown of it is stored
+ * before. The worker copies the whole log to the ledger once the agent has exited or the sandbox ends. What is stored
+ * outlasts the worker.
  */
 export class SandboxLogs {
   readonly #store: Pick<Store, 'sandboxes' | 'agentLogs'>;
@@ -31,7 +36,8 @@ export class SandboxLogs {
   }
 
   /**
-   * The tail of the agent's log, as long as the sandbox has a record; empty before any agent has run.
+   * The tail of the agent's log, as long as the sandbox has a record; empty before any agent has run. Without its worker,
+   * what of the log is stored.
    * @throws ServiceError `sandbox_not_found`, `logs_unavailable`, `worker_bad_response`
    */
   async read(
@@ -42,20 +48,41 @@ export class SandboxLogs {
   ): Promise<LogsResponse> {
     const row = await findSandbox(this.#store, caller, vmId);
     if (row.agent === null) return NO_LOG;
-    const kept = USABLE.includes(row.state) ? undefined : await this.#kept(vmId, tail);
-    if (kept !== undefined) return kept;
+    const stored = await this.#store.agentLogs.extent(vmId);
+    if (!USABLE.includes(row.state) && stored?.isFinal) {
+      const kept = await this.#kept(vmId, tail);
+      if (kept !== undefined) return kept;
+    }
     if (row.running_at === null) return NO_LOG;
     try {
       const worker = await this.#fleet.worker(row.worker_id);
-      return await worker.logs(vmId, tail, signal);
+      return tailOf(await this.#show(worker, vmId, tail, stored, signal), tail);
     } catch (error) {
       if (signal.aborted || !isUnavailable(error)) throw error;
       // The worker may have sent the log in the meantime, or when the agent exited.
-      const sent = await this.#kept(vmId, tail);
-      if (sent !== undefined) return sent;
-      const options = { cause: error, headers: RETRY_AFTER };
-      throw new ServiceError('logs_unavailable', undefined, options);
+      const kept = await this.#kept(vmId, tail);
+      if (kept !== undefined) return kept;
+      throw unavailable(error);
     }
+  }
+
+  /** Reads a log on its worker, and stores what of it is not stored yet. */
+  async #show(
+    worker: WorkerApi,
+    vmId: string,
+    tail: LogTail,
+    stored: LogExtent | undefined,
+    signal: AbortSignal,
+  ): Promise<LogEnd> {
+    let known = stored;
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      const log = await worker.logs(vmId, tail, known?.totalBytes, signal);
+      if (isStored(log, known)) return log;
+      const outcome = await this.#store.agentLogs.addShown(vmId, log, known);
+      if (outcome !== 'apart') return log;
+      known = await this.#store.agentLogs.extent(vmId);
+    }
+    throw unavailable(undefined);
   }
 
   /** Stores a log for the worker of its sandbox. @throws ServiceError `sandbox_not_found`, `payload_too_large` */
@@ -70,8 +97,21 @@ export class SandboxLogs {
 
   async #kept(vmId: string, tail: LogTail): Promise<LogsResponse | undefined> {
     const log = await this.#store.agentLogs.find(vmId);
-    return log && tailOf(log, tail);
+    if (log === undefined) return undefined;
+    const answer = tailOf(log, tail);
+    // The log may have grown since it was shown.
+    return { ...answer, truncated: answer.truncated || !log.isFinal };
   }
+}
+
+/** Whether nothing of a log is to be stored. */
+function isStored({ bytes, totalBytes }: LogEnd, stored: LogExtent | undefined): boolean {
+  if (bytes.length === 0) return true;
+  return totalBytes === stored?.totalBytes && totalBytes - bytes.length >= stored.firstByte;
+}
+
+function unavailable(cause: unknown): ServiceError {
+  return new ServiceError('logs_unavailable', undefined, { cause, headers: RETRY_AFTER });
 }
 
 /** Whether the worker does not have the log, or cannot be asked. A worker that breaks the contract is another matter. */

@@ -1,9 +1,9 @@
+import type { Duplex, Readable } from 'node:stream';
 import {
   type CancelReason,
   type CancelResponse,
   checkPath,
   type ExecRequest,
-  type ExecResponse,
   isServiceError,
   type SandboxState,
   ServiceError,
@@ -14,6 +14,8 @@ import type { Caller } from '../auth/caller.ts';
 import type { Fleet } from '../workers/fleet.ts';
 import type { WorkerApi } from '../workers/worker-api.ts';
 import type { WorkerRequest, WorkerStream } from '../workers/worker-client.ts';
+import { collectCommand } from './exec/collect-command.ts';
+import { OutputBudgets } from './exec/output-budgets.ts';
 import { findSandbox } from './find.ts';
 import { mergeReports } from './merge-reports.ts';
 import type { TenantOperations } from './tenant-operations.ts';
@@ -24,6 +26,7 @@ export class SandboxOperations {
   readonly #store: Pick<Store, 'sandboxes'>;
   readonly #fleet: Fleet;
   readonly #running: TenantOperations;
+  readonly #output = new OutputBudgets();
 
   constructor(store: Pick<Store, 'sandboxes'>, fleet: Fleet, running: TenantOperations) {
     this.#store = store;
@@ -31,16 +34,30 @@ export class SandboxOperations {
     this.#running = running;
   }
 
+  /**
+   * Runs a command. Settles at its end with the answer, as JSON of the form `ExecResponse`, which counts as an operation
+   * of the tenant until the client has it.
+   */
   async exec(
     caller: Caller,
     vmId: string,
     request: ExecRequest,
     signal: AbortSignal,
-  ): Promise<ExecResponse> {
+  ): Promise<Readable> {
+    const { tenantId } = caller;
     const worker = await this.#worker(caller, vmId, USABLE);
-    return this.#running.run(caller.tenantId, () =>
-      notRunningIfGone(worker.exec(vmId, request, signal)),
-    );
+    const { body } = await this.#running.stream(tenantId, async () => {
+      const { budget, leave } = this.#output.enter(tenantId);
+      try {
+        const events = worker.exec(vmId, request, signal);
+        const collected = await notRunningIfGone(collectCommand(events, budget, signal));
+        return { body: collected.once('close', leave), contentLength: undefined };
+      } catch (error) {
+        leave();
+        throw error;
+      }
+    });
+    return body;
   }
 
   /** The server-sent events of the worker. */
@@ -81,6 +98,17 @@ export class SandboxOperations {
     return this.#running.run(caller.tenantId, () =>
       notRunningIfGone(worker.upload(vmId, path, upload, signal)),
     );
+  }
+
+  /** A connection to a server in a running sandbox; a paused one stays paused. The caller owns it. */
+  async connectPort(
+    caller: Caller,
+    vmId: string,
+    port: number,
+    signal: AbortSignal,
+  ): Promise<Duplex> {
+    const worker = await this.#worker(caller, vmId, ['running']);
+    return notRunningIfGone(worker.connectPort(vmId, port, signal));
   }
 
   async cancel(

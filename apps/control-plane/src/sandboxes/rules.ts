@@ -19,8 +19,7 @@ export interface CreateRules {
 }
 
 /**
- * Checks the rules of a well-formed request in this order: unknown names, conflicts between fields, features
- * that this installation does not offer.
+ * Checks the rules of a well-formed request in this order: unknown names, then conflicts between fields.
  */
 export async function checkCreateRules(
   request: CreateSandboxRequest,
@@ -34,7 +33,6 @@ export async function checkCreateRules(
   checkWorkspace(request);
   await checkPersistence(request, addresses);
   await checkOneShotBaseUrl(request, addresses);
-  checkOffered(request);
 }
 
 function checkNames({ template, agent }: CreateSandboxRequest): void {
@@ -74,8 +72,4 @@ async function checkPersistence(
   if (persistence_url === undefined) return;
   const problem = await addresses.problemOf(persistence_url);
   if (problem !== undefined) rejectField('persistence_url_refused', '/persistence_url', problem);
-}
-
-function checkOffered({ workspace_enabled }: CreateSandboxRequest): void {
-  if (workspace_enabled === true) rejectField('workspaces_not_available', '/workspace_enabled');
 }

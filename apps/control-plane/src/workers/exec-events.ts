@@ -25,6 +25,19 @@ const FORMS: Readonly<Record<ExecEvent['event'], AnswerForm<unknown>>> = {
   error: Compile(ExecErrorEvent),
 };
 
+/** A server-sent event as it was sent; without a value if it is a comment. */
+interface SentEvent {
+  readonly text: string;
+  readonly value?: ExecEvent;
+}
+
+/** The events of a command. @throws BadAnswer after the events before the first that does not match the contract */
+export async function* readEvents(body: Readable): AsyncGenerator<SentEvent> {
+  const check = new EventCheck();
+  for await (const chunk of body as AsyncIterable<Buffer>) yield* check.accept(chunk);
+  check.end();
+}
+
 /**
  * Passes the server-sent events of a streamed command on as long as they match the contract. The first one that
  * does not ends the stream: `onBad` gets the reason, the reader an `error` event.
@@ -33,12 +46,8 @@ export async function* checkedEvents(
   body: Readable,
   onBad: (reason: BadAnswer) => void,
 ): AsyncGenerator<string> {
-  const check = new EventCheck();
   try {
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      yield* check.accept(chunk);
-    }
-    check.end();
+    for await (const { text } of readEvents(body)) yield text;
   } catch (error) {
     if (!(error instanceof BadAnswer)) throw error;
     onBad(error);
@@ -52,16 +61,16 @@ class EventCheck {
   #isOver = false;
 
   /** Yields the events that this chunk completes. @throws BadAnswer after the events before the bad one */
-  *accept(chunk: Buffer): Generator<string> {
+  *accept(chunk: Buffer): Generator<SentEvent> {
     const text = this.#pending + this.#decoder.write(chunk);
     let start = 0;
     for (;;) {
       const end = text.indexOf('\n\n', start);
       if (end < 0) break;
       const event = text.slice(start, end);
-      this.#check(event);
+      const value = this.#check(event);
       start = end + 2;
-      yield `${event}\n\n`;
+      yield { text: `${event}\n\n`, ...(value === undefined ? {} : { value }) };
     }
     this.#pending = text.slice(start);
     if (this.#pending.length > MAX_EVENT_CHARS) throw new BadAnswer('an event has no end');
@@ -72,8 +81,8 @@ class EventCheck {
     if (!this.#isOver) throw new BadAnswer('the stream ends without an exit or error event');
   }
 
-  #check(event: string): void {
-    if (event.startsWith(':') && !event.includes('\n')) return;
+  #check(event: string): ExecEvent | undefined {
+    if (event.startsWith(':') && !event.includes('\n')) return undefined;
     if (this.#isOver) throw new BadAnswer('events follow the last one');
     const [, name = '', data = ''] = EVENT.exec(event) ?? [];
     if (!isEventName(name)) throw new BadAnswer('the stream holds an unknown event');
@@ -83,6 +92,7 @@ class EventCheck {
       throw new BadAnswer('the error code is unknown');
     }
     this.#isOver = name === 'exit' || name === 'error';
+    return { event: name, data: value } as ExecEvent;
   }
 }
 

@@ -1,7 +1,13 @@
+import type { IncomingHttpHeaders } from 'node:http';
+import type { Readable } from 'node:stream';
 import { PROBLEM_MEDIA_TYPE } from '@svc/contract';
-import type { Dispatcher } from 'undici';
 
-type Response = Pick<Dispatcher.ResponseData, 'statusCode' | 'headers' | 'body'>;
+/** An answer of a worker whose body is still to be read. */
+export interface WorkerResponse {
+  readonly statusCode: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: Readable;
+}
 
 /** A worker broke the contract. The message says how, without any value that the worker sent. */
 export class BadAnswer extends Error {
@@ -27,7 +33,7 @@ export interface ExpectedJson<T> {
 const MAX_PROBLEM_BYTES = 64 * 1024;
 
 /** Reads the answer to a call. @throws BadAnswer when it is not the expected JSON */
-export async function readJson<T>(response: Response, expected: ExpectedJson<T>): Promise<T> {
+export async function readJson<T>(response: WorkerResponse, expected: ExpectedJson<T>): Promise<T> {
   checkHead(response, expected.status, 'application/json');
   const value = await readValue(response, expected.maxBytes);
   if (!expected.form.Check(value)) throw new BadAnswer(mismatch(expected.form, value));
@@ -37,7 +43,7 @@ export async function readJson<T>(response: Response, expected: ExpectedJson<T>)
 }
 
 /** Reads the body of an error. @throws BadAnswer when it is not problem+json */
-export async function readProblem<T>(response: Response, form: AnswerForm<T>): Promise<T> {
+export async function readProblem<T>(response: WorkerResponse, form: AnswerForm<T>): Promise<T> {
   checkHead(response, response.statusCode, PROBLEM_MEDIA_TYPE);
   const value = await readValue(response, MAX_PROBLEM_BYTES);
   if (!form.Check(value)) throw new BadAnswer(mismatch(form, value));
@@ -45,7 +51,7 @@ export async function readProblem<T>(response: Response, form: AnswerForm<T>): P
 }
 
 /** Checks status and media type. @throws BadAnswer, without reading the body */
-export function checkHead(response: Response, status: number, mediaType: string): void {
+export function checkHead(response: WorkerResponse, status: number, mediaType: string): void {
   checkStatus(response, status);
   const header = response.headers['content-type'];
   const actual = typeof header === 'string' ? header.split(';')[0]?.trim().toLowerCase() : '';
@@ -53,18 +59,18 @@ export function checkHead(response: Response, status: number, mediaType: string)
 }
 
 /** @throws BadAnswer, without reading the body */
-export function checkStatus(response: Response, status: number): void {
+export function checkStatus(response: WorkerResponse, status: number): void {
   const { statusCode } = response;
   if (statusCode !== status) throw discarded(response, `status ${statusCode} instead of ${status}`);
 }
 
-function discarded({ body }: Response, problem: string): BadAnswer {
+function discarded({ body }: WorkerResponse, problem: string): BadAnswer {
   body.on('error', () => undefined);
   body.destroy();
   return new BadAnswer(problem);
 }
 
-async function readValue(response: Response, maxBytes: number): Promise<unknown> {
+async function readValue(response: WorkerResponse, maxBytes: number): Promise<unknown> {
   const text = await readText(response, maxBytes);
   try {
     return JSON.parse(text);
@@ -74,7 +80,7 @@ async function readValue(response: Response, maxBytes: number): Promise<unknown>
   }
 }
 
-async function readText({ body }: Response, maxBytes: number): Promise<string> {
+async function readText({ body }: WorkerResponse, maxBytes: number): Promise<string> {
   const chunks: Buffer[] = [];
   let length = 0;
   for await (const chunk of body as AsyncIterable<Buffer>) {

@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import {
   type CancelReason,
   CancelResponse,
@@ -5,16 +6,17 @@ import {
   type EndReason,
   EVENT_STREAM_MEDIA_TYPE,
   type ExecRequest,
-  ExecResponse,
   LIMITS,
-  LogsResponse,
   type LogTail,
   OCTET_STREAM_MEDIA_TYPE,
   type PlaceSandboxRequest,
+  PORT_PROTOCOL,
   UploadResponse,
+  WorkerLog,
   WorkerSandbox,
   WorkerSandboxList,
 } from '@svc/contract';
+import type { LogEnd } from '@svc/service-kit/log-tail';
 import { Compile } from 'typebox/compile';
 import type { ExpectedJson } from './read-answer.ts';
 import type { WorkerAddress } from './worker-address.ts';
@@ -26,8 +28,8 @@ const DEADLINES = {
   destroy: 60 * SECOND_MS,
   list: 3 * SECOND_MS,
   quick: 30 * SECOND_MS,
-  /** A command without a time limit ends with its sandbox. */
-  exec: (LIMITS.execTimeoutSecondsMax + 60) * SECOND_MS,
+  /** A command begins when its sandbox is resumed and has its workspace, of which a large one takes minutes to load. */
+  execBegin: 35 * 60 * SECOND_MS,
   transfer: 6 * 3600 * SECOND_MS,
 } as const;
 /** Workers send a comment into an idle stream every 15 seconds. */
@@ -42,13 +44,12 @@ const LIST_BYTES = 16 * 1024 * 1024;
 const ANSWERS = {
   sandbox: { status: 200, form: Compile(WorkerSandbox), maxBytes: SMALL_BYTES },
   list: { status: 200, form: Compile(WorkerSandboxList), maxBytes: LIST_BYTES },
-  exec: {
+  logs: {
     status: 200,
-    form: Compile(ExecResponse),
-    // The response contains every part of the output twice.
-    maxBytes: jsonBytesOf(2 * LIMITS.execOutputBytes),
+    form: Compile(WorkerLog),
+    maxBytes: 2 * LIMITS.logBytesMax,
+    problemOf: logProblem,
   },
-  logs: { status: 200, form: Compile(LogsResponse), maxBytes: jsonBytesOf(LIMITS.logBytesMax) },
   cancel: { status: 200, form: Compile(CancelResponse), maxBytes: SMALL_BYTES },
   upload: { status: 200, form: Compile(UploadResponse), maxBytes: SMALL_BYTES },
 } as const;
@@ -125,45 +126,36 @@ export class WorkerApi {
     );
   }
 
-  exec(vmId: string, request: ExecRequest, signal: AbortSignal): Promise<ExecResponse> {
-    return this.#call(
-      'POST',
-      '/sandboxes/{id}/exec',
-      vmId,
-      {
-        json: request,
-        signal,
-        deadlineMs: DEADLINES.exec,
-      },
-      ANSWERS.exec,
-    );
+  /** The events of a command, for a caller who waits for its end. */
+  exec(vmId: string, request: ExecRequest, signal: AbortSignal) {
+    return this.#client.execEvents(this.#worker, execRequest(vmId, request, signal));
   }
 
+  /** The server-sent events of a command, checked. */
   streamExec(vmId: string, request: ExecRequest, signal: AbortSignal): Promise<WorkerStream> {
-    return this.#client.streamEvents(this.#worker, {
-      method: 'POST',
-      route: '/sandboxes/{id}/exec',
-      vmId,
-      json: request,
-      accept: EVENT_STREAM_MEDIA_TYPE,
-      signal,
-      deadlineMs: DEADLINES.quick,
-      silenceMs: STREAM_SILENCE_MS,
-    });
+    return this.#client.streamEvents(this.#worker, execRequest(vmId, request, signal));
   }
 
-  logs(vmId: string, tail: LogTail, signal: AbortSignal): Promise<LogsResponse> {
-    return this.#call(
+  /** The end of an agent's log, with this tail and all that follows the first `knownBytes` of it, if it is that long. */
+  async logs(
+    vmId: string,
+    tail: LogTail,
+    knownBytes: number | undefined,
+    signal: AbortSignal,
+  ): Promise<LogEnd> {
+    const known = knownBytes === undefined ? {} : { known_bytes: knownBytes };
+    const answer = await this.#call(
       'GET',
       '/sandboxes/{id}/logs',
       vmId,
       {
-        query: { ...tail },
+        query: { ...tail, ...known },
         signal,
         deadlineMs: DEADLINES.quick,
       },
       ANSWERS.logs,
     );
+    return { bytes: Buffer.from(answer.end, 'base64'), totalBytes: answer.total_bytes };
   }
 
   download(vmId: string, path: string, signal: AbortSignal): Promise<WorkerStream> {
@@ -200,6 +192,21 @@ export class WorkerApi {
         deadlineMs: DEADLINES.transfer,
       },
       ANSWERS.upload,
+    );
+  }
+
+  /** A connection to a server on the loopback address of the guest. The caller owns it. */
+  connectPort(vmId: string, port: number, signal: AbortSignal): Promise<Duplex> {
+    return this.#client.upgrade(
+      this.#worker,
+      {
+        method: 'GET',
+        route: `/sandboxes/{id}/ports/${port}`,
+        vmId,
+        signal,
+        deadlineMs: DEADLINES.quick,
+      },
+      PORT_PROTOCOL,
     );
   }
 
@@ -268,9 +275,23 @@ export class WorkerApi {
   }
 }
 
-/** Maximum length of a JSON response with this much text, whose bytes may each be escaped as six. */
-function jsonBytesOf(textBytes: number): number {
-  return 6 * textBytes + SMALL_BYTES;
+function execRequest(vmId: string, request: ExecRequest, signal: AbortSignal): WorkerRequest {
+  return {
+    method: 'POST',
+    route: '/sandboxes/{id}/exec',
+    vmId,
+    json: request,
+    accept: EVENT_STREAM_MEDIA_TYPE,
+    signal,
+    deadlineMs: DEADLINES.execBegin,
+    silenceMs: STREAM_SILENCE_MS,
+  };
+}
+
+function logProblem({ end, total_bytes }: WorkerLog): string | undefined {
+  const { length } = Buffer.from(end, 'base64');
+  if (length > LIMITS.logBytesMax) return 'the log is longer than any request can ask for';
+  return length > total_bytes ? 'the end of the log is longer than the log' : undefined;
 }
 
 function createdProblem(sandbox: WorkerSandbox, request: PlaceSandboxRequest): string | undefined {

@@ -256,6 +256,16 @@ describe('a well-formed but false answer', () => {
     }
   });
 
+  test('with a log is 502 when its end is longer than itself, or than any tail', async () => {
+    const vmId = await harness.create(account.key, WITH_AGENT);
+    const log = (bytes: number, total_bytes: number) =>
+      json({ end: Buffer.alloc(bytes).toString('base64'), total_bytes });
+    for (const lie of [log(2, 1), log(1_048_577, 2_000_000)]) {
+      worker.lies.set('logs', lie);
+      expect(await on('/logs', 'GET', {}, vmId)).toMatchObject(BAD);
+    }
+  });
+
   test('in a list does not change the sandbox of another worker', async () => {
     const vmId = await harness.create(account.key);
     const liar = await harness.addWorker('w2', (w) => {

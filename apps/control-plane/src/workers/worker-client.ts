@@ -1,13 +1,26 @@
-import { Readable } from 'node:stream';
-import { EVENT_STREAM_MEDIA_TYPE, INTERNAL_PREFIX, ServiceError } from '@svc/contract';
+import { type Duplex, Readable } from 'node:stream';
+import {
+  EVENT_STREAM_MEDIA_TYPE,
+  type ExecErrorEvent,
+  type ExecEvent,
+  INTERNAL_PREFIX,
+  isErrorCode,
+  ServiceError,
+} from '@svc/contract';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Dispatcher } from 'undici';
 import type { WorkerConnections } from './connections.ts';
-import { checkedEvents } from './exec-events.ts';
+import { checkedEvents, readEvents } from './exec-events.ts';
 import { BadAnswer, checkHead, checkStatus, type ExpectedJson, readJson } from './read-answer.ts';
+import { upgradeConnection } from './upgrade-connection.ts';
 import type { WorkerAddress } from './worker-address.ts';
-import { badResponseError, errorFromWorker, unreachableError } from './worker-errors.ts';
+import {
+  badResponseError,
+  errorFromCode,
+  errorFromWorker,
+  unreachableError,
+} from './worker-errors.ts';
 
 /** Longest silence within a JSON answer, which a worker sends in one go. */
 const JSON_SILENCE_MS = 30_000;
@@ -108,6 +121,43 @@ export class WorkerClient {
     return { body: Readable.from(events, { objectMode: false }), contentLength: undefined };
   }
 
+  /**
+   * Calls and reads the events of a command as they arrive. Ending the iteration ends the command.
+   * @throws ServiceError also for an `error` event
+   */
+  async *execEvents(
+    worker: WorkerAddress,
+    request: WorkerRequest,
+  ): AsyncGenerator<Exclude<ExecEvent, { event: 'error' }>> {
+    const { body } = await this.stream(worker, request, EVENT_STREAM_MEDIA_TYPE);
+    try {
+      for await (const { value } of readEvents(body)) {
+        if (value?.event === 'error') throw errorOfEvent(worker, value.data);
+        if (value !== undefined) yield value;
+      }
+    } catch (error) {
+      throw this.#failure(worker, request, error);
+    } finally {
+      body.destroy();
+    }
+  }
+
+  /** Calls and turns the connection into one of another protocol, which the caller owns. */
+  async upgrade(worker: WorkerAddress, request: WorkerRequest, protocol: string): Promise<Duplex> {
+    try {
+      const signal = withDeadline(request.signal, request.deadlineMs);
+      const token = await this.#parts.mintToken(worker.worker_id);
+      return await upgradeConnection(worker, {
+        path: INTERNAL_PREFIX + pathOf(request),
+        headers: headersOf(request, token),
+        protocol,
+        signal,
+      });
+    } catch (error) {
+      throw this.#failure(worker, request, error);
+    }
+  }
+
   async #answer<T>(
     worker: WorkerAddress,
     request: WorkerRequest,
@@ -160,6 +210,11 @@ export class WorkerClient {
       'invalid response from a worker',
     );
   }
+}
+
+function errorOfEvent({ worker_id: workerId }: WorkerAddress, { code, message }: ExecErrorEvent) {
+  if (!isErrorCode(code)) return new BadAnswer('the error code is unknown');
+  return errorFromCode(workerId, code, message);
 }
 
 /** The answers that undici refuses because they are not HTTP; undefined for every other failure. */

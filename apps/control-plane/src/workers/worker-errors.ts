@@ -1,8 +1,7 @@
 import { ERRORS, type ErrorCode, isErrorCode, Problem, ServiceError } from '@svc/contract';
 import { Compile } from 'typebox/compile';
-import type { Dispatcher } from 'undici';
 import { objectStoreUnavailable } from '../objects/object-failures.ts';
-import { BadAnswer, readProblem } from './read-answer.ts';
+import { BadAnswer, readProblem, type WorkerResponse } from './read-answer.ts';
 
 /** Codes that pass through to callers, with the worker's detail. */
 const FOR_CALLERS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
@@ -15,6 +14,8 @@ const FOR_CALLERS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'boot_failed',
   'session_files_damaged',
   'guest_unresponsive',
+  'workspace_unavailable',
+  'workspace_too_large',
   'logs_unavailable',
   'too_many_execs',
   'command_required',
@@ -32,6 +33,9 @@ const FOR_CALLERS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'not_regular_file',
   'file_not_found',
   'disk_full',
+  'port_not_allowed',
+  'port_unreachable',
+  'too_many_port_connections',
 ]);
 
 /** Codes about the two programs, which a caller cannot act on. */
@@ -63,7 +67,7 @@ export class WorkerRefusedCredential extends ServiceError {
 /** Converts a response with status 400 or above to an error. @throws BadAnswer when a worker may not send it */
 export async function errorFromWorker(
   workerId: string,
-  response: Dispatcher.ResponseData,
+  response: WorkerResponse,
 ): Promise<ServiceError> {
   const { code, detail } = await readProblem(response, problemForm);
   if (!isErrorCode(code)) throw new BadAnswer('the error code is unknown');
@@ -71,6 +75,11 @@ export async function errorFromWorker(
     throw new BadAnswer(`status ${response.statusCode} does not belong to ${code}`);
   }
   if (code === 'unauthorized') return new WorkerRefusedCredential(workerId);
+  return errorFromCode(workerId, code, detail);
+}
+
+/** Converts an error that a worker names. @throws BadAnswer when a worker may not name it */
+export function errorFromCode(workerId: string, code: ErrorCode, detail: string): ServiceError {
   const cause = new Error(
     `Worker ${workerId} answered ${code}: ${detail.slice(0, MAX_DETAIL_CHARS)}`,
   );

@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { uuidv7 } from 'uuidv7';
 
+/** All objects of workspaces have keys with this prefix, and nothing else has. */
+export const WORKSPACE_OBJECTS = 'workspaces/';
+
 /** The workspace that objects belong to. */
 export interface WorkspaceOwner {
   readonly tenantId: string;
@@ -9,7 +12,7 @@ export interface WorkspaceOwner {
 
 /** Prefix of the objects that customers upload. They are copied when they become files. */
 export function uploadsPrefix({ tenantId, workspaceId }: WorkspaceOwner): string {
-  return `workspaces/${tenantId}/${workspaceId}/uploads/`;
+  return `${WORKSPACE_OBJECTS}${tenantId}/${workspaceId}/uploads/`;
 }
 
 /** Key of the object that an upload makes. */
@@ -24,10 +27,15 @@ export function uploadIdOf(key: string): string {
 
 /** Key of a new object with the content of a file. No URL for writing exists for it. */
 export function newFileKey({ tenantId, workspaceId }: WorkspaceOwner): string {
-  return `workspaces/${tenantId}/${workspaceId}/files/${randomUUID()}`;
+  return `${WORKSPACE_OBJECTS}${tenantId}/${workspaceId}/files/${randomUUID()}`;
 }
 
 /** Key of a new object with a chunk of files. */
 export function newChunkKey({ tenantId, workspaceId }: WorkspaceOwner): string {
-  return `workspaces/${tenantId}/${workspaceId}/chunks/${uuidv7()}`;
+  return `${WORKSPACE_OBJECTS}${tenantId}/${workspaceId}/chunks/${uuidv7()}`;
+}
+
+/** Whether an object of a workspace is a chunk. */
+export function isChunkKey(key: string): boolean {
+  return key.split('/')[3] === 'chunks';
 }

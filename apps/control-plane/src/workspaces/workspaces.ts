@@ -18,8 +18,8 @@ import type { Store, Workspace, WorkspaceFile, WorkspaceScope } from '@svc/store
 import { onObjects } from '../objects/object-failures.ts';
 import { type ObjectSource, objectSource } from '../objects/send-object.ts';
 import type { ChunkedContents } from './chunked-content.ts';
+import { endExpiredUploads } from './end-expired-uploads.ts';
 import { uploadKey } from './object-keys.ts';
-import { tidyWorkspaces } from './tidy-workspaces.ts';
 import type { UploadTaker } from './upload-taker.ts';
 
 /** Path of the URLs of files in chunks. */
@@ -166,9 +166,9 @@ export class Workspaces {
     return { total_size_mib: sizeBytes / MIB, file_count: fileCount };
   }
 
-  /** Deletes what no file uses any more. */
-  tidy(signal: AbortSignal): Promise<void> {
-    return tidyWorkspaces(this.#parts, signal);
+  /** Ends uploads whose URLs have expired. See {@link endExpiredUploads}. */
+  endExpiredUploads(olderThanSeconds: number, limit: number, signal: AbortSignal): Promise<number> {
+    return endExpiredUploads(this.#parts, olderThanSeconds, limit, signal);
   }
 
   async #file(

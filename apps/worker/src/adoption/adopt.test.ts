@@ -50,7 +50,7 @@ describe('a worker that starts after a crash', () => {
       body: { state: 'paused' },
     });
     for (const id of [running, paused]) {
-      const done = await second.json('POST', `/sandboxes/${id}/exec`, { command: 'echo on' });
+      const done = await second.exec(id, { command: 'echo on' });
       expect(done.body).toMatchObject({ output: 'on\n' });
     }
     expect(second.host.vmOf(paused).labels).toMatchObject({

@@ -6,6 +6,7 @@ import type { SandboxAgent } from '../sandbox/agent.ts';
 import { factsOf } from '../sandbox/record.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 import { Sandbox } from '../sandbox/sandbox.ts';
+import type { MountedWorkspace } from '../sandbox/workspace.ts';
 import type { Capacity } from '../vms/capacity/capacity.ts';
 import type { Pool } from '../vms/pool/pool.ts';
 import type { Size } from '../vms/sizes.ts';
@@ -23,9 +24,13 @@ export interface AdoptDeps {
   readonly clock: Clock;
   readonly logger: WorkerLogger;
   readonly onChange: (record: WorkerSandbox) => void;
+  /** See `SandboxOptions`. */
+  readonly beforeDestroy: (sandbox: Sandbox) => Promise<void>;
   readonly onFault: (error: unknown, action: string) => void;
   /** Takes over the agent of an adopted sandbox, if it has one. */
   readonly adoptAgent: (sandbox: Sandbox, vm: Microvm) => Promise<SandboxAgent | undefined>;
+  /** The workspace of a sandbox, if it has one. */
+  readonly mountWorkspace: (sandbox: Sandbox, vm: Microvm) => MountedWorkspace | undefined;
 }
 
 /**
@@ -63,7 +68,9 @@ async function adoptVm(
   endSuperseded(sandbox, deps);
   deps.registry.add(sandbox);
   const { agent, isLost } = await adoptAgent(sandbox, vm, deps);
-  sandbox.adopt({ vm, reservation: deps.capacity.adopt(sizeOfVm(vm)) }, agent);
+  const workspace = sandbox.hasRun ? deps.mountWorkspace(sandbox, vm) : undefined;
+  const reservation = deps.capacity.adopt(sizeOfVm(vm));
+  sandbox.adopt({ vm, reservation }, { agent, workspace });
   const isOver = deps.clock.monotonic() >= sandbox.lifetimeEndsAt;
   const overdue = isOver ? 'max_lifetime' : isLost ? 'worker_lost' : undefined;
   const reason = verdict.kind === 'end' ? verdict.reason : overdue;
@@ -75,7 +82,7 @@ async function adoptVm(
 function rebuild(
   vm: Microvm,
   verdict: Extract<Verdict, { kind: 'keep' | 'end' }>,
-  { clock, onChange, onFault }: AdoptDeps,
+  { clock, onChange, beforeDestroy, onFault }: AdoptDeps,
 ): Sandbox {
   const { assignment, progress } = verdict;
   return new Sandbox({
@@ -83,6 +90,7 @@ function rebuild(
     facts: factsOf(vm),
     clock,
     onChange,
+    beforeDestroy,
     onFault,
     from: {
       ...progress,

@@ -20,6 +20,7 @@ export interface AcquireRequest {
   readonly size: SandboxSize;
   readonly env: Readonly<Record<string, string>>;
   readonly hostname: string;
+  readonly tenantId: string;
   /** Written before anything else, to mark the VM as the sandbox's. */
   readonly labels: VmLabels;
 }
@@ -33,7 +34,7 @@ export async function acquire(
   deps: AcquireDeps,
   signal: AbortSignal,
 ): Promise<PooledVm> {
-  const { image, size, hostname } = request;
+  const { image, size, hostname, tenantId } = request;
   const pooled = isImageSize(size, image) ? deps.pool.take(image) : undefined;
   if (pooled !== undefined) {
     const soon = withDeadline(signal, POOLED_HAND_OVER_MS);
@@ -44,7 +45,7 @@ export async function acquire(
     });
     if (failure === undefined) return pooled;
   }
-  const made = await deps.maker.makeWithEviction({ image, size, hostname }, signal);
+  const made = await deps.maker.makeWithEviction({ image, size, hostname, tenantId }, signal);
   await handOver(made, request, deps, signal);
   return made;
 }

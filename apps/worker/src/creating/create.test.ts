@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import type { WorkerSandbox } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -71,6 +72,22 @@ describe('a create that succeeds', () => {
     });
     expect(sandbox.record()).toMatchObject({ memory_mib: 2048 });
     expect(core.pool.size('standard')).toBe(1);
+  });
+
+  it('does not wait behind all the unusual sizes of another tenant', async () => {
+    const gate = Promise.withResolvers<void>();
+    host.prepareGate = gate.promise;
+    const greedy = [1024, 2048, 4096, 8192, 16_384].map((memory_mib, index) =>
+      core.creator.create({ ...placement({ memory_mib }), vm_id: `vm_greedy_${index}` }, NEVER),
+    );
+    await expect.poll(() => host.prepared.length).toBe(2);
+    const other = { ...placement({ vcpu: 8 }), vm_id: 'vm_other', tenant_id: 'usr_other' };
+    const modest = core.creator.create(other, NEVER);
+    await expect.poll(() => core.capacity.free.vcpu).toBe(64 - greedy.length - 8);
+    await setImmediate(); // It has its capacity, and queues for its snapshot.
+    gate.resolve();
+    await Promise.all([modest, ...greedy]);
+    expect(host.prepared.findIndex(({ vcpu }) => vcpu === 8)).toBeLessThanOrEqual(2);
   });
 });
 

@@ -6,7 +6,7 @@ import {
   ServiceError,
   type WorkerSandbox,
 } from '@svc/contract';
-import type { ImageInfo } from '@svc/microvm';
+import type { ImageInfo, Microvm } from '@svc/microvm';
 import { untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import type { AgentStarter } from '../agents/agent-starter.ts';
 import type { Clock } from '../clock.ts';
@@ -14,6 +14,7 @@ import { assignmentOf } from '../sandbox/assignment.ts';
 import { toCreateError } from '../sandbox/microvm-errors.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 import { Sandbox } from '../sandbox/sandbox.ts';
+import type { MountedWorkspace } from '../sandbox/workspace.ts';
 import type { Foreground } from '../vms/pool/foreground.ts';
 import { sizeOf } from '../vms/sizes.ts';
 import { type AcquireDeps, acquire, hostnameOf } from './acquire.ts';
@@ -23,8 +24,12 @@ export interface CreateDeps extends AcquireDeps {
   readonly foreground: Foreground;
   readonly images: () => Promise<ImageInfo[]>;
   readonly agents: AgentStarter;
+  /** The workspace of a sandbox, if its placement names one. Not loaded yet. */
+  readonly mountWorkspace: (sandbox: Sandbox, vm: Microvm) => MountedWorkspace | undefined;
   readonly clock: Clock;
   readonly onChange: (record: WorkerSandbox) => void;
+  /** See `SandboxOptions`. */
+  readonly beforeDestroy: (sandbox: Sandbox) => Promise<void>;
   /** Called with the duration of each create, in seconds. */
   readonly onCreated: (seconds: number, outcome: 'created' | 'failed') => void;
 }
@@ -52,7 +57,10 @@ export class SandboxCreator {
     this.#deps = deps;
   }
 
-  /** @throws ServiceError `unknown_template`, `agent_version_unavailable`, `no_capacity`, `boot_failed`, `stale_generation`, `sandbox_not_running` */
+  /**
+   * @throws ServiceError `unknown_template`, `agent_version_unavailable`, `no_capacity`, `boot_failed`,
+   *   `stale_generation`, `sandbox_not_running`, `workspace_unavailable`, `workspace_too_large`
+   */
   async create(request: PlaceSandboxRequest, caller: AbortSignal): Promise<Sandbox> {
     const flight = this.#join(request) ?? (await this.#start(request));
     if (flight instanceof Sandbox) {
@@ -129,7 +137,7 @@ export class SandboxCreator {
   }
 
   #makeSandbox(request: PlaceSandboxRequest, image: ImageInfo): Sandbox {
-    const { registry, clock, onChange, onFault } = this.#deps;
+    const { registry, clock, onChange, beforeDestroy, onFault } = this.#deps;
     const size = sizeOf(request.placement.size, image);
     return new Sandbox({
       assignment: assignmentOf(request, clock),
@@ -144,6 +152,7 @@ export class SandboxCreator {
       },
       clock,
       onChange,
+      beforeDestroy,
       onFault,
       from: { state: 'creating', revision: registry.find(request.vm_id)?.record().revision ?? 0 },
     });
@@ -174,15 +183,17 @@ export class SandboxCreator {
   }
 
   async #makeVm(sandbox: Sandbox, request: PlaceSandboxRequest, image: ImageInfo): Promise<void> {
-    const { agents, onFault } = this.#deps;
-    const { placement, env_vars: env } = request;
+    const { agents, mountWorkspace, onFault } = this.#deps;
+    const { placement, env_vars: env, tenant_id: tenantId } = request;
     const signal = withDeadline(sandbox.signal, CREATE_MS);
     const agent =
       placement.agent === undefined ? undefined : agents.prepare(sandbox, request, signal);
-    const wanted = { image, size: placement.size, env, hostname: hostnameOf(sandbox.id) };
+    const hostname = hostnameOf(sandbox.id);
+    const wanted = { image, size: placement.size, env, hostname, tenantId };
     try {
       await sandbox.bringUp({
         acquire: (labels) => acquire({ ...wanted, labels }, this.#deps, signal),
+        mountWorkspace: (vm) => mountWorkspace(sandbox, vm),
         ...(agent === undefined ? {} : { startAgent: (vm) => agent.start(vm, signal) }),
       });
     } catch (error) {
@@ -206,7 +217,10 @@ function carries({ builds }: ImageInfo, agent: PlacedAgent | undefined): boolean
 /** The error for the callers of a create whose sandbox was ended before it completed. */
 function endedWhile(sandbox: Sandbox): ServiceError {
   const failed: EndReason[] = ['boot_failed', 'worker_lost'];
-  const { endReason } = sandbox;
+  const { endReason, signal } = sandbox;
+  if (signal.reason instanceof ServiceError && signal.reason.code !== 'sandbox_not_running') {
+    return signal.reason;
+  }
   return new ServiceError(
     endReason !== undefined && failed.includes(endReason) ? 'boot_failed' : 'sandbox_not_running',
   );

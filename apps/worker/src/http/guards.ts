@@ -2,7 +2,11 @@ import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, ServiceError } from '@svc/contract
 import type { HttpServer, TokenVerifier } from '@svc/service-kit';
 import type { FastifyRequest } from 'fastify';
 
-const FILES_ROUTE = `${INTERNAL_PREFIX}/sandboxes/:id/files`;
+/** The routes that are work whatever their method. */
+const WORK_ROUTES: ReadonlySet<string | undefined> = new Set([
+  `${INTERNAL_PREFIX}/sandboxes/:id/files`,
+  `${INTERNAL_PREFIX}/sandboxes/:id/ports/:port`,
+]);
 
 /** Admits only the control plane, by its short-lived tokens for this worker. */
 export function requireControlPlane(app: HttpServer, verify: TokenVerifier): void {
@@ -17,5 +21,5 @@ export function requireControlPlane(app: HttpServer, verify: TokenVerifier): voi
  * clients can attach to sessions.
  */
 export function isWork({ method, routeOptions }: FastifyRequest): boolean {
-  return method === 'POST' || routeOptions.url === FILES_ROUTE;
+  return method === 'POST' || WORK_ROUTES.has(routeOptions.url);
 }

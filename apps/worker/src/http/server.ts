@@ -21,6 +21,7 @@ import { listRoute } from './routes/list.ts';
 import { logsRoute } from './routes/logs.ts';
 import { metricsRoute } from './routes/metrics.ts';
 import { pauseRoute } from './routes/pause.ts';
+import { portRoute } from './routes/port.ts';
 import { resumeRoute } from './routes/resume.ts';
 import { HANDSHAKE_MS } from './routes/session-socket.ts';
 import { uploadRoute } from './routes/upload.ts';
@@ -37,6 +38,7 @@ const ROUTES = [
   listRoute,
   logsRoute,
   pauseRoute,
+  portRoute,
   resumeRoute,
 ];
 

@@ -44,7 +44,10 @@ beforeEach(async () => {
   directory = await mkdtemp(join(tmpdir(), 'svc-metering-'));
   clock = new ManualClock(Date.parse('2026-01-01T10:00:00.000Z'));
   host = new MemoryHost();
-  core = new CoreHarness(host, { clock });
+  core = new CoreHarness(host, {
+    clock,
+    beforeDestroy: (sandbox) => metering.saveSample(sandbox),
+  });
   ledger = new LedgerDouble();
   faults = [];
   metering = make();
@@ -87,6 +90,8 @@ async function restart(vms = host.live): Promise<void> {
       logger: silentLogger,
       onChange: () => undefined,
       onFault: (error) => faults.push(error),
+      beforeDestroy: async () => undefined,
+      mountWorkspace: () => undefined,
       adoptAgent: async () => undefined,
     },
     NEVER,
@@ -245,6 +250,22 @@ describe('after a restart of the worker', () => {
     expect(ledger.last.get(sandbox.id)).toMatchObject({ cpu_ms: 1_000, wall_ms: 10_000 });
     await pass();
     expect(await saved()).toEqual([]);
+  });
+
+  it('reports a sandbox that ended between two passes, the last of which never came', async () => {
+    await pass();
+    const sandbox = await create();
+    sandbox.usage.addToolCall();
+    clock.advance(4_000);
+    host.vmOf(sandbox.id).cpu += 0.5;
+    await sandbox.end('deleted');
+    await restart([]);
+    await pass();
+    expect(ledger.last.get(sandbox.id)).toMatchObject({
+      cpu_ms: 500,
+      wall_ms: 4_000,
+      tool_calls: 1,
+    });
   });
 
   it('gives samples their age by the wall clock after the machine has booted', async () => {

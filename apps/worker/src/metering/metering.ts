@@ -67,6 +67,22 @@ export class Metering {
   }
 
   /**
+   * Takes and saves a sample of a sandbox that is about to lose its VM, so that a worker that is killed before the next
+   * pass loses none of it. Never rejects.
+   */
+  async saveSample(sandbox: Sandbox): Promise<void> {
+    // Before the first pass, the meters of earlier processes are not known.
+    if (!this.#isLoaded) return;
+    this.#discover();
+    const metered = this.#metered.get(keyOf(sandbox.assignment));
+    if (metered === undefined) return;
+    const { meter } = metered;
+    meter.update(await sandbox.measure(), sandbox.usage.counts);
+    meter.sample(this.#now());
+    await this.#save(meter);
+  }
+
+  /**
    * At the end of the worker, after `run`: takes, saves and reports the last samples within about `ms`. Never rejects.
    * Does nothing in a worker whose start failed: it may not know the sandboxes of the meters.
    */

@@ -88,6 +88,8 @@ async function restart(host: MemoryHost): Promise<void> {
       logger: silentLogger,
       onChange: () => undefined,
       onFault: (error) => core.faults.push(error),
+      beforeDestroy: async () => undefined,
+      mountWorkspace: () => undefined,
       adoptAgent: (sandbox, vm) => agents.adopt(sandbox, vm),
     },
     NEVER,

@@ -12,6 +12,8 @@ const PROGRESS = {
   metered_from: Type.Optional(Type.Object({ cpu_ms: Type.Number(), at_ms: Type.Number() })),
   /** Set once the sandbox has begun to end: from then on a restarted worker only ends it. */
   end_reason: Type.Optional(Type.Enum([...END_REASONS])),
+  /** Set once the workspace is in the VM: from then on it must not be loaded again. */
+  workspace_loaded: Type.Optional(Type.Literal(true)),
   /** Set once a one-shot agent has ended. */
   agent_exit_code: Type.Optional(Type.Integer()),
 };
@@ -60,6 +62,7 @@ export function readLabels(data: unknown): VmOwner | undefined {
     running_at,
     metered_from,
     end_reason,
+    workspace_loaded,
     agent_exit_code,
     ...assignment
   } = data;
@@ -69,6 +72,7 @@ export function readLabels(data: unknown): VmOwner | undefined {
     ...(running_at === undefined ? {} : { running_at }),
     ...(metered_from === undefined ? {} : { metered_from }),
     ...(end_reason === undefined ? {} : { end_reason }),
+    ...(workspace_loaded === undefined ? {} : { workspace_loaded }),
     ...(agent_exit_code === undefined ? {} : { agent_exit_code }),
   };
   return { role, assignment, progress };

@@ -51,6 +51,8 @@ export class Lifecycle {
   readonly #labelWrites = new Mutex();
   readonly #ending = new AbortController();
   readonly #progress: Omit<Progress, 'state'>;
+  /** The state that the labels show. */
+  #labelled: SandboxState;
   #facts: VmFacts;
   #held: ReservedVm | undefined;
   #endedAt: number | undefined;
@@ -64,6 +66,7 @@ export class Lifecycle {
     this.assignment = options.assignment;
     this.#machine = new StateMachine(state);
     this.#progress = progress;
+    this.#labelled = state;
     this.#facts = options.facts;
   }
 
@@ -87,6 +90,11 @@ export class Lifecycle {
   /** Whether it has ever been running. */
   get hasRun(): boolean {
     return this.#progress.running_at !== undefined;
+  }
+
+  /** Whether its workspace is in the VM, also by an earlier worker process. */
+  get workspaceIsLoaded(): boolean {
+    return this.#progress.workspace_loaded === true;
   }
 
   /** Whether the one-shot agent has exited. */
@@ -147,13 +155,25 @@ export class Lifecycle {
     if (this.agentHasExited) return;
     this.#progress.agent_exit_code = exitCode;
     // With a full disk a restart does not find the code, but it is reported all the same.
-    await this.#writeLabels(this.state).finally(() => this.#changed());
+    await this.#rewriteLabels().finally(() => this.#changed());
   }
 
-  /** Marks the sandbox as about to end and aborts everything done for it. The first reason stays. */
-  beginToEnd(reason: EndReason): void {
+  /**
+   * Notes in the labels that the workspace is in the VM. Rejects when they cannot be written: a restart would load it
+   * again, over what was changed since.
+   */
+  async noteWorkspaceLoaded(): Promise<void> {
+    this.#progress.workspace_loaded = true;
+    await this.#rewriteLabels();
+  }
+
+  /**
+   * Marks the sandbox as about to end and aborts everything done for it, with `error`, default `sandbox_not_running`.
+   * The first reason stays.
+   */
+  beginToEnd(reason: EndReason, error = new ServiceError('sandbox_not_running')): void {
     this.#progress.end_reason ??= reason;
-    this.#ending.abort(new ServiceError('sandbox_not_running'));
+    this.#ending.abort(error);
   }
 
   /** First step of a teardown: shows `stopping` if the sandbox was running, and labels the VM with the reason. */
@@ -249,7 +269,15 @@ export class Lifecycle {
 
   async #writeLabels(state: SandboxState): Promise<void> {
     // One after the other, and composed when written: a late write can never remove an end reason.
-    await this.#labelWrites.run(async () => this.vm?.label(this.labels(state)));
+    await this.#labelWrites.run(async () => {
+      await this.vm?.label(this.labels(state));
+      this.#labelled = state;
+    });
+  }
+
+  /** Writes the labels in the state that they show, because they may show the next one already. */
+  async #rewriteLabels(): Promise<void> {
+    await this.#labelWrites.run(async () => this.vm?.label(this.labels(this.#labelled)));
   }
 
   #closeConnections(): void {

@@ -20,6 +20,7 @@ const IN_SANDBOX: Record<MicrovmErrorCode, ErrorCode> = {
   file_not_found: 'file_not_found',
   not_a_file: 'not_regular_file',
   permission_denied: 'invalid_path',
+  port_unreachable: 'port_unreachable',
   pause_failed: 'guest_unresponsive',
   resume_failed: 'guest_unresponsive',
   internal: 'internal_error',

@@ -1,3 +1,4 @@
+import { ServiceError } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { Mutex, SingleFlight, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import type { Lifecycle } from './lifecycle.ts';
@@ -5,33 +6,52 @@ import type { Lifecycle } from './lifecycle.ts';
 const PAUSE_MS = 15_000;
 const RESUME_MS = 15_000;
 
+/** The parts of a sandbox that a pause and a use of its VM wait for. */
+export interface PowerSteps {
+  /** Settles when the VM may be used. */
+  readonly usable: () => Promise<void>;
+  /** Does the work that needs the running VM; bounded in time. */
+  readonly beforePause: () => Promise<void>;
+}
+
 /**
  * Pause and resume of one sandbox, one at a time. Each either succeeds or leaves the sandbox unchanged.
  * They run to completion even if the caller leaves, so that no pause is left half done.
  */
 export class Power {
   readonly #lifecycle: Pick<Lifecycle, 'isIn' | 'vmIn' | 'transition' | 'signal'>;
-  readonly #beforePause: () => Promise<void>;
+  readonly #steps: PowerSteps;
   readonly #turns = new Mutex();
   readonly #resuming = new SingleFlight<void>();
+  #untilPause = new AbortController();
 
-  /** `beforePause` does the work that needs the running VM; it never rejects. */
   constructor(
     lifecycle: Pick<Lifecycle, 'isIn' | 'vmIn' | 'transition' | 'signal'>,
-    beforePause: () => Promise<void>,
+    steps: PowerSteps,
   ) {
     this.#lifecycle = lifecycle;
-    this.#beforePause = beforePause;
+    this.#steps = steps;
   }
 
-  /** @throws ServiceError `sandbox_not_running`; MicrovmError, the sandbox still running */
+  /** Aborts at the next pause. What ends with a pause asks for it before it looks at the state. */
+  get untilPause(): AbortSignal {
+    return this.#untilPause.signal;
+  }
+
+  /**
+   * @throws ServiceError `sandbox_not_running`; MicrovmError, or an error of {@link PowerSteps}, the sandbox still
+   *   running
+   */
   pause(): Promise<void> {
     return this.#turns.run(async () => {
       if (this.#lifecycle.isIn('paused')) return;
       const vm = this.#lifecycle.vmIn('running');
-      await this.#beforePause();
+      await untilAborted(this.#steps.usable(), this.#deadline(PAUSE_MS));
+      await this.#steps.beforePause();
       await vm.pause(this.#deadline(PAUSE_MS));
       await this.#lifecycle.transition('paused');
+      this.#untilPause.abort(new ServiceError('sandbox_not_running'));
+      this.#untilPause = new AbortController();
     });
   }
 
@@ -48,13 +68,24 @@ export class Power {
   }
 
   /**
-   * The VM of a running sandbox. Resumes a paused one first, once for all callers.
-   * @throws ServiceError `sandbox_not_running`
+   * The VM of a running sandbox, once it is usable. Resumes a paused one first, once for all callers.
+   * @throws ServiceError `sandbox_not_running`, or an error of {@link PowerSteps.usable}
    */
   async ensureRunning(caller: AbortSignal): Promise<Microvm> {
     // A pause that was already in progress is awaited, then undone.
     await untilAborted(this.#turns.idle(), caller);
     if (this.#lifecycle.isIn('paused')) await untilAborted(this.resume(), caller);
+    await untilAborted(this.#steps.usable(), caller);
+    return this.#lifecycle.vmIn('running');
+  }
+
+  /**
+   * The VM of a sandbox that is running, once it is usable. A paused one stays paused.
+   * @throws ServiceError `sandbox_not_running`, or an error of {@link PowerSteps.usable}
+   */
+  async runningVm(caller: AbortSignal): Promise<Microvm> {
+    await untilAborted(this.#turns.idle(), caller);
+    await untilAborted(this.#steps.usable(), caller);
     return this.#lifecycle.vmIn('running');
   }
 

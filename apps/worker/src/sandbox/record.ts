@@ -16,7 +16,7 @@ export type Observed = VmFacts &
 /** The record that callers and the control plane see. */
 export function recordOf(
   assignment: Assignment,
-  { agent_exit_code, metered_from: _from, ...progress }: Progress,
+  { agent_exit_code, metered_from: _from, workspace_loaded: _loaded, ...progress }: Progress,
   observed: Observed,
 ): WorkerSandbox {
   const { vm_id, generation, tenant_id, created_at, placement } = assignment;

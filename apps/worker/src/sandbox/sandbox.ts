@@ -19,6 +19,7 @@ import { Lifecycle, type ReservedVm } from './lifecycle.ts';
 import { Power } from './power.ts';
 import type { VmFacts } from './record.ts';
 import { UsageCounter } from './usage-counter.ts';
+import type { MountedWorkspace } from './workspace.ts';
 
 export interface SandboxOptions {
   readonly assignment: Assignment;
@@ -27,21 +28,31 @@ export interface SandboxOptions {
   readonly clock: Clock;
   /** Called after every change of state, with the record as it is then. */
   readonly onChange: (record: WorkerSandbox) => void;
+  /** Called before the VM is destroyed, which then waits for a moment. Never rejects. */
+  readonly beforeDestroy: (sandbox: Sandbox) => Promise<void>;
   /** Called with failures that no caller waits for. */
   readonly onFault: (error: unknown, action: string) => void;
   /** Progress so far, in an earlier attempt or an earlier worker process. */
   readonly from: Progress;
 }
 
-/** How a new sandbox gets its VM and its agent. */
+/** How a new sandbox gets its VM, its workspace and its agent. */
 export interface BringUpSteps {
   /** Makes a VM with these labels; must stop when the sandbox's signal aborts. */
   readonly acquire: (labels: VmLabels) => Promise<ReservedVm>;
+  /** Mounts the workspace, where there is one. */
+  readonly mountWorkspace: (vm: Microvm) => MountedWorkspace | undefined;
   /** Starts the agent, where there is one. */
   readonly startAgent?: (vm: Microvm) => Promise<SandboxAgent>;
 }
 
-/** One sandbox: its lifecycle, its agent, its clients and its activity. */
+/** What an earlier worker process left in a VM. */
+export interface LeftBehind {
+  readonly agent: SandboxAgent | undefined;
+  readonly workspace: MountedWorkspace | undefined;
+}
+
+/** One sandbox: its lifecycle, its workspace, its agent, its clients and its activity. */
 export class Sandbox {
   readonly activity: Activity;
   readonly connections: Connections;
@@ -54,6 +65,9 @@ export class Sandbox {
   readonly #lifecycle: Lifecycle;
   readonly #ending: Ending;
   #agent: SandboxAgent | undefined;
+  #workspace: MountedWorkspace | undefined;
+  /** Settles when the VM may be used: its workspace is loaded. */
+  #usable: Promise<void> = Promise.resolve();
   #provisioning: Promise<unknown> = Promise.resolve();
 
   constructor(options: SandboxOptions) {
@@ -64,12 +78,20 @@ export class Sandbox {
     this.lifetimeEndsAt = clock.monotonic() + (assignment.lifetime_ends_at - clock.wall());
     const { activity, connections } = this;
     this.#lifecycle = new Lifecycle({ ...options, activity, connections });
-    this.power = new Power(this.#lifecycle, async () => this.#agent?.beforePause());
+    this.power = new Power(this.#lifecycle, {
+      usable: () => this.#usable,
+      beforePause: async () => {
+        await this.#agent?.beforePause();
+        await this.#workspace?.beforePause();
+      },
+    });
     this.#ending = new Ending({
       lifecycle: this.#lifecycle,
       agent: () => this.#agent,
+      workspace: () => this.#workspace,
       provisioned: () => this.#provisioning,
       powerIdle: () => this.power.idle(),
+      beforeDestroy: () => options.beforeDestroy(this),
       onFault,
     });
   }
@@ -125,16 +147,22 @@ export class Sandbox {
     return this.#agent;
   }
 
+  /** The workspace, once it has been mounted. It may still be loaded. */
+  get workspace(): MountedWorkspace | undefined {
+    return this.#workspace;
+  }
+
   /** @throws ServiceError `sandbox_not_running` when it has no VM, or is about to end. */
   assignedVm(): Microvm {
     return this.#lifecycle.assignedVm();
   }
 
   /**
-   * Takes a new sandbox from `creating` to `running`.
+   * Takes a new sandbox from `creating` to `running`. Its workspace is loaded before its agent starts. Without an agent,
+   * it is loaded while the sandbox is running, and whoever uses the VM waits for it.
    * @throws the errors of the steps; ServiceError `sandbox_not_running` when the sandbox began to end in the meantime
    */
-  async bringUp({ acquire, startAgent }: BringUpSteps): Promise<void> {
+  async bringUp({ acquire, mountWorkspace, startAgent }: BringUpSteps): Promise<void> {
     await this.#lifecycle.transition('configuring');
     await this.#provision(async () => {
       const held = await acquire(this.#lifecycle.labels('configuring'));
@@ -150,7 +178,11 @@ export class Sandbox {
       throw new ServiceError('sandbox_not_running');
     });
     await this.#lifecycle.transition('booting');
-    if (startAgent !== undefined) {
+    this.#workspace = mountWorkspace(this.assignedVm());
+    if (startAgent === undefined) {
+      this.#loadInBackground();
+    } else {
+      await this.#load();
       await this.#provision(async () => {
         this.#agent = await startAgent(this.assignedVm());
       });
@@ -159,9 +191,12 @@ export class Sandbox {
   }
 
   /** Takes over the VM, and the agent in it, that an earlier worker process left. */
-  adopt(held: ReservedVm, agent: SandboxAgent | undefined): void {
+  adopt(held: ReservedVm, { agent, workspace }: LeftBehind): void {
     this.#agent = agent;
+    this.#workspace = workspace;
     this.#attach(held);
+    if (this.#lifecycle.workspaceIsLoaded) workspace?.start();
+    else this.#loadInBackground();
   }
 
   /** Notes that the one-shot agent has exited, for a restart too, and reports it. Later codes are ignored. */
@@ -176,11 +211,12 @@ export class Sandbox {
 
   /**
    * Ends the sandbox from any state; settles when everything it held has been released.
-   * The first reason stays. May be called again, also after a failure.
+   * The first reason stays. May be called again, also after a failure. Work in progress fails with `error`, default
+   * `sandbox_not_running`.
    */
-  async end(reason: EndReason): Promise<void> {
+  async end(reason: EndReason, error?: ServiceError): Promise<void> {
     if (!this.isLive) return;
-    this.#lifecycle.beginToEnd(reason);
+    this.#lifecycle.beginToEnd(reason, error);
     await this.#ending.run();
   }
 
@@ -202,6 +238,28 @@ export class Sandbox {
   /** The record as it is now. */
   record(): WorkerSandbox {
     return this.#lifecycle.record();
+  }
+
+  #loadInBackground(): void {
+    this.#load().catch((error) => {
+      const failure = error instanceof ServiceError ? error : undefined;
+      this.end('boot_failed', failure).catch((fault) =>
+        this.#onFault(fault, 'clean up after a workspace that was not loaded'),
+      );
+    });
+  }
+
+  /** Loads the workspace, if there is one. Keeps the sandbox from being idle. */
+  #load(): Promise<void> {
+    const workspace = this.#workspace;
+    if (workspace === undefined) return this.#usable;
+    const endActivity = this.activity.begin();
+    this.#usable = this.#provision(async () => {
+      await workspace.load(this.signal);
+      await this.#lifecycle.noteWorkspaceLoaded();
+      workspace.start();
+    }).finally(endActivity);
+    return this.#usable;
   }
 
   /** Runs work that needs or makes the VM. A teardown waits for it, so it must stop when the signal aborts. */

@@ -182,6 +182,21 @@ describe('a resume', () => {
     },
   );
 
+  it.each(['object_store_unavailable', 'session_files_damaged'] as const)(
+    'fails with %s when the control plane answers that for the transcript, and continues later',
+    async (code) => {
+      const { harness, store } = lab();
+      const session = await save(Buffer.from('archive'));
+      store.states.set(session, store.stateOf(session));
+      store.stateFailure = new ServiceError(code);
+      const resumed = { chat_session_id: session, generation: 2, resumed: true };
+      await expect(harness.startSession(resumed)).rejects.toThrow(code);
+      await expect.poll(() => harness.host.live).toEqual([]);
+      store.stateFailure = undefined;
+      expect((await restoredBy(session))?.toString()).toBe('archive');
+    },
+  );
+
   it.each([
     [
       'missing',

@@ -1,5 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { AgentSecrets, PlacedAgent, SessionState } from '@svc/contract';
+import {
+  type AgentSecrets,
+  type PlacedAgent,
+  ServiceError,
+  type SessionState,
+} from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import type { PreparedAgent } from '../agents/agent-starter.ts';
@@ -7,6 +12,7 @@ import type { AgentKind, AssignedAgent, StartInput } from '../agents/agents.ts';
 import { fetchForStart, restoreCredentials } from '../agents/credentials.ts';
 import { prepareAgent } from '../agents/prepare-agent.ts';
 import { setupOf } from '../agents/setup.ts';
+import { ControlPlaneError } from '../control-plane/control-plane-transport.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import { buildSession, type SessionDeps } from './build-session.ts';
 import type { JournalOwner } from './journal/directory.ts';
@@ -80,7 +86,7 @@ export class SessionStarter implements AgentKind {
     const [secrets, numbers, earlier] = await Promise.all([
       fetchForStart(() => api.agentSecrets(vmId, signal), signal),
       fetchForStart(() => api.reserveFrames(sessionId, reservation, signal), signal),
-      resumed ? fetchForStart(() => api.state(sessionId, signal), signal) : undefined,
+      resumed ? fetchState(api, sessionId, signal) : undefined,
     ]);
     const start = { earlier, numberer, numbers };
     const created = await SessionFiles.create(files, ownerOf(placed, vmId), start);
@@ -119,6 +125,26 @@ export class SessionStarter implements AgentKind {
       await session.dispose().catch((fault) => sessions.onFault(fault, 'dispose of a session'));
       throw error;
     }
+  }
+}
+
+/**
+ * Fetches what a session continues from.
+ * @throws ServiceError `session_files_damaged`, `object_store_unavailable`; ControlPlaneError
+ */
+async function fetchState(
+  api: SessionDeps['api'],
+  sessionId: string,
+  signal: AbortSignal,
+): Promise<SessionState> {
+  try {
+    return await fetchForStart(() => api.state(sessionId, signal), signal);
+  } catch (error) {
+    const code = error instanceof ControlPlaneError ? error.code : undefined;
+    if (code === 'session_files_damaged' || code === 'object_store_unavailable') {
+      throw new ServiceError(code, undefined, { cause: error });
+    }
+    throw error;
   }
 }
 

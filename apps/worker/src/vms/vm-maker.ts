@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { isServiceError, type SandboxSize } from '@svc/contract';
-import type { ImageInfo, MicrovmHost } from '@svc/microvm';
+import type { ImageInfo, MicrovmHost, VmShape } from '@svc/microvm';
 import { Slots } from '@svc/service-kit/concurrency';
 import type { Capacity } from './capacity/capacity.ts';
 import { discard, type Pool, type PooledVm } from './pool/pool.ts';
 import { isImageSize, sizeOf } from './sizes.ts';
 
-const CUSTOM_SIZES_AT_ONCE = 2;
+/** A first snapshot takes seconds, on one core. */
+const SNAPSHOTS_AT_ONCE = 2;
 
 /** A VM to make. */
 export interface VmRequest {
@@ -14,6 +15,8 @@ export interface VmRequest {
   readonly size: SandboxSize;
   /** Host name from the start, if the owner is known. */
   readonly hostname?: string;
+  /** The tenant that waits for it, if any. */
+  readonly tenantId?: string;
 }
 
 /** Makes VMs: reserves capacity, then restores. The caller owns the result. */
@@ -23,7 +26,7 @@ export class VmMaker {
   readonly #pool: Pool;
   readonly #slots: Slots;
   /** Separate, because the first restore of a size takes much longer and must not delay the others. */
-  readonly #customSlots = new Slots(CUSTOM_SIZES_AT_ONCE);
+  readonly #snapshotSlots = new Slots(SNAPSHOTS_AT_ONCE);
 
   /** `concurrency`: the number of restores at a time; more than the machine's cores would only slow each of them. */
   constructor(host: MicrovmHost, capacity: Capacity, pool: Pool, concurrency: number) {
@@ -38,7 +41,7 @@ export class VmMaker {
    * @throws ServiceError `no_capacity`; MicrovmError. A failure leaves nothing behind.
    */
   async make(wanted: VmRequest, signal: AbortSignal): Promise<PooledVm> {
-    const { image, size, ...named } = wanted;
+    const { image, size, tenantId, ...named } = wanted;
     const { vcpu, memoryMib, diskMib } = sizeOf(size, image);
     const reservation = await this.#capacity.reserve({ vcpu, memoryMib, diskMib });
     try {
@@ -49,14 +52,27 @@ export class VmMaker {
         ...named,
         ...(isUsual ? {} : { size: { ...size, vcpu, memory_mib: memoryMib, disk_mib: diskMib } }),
       };
-      const slots = isUsual ? this.#slots : this.#customSlots;
-      const vm = await slots.run(() => this.#host.restore(request, signal), signal);
+      if (!isUsual)
+        await this.#ensureSnapshot(image.template, { vcpu, memoryMib }, tenantId, signal);
+      const vm = await this.#slots.run(() => this.#host.restore(request, signal), signal);
       reservation.settle();
       return { vm, reservation };
     } catch (error) {
       reservation.release();
       throw error;
     }
+  }
+
+  /** The first VM of a shape waits for its snapshot. Tenants take turns, however many shapes one of them asks for. */
+  async #ensureSnapshot(
+    template: string,
+    shape: VmShape,
+    tenantId: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (await this.#host.hasShape(template, shape)) return;
+    const prepare = () => this.#host.prepareShape(template, shape, {}, signal);
+    await this.#snapshotSlots.run(prepare, signal, tenantId);
   }
 
   /** Restores a VM that a caller waits for; destroys idle VMs as long as capacity is short. @throws as {@link make} */

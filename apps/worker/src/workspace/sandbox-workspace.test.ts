@@ -1,15 +1,12 @@
 import { execFileSync } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import {
   appendFile,
   chmod,
-  lstat,
   mkdir,
   mkdtemp,
   open,
-  readdir,
   readFile,
-  readlink,
   rename,
   rm,
   stat,
@@ -24,6 +21,7 @@ import { GuestTree, MicrovmError, type MicrovmTree } from '@svc/microvm';
 import { type GuestDaemon, startGuestDaemon } from '@svc/microvm/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MemoryWorkspace } from '../../test/memory-workspace.ts';
+import { contentOf } from '../../test/tree-content.ts';
 import { ControlPlaneError } from '../control-plane/control-plane-transport.ts';
 import { SandboxWorkspace, type SandboxWorkspaceOptions } from './sandbox-workspace.ts';
 
@@ -71,24 +69,6 @@ async function loaded(options: Partial<SandboxWorkspaceOptions> = {}): Promise<S
   const made = sandbox(options);
   await made.workspace.load(signal());
   return made;
-}
-
-/** Every entry of a directory with its kind, mode, time and content. */
-async function contentOf(root: string): Promise<Record<string, unknown>> {
-  const names = await readdir(root, { recursive: true, encoding: 'latin1' });
-  const entries = await Promise.all(
-    names.sort().map(async (name) => {
-      const path = Buffer.from(`${root}/${name}`, 'latin1');
-      const status = await lstat(path);
-      const mode = (status.mode & 0o7777).toString(8);
-      const mtime = Math.floor(status.mtimeMs);
-      if (status.isSymbolicLink()) return [name, await readlink(path)] as const;
-      if (status.isDirectory()) return [name, [mode, mtime]] as const;
-      const digest = createHash('sha256').update(await readFile(path));
-      return [name, [mode, mtime, digest.digest('hex')]] as const;
-    }),
-  );
-  return Object.fromEntries(entries);
 }
 
 const lastCommit = () =>

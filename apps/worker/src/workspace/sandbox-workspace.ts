@@ -315,8 +315,9 @@ function keyOf(path: Buffer): string {
   return path.toString('base64url');
 }
 
+/** A change of the mode leaves no later time, so the guest wins a tie. */
 function isNewer(entry: TreeEntry, other: WorkspaceEntry, known: number | undefined): boolean {
-  return known === other.version || mtimeMsOf(entry) > other.mtime_ms;
+  return known === other.version || mtimeMsOf(entry) >= other.mtime_ms;
 }
 
 function withoutExtents(entry: WorkspaceEntry): WorkspaceEntry {

@@ -12,6 +12,7 @@ export const AUDIT_EVENTS = [
   'secret_created',
   'secret_rotated',
   'secret_deleted',
+  'port_link_created',
   'template_not_found',
   'cross_tenant_resume_denied',
 ] as const;

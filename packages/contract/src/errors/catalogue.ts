@@ -133,11 +133,6 @@ const SANDBOX_CREATE = {
     'Template not available',
     'No worker has an image of this template; use another one, or have the operator build it.',
   ),
-  workspaces_not_available: entry(
-    501,
-    'Workspaces not available',
-    'Workspaces cannot be mounted into sandboxes yet; leave out `workspace_enabled`.',
-  ),
   sandbox_deleted: entry(
     409,
     'Sandbox deleted',
@@ -173,6 +168,16 @@ const SANDBOX = {
     'Bad answer from the worker',
     'The worker gave an answer that cannot be used; if it persists, report the request_id to the operator.',
   ),
+  workspace_unavailable: entry(
+    503,
+    'Workspace unavailable',
+    'The workspace of the sandbox could not be loaded or saved; try again in a moment.',
+  ),
+  workspace_too_large: entry(
+    409,
+    'Workspace too large',
+    'The workspace does not fit on the disk of the sandbox; create one with a larger `disk_mib`, or delete files.',
+  ),
   guest_unresponsive: entry(
     502,
     'Sandbox does not answer',
@@ -197,6 +202,31 @@ const SANDBOX = {
     429,
     'Too many operations',
     'Your account runs as many commands and file transfers as it may; wait for one of them to end, then try again.',
+  ),
+  port_not_allowed: entry(
+    400,
+    'Port not allowed',
+    'Name a port from 1 to 65535, except for 22, 7000 and 7100, which the sandbox needs itself.',
+  ),
+  port_unreachable: entry(
+    502,
+    'Nothing answers on the port',
+    'Start a server on this port of the sandbox, on its loopback address or on all addresses.',
+  ),
+  port_bad_response: entry(
+    502,
+    'Bad answer from the port',
+    'The server in the sandbox gave an answer that cannot be passed on; see what it logs.',
+  ),
+  port_timeout: entry(
+    504,
+    'No answer from the port',
+    'The server in the sandbox is silent for too long; see what it does.',
+  ),
+  too_many_port_connections: entry(
+    429,
+    'Too many connections to ports',
+    'Close connections to ports of your sandboxes, then try again.',
   ),
   log_stream_unknown: entry(400, 'Unknown log stream', 'Use stream=stderr.'),
   log_stream_not_implemented: entry(501, 'Log stream not implemented', 'Use stream=stderr.'),

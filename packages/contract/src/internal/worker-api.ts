@@ -26,6 +26,14 @@ export type PlaceSandboxRequest = Static<typeof PlaceSandboxRequest>;
 export const WorkerSandboxParams = Type.Object({ id: Type.String() });
 export type WorkerSandboxParams = Static<typeof WorkerSandboxParams>;
 
+/**
+ * `GET /sandboxes/{id}/ports/{port}` with `Upgrade` to this protocol: after the 101, the connection is one to a server
+ * on the loopback address of the guest.
+ */
+export const PORT_PROTOCOL = 'svc-port.v1';
+
+export const WorkerPortParams = Type.Object({ id: Type.String(), port: Type.String() });
+
 export const WorkerListQuery = Type.Object({ tenant_id: Type.Optional(Type.String()) });
 export type WorkerListQuery = Static<typeof WorkerListQuery>;
 

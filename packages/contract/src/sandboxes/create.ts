@@ -61,7 +61,10 @@ export const CreateSandboxRequest = Type.Object(
       }),
     ),
     workspace_enabled: Type.Optional(
-      Type.Boolean({ default: false, description: 'Needs `app_id` and `capset_id`.' }),
+      Type.Boolean({
+        default: false,
+        description: 'Mounts a workspace at `/workspace`. Needs `app_id` and `capset_id`.',
+      }),
     ),
     app_id: Type.Optional(ScopeId),
     capset_id: Type.Optional(ScopeId),

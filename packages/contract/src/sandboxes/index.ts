@@ -6,5 +6,6 @@ export * from './env.ts';
 export * from './exec.ts';
 export * from './files.ts';
 export * from './logs.ts';
+export * from './ports.ts';
 export * from './record.ts';
 export * from './size.ts';

@@ -33,7 +33,10 @@ export type LogTail = { readonly lines: number } | { readonly bytes: number };
 export const LogsResponse = Type.Object(
   {
     content: Type.String(),
-    truncated: Type.Boolean({ description: 'Whether the log is longer than the content.' }),
+    truncated: Type.Boolean({
+      description:
+        'Whether the log is longer than the content, or may be because only the part that was read before the loss of its worker is left.',
+    }),
     total_bytes: Type.Integer({ description: 'Length of the whole log.' }),
   },
   { title: 'Logs' },

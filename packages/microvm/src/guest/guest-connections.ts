@@ -6,6 +6,7 @@ import { AgentConnections } from './agent-connections.ts';
 import { GuestChannel } from './channel/guest-channel.ts';
 import { runCommand } from './commands/run-command.ts';
 import { SshConnection } from './commands/ssh-connection.ts';
+import { PortConnections } from './port-connections.ts';
 import { GuestTree } from './tree/guest-tree.ts';
 
 const { ssh: SSH_PORT, channel: CHANNEL_PORT, agent: AGENT_PORT } = GUEST_LINK.guestPorts;
@@ -20,13 +21,14 @@ export interface GuestConnectionsOptions {
   readonly hostKey: Buffer;
 }
 
-/** All connections into one guest: SSH for commands, the guest channel for files and settings, the agent runtime. */
+/** All connections into one guest: SSH for commands, the guest channel for files, settings and ports, the agent runtime. */
 export class GuestConnections {
   /** Port of `host` that reaches the guest's SSH server. */
   readonly sshPort = SSH_PORT;
   readonly #ssh: SshConnection;
   readonly #channel: GuestChannel;
   readonly #agent: AgentConnections;
+  readonly #ports: PortConnections;
   readonly #options: GuestConnectionsOptions;
 
   constructor(options: GuestConnectionsOptions) {
@@ -35,6 +37,7 @@ export class GuestConnections {
     this.#ssh = new SshConnection({ host, port: SSH_PORT, privateKey, hostKey });
     this.#channel = new GuestChannel({ host, port: CHANNEL_PORT }, token);
     this.#agent = new AgentConnections({ host, port: AGENT_PORT });
+    this.#ports = new PortConnections({ host, port: CHANNEL_PORT }, token);
   }
 
   /** Opens the SSH connection that all commands share. */
@@ -79,9 +82,14 @@ export class GuestConnections {
     return this.#agent.dial(signal);
   }
 
+  dialPort(port: number, signal: AbortSignal): Promise<Socket> {
+    return this.#ports.dial(port, signal);
+  }
+
   close(): void {
     this.#ssh.close();
     this.#channel.close();
     this.#agent.close();
+    this.#ports.close();
   }
 }

@@ -68,7 +68,8 @@ async function readImageFile(directory: string): Promise<ImageFile | undefined> 
   }
 }
 
-async function namesIn(path: string): Promise<string[]> {
+/** The directories in a directory, without hidden ones. None if it does not exist. */
+export async function namesIn(path: string): Promise<string[]> {
   try {
     const entries = await readdir(path, { withFileTypes: true });
     return entries

@@ -8,8 +8,10 @@ export interface Confinement {
   readonly directory: string;
   /** The same directory as the VM process sees it. */
   readonly insideDirectory: string;
-  /** Directory of the VM's sockets for this process. The path is short, because socket paths are limited to 107 bytes. */
+  /** `directory` by a path that is short enough for sockets, whose paths are limited to 107 bytes. */
   readonly socketDirectory: string;
+  /** What this service keeps about the VM, where the VM process can change nothing. As short as `socketDirectory`. */
+  readonly hostDirectory: string;
   /** The command that runs a program confined: own user, network and root directory, no privileges. */
   command(program: string, args: readonly string[]): [string, string[]];
   /**

@@ -36,7 +36,9 @@ export class Jail {
     const jail = new Jail(options);
     await mkdir(options.vmsDir, { recursive: true, mode: 0o711 });
     await mkdir(options.imageDir, { recursive: true, mode: 0o755 });
-    if (!(await isMounted(jail.#root))) await jail.#mount();
+    if (await isMounted(jail.#root))
+      await runProgram('sh', ['-euc', ADD_KVM_SCRIPT, 'sh', jail.#root]);
+    else await jail.#mount();
     return jail;
   }
 
@@ -68,6 +70,7 @@ export class Jail {
       directory: join(this.directoryOf(id), 'files'),
       insideDirectory: `/vms/${id}/files`,
       socketDirectory: join(this.#root, 'vms', id, 'files'),
+      hostDirectory: join(this.#root, 'vms', id),
       command: (program, args) => this.#command(slot, program, args),
       limit: (pid) => cgroups.add(id, limits, pid),
     };
@@ -152,6 +155,16 @@ mknod -m 666 "$root/dev/net/tun" c 10 200
 [ ! -e /dev/kvm ] || mknod -m 666 "$root/dev/kvm" c 10 232
 mount -o remount,ro "$root"
 trap - EXIT
+`;
+
+/** For a jail that was mounted before the machine had KVM. Argument: the jail's root. */
+const ADD_KVM_SCRIPT = `
+root=$1
+if [ -e /dev/kvm ] && [ ! -e "$root/dev/kvm" ]; then
+  mount -o remount,rw "$root"
+  trap 'mount -o remount,ro "$root"' EXIT
+  mknod -m 666 "$root/dev/kvm" c 10 232
+fi
 `;
 
 async function isMounted(path: string): Promise<boolean> {

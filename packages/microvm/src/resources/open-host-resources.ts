@@ -10,6 +10,8 @@ import { openQemu } from '../vmm/qemu/open-qemu.ts';
 import type { HostResources, MicrovmLogger } from './host-resources.ts';
 import { ensureSshKey } from './ssh-key.ts';
 
+const KVM_PROBE_MS = 8_000;
+
 export interface HostResourcesOptions {
   readonly dataDir: string;
   readonly imageDir: string;
@@ -20,6 +22,8 @@ export interface HostResourcesOptions {
   readonly keepSlots?: readonly number[];
   /** TCP ports of the guests' gateway that forward to this machine. */
   readonly gatewayPorts?: readonly number[];
+  /** Most milliseconds that a guest may take to show that KVM works. Default: 8000. */
+  readonly kvmProbeMs?: number | undefined;
 }
 
 /** The resources of a machine until `close` releases them. */
@@ -39,6 +43,7 @@ export async function openHostResources(
     slotPoolSize,
     keepSlots = [],
     gatewayPorts = [],
+    kvmProbeMs = KVM_PROBE_MS,
   }: HostResourcesOptions,
   signal: AbortSignal,
 ): Promise<OpenHostResources> {
@@ -62,6 +67,7 @@ export async function openHostResources(
           kernel: image.kernelPath,
           initrd: image.initrdPath,
           verdictFile: join(imageDir, 'kvm.json'),
+          probeMs: kvmProbeMs,
           outsidePath: (inside) => inside.replace(/^\/images/, imageDir),
         },
         signal,

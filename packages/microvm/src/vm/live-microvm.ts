@@ -1,7 +1,9 @@
-import { readFile, statfs } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import type { Socket } from 'node:net';
+import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { Mutex, withDeadline } from '@svc/service-kit/concurrency';
+import { allocatedBytes, availableBytes } from '../disk-space.ts';
 import { GuestConnections } from '../guest/guest-connections.ts';
 import type { MicrovmTree } from '../guest/tree/guest-tree.ts';
 import type {
@@ -131,8 +133,9 @@ export class LiveMicrovm implements Microvm {
 
   async upload(path: string, source: Readable, signal: AbortSignal): Promise<void> {
     this.#assertRunnable();
-    const { bavail, bsize } = await statfs(this.#options.directory);
-    if (bavail * bsize < MIN_FREE_BYTES_FOR_UPLOAD) throw hostDiskFull();
+    if ((await availableBytes(this.#options.directory)) < MIN_FREE_BYTES_FOR_UPLOAD) {
+      throw hostDiskFull();
+    }
     await this.#whileAlive(() => this.#guest.upload(path, source, signal));
   }
 
@@ -158,6 +161,12 @@ export class LiveMicrovm implements Microvm {
     this.#assertLives();
     const alive = AbortSignal.any([signal, this.#gone.signal]);
     return this.#whileAlive(() => this.#guest.dialAgent(alive));
+  }
+
+  async dialPort(port: number, signal: AbortSignal): Promise<Socket> {
+    this.#assertLives();
+    const alive = AbortSignal.any([signal, this.#gone.signal]);
+    return this.#whileAlive(() => this.#guest.dialPort(port, alive));
   }
 
   async pause(signal: AbortSignal): Promise<void> {
@@ -194,6 +203,10 @@ export class LiveMicrovm implements Microvm {
       throw new MicrovmError('vm_gone', 'the sandbox has ended');
     }
     return (Number(fields[11]) + Number(fields[12])) / CLOCK_TICKS_PER_SECOND;
+  }
+
+  async diskUsedBytes(): Promise<number> {
+    return allocatedBytes(await stat(join(this.#options.directory, 'files', 'disk.qcow2')));
   }
 
   destroy(): Promise<void> {

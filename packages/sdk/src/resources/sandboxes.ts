@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type {
   CancelReason,
   CancelResponse,
+  CreatePortLinkRequest,
   CreateSandboxRequest,
   CreateSandboxResponse,
   DeleteSandboxResponse,
@@ -10,6 +11,7 @@ import type {
   ListSandboxesResponse,
   LogsQuery,
   LogsResponse,
+  PortLink,
   SandboxAccess,
   SandboxRecord,
 } from '@svc/contract';
@@ -175,6 +177,19 @@ export class Sandboxes {
   /** The WebSocket URL and token of the agent of a sandbox, for a client of your own. */
   async access(id: string, options?: CallOptions): Promise<SandboxAccess> {
     return this.#transport.json({ method: 'POST', path: pathOf(id, 'connect'), options });
+  }
+
+  /**
+   * A link that opens one port of a sandbox without the API key, for a browser or any other client. Treat it as a
+   * secret: it ends with its time, with the sandbox, and with the API key of this client.
+   */
+  async link(id: string, request: CreatePortLinkRequest, options?: CallOptions): Promise<PortLink> {
+    return this.#transport.json({
+      method: 'POST',
+      path: pathOf(id, 'links'),
+      json: request,
+      options,
+    });
   }
 
   /** Asks the clients attached to a sandbox to stop their work. Does not end anything itself. */

@@ -30,3 +30,14 @@ it('limits the running tasks, keeps their order and lets a queued task be cancel
   await Promise.all([runs[1], runs[3]]);
   await slots.run(async () => undefined, NEVER);
 });
+
+it('lets keys take turns, however many tasks one of them has queued', async () => {
+  const slots = new Slots(2);
+  const ended: string[] = [];
+  const greedy = Array.from({ length: 6 }, (_, index) =>
+    slots.run(async () => void ended.push(`greedy ${index}`), NEVER, 'greedy'),
+  );
+  const modest = slots.run(async () => void ended.push('modest'), NEVER, 'modest');
+  await Promise.all([...greedy, modest]);
+  expect(ended.indexOf('modest')).toBeLessThanOrEqual(2);
+});

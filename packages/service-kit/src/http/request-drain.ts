@@ -5,6 +5,7 @@ import { openDeadline } from '../concurrency/deadline.ts';
 import { sleep } from '../concurrency/sleep.ts';
 import { Wakeable } from '../concurrency/wakeable.ts';
 import type { DrainTimes } from '../process/drain-times.ts';
+import { upgradeOf } from '../websocket/upgrades.ts';
 
 /** The route by which load balancers tell whether to send requests to a server. */
 const READINESS_ROUTE = '/readyz';
@@ -38,7 +39,7 @@ export class RequestDrain {
         done(shuttingDownError());
         return;
       }
-      if (isWork && request.routeOptions.config.webSocket !== true) this.#begin(reply.raw);
+      if (isWork && upgradeOf(request.raw) === undefined) this.#begin(reply.raw);
       done();
     });
     app.addHook('onSend', (request, reply, payload, done) => {

@@ -1,5 +1,6 @@
 /** Creates the HTTP servers of the service. */
 
+import { EventEmitter } from 'node:events';
 import {
   createServer as createPlainServer,
   type IncomingMessage,
@@ -112,12 +113,22 @@ function createListener(handler: RequestListener, options: HttpServerOptions): S
     connectionsCheckingInterval: Math.min(headersTimeout, HEADERS_TIMEOUT_MS),
     requestTimeout: options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS,
     noDelay: true,
+    shouldUpgradeCallback,
   };
   if (options.tls === undefined) return createPlainServer(settings, handler);
   return createTlsServer(
     { ...settings, ...options.tls, minVersion: 'TLSv1.2', handshakeTimeout: headersTimeout },
     handler,
   );
+}
+
+/**
+ * Ignores offers of HTTP/2, which some clients add to each plain request. They continue with HTTP/1.1.
+ * https://www.rfc-editor.org/rfc/rfc9110#section-7.8
+ */
+function shouldUpgradeCallback(this: unknown, { headers }: IncomingMessage): boolean {
+  const isServed = this instanceof EventEmitter && this.listenerCount('upgrade') > 0;
+  return isServed && headers.upgrade?.toLowerCase() !== 'h2c';
 }
 
 function guardRequests(app: HttpServer): void {

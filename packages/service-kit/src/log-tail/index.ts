@@ -1,1 +1,1 @@
-export { type LogEnd, readLogEnd, tailOf } from './log-tail.ts';
+export { endWith, type LogEnd, readLogEnd, tailOf } from './log-tail.ts';

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream';
 import { LIMITS, type LogTail } from '@svc/contract';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { lastLines, readLogEnd, tailOf, wholeText } from './log-tail.ts';
+import { endWith, lastLines, readLogEnd, tailOf, wholeText } from './log-tail.ts';
 
 async function tail(content: string | Buffer, wanted: LogTail) {
   const bytes = Buffer.from(content);
@@ -69,6 +69,38 @@ describe('tailOf', () => {
       ),
       { numRuns: 60 },
     );
+  });
+});
+
+describe('endWith', () => {
+  const wanted = fc.oneof(
+    fc.record({ bytes: fc.integer({ min: 1, max: 60 }) }),
+    fc.record({ lines: fc.integer({ min: 1, max: 9 }) }),
+  );
+  const log = fc.oneof(
+    text.map((content) => Buffer.from(content)),
+    fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes)),
+  );
+
+  it('keeps the tail, and everything from a byte on', () => {
+    fc.assert(
+      fc.property(log, wanted, fc.nat(70), fc.nat(9), (bytes, tail, from, dropped) => {
+        const whole = { bytes, totalBytes: bytes.length + dropped };
+        const end = endWith(whole, tail, from);
+        expect(tailOf(end, tail)).toEqual(tailOf(whole, tail));
+        expect(bytes.subarray(bytes.length - end.bytes.length).equals(end.bytes)).toBe(true);
+        expect(end.totalBytes - end.bytes.length).toBeLessThanOrEqual(Math.max(from, dropped));
+        expect(endWith(whole, tail).bytes.length).toBeLessThanOrEqual(end.bytes.length);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('is no longer than it must be', () => {
+    const whole = { bytes: Buffer.from('one\ntwo\nthree\n'), totalBytes: 14 };
+    expect(endWith(whole, { lines: 1 }).bytes.toString()).toBe('wo\nthree\n');
+    expect(endWith(whole, { bytes: 1 }, 11).bytes.toString()).toBe('ree\n');
+    expect(endWith(whole, { bytes: 1 }, 8).bytes.toString()).toBe('three\n');
   });
 });
 

@@ -10,6 +10,8 @@ export interface LogEnd {
 }
 
 const NEWLINE = 0x0a;
+/** Most bytes of a character after its first. */
+const CHARACTER_REST = 3;
 
 /** Reads a log to its end and keeps only its last bytes. Rejects with the error of the stream. */
 export async function readLogEnd(log: Readable): Promise<LogEnd> {
@@ -36,22 +38,39 @@ export async function readLogEnd(log: Readable): Promise<LogEnd> {
  * The requested tail of a log: its last bytes or lines, within the byte limit in both cases. Never begins or ends in
  * the middle of a UTF-8 character, even if the log was read while it was being written.
  */
-export function tailOf({ bytes, totalBytes }: LogEnd, wanted: LogTail): LogsResponse {
+export function tailOf(log: LogEnd, wanted: LogTail): LogsResponse {
+  const kept = textOf(log, wanted);
+  return {
+    content: kept.toString('utf8'),
+    truncated: kept.length < log.totalBytes,
+    total_bytes: log.totalBytes,
+  };
+}
+
+/**
+ * The shortest end of a log that has the same requested tail and, as far as the log goes back, everything from the byte
+ * at `from` on.
+ */
+export function endWith(log: LogEnd, wanted: LogTail, from = log.totalBytes): LogEnd {
+  const { bytes, totalBytes } = log;
+  const text = textOf(log, wanted);
+  // The bytes before show which ones at the start do not begin a character.
+  const first = text.byteOffset - bytes.byteOffset - CHARACTER_REST;
+  const known = bytes.length - (totalBytes - from);
+  return { bytes: bytes.subarray(Math.max(0, Math.min(first, known))), totalBytes };
+}
+
+function textOf({ bytes, totalBytes }: LogEnd, wanted: LogTail): Buffer {
   const window = 'bytes' in wanted ? wanted.bytes : LIMITS.logBytesMax;
   const cut = bytes.subarray(Math.max(0, bytes.length - window));
   const whole = wholeText(cut, cut.length < totalBytes);
-  const kept = 'lines' in wanted ? lastLines(whole, wanted.lines) : whole;
-  return {
-    content: kept.toString('utf8'),
-    truncated: kept.length < totalBytes,
-    total_bytes: totalBytes,
-  };
+  return 'lines' in wanted ? lastLines(whole, wanted.lines) : whole;
 }
 
 /** The bytes without a partial character at either edge. */
 export function wholeText(bytes: Buffer, cutAtStart: boolean): Buffer {
   let start = 0;
-  while (cutAtStart && start < 3 && isContinuation(bytes[start])) start += 1;
+  while (cutAtStart && start < CHARACTER_REST && isContinuation(bytes[start])) start += 1;
   return bytes.subarray(start, bytes.length - incompleteEnd(bytes));
 }
 

@@ -1,2 +1,3 @@
 export { hasData } from './has-data.ts';
+export { type JoinOptions, joinConnections } from './join-connections.ts';
 export { LimitedStream, type LimitedStreamOptions, limitBody } from './limited-stream.ts';

@@ -1,2 +1,3 @@
 export { type AcceptedWebSocket, WebSocketEndpoint } from './endpoint.ts';
-export { routeUpgrades, type Upgrade } from './upgrades.ts';
+export { checkHandshake } from './handshake.ts';
+export { routeUpgrades, type Upgrade, upgradeOf } from './upgrades.ts';

@@ -6,7 +6,7 @@ import type { HttpServer } from '../http/server.ts';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
-    /** Whether the route accepts WebSocket upgrades. Other routes refuse them with 404. */
+    /** Whether the route accepts upgrades, to WebSocket or another protocol. Other routes refuse them with 404. */
     webSocket?: boolean;
   }
 }
@@ -44,7 +44,11 @@ export class Upgrade {
   take(): void {
     clearTimeout(this.#late);
     this.socket.off('close', this.#onClose);
-    if (this.socket instanceof Socket) this.#response?.detachSocket(this.socket);
+    if (this.socket instanceof Socket) {
+      this.#response?.detachSocket(this.socket);
+      // The server's own timeout knows requests only.
+      this.socket.setTimeout(0);
+    }
     this.#response = undefined;
   }
 

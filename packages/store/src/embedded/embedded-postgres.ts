@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { locateBinaries } from './binaries.ts';
 import { ensureCluster } from './cluster.ts';
+import { DiskReserve } from './disk-reserve.ts';
 import {
   findPostmaster,
   type PostmasterOptions,
@@ -35,7 +36,8 @@ export interface EmbeddedPostgresOptions {
 
 export type EmbeddedPostgresEvent =
   | { readonly kind: 'started' | 'adopted' | 'died'; readonly pid: number }
-  | { readonly kind: 'start_failed' | 'gave_up'; readonly error: unknown };
+  | { readonly kind: 'reserve_taken' | 'reserve_released' }
+  | { readonly kind: 'start_failed' | 'gave_up' | 'reserve_failed'; readonly error: unknown };
 
 /**
  * A PostgreSQL server for one service, reachable only through a Unix socket.
@@ -47,12 +49,19 @@ export class EmbeddedPostgres {
   /** Connection string for `pg`. */
   readonly url: string;
   readonly #options: PostmasterOptions;
+  readonly #reserve: DiskReserve;
   readonly #report: (event: EmbeddedPostgresEvent) => void;
   readonly #closing = new AbortController();
   #supervisor: Promise<void> = Promise.resolve();
+  #reserveFailed = false;
 
-  private constructor(options: PostmasterOptions, report: (event: EmbeddedPostgresEvent) => void) {
+  private constructor(
+    options: PostmasterOptions,
+    reserve: DiskReserve,
+    report: (event: EmbeddedPostgresEvent) => void,
+  ) {
     this.#options = options;
+    this.#reserve = reserve;
     this.#report = report;
     this.url = socketUrl(options.socketDirectory);
   }
@@ -71,7 +80,8 @@ export class EmbeddedPostgres {
     const socketDirectory = await makeSocketDirectory(dataDirectory, account);
     const logFile = join(dataDirectory, 'postgres.log');
     const postmaster = { directory, socketDirectory, logFile, binaries, account };
-    const server = new EmbeddedPostgres(postmaster, options.onEvent ?? (() => undefined));
+    const reserve = new DiskReserve(join(dataDirectory, 'postgres.reserve'));
+    const server = new EmbeddedPostgres(postmaster, reserve, options.onEvent ?? (() => undefined));
     const pid = await server.#adoptOrSpawn();
     server.#supervisor = server.#supervise(pid);
     return server;
@@ -90,6 +100,7 @@ export class EmbeddedPostgres {
     this.#closing.abort();
     await this.#supervisor;
     await stopPostmaster(this.#options.directory);
+    await this.#reserve.release();
     await removeSocketDirectory(this.#options.socketDirectory);
   }
 
@@ -127,9 +138,22 @@ export class EmbeddedPostgres {
   /** Settles with true when the server has ended unexpectedly, and with false when this is closing. */
   async #waitWhileAlive(pid: number): Promise<boolean> {
     while (await runsIn(pid, this.#options.directory)) {
+      await this.#adjustReserve();
       if (!(await this.#pause(WATCH_MS))) return false;
     }
     return !this.#closing.signal.aborted;
+  }
+
+  /** Neither a failure to take the reserve nor one to give it back is a reason to stop watching the server. */
+  async #adjustReserve(): Promise<void> {
+    try {
+      const change = await this.#reserve.adjust();
+      if (change !== undefined) this.#report({ kind: `reserve_${change}` });
+      this.#reserveFailed = false;
+    } catch (error) {
+      if (!this.#reserveFailed) this.#report({ kind: 'reserve_failed', error });
+      this.#reserveFailed = true;
+    }
   }
 
   async #restart(): Promise<number | undefined> {
@@ -138,6 +162,7 @@ export class EmbeddedPostgres {
         return await this.#adoptOrSpawn();
       } catch (error) {
         this.#report({ kind: 'start_failed', error });
+        await this.#adjustReserve();
       }
       const backoff = Math.min(BACKOFF_MS.first * 2 ** failures, BACKOFF_MS.max);
       if (!(await this.#pause(backoff))) return undefined;

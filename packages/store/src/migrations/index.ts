@@ -17,6 +17,9 @@ import * as quotas from './0015-quotas.ts';
 import * as sessionTranscripts from './0016-session-transcripts.ts';
 import * as mountedWorkspaces from './0018-mounted-workspaces.ts';
 import * as wrongCodes from './0020-wrong-codes.ts';
+import * as shownLogs from './0021-shown-logs.ts';
+import * as objectDeletions from './0022-object-deletions.ts';
+import * as sandboxLists from './0025-sandbox-lists.ts';
 
 /** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -38,4 +41,7 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0016-session-transcripts': sessionTranscripts,
   '0018-mounted-workspaces': mountedWorkspaces,
   '0020-wrong-codes': wrongCodes,
+  '0021-shown-logs': shownLogs,
+  '0022-object-deletions': objectDeletions,
+  '0025-sandbox-lists': sandboxLists,
 };

@@ -66,6 +66,18 @@ export class ApiKeyRepository {
       .execute();
   }
 
+  /** Whether a tenant has this key and it is not revoked. */
+  async isValid(tenantId: string, keyId: string): Promise<boolean> {
+    const key = await this.#db
+      .selectFrom('api_keys')
+      .select('key_id')
+      .where('tenant_id', '=', tenantId)
+      .where('key_id', '=', keyId)
+      .where('revoked_at', 'is', null)
+      .executeTakeFirst();
+    return key !== undefined;
+  }
+
   /** Revokes a key permanently. `unknown` when this tenant has no such key. */
   async revoke(tenantId: string, keyId: string): Promise<'revoked' | 'was_revoked' | 'unknown'> {
     const { rows } = await sql<{ now: boolean }>`

@@ -2,12 +2,14 @@ import { TEMPLATES } from '@svc/contract';
 import { Command } from 'commander';
 import { collectPair, parseDuration } from '../../arguments/parsers.ts';
 import { addSizeOptions, requestedSize, type SizeOptions } from '../../arguments/sandbox-size.ts';
+import { parseWorkspaceId, type WorkspaceLocation } from '../../arguments/workspace.ts';
 import { withClient } from '../../connection/client.ts';
 
 interface Options extends SizeOptions {
   readonly template: string;
   readonly idleTimeout?: number;
   readonly maxLifetime?: number;
+  readonly workspace?: WorkspaceLocation['id'];
   readonly env?: Record<string, string>;
   readonly metadata?: Record<string, string>;
   readonly json?: boolean;
@@ -25,6 +27,7 @@ export function createCommand(): Command {
       parseDuration,
     )
     .option('--max-lifetime <duration>', 'end it after this long, as in 2h', parseDuration)
+    .option('-w, --workspace <app/capset>', 'mount this workspace at /workspace', parseWorkspaceId)
     .option('-e, --env <NAME=value>', 'environment variable; repeatable', collectPair)
     .option('--metadata <name=value>', 'free-form metadata; repeatable', collectPair)
     .option('--json', 'print the whole response as JSON')
@@ -37,12 +40,19 @@ export function createCommand(): Command {
 }
 
 function requestOf(options: Options) {
-  const { template, idleTimeout, maxLifetime, env, metadata } = options;
+  const { template, idleTimeout, maxLifetime, workspace, env, metadata } = options;
   return {
     template,
     ...requestedSize(options),
     ...(idleTimeout === undefined ? {} : { idle_timeout_seconds: idleTimeout }),
     ...(maxLifetime === undefined ? {} : { max_lifetime_seconds: maxLifetime }),
+    ...(workspace === undefined
+      ? {}
+      : {
+          workspace_enabled: true,
+          app_id: workspace.appId,
+          capset_id: workspace.capsetId,
+        }),
     ...(env === undefined ? {} : { env_vars: env }),
     ...(metadata === undefined ? {} : { metadata }),
   };

@@ -4,6 +4,7 @@ import { copyCommand } from './copy.ts';
 import { createCommand } from './create.ts';
 import { execCommand } from './exec.ts';
 import { pauseCommand, removeCommand, resumeCommand } from './lifecycle.ts';
+import { openCommand } from './open.ts';
 import { getCommand, listCommand } from './records.ts';
 
 /** `svc sandbox …` */
@@ -17,6 +18,7 @@ export function sandboxCommand(): Command {
     .addCommand(execCommand())
     .addCommand(copyCommand())
     .addCommand(attachCommand())
+    .addCommand(openCommand())
     .addCommand(pauseCommand())
     .addCommand(resumeCommand())
     .addCommand(removeCommand());

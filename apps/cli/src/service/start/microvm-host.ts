@@ -3,6 +3,7 @@ import type { MicrovmHost } from '@svc/microvm';
 import type { Progress } from '../../output/progress.ts';
 import type { ComponentContext } from './component.ts';
 
+const MIB = 1024 * 1024;
 const CLOSE_TIMEOUT_MS = 30_000;
 
 type HostContext = Omit<ComponentContext, 'secret'> & { readonly progress: Progress };
@@ -15,8 +16,10 @@ export async function openHost(context: HostContext): Promise<MicrovmHost> {
   const options = {
     dataDir: paths.dataDir,
     imageDir: config.imageDir,
+    imageBudgetBytes: config.imageBudgetMib * MIB,
     logger: logger.child({ component: 'microvm' }),
     gatewayPorts: [GUEST_LINK.llmGatewayPort],
+    kvmProbeMs: config.kvmProbeSeconds * 1000,
   };
   const host = await progress.step(
     'micro-VMs',
@@ -35,10 +38,11 @@ export async function openHost(context: HostContext): Promise<MicrovmHost> {
 async function buildImages({ config, progress, signal }: HostContext): Promise<void> {
   const { buildImage } = await import('@svc/microvm');
   const { imageDir, templates } = config;
+  const kvmProbeMs = config.kvmProbeSeconds * 1000;
   for (const template of templates) {
     await progress.step(
       `image ${template}`,
-      (note) => buildImage({ template, imageDir, onProgress: note }, signal),
+      (note) => buildImage({ template, imageDir, kvmProbeMs, onProgress: note }, signal),
       ({ id }) => id,
     );
   }

@@ -4,9 +4,9 @@ import { join } from 'node:path';
 import type { ChunkUrls, CommitTurnRequest, SessionState } from '@svc/contract';
 import { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { askAsWorker } from '../../../test/ask-as-worker.ts';
 import { CLUSTER_SECRET, Harness, type StartedSession } from '../../../test/harness.ts';
 
-const JSON_TYPE = { 'content-type': 'application/json' };
 const NOT_FOUND = { status: 404, code: 'session_not_found' };
 const STALE = { status: 409, code: 'stale_generation' };
 const NO_FILE = { status: 404, code: 'file_not_found' };
@@ -41,17 +41,13 @@ interface Caller {
 }
 
 const url = () => harness.plane.url;
-const answerOf = async (response: Response) => {
-  const text = await response.text();
-  const body: Record<string, unknown> = text === '' ? {} : JSON.parse(text);
-  return { status: response.status, code: body.code, body };
-};
-const post = async (path: string, body: object, as: As = worker) =>
-  answerOf(await as.ask(url(), 'POST', path, { headers: JSON_TYPE, body: JSON.stringify(body) }));
+const ask = (method: string, path: string, body?: object, as: As = worker) =>
+  askAsWorker(as, url(), method, path, body);
+const post = (path: string, body: object, as: As = worker) => ask('POST', path, body, as);
 const call = (operation: string, body: object, { as, id, generation = 1 }: Caller = {}) =>
   post(`/sessions/${id ?? session.id}/chunks/${operation}`, { generation, ...body }, as);
-const secretOf = async ({ as = worker, id = session.id, generation = 1 }: Caller = {}) =>
-  answerOf(await as.ask(url(), 'GET', `/sessions/${id}/chunk-secret?generation=${generation}`));
+const secretOf = ({ as = worker, id = session.id, generation = 1 }: Caller = {}) =>
+  ask('GET', `/sessions/${id}/chunk-secret?generation=${generation}`, undefined, as);
 const newId = () => randomBytes(32).toString('base64url');
 const urlsOf = (answer: { body: object }) =>
   (answer.body as ChunkUrls).chunks.map((chunk) => new URL(chunk.url, url()));
@@ -90,8 +86,7 @@ const commit = (chunks: readonly string[], changes: Partial<CommitTurnRequest> =
   });
 };
 const state = async () =>
-  (await answerOf(await worker.ask(url(), 'GET', `/sessions/${session.id}/state`)))
-    .body as unknown as SessionState;
+  (await ask('GET', `/sessions/${session.id}/state`)).body as unknown as SessionState;
 const read = async (id: string) => {
   const [target] = urlsOf(await call('downloads', { ids: [id] }));
   return Buffer.from(await (await fetch(target as URL)).arrayBuffer());
@@ -147,6 +142,18 @@ describe('chunks of a session', () => {
     const [target] = urlsOf(await announce({ [id]: Buffer.alloc(10) }));
     expect(await put(target as URL, Buffer.alloc(11))).toBeGreaterThanOrEqual(400);
     expect(await call('uploaded', { ids: [id] })).toMatchObject(NO_FILE);
+  });
+
+  test('are refused while the account has too many that nothing uses', async () => {
+    await harness.sql.query(
+      `insert into session_chunks (session_id, chunk_id, object_key, stored_bytes)
+       select $1, sha256(n::text::bytea), gen_random_uuid(), 2147483647 from generate_series(1, 5) n`,
+      [session.id],
+    );
+    const chunk = { [newId()]: Buffer.alloc(100) };
+    expect(await announce(chunk)).toMatchObject({ status: 409, code: 'session_storage_full' });
+    await harness.sql.query('delete from session_chunks');
+    expect(await announce(chunk)).toMatchObject({ status: 200 });
   });
 
   test('larger than any chunk, and malformed ids, are rejected', async () => {

@@ -8,9 +8,8 @@ import {
 } from '@svc/contract';
 import { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { askAsWorker } from '../../../test/ask-as-worker.ts';
 import { CLUSTER_SECRET, Harness, type StartedSession } from '../../../test/harness.ts';
-
-const JSON_TYPE = { 'content-type': 'application/json' };
 
 let harness: Harness;
 let account: Awaited<ReturnType<Harness['signUp']>>;
@@ -35,11 +34,8 @@ beforeEach(async () => {
 
 type As = Pick<WorkerDouble, 'ask'>;
 const url = () => harness.plane.url;
-const answerOf = async (response: Response) => {
-  const text = await response.text();
-  const body: Record<string, unknown> = text === '' ? {} : JSON.parse(text);
-  return { status: response.status, code: body.code, body };
-};
+const ask = (method: string, path: string, body?: object, as: As = worker) =>
+  askAsWorker(as, url(), method, path, body);
 const turn = (changes: Partial<CommitTurnRequest> = {}): CommitTurnRequest => ({
   generation: 1,
   vm_id: session.vmId,
@@ -48,25 +44,15 @@ const turn = (changes: Partial<CommitTurnRequest> = {}): CommitTurnRequest => ({
   frames: '{"seq":1}\n{"seq":2}\n',
   ...changes,
 });
-const commit = async (changes: Partial<CommitTurnRequest> = {}, as: As = worker, id = session.id) =>
-  answerOf(
-    await as.ask(url(), 'POST', `/sessions/${id}/turns`, {
-      headers: JSON_TYPE,
-      body: JSON.stringify(turn(changes)),
-    }),
-  );
-const stateOf = async (as: As = worker, id = session.id) =>
-  answerOf(await as.ask(url(), 'GET', `/sessions/${id}/state`));
+const commit = (changes: Partial<CommitTurnRequest> = {}, as: As = worker, id = session.id) =>
+  ask('POST', `/sessions/${id}/turns`, turn(changes), as);
+const stateOf = (as: As = worker, id = session.id) =>
+  ask('GET', `/sessions/${id}/state`, undefined, as);
 const state = async () => (await stateOf()).body as unknown as SessionState;
-const askMissing = async (as: As = worker, generation = 1) =>
-  answerOf(
-    await as.ask(url(), 'POST', `/sessions/${session.id}/chunks/missing`, {
-      headers: JSON_TYPE,
-      body: JSON.stringify({ generation, ids: ['A'.repeat(43)] }),
-    }),
-  );
-const getFiles = (filesId: string, as: As = worker) =>
-  as.ask(url(), 'GET', `/sessions/${session.id}/files/${filesId}`);
+const askMissing = (as: As = worker, generation = 1) =>
+  ask('POST', `/sessions/${session.id}/chunks/missing`, { generation, ids: ['A'.repeat(43)] }, as);
+const getFiles = (filesId: string, as: As) =>
+  ask('GET', `/sessions/${session.id}/files/${filesId}`, undefined, as);
 const resume = () =>
   harness.call('POST', '/v1/sessions/resume', {
     key: account.key,
@@ -74,8 +60,7 @@ const resume = () =>
   });
 describe('the route of a session', () => {
   const runtime = () => new WorkerDouble(RUNTIME_NAME, CLUSTER_SECRET);
-  const route = async (as: As, id = session.id) =>
-    answerOf(await as.ask(url(), 'GET', `/sessions/${id}`));
+  const route = async (as: As, id = session.id) => ask('GET', `/sessions/${id}`, undefined, as);
 
   test('tells runtime hosts its owner and its worker', async () => {
     const { status, body } = await route(runtime());
@@ -177,7 +162,7 @@ describe('the state of a session', () => {
         await stateOf(stranger),
         await commit({}, stranger),
         await askMissing(stranger),
-        await answerOf(await getFiles('f', stranger)),
+        await getFiles('f', stranger),
       ]) {
         expect(answer).toMatchObject({ status: 404, code: 'session_not_found' });
       }
@@ -205,13 +190,10 @@ describe('the state of a session', () => {
 describe('the numbers of frames', () => {
   const BLOCK = LIMITS.frameNumbersBlock;
   const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()];
-  const reserve = async (changes: Partial<ReserveFramesRequest>, as: As = worker) =>
-    answerOf(
-      await as.ask(url(), 'POST', `/sessions/${session.id}/frame-numbers`, {
-        headers: JSON_TYPE,
-        body: JSON.stringify({ generation: 1, vm_id: session.vmId, numberer: first, ...changes }),
-      }),
-    );
+  const reserve = (changes: Partial<ReserveFramesRequest>, as: As = worker) => {
+    const body = { generation: 1, vm_id: session.vmId, numberer: first, ...changes };
+    return ask('POST', `/sessions/${session.id}/frame-numbers`, body, as);
+  };
   const next = async () => {
     expect((await resume()).status).toBe(200);
     return { vm_id: String((await harness.session(account.key, session.id)).vm_id) };

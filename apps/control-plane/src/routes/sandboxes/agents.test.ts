@@ -8,6 +8,10 @@ const STANDARD = { template: 'standard' };
 const CLAUDE = { ...STANDARD, agent: 'claude-code', llm_key: KEY };
 const DEICTIC = { ...STANDARD, agent: 'deictic', llm_key: KEY };
 
+/** The last lines of a text that ends in a line feed. */
+const lastLines = (text: string, count: number) =>
+  `${text.split('\n').slice(0, -1).slice(-count).join('\n')}\n`;
+
 let harness: Harness;
 let key: string;
 let worker: WorkerDouble;
@@ -221,10 +225,7 @@ describe('the log of an agent', () => {
 
   test('that has ended is unavailable, not empty, when nobody has its log', async () => {
     const vmId = await start();
-    worker.keptLogs.set(vmId, 'the end');
     await end(vmId);
-    expect(await logs(vmId)).toMatchObject({ status: 200, body: { content: 'the end' } });
-    worker.keptLogs.clear();
     expect(await logs(vmId)).toMatchObject(UNAVAILABLE);
     worker.sandboxes.clear();
     expect(await logs(vmId)).toMatchObject(UNAVAILABLE);
@@ -246,6 +247,132 @@ describe('the log of an agent', () => {
     // Three bytes hold no whole character.
     expect((await logs(vmId, '?bytes=3')).body).toMatchObject({ content: '', truncated: true });
     expect((await logs(vmId, '?bytes=5')).body).toMatchObject({ content: ' 😀' });
+  });
+
+  const write = (vmId: string, log: string) => worker.keptLogs.set(vmId, log);
+  const versions = async (vmId: string) => {
+    const of = (table: string) =>
+      harness.sql.query(`select xmin::text, ctid::text from ${table} where vm_id = $1`, [vmId]);
+    const [log, parts] = [await of('agent_logs'), await of('agent_log_parts')];
+    return [...log.rows, ...parts.rows];
+  };
+  const stored = async (vmId: string) => {
+    const { rows } = await harness.sql.query(
+      `select count(*)::int as parts, coalesce(sum(octet_length(bytes)), 0)::int as bytes
+       from agent_log_parts where vm_id = $1`,
+      [vmId],
+    );
+    return rows[0];
+  };
+
+  test('that was shown outlasts its worker, also while its sandbox is not known to be lost', async () => {
+    const [vmId, unread] = [await start(), await start()];
+    const lines = (count: number) =>
+      Array.from({ length: count }, (_, line) => `line ${line} 😀\n`).join('');
+    const log = lines(500);
+    write(vmId, lines(20));
+    expect((await logs(vmId, '?bytes=5')).body.content).toBe('😀\n');
+    write(vmId, log);
+    // Whatever was written since is stored too, so that nothing is missing between the two.
+    expect((await logs(vmId, '?bytes=9')).body.content).toBe('499 😀\n');
+    await worker.stop();
+    const left = {
+      content: lastLines(log, 3),
+      truncated: true,
+      total_bytes: Buffer.byteLength(log),
+    };
+    expect(await logs(vmId, '?lines=3')).toMatchObject({ status: 200, body: left });
+    expect(String((await logs(vmId)).body.content)).toBe(lastLines(log, 100));
+    expect(await logs(unread)).toMatchObject(UNAVAILABLE);
+    await harness.sql.query(
+      `update sandboxes set state = 'destroyed', end_reason = 'worker_lost', ended_at = now()`,
+    );
+    expect(await logs(vmId, '?lines=3')).toMatchObject({ status: 200, body: left });
+    expect(await logs(unread)).toMatchObject(UNAVAILABLE);
+  });
+
+  test('is not stored again when it is read again', async () => {
+    const vmId = await start();
+    expect(await logs(vmId)).toMatchObject({ body: { content: '' } });
+    expect(await versions(vmId)).toEqual([]);
+    write(vmId, 'x'.repeat(300_000));
+    for (const query of ['?bytes=200000', '?lines=1']) await logs(vmId, query);
+    expect(await stored(vmId)).toEqual({ parts: 5, bytes: 300_000 });
+    const before = await versions(vmId);
+    for (const query of ['?bytes=200000', '?bytes=5', '?lines=1', '']) await logs(vmId, query);
+    expect(await versions(vmId)).toEqual(before);
+    // Growth changes the last part only.
+    write(vmId, 'x'.repeat(300_001));
+    await logs(vmId, '?bytes=1');
+    const after = await versions(vmId);
+    expect(after.filter(({ xmin }) => before.some((row) => row.xmin === xmin))).toHaveLength(4);
+  });
+
+  test('is stored up to the last megabyte, however much is shown', async () => {
+    const vmId = await start();
+    let log = '';
+    for (let size = 1; size <= 5; size += 1) {
+      log += `${size}`.repeat(600_000);
+      write(vmId, log);
+      expect((await logs(vmId, '?bytes=10')).body.content).toBe(`${size}`.repeat(10));
+    }
+    const { parts, bytes } = await stored(vmId);
+    expect(parts).toBeLessThanOrEqual(18);
+    expect(bytes).toBeLessThanOrEqual(1_048_576 + 65_536);
+    await worker.stop();
+    const end = await logs(vmId, '?bytes=1048576');
+    expect(end.body.content === log.slice(-1_048_576)).toBe(true);
+    expect(end.body).toMatchObject({ truncated: true, total_bytes: 3_000_000 });
+  });
+
+  test('has no gap after reads that overtake each other', async () => {
+    const vmId = await start();
+    const log = 'abcdefghij'.repeat(1_000);
+    write(vmId, log.slice(0, 5_000));
+    const { promise: isRead, resolve: read } = Promise.withResolvers<void>();
+    const { promise: overtaken, resolve: overtake } = Promise.withResolvers<void>();
+    worker.beforeLog = async () => {
+      worker.beforeLog = async () => undefined;
+      read();
+      await overtaken;
+    };
+    const slow = logs(vmId, '?bytes=10');
+    await isRead;
+    write(vmId, log);
+    expect((await logs(vmId, '?bytes=20')).body.content).toBe(log.slice(-20));
+    overtake();
+    const { content, total_bytes } = (await slow).body;
+    expect(content).toBe(log.slice(0, Number(total_bytes)).slice(-10));
+    await worker.stop();
+    const left = String((await logs(vmId, '?bytes=1048576')).body.content);
+    expect(log.endsWith(left)).toBe(true);
+    expect(left).toContain(String(content));
+  });
+
+  test('that was cut off replaces what was shown of it', async () => {
+    const vmId = await start();
+    write(vmId, 'a long beginning\n');
+    await logs(vmId);
+    write(vmId, 'short\n');
+    expect((await logs(vmId)).body.content).toBe('short\n');
+    await worker.stop();
+    expect((await logs(vmId)).body).toMatchObject({ content: 'short\n', total_bytes: 6 });
+  });
+
+  test('that was shown gives way to the whole one', async () => {
+    const vmId = await start();
+    write(vmId, 'one\ntwo\nthree\n');
+    await logs(vmId, '?lines=1');
+    await end(vmId);
+    // The worker has not sent it yet, but has more of it than was shown.
+    expect((await logs(vmId)).body).toMatchObject({
+      content: 'one\ntwo\nthree\n',
+      truncated: false,
+    });
+    expect((await send(vmId, 'one\ntwo\nthree\nfour\n')).status).toBe(204);
+    await worker.stop();
+    const whole = { content: 'one\ntwo\nthree\nfour\n', truncated: false, total_bytes: 19 };
+    expect((await logs(vmId)).body).toMatchObject(whole);
   });
 
   test('of an exited agent can be read while the worker of its live sandbox is unreachable', async () => {

@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import { EVENT_STREAM_MEDIA_TYPE, ExecRequest, ExecResponse, SandboxParams } from '@svc/contract';
 import { clientGoneSignal } from '@svc/service-kit';
 import type { FastifyReply } from 'fastify';
@@ -52,7 +53,7 @@ export const execInSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxe
       ] as const;
       if (acceptsEvents(request.headers.accept))
         return sendEvents(reply, await sandboxes.operations.streamExec(...call));
-      return reply.type('application/json').send(await sandboxes.operations.exec(...call));
+      return sendJson(reply, await sandboxes.operations.exec(...call));
     },
   );
 };
@@ -62,6 +63,10 @@ function acceptsEvents(accept = ''): boolean {
     .toLowerCase()
     .split(',')
     .some((range) => range.split(';')[0]?.trim() === EVENT_STREAM_MEDIA_TYPE);
+}
+
+function sendJson(reply: FastifyReply, body: Readable): FastifyReply {
+  return reply.type('application/json').send(body);
 }
 
 function sendEvents(reply: FastifyReply, { body }: WorkerStream): FastifyReply {

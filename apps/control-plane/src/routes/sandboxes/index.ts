@@ -2,6 +2,7 @@ import type { Route } from '../../services.ts';
 import { cancelSandbox } from './cancel.ts';
 import { connectSandbox } from './connect.ts';
 import { createSandbox } from './create.ts';
+import { createPortLink } from './create-link.ts';
 import { deleteSandbox } from './delete.ts';
 import { downloadFile } from './download.ts';
 import { execInSandbox } from './exec.ts';
@@ -9,6 +10,7 @@ import { getSandbox } from './get.ts';
 import { listSandboxes } from './list.ts';
 import { readSandboxLogs } from './logs.ts';
 import { pauseSandbox } from './pause.ts';
+import { sandboxPort } from './port.ts';
 import { resumeSandbox } from './resume.ts';
 import { uploadFile } from './upload.ts';
 
@@ -25,4 +27,6 @@ export const sandboxRoutes: readonly Route[] = [
   cancelSandbox,
   pauseSandbox,
   resumeSandbox,
+  createPortLink,
+  sandboxPort,
 ];

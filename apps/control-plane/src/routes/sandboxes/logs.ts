@@ -16,7 +16,7 @@ export const readSandboxLogs: Route<'auth' | 'sandboxes'> = (app, { auth, sandbo
         tags: ['Sandboxes'],
         summary: "Read the tail of the agent's log",
         description:
-          'Empty before any agent has run. The log of an ended sandbox can be read as long as its record, even if its worker is gone; 503 `logs_unavailable` if it cannot be had.',
+          'Empty before any agent has run. The log of an ended sandbox can be read as long as its record, even if its worker is gone. If the worker is lost before it could send the log, what was read before can still be read, with `truncated`; 503 `logs_unavailable` if nothing was.',
         security: BY_API_KEY,
         params: SandboxParams,
         querystring: LogsQuery,

@@ -7,6 +7,8 @@ export const WORKER_PROBLEMS = [
   'worker_unreachable',
   'worker_bad_response',
   'guest_unresponsive',
+  'workspace_unavailable',
+  'workspace_too_large',
 ] as const satisfies ErrorCode[];
 
 /** As {@link WORKER_PROBLEMS}, for routes that take a JSON body. */

@@ -50,6 +50,8 @@ const OPERATIONS: [string, string, object][] = [
   ['POST', '/files?path=/a', { raw: 'x', headers: { 'content-type': 'application/octet-stream' } }],
   ['POST', '/cancel', {}],
   ['POST', '/connect', {}],
+  ['POST', '/links', { json: { port: 8080 } }],
+  ['GET', '/ports/8080/', {}],
   ['POST', '/pause', {}],
   ['POST', '/resume', {}],
 ];

@@ -5,7 +5,13 @@ import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness, type StartedSession } from '../../../test/harness.ts';
 
-const KEPT = ['session_frames', 'session_chunks', 'session_manifests', 'agent_logs'];
+const KEPT = [
+  'session_frames',
+  'session_chunks',
+  'session_manifests',
+  'agent_logs',
+  'agent_log_parts',
+];
 
 let harness: Harness;
 let store: Store;
@@ -65,6 +71,10 @@ const putFiles = async (name: string) => {
 };
 const putLog = () =>
   ask('PUT', `/sandboxes/${session.vmId}/log?total_bytes=4`, 'application/octet-stream', 'log!');
+const readLog = () => {
+  worker.keptLogs.set(session.vmId, 'log!');
+  return harness.call('GET', `/v1/sandboxes/${session.vmId}/logs`, { key });
+};
 const commit = (seq: number, filesId?: string) =>
   ask(
     'POST',
@@ -187,6 +197,8 @@ describe('a worker that is late', () => {
     }
     expect(await (await putFiles('f3')).json()).toMatchObject({ code: 'session_erased' });
     expect((await putLog()).status).toBe(404);
+    // A customer may still be shown what the worker has.
+    expect(await readLog()).toMatchObject({ status: 200, body: { content: 'log!' } });
     expect(await kept()).toEqual([]);
   });
 
@@ -199,7 +211,8 @@ describe('a worker that is late', () => {
       worker.beforeDestroyed = async () => {
         late.push(commit(2, 'f1'), putFiles(`late-${round}`), commit(3));
       };
-      const [answer] = await Promise.all([erase(), commit(2), putFiles(`g-${round}`)]);
+      const calls = [erase(), readLog(), commit(2), putFiles(`g-${round}`)] as const;
+      const [answer] = await Promise.all(calls);
       expect(answer.status).toBe(200);
       late.push(commit(4), putFiles('h'), putLog());
       for (const { status } of await Promise.all(late)) expect([204, 404, 410]).toContain(status);
@@ -207,6 +220,7 @@ describe('a worker that is late', () => {
         (await harness.sql.query(`select 1 from session_chunks where session_id = '${session.id}'`))
           .rowCount,
       ).toBe(0);
+      expect((await harness.sql.query('select from agent_log_parts')).rowCount).toBe(0);
       const { rows } = await harness.sql.query(
         `select conversation, files_id, (select count(*)::int from session_frames f where f.session_id = s.session_id) as frames
          from sessions s where session_id = '${session.id}'`,

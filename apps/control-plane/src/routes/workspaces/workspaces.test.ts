@@ -329,7 +329,7 @@ describe('several control planes', () => {
     } finally {
       await other.close();
     }
-    await harness.sql.query('update discarded_objects set due_at = now()');
+    await harness.sql.query('update object_deletions set due_at = now()');
     await harness.restart();
     const used = await harness.sql.query<{ object_key: string }>(
       'select object_key from workspace_files',
@@ -346,13 +346,13 @@ describe('several control planes', () => {
     await harness.sql.query(`
       create function claim_at_once() returns trigger language plpgsql as $$
         begin new.claimed := true; return new; end $$;
-      create trigger claim_at_once before insert on discarded_objects
+      create trigger claim_at_once before insert on object_deletions
         for each row execute function claim_at_once()`);
     try {
       expect(await workspace.paths()).toEqual([]);
     } finally {
       await harness.sql.query(
-        'drop trigger claim_at_once on discarded_objects; drop function claim_at_once',
+        'drop trigger claim_at_once on object_deletions; drop function claim_at_once',
       );
     }
   });

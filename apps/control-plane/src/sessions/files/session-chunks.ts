@@ -31,6 +31,7 @@ export function createSessionChunks({ store, objects, keys }: SessionChunksParts
     find: (request) => findOwner(store, request),
     purpose: ({ id }) => `svc session chunks v1 ${id}`,
     newObjectKey: ({ id }) => newObjectKey(id),
+    full: 'session_storage_full',
   });
 }
 

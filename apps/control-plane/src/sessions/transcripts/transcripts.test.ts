@@ -10,10 +10,10 @@ import {
   SignedUrls,
 } from '@svc/object-store';
 import { createLogger } from '@svc/service-kit';
-import { openStore, type Store } from '@svc/store';
-import { startTestPostgres, type TestPostgres } from '@svc/store/testing';
-import pg from 'pg';
+import type { Store } from '@svc/store';
+import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { startTestLedger, type TestLedger } from '../../../test/test-ledger.ts';
 import { SessionHistory } from '../session-history.ts';
 import { archiveNext } from './archive-transcripts.ts';
 import { TranscriptChunks, type TranscriptOwner } from './transcript-chunks.ts';
@@ -26,7 +26,7 @@ const keys = { derive: async () => Buffer.alloc(32, 7) };
 const logger = createLogger({ level: 'silent' });
 const signal = new AbortController().signal;
 
-let postgres: TestPostgres;
+let ledger: TestLedger;
 let store: Store;
 let sql: pg.Client;
 let directory: string;
@@ -40,15 +40,8 @@ let history: SessionHistory;
 let session: TranscriptOwner;
 
 beforeAll(async () => {
-  postgres = await startTestPostgres();
-  store = await openStore({
-    url: postgres.url,
-    placement: { unreachableMs: 30_000, sandboxesPerTenant: 1 },
-  });
-  sql = new pg.Client({ connectionString: postgres.url });
-  sql.on('error', () => undefined);
-  await sql.connect();
-  await sql.query(`insert into tenants (tenant_id, email) values ('t', 'a@b.c')`);
+  ledger = await startTestLedger();
+  ({ store, sql } = ledger);
   await sql.query(`insert into workers (worker_id, url, certificate, version, vcpu, memory_mib, disk_mib, templates)
     values ('w', '', '', '', 1, 1, 1, '[]')`);
   directory = await mkdtemp(join(tmpdir(), 'svc-objects-'));
@@ -56,10 +49,8 @@ beforeAll(async () => {
   real = await openFsObjectStore({ directory, urls });
 });
 afterAll(async () => {
-  await sql?.end();
-  await store?.close();
   await real?.[Symbol.asyncDispose]();
-  await postgres?.[Symbol.asyncDispose]();
+  await ledger?.[Symbol.asyncDispose]();
   await rm(directory, { recursive: true, force: true });
 });
 beforeEach(async () => {
@@ -179,7 +170,7 @@ describe('a large turn', () => {
     await commit({ first_seq: 2, last_seq: 2, frames: frames(2, 2), conversation: 'short' });
     expect((await state()).conversation).toBe('short');
     expect(await store.sessionChunks.removeUnused(0, 1_000)).toBe(uploads);
-    expect(await store.objectDeletions.next(1_000)).toHaveLength(uploads);
+    expect(await store.objectDeletions.claim(1_000)).toHaveLength(uploads);
   });
 
   test('is counted as it is stored', async () => {
@@ -198,7 +189,7 @@ describe('a large turn', () => {
     // Their grace period is not over.
     expect(await store.sessionChunks.removeUnused(3_600, 1_000)).toBe(0);
     expect(await store.sessionChunks.removeUnused(0, 1_000)).toBe(left);
-    await real.delete(await store.objectDeletions.next(1_000), signal);
+    await real.delete(await store.objectDeletions.claim(1_000), signal);
     expect(await objectFiles()).toBe(0);
   });
 
@@ -206,7 +197,7 @@ describe('a large turn', () => {
     await commit(large());
     await end();
     await store.sessions.eraseEnded(session.sessionId);
-    expect(await store.objectDeletions.next(1_000)).toHaveLength(await objectFiles());
+    expect(await store.objectDeletions.claim(1_000)).toHaveLength(await objectFiles());
     expect(await one('select conversation_chunks as c, kept_bytes as k from sessions')).toEqual({
       c: null,
       k: '0',

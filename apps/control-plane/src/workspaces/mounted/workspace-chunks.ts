@@ -19,5 +19,6 @@ export function createWorkspaceChunks({
     },
     purpose: ({ id }) => `svc workspace chunks v1 ${id}`,
     newObjectKey: ({ tenantId, id }) => newChunkKey({ tenantId, workspaceId: id }),
+    full: 'workspace_quota_exceeded',
   });
 }

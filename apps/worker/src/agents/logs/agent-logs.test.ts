@@ -1,7 +1,8 @@
 import { readdir, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
-import { AGENT_LOG_PATH, ServiceError } from '@svc/contract';
+import { AGENT_LOG_PATH, type LogTail, ServiceError, type WorkerLog } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
+import { tailOf } from '@svc/service-kit/log-tail';
 import { describe, expect, it } from 'vitest';
 import { ONE_SHOT } from '../../../test/placement.ts';
 import { useSessionLab } from '../../../test/session-lab.ts';
@@ -15,8 +16,13 @@ const UNAVAILABLE = { status: 503, body: { code: 'logs_unavailable' } };
 
 const lab = useSessionLab({ agentTimeouts: { saveMs: 500 } });
 
-const logs = (id: string, query = 'lines=1') =>
-  lab().harness.json('GET', `/sandboxes/${id}/logs?${query}`);
+const logs = async (id: string, tail: LogTail = { lines: 1 }) => {
+  const query = 'lines' in tail ? `lines=${tail.lines}` : `bytes=${tail.bytes}`;
+  const answer = await lab().harness.json('GET', `/sandboxes/${id}/logs?${query}`);
+  if (answer.status !== 200) return answer;
+  const { end, total_bytes: totalBytes } = answer.body as WorkerLog;
+  return { status: 200, body: tailOf({ bytes: Buffer.from(end, 'base64'), totalBytes }, tail) };
+};
 const remove = (id: string) => lab().harness.json('DELETE', `/sandboxes/${id}`);
 const copies = () => readdir(directory()).catch(() => []);
 const directory = () => join(lab().harness.dataDir, 'logs', 'agents');
@@ -112,7 +118,7 @@ describe.each([
   it('is sent as its last megabyte', async () => {
     const id = await start();
     write(id, Buffer.alloc(40 * MIB, 'x'));
-    expect(await logs(id, 'bytes=5')).toMatchObject({
+    expect(await logs(id, { bytes: 5 })).toMatchObject({
       status: 200,
       body: { content: 'xxxxx', truncated: true, total_bytes: 40 * MIB },
     });

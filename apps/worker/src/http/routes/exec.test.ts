@@ -28,15 +28,6 @@ describe('exec', () => {
     expect(answer.body.output).toContain('oops\n');
   });
 
-  it('keeps 10 MiB of output and lets the command finish', async () => {
-    const id = await harness.create();
-    const { body } = await harness.exec(id, {
-      command: 'head -c 12000000 /dev/zero | tr "\\0" a; exit 5',
-    });
-    expect(body).toMatchObject({ exit_code: 5, truncated: true });
-    expect(body.output.length).toBe(10 * 1024 * 1024);
-  });
-
   it('kills the process group when the time is up', async () => {
     const id = await harness.create();
     const { body } = await harness.exec(id, {
@@ -51,10 +42,14 @@ describe('exec', () => {
     const id = await harness.create();
     const vm = harness.host.vmOf(id);
     const caller = new AbortController();
-    const call = harness.call('POST', `/sandboxes/${id}/exec`, {
-      json: { command: 'sleep 600 & sleep 600' },
-      signal: caller.signal,
-    });
+    const call = harness
+      .call('POST', `/sandboxes/${id}/exec`, {
+        json: { command: 'sleep 600 & sleep 600' },
+        signal: caller.signal,
+      })
+      .then(({ body }) => body.text());
+    // The answer may have begun when the caller leaves, or not.
+    call.catch(() => undefined);
     await expect.poll(() => vm.groups.size).toBe(1);
     caller.abort();
     await expect(call).rejects.toThrow();
@@ -80,6 +75,7 @@ describe('exec', () => {
           json: { command: 'sleep 600' },
           signal: callers.signal,
         })
+        .then(({ body }) => body.text())
         .catch(() => undefined),
     );
     await expect.poll(() => vm.groups.size).toBe(64);
@@ -96,7 +92,6 @@ describe('exec', () => {
     const id = await harness.create();
     const response = await harness.call('POST', `/sandboxes/${id}/exec`, {
       json: { command: 'printf "\\303"; sleep 0.05; printf "\\251"; echo no >&2; exit 4' },
-      headers: { accept: 'text/event-stream' },
     });
     expect(response.headers['content-type']).toContain('text/event-stream');
     const text = await response.body.text();
@@ -110,7 +105,6 @@ describe('exec', () => {
     const vm = harness.host.vmOf(id);
     const response = await harness.call('POST', `/sandboxes/${id}/exec`, {
       json: { command: 'sleep 600' },
-      headers: { accept: 'text/event-stream' },
     });
     await expect.poll(() => vm.groups.size).toBe(1);
     vm.die();
@@ -119,32 +113,26 @@ describe('exec', () => {
     );
   });
 
-  it('returns a plain error when a streamed command cannot start', async () => {
+  it('returns a plain error when a command cannot start', async () => {
     const id = await harness.create();
     await harness.json('DELETE', `/sandboxes/${id}`);
     const response = await harness.call('POST', `/sandboxes/${id}/exec`, {
       json: { command: 'true' },
-      headers: { accept: 'text/event-stream' },
     });
     expect(response.statusCode).toBe(409);
     await response.body.dump();
   });
 
-  it.each(['application/json', 'text/event-stream'])(
-    'refuses a directory that does not exist, before anything runs (%s)',
-    async (accept) => {
-      const id = await harness.create();
-      const response = await harness.call('POST', `/sandboxes/${id}/exec`, {
-        json: { command: 'true', cwd: '/no/such/directory' },
-        headers: { accept },
-      });
-      expect(response.statusCode).toBe(400);
-      expect(await response.body.json()).toMatchObject({ code: 'cwd_not_found' });
-      expect(await harness.exec(id, { command: 'pwd', cwd: '/' })).toMatchObject({
-        body: { output: '/\n' },
-      });
-    },
-  );
+  it('refuses a directory that does not exist, before anything runs', async () => {
+    const id = await harness.create();
+    expect(await harness.exec(id, { command: 'true', cwd: '/no/such/directory' })).toMatchObject({
+      status: 400,
+      body: { code: 'cwd_not_found' },
+    });
+    expect(await harness.exec(id, { command: 'pwd', cwd: '/' })).toMatchObject({
+      body: { output: '/\n' },
+    });
+  });
 
   it.each([{}, { command: '' }, { command: 7 }])('refuses %j', async (body) => {
     const id = await harness.create();

@@ -1,8 +1,8 @@
-import { WorkerListQuery, WorkerSandboxList } from '@svc/contract';
+import { LIMITS, WorkerListQuery, WorkerSandboxList } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
 import type { WorkerContext } from '../context.ts';
 
-/** `GET /sandboxes`: live and recently destroyed sandboxes, of one tenant or of all. */
+/** `GET /sandboxes`: live sandboxes and the last destroyed ones, of one tenant or of all. */
 export function listRoute(app: HttpServer, { registry }: WorkerContext): void {
   app.get(
     '/sandboxes',
@@ -12,7 +12,10 @@ export function listRoute(app: HttpServer, { registry }: WorkerContext): void {
       const wanted = registry
         .all()
         .filter(({ assignment }) => tenant === undefined || assignment.tenant_id === tenant);
-      return { sandboxes: wanted.map((sandbox) => sandbox.record()) };
+      const destroyed = wanted.filter(({ isLive }) => !isLive);
+      const shown = new Set(destroyed.slice(-LIMITS.destroyedRecordsListed));
+      const listed = wanted.filter((sandbox) => sandbox.isLive || shown.has(sandbox));
+      return { sandboxes: listed.map((sandbox) => sandbox.record()) };
     },
   );
 }

@@ -1,12 +1,12 @@
 import {
-  LogsQuery,
-  LogsResponse,
   resolveLogsQuery,
   ServiceError,
+  WorkerLog,
+  WorkerLogsQuery,
   WorkerSandboxParams,
 } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
-import { type LogEnd, tailOf } from '@svc/service-kit/log-tail';
+import { endWith, type LogEnd } from '@svc/service-kit/log-tail';
 import type { WorkerContext } from '../context.ts';
 
 const NO_LOG: LogEnd = { bytes: Buffer.alloc(0), totalBytes: 0 };
@@ -21,13 +21,16 @@ export function logsRoute(app: HttpServer, context: WorkerContext): void {
     {
       schema: {
         params: WorkerSandboxParams,
-        querystring: LogsQuery,
-        response: { 200: LogsResponse },
+        querystring: WorkerLogsQuery,
+        response: { 200: WorkerLog },
       },
     },
     async (request) => {
-      const wanted = resolveLogsQuery(request.query);
-      return tailOf(await findLog(request.params.id, context), wanted);
+      const { params, query } = request;
+      const wanted = resolveLogsQuery(query);
+      const log = await findLog(params.id, context);
+      const { bytes, totalBytes } = endWith(log, wanted, query.known_bytes);
+      return { end: bytes.toString('base64'), total_bytes: totalBytes };
     },
   );
 }

@@ -88,7 +88,7 @@ describe('pause, resume, cancel and logs', () => {
     const id = await harness.create();
     expect(await harness.json('GET', `/sandboxes/${id}/logs?lines=5`)).toEqual({
       status: 200,
-      body: { content: '', truncated: false, total_bytes: 0 },
+      body: { end: '', total_bytes: 0 },
     });
     expect(await harness.json('GET', `/sandboxes/${id}/logs?lines=1&bytes=1`)).toMatchObject({
       status: 400,

@@ -1,6 +1,7 @@
 import { ServiceError } from '@svc/contract';
 import { describe, expect, it } from 'vitest';
 import { SessionLab, useSessionLab } from '../../../test/session-lab.ts';
+import type { SessionStoreDouble } from '../../../test/session-store-double.ts';
 
 const lab = useSessionLab();
 
@@ -121,29 +122,45 @@ describe('the end of a turn', () => {
 });
 
 describe('a turn for whose files there is no room', () => {
-  it('is completed without them, says what to do, and keeps them as soon as there is room', async () => {
-    const { store, harness, guest } = lab();
-    const { vmId, client } = await lab().startAttached();
-    harness.host.vmOf(vmId).files.set('/var/lib/svc/saved.tar', Buffer.from('tar'));
-    store.filesFailure = new ServiceError('session_storage_full');
-    guest.turn('a', 'a', true);
-    await client.next(completed);
-    expect(client.frames.find(({ type }) => type === 'error')).toMatchObject({
-      code: 'session_storage_full',
-      message: expect.stringContaining('Erase a session'),
-    });
-    expect(store.turns[0]).toMatchObject({ conversation: 'a' });
-    expect(store.turns[0]).not.toHaveProperty('files_id');
-    store.filesFailure = undefined;
-    // No file has changed since.
-    guest.turn('b', 'b', false);
-    await expect
-      .poll(() => store.turns.find(({ conversation }) => conversation === 'b'))
-      .toHaveProperty('files_id');
-    expect(await harness.metrics()).toMatch(
-      /commit_duration_seconds_count\{outcome="storage_full"\} 1/,
-    );
-  });
+  it.each([
+    [
+      'when they are committed',
+      (store: SessionStoreDouble, refusal?: ServiceError) => {
+        store.filesFailure = refusal;
+      },
+    ],
+    [
+      'when they are uploaded',
+      ({ chunks }: SessionStoreDouble, refusal?: ServiceError) => {
+        chunks.refusal = refusal;
+      },
+    ],
+  ])(
+    'is completed without them, says what to do, and keeps them as soon as there is room, if refused %s',
+    async (_, refuse) => {
+      const { store, harness, guest } = lab();
+      const { vmId, client } = await lab().startAttached();
+      harness.host.vmOf(vmId).files.set('/var/lib/svc/saved.tar', Buffer.from('tar'));
+      refuse(store, new ServiceError('session_storage_full'));
+      guest.turn('a', 'a', true);
+      await client.next(completed);
+      expect(client.frames.find(({ type }) => type === 'error')).toMatchObject({
+        code: 'session_storage_full',
+        message: expect.stringContaining('Erase a session'),
+      });
+      expect(store.turns[0]).toMatchObject({ conversation: 'a' });
+      expect(store.turns[0]).not.toHaveProperty('files_id');
+      refuse(store);
+      // No file has changed since.
+      guest.turn('b', 'b', false);
+      await expect
+        .poll(() => store.turns.find(({ conversation }) => conversation === 'b'))
+        .toHaveProperty('files_id');
+      expect(await harness.metrics()).toMatch(
+        /commit_duration_seconds_count\{outcome="storage_full"\} 1/,
+      );
+    },
+  );
 });
 
 describe('the end of the sandbox', () => {

@@ -53,7 +53,12 @@ export class ShapePreparer {
     for (let attempt = 1; attempt <= ATTEMPTS && !signal.aborted; attempt += 1) {
       try {
         await this.#quietImages(signal);
-        await host.prepareShape(template, shape, withDeadline(signal, PREPARE_MS));
+        await host.prepareShape(
+          template,
+          shape,
+          { background: true },
+          withDeadline(signal, PREPARE_MS),
+        );
         return;
       } catch (error) {
         if (signal.aborted) return;

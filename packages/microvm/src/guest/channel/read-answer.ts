@@ -14,6 +14,7 @@ const ERROR_CODES: ReadonlySet<string> = new Set<MicrovmErrorCode>([
   'not_a_file',
   'disk_full',
   'permission_denied',
+  'port_unreachable',
 ]);
 
 /**

@@ -1,6 +1,7 @@
-import { access, mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Recipe } from '../recipe.ts';
+import { markUsed } from '../storage/last-used.ts';
 import { buildInitrd } from './build-initrd.ts';
 import { withBuildLock } from './build-lock.ts';
 import type { BuildImageOptions } from './build-options.ts';
@@ -24,7 +25,7 @@ export async function ensureBase(
   const { template, baseId } = recipe;
   const directory = join(options.imageDir, '.bases', `${template}-${baseId}`);
   return withBuildLock(options, `${baseId}-base`, signal, async (openWork) => {
-    if (await exists(directory)) return directory;
+    if (await markUsed(directory)) return directory;
     const work = await openWork();
     try {
       await build(recipe, work, directory, options.onProgress, signal);
@@ -79,11 +80,4 @@ async function writeDisk(
 function uuidOf(id: string): string {
   const digits = id.padEnd(32, '0');
   return digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
-}
-
-function exists(path: string): Promise<boolean> {
-  return access(path).then(
-    () => true,
-    () => false,
-  );
 }

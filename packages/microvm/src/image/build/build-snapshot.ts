@@ -5,7 +5,7 @@ import { openHostResources } from '../../resources/open-host-resources.ts';
 import type { VmShape } from '../../vm-shape.ts';
 import { resourceLimits } from '../../vmm/resource-limits.ts';
 import type { Image } from '../image.ts';
-import { snapshotDirectory, snapshotExists } from '../snapshot-directory.ts';
+import { findSnapshot, snapshotDirectory } from '../snapshot-directory.ts';
 import { withBuildLock } from './build-lock.ts';
 import type { BuildImageOptions } from './build-options.ts';
 import { lowerPriority } from './lower-priority.ts';
@@ -28,19 +28,19 @@ export async function buildSnapshot(
   options: BuildSnapshotOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  const { imageDir } = options;
+  const { imageDir, kvmProbeMs } = options;
   const lockOptions = { ...options, template: image.template };
   const lockName = `${image.id}-${shape.vcpu}x${shape.memoryMib}`;
   await withBuildLock(lockOptions, lockName, signal, async (openWork) => {
     const work = await openWork();
     try {
       const resources = await openHostResources(
-        { dataDir: work, imageDir, logger: silentLogger, slotPoolSize: 1 },
+        { dataDir: work, imageDir, logger: silentLogger, slotPoolSize: 1, kvmProbeMs },
         signal,
       );
       try {
         const { snapshotKey } = resources.vmm;
-        if (await snapshotExists(image, snapshotKey, shape)) return;
+        if (await findSnapshot(image, snapshotKey, shape)) return;
         options.onProgress('booting the image for its snapshot');
         const frozen = await bootAndFreeze(resources, image, shape, options, signal);
         const target = snapshotDirectory(image, snapshotKey, shape);
@@ -88,7 +88,7 @@ async function bootAndFreeze(
       await vm.kill();
     }
     const { directory } = confinement;
-    for (const name of ['qmp', 'migration']) await rm(join(directory, name), { force: true });
+    await rm(join(directory, 'migration'), { force: true });
     for (const name of ['memory', 'state', 'disk.qcow2']) {
       await chown(join(directory, name), 0, 0);
       await chmod(join(directory, name), 0o644);

@@ -1,10 +1,13 @@
 import { access, writeFile } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Cgroups, ResourceLimits } from './cgroups.ts';
 import { CPU_PERIOD_US, makeGroup, removeGroup, removeTree } from './group-files.ts';
 
 const ROOT = '/sys/fs/cgroup';
 const CONTROLLERS = '+cpu +memory +pids';
+const DEFAULT_WEIGHT = 100;
+const MAX_WEIGHT = 10_000;
 
 /** The unified hierarchy. https://docs.kernel.org/admin-guide/cgroup-v2.html */
 export class CgroupsV2 implements Cgroups {
@@ -19,7 +22,12 @@ export class CgroupsV2 implements Cgroups {
     await access(join(ROOT, 'cgroup.controllers'));
     await writeFile(join(ROOT, 'cgroup.subtree_control'), CONTROLLERS);
     const groups = new CgroupsV2(join(ROOT, name));
-    await makeGroup(groups.#path, { 'cgroup.subtree_control': CONTROLLERS });
+    // All VMs together get the weight of one group per core, so that the service stays responsive.
+    const weight = Math.min(MAX_WEIGHT, DEFAULT_WEIGHT * availableParallelism());
+    await makeGroup(groups.#path, {
+      'cgroup.subtree_control': CONTROLLERS,
+      'cpu.weight': weight,
+    });
     return groups;
   }
 

@@ -1,13 +1,10 @@
 import { spawn } from 'node:child_process';
-import { access, constants, mkdir, readFile } from 'node:fs/promises';
+import { access, constants } from 'node:fs/promises';
 import { cpus, release } from 'node:os';
-import { dirname } from 'node:path';
-import { writeFileAtomic } from '@svc/service-kit/process';
 import type { Accelerator } from './command-line.ts';
-import { tscKhz } from './tsc-frequency.ts';
+import { type ProbeOutcome, readVerdict, writeVerdict } from './kvm-verdict.ts';
 import { QEMU, type QemuVersion } from './version.ts';
 
-const PROBE_MS = 8000;
 /** The first output of the images' initial RAM disk. */
 const MARK = 'svc-kernel-up';
 /** Bounds the output that is kept: a broken guest could print without end. */
@@ -19,6 +16,8 @@ export interface ProbeOptions {
   readonly initrd: string;
   /** File that stores the result, so that each machine is probed only once. */
   readonly verdictFile: string;
+  /** Most milliseconds that the guest of the probe has to boot. */
+  readonly probeMs: number;
 }
 
 /**
@@ -37,14 +36,11 @@ export async function chooseAccelerator(
 async function kvmWorks(options: ProbeOptions, signal: AbortSignal): Promise<boolean> {
   if (!(await canOpenKvm())) return false;
   const machine = `${release()} ${cpus()[0]?.model} QEMU ${options.version.text}`;
-  const known = await readVerdict(options.verdictFile);
-  if (known?.machine === machine) return known.kvm;
-  const kvm = await bootProbe(options, signal);
-  await mkdir(dirname(options.verdictFile), { recursive: true });
-  await writeFileAtomic(options.verdictFile, `${JSON.stringify({ machine, kvm })}\n`, {
-    mode: 0o644,
-  });
-  return kvm;
+  const known = await readVerdict(options.verdictFile, machine);
+  if (known !== undefined) return known;
+  const outcome = await bootProbe(options, signal);
+  await writeVerdict(options.verdictFile, machine, outcome);
+  return outcome === 'booted';
 }
 
 async function canOpenKvm(): Promise<boolean> {
@@ -54,19 +50,11 @@ async function canOpenKvm(): Promise<boolean> {
   );
 }
 
-async function readVerdict(path: string): Promise<{ machine: string; kvm: boolean } | undefined> {
-  try {
-    return JSON.parse(await readFile(path, 'utf8'));
-  } catch (error) {
-    const absent = (error as NodeJS.ErrnoException).code === 'ENOENT';
-    if (absent || error instanceof SyntaxError) return undefined;
-    throw error;
-  }
-}
-
 /** Boots a kernel without a disk and waits for output from its first user program. */
-async function bootProbe({ kernel, initrd }: ProbeOptions, signal: AbortSignal): Promise<boolean> {
-  const append = `console=ttyS0 quiet panic=-1 tsc_early_khz=${await tscKhz()}`;
+async function bootProbe(
+  { kernel, initrd, probeMs }: ProbeOptions,
+  signal: AbortSignal,
+): Promise<ProbeOutcome> {
   // It dies with this process, also when that is killed: a guest that hangs under KVM keeps a processor busy.
   const child = spawn(
     'setpriv',
@@ -74,19 +62,19 @@ async function bootProbe({ kernel, initrd }: ProbeOptions, signal: AbortSignal):
       ['--pdeathsig', 'KILL', '--', QEMU],
       ['-nodefaults', '-no-user-config', '-display', 'none', '-M', 'microvm', '-accel', 'kvm'],
       ['-cpu', 'host', '-m', '256M', '-serial', 'stdio'],
-      ['-kernel', kernel, '-initrd', initrd, '-append', append],
+      ['-kernel', kernel, '-initrd', initrd, '-append', 'console=ttyS0 quiet panic=-1'],
     ].flat(),
     { stdio: ['ignore', 'pipe', 'ignore'] },
   );
-  const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+  const { promise, resolve, reject } = Promise.withResolvers<ProbeOutcome>();
   let output = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     output = (output + text).slice(-OUTPUT_BYTES);
-    if (output.includes(MARK)) resolve(true);
+    if (output.includes(MARK)) resolve('booted');
   });
   child.once('error', reject);
-  child.once('exit', () => resolve(false));
-  const timer = setTimeout(() => resolve(false), PROBE_MS);
+  child.once('exit', () => resolve('ended'));
+  const timer = setTimeout(() => resolve('timed_out'), probeMs);
   const abort = () => reject(signal.reason);
   signal.addEventListener('abort', abort, { once: true });
   try {

@@ -2,6 +2,7 @@ import { GUEST_LINK } from '@svc/contract';
 import { TAP } from '../../network/index.ts';
 import type { VmShape } from '../../vm-shape.ts';
 import type { BootRequest, RestoreVmRequest } from '../vmm.ts';
+import { CONTROL_SOCKET } from './control-socket.ts';
 
 /**
  * Size of a VM's cache of translated code without KVM. QEMU empties a full cache completely: at half this size, VMs
@@ -37,8 +38,8 @@ export function bootArguments(
     'panic=-1',
     'net.ifnames=0',
     'quiet',
-    // Without this, the guest's clock calibration can hang forever on a busy machine.
-    `tsc_early_khz=${tscKhz}`,
+    // Without this, an emulated guest's clock calibration can hang forever on a busy machine. KVM tells the guest.
+    ...(accelerator.kind === 'tcg' ? [`tsc_early_khz=${tscKhz}`] : []),
     // For programs in the guest that need other settings under emulation.
     `svc.accelerator=${accelerator.kind}`,
   ];
@@ -84,7 +85,7 @@ function machine(
     ['-object', memoryOptions(shape, memory)],
     ['-chardev', `ringbuf,id=console,size=${CONSOLE_BYTES}`],
     ['-serial', 'chardev:console'],
-    ['-qmp', `unix:${directory}/qmp,server=on,wait=off`],
+    ['-qmp', `unix:${directory}/${CONTROL_SOCKET},server=on,wait=off`],
     ['-blockdev', blockdev({ 'node-name': 'base', ...rawFile(rootfs), 'read-only': true })],
     ['-blockdev', blockdev(overlay(`${directory}/disk.qcow2`))],
     // A guest that writes while the host's disk is full is stopped until space is available. An error would make its

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { isAlive, type ProcessIdentity } from '@svc/service-kit/process';
+import { availableBytes } from '../../disk-space.ts';
 import type { Confinement } from '../../jail/confinement.ts';
 import { MicrovmError } from '../../microvm-error.ts';
 import { killProcess } from '../../processes.ts';
@@ -14,6 +15,8 @@ const EXIT_MS = 10_000;
 const EXIT_POLL_MS = 5;
 /** Interval between attempts to continue a VM that is stopped because the disk is full. */
 const STALL_RETRY_MS = 1_000;
+/** Free disk without which it is not continued: the last space belongs to what keeps the machine's records. */
+const CONTINUE_ABOVE_BYTES = 512 * 1024 * 1024;
 
 /** A started or adopted QEMU process, controlled through its QMP socket. */
 export class QemuProcess implements VmProcess {
@@ -104,11 +107,12 @@ export class QemuProcess implements VmProcess {
     });
   }
 
-  /** Makes the VM retry its write until the write succeeds. */
+  /** Makes the VM retry its write whenever there is space, until the write succeeds. */
   async #waitForDiskSpace(): Promise<void> {
     while (!this.#closed) {
       await sleep(STALL_RETRY_MS, undefined, { ref: false });
       if (this.#paused) continue;
+      if ((await availableBytes(this.#confinement.directory)) < CONTINUE_ABOVE_BYTES) continue;
       const signal = AbortSignal.timeout(COMMAND_MS);
       if ((await this.#status(signal)) !== 'io-error') break;
       await this.#execute('cont', {}, signal);

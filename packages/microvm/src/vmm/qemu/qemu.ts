@@ -12,6 +12,7 @@ import {
   type MemorySource,
   restoreArguments,
 } from './command-line.ts';
+import { controlSocket } from './control-socket.ts';
 import { QemuProcess } from './qemu-process.ts';
 import { Qmp } from './qmp.ts';
 import { startQemu } from './start-qemu.ts';
@@ -92,8 +93,7 @@ export class Qemu implements Vmm {
   ): Promise<VmProcess | undefined> {
     if (!(await isAlive(identity))) return undefined;
     try {
-      const path = join(confinement.socketDirectory, 'qmp');
-      const qmp = await Qmp.open(path, withDeadline(signal, ADOPT_MS));
+      const qmp = await Qmp.open(controlSocket(confinement), withDeadline(signal, ADOPT_MS));
       return new QemuProcess(confinement, identity, qmp);
     } catch (error) {
       signal.throwIfAborted();

@@ -1,10 +1,11 @@
 import { spawn } from 'node:child_process';
 import { constants } from 'node:fs';
-import { type FileHandle, open, readFile, writeFile } from 'node:fs/promises';
+import { type FileHandle, open, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { identityOf } from '@svc/service-kit/process';
 import type { Confinement } from '../../jail/confinement.ts';
 import { MicrovmError } from '../../microvm-error.ts';
+import { CONTROL_SOCKET, controlSocket } from './control-socket.ts';
 import { QemuProcess } from './qemu-process.ts';
 import { Qmp } from './qmp.ts';
 import { QEMU } from './version.ts';
@@ -29,7 +30,7 @@ export async function startQemu(
   { confinement, args, state }: StartQemuOptions,
   signal: AbortSignal,
 ): Promise<QemuProcess> {
-  const logPath = join(confinement.directory, '..', 'qemu.log');
+  const logPath = join(confinement.hostDirectory, 'qemu.log');
   const log = await open(
     logPath,
     constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC,
@@ -53,7 +54,7 @@ export async function startQemu(
   try {
     const either = AbortSignal.any([signal, ended.signal]);
     const [qmp] = await Promise.all([
-      Qmp.open(join(confinement.socketDirectory, 'qmp'), either),
+      openControlSocket(confinement, either),
       writeFile(`/proc/${pid}/oom_score_adj`, String(OOM_SCORE)),
     ]);
     const identity = await identityOf(pid);
@@ -63,6 +64,22 @@ export async function startQemu(
     child.kill('SIGKILL');
     if (!ended.signal.aborted) throw error;
     throw new MicrovmError('boot_failed', `QEMU ended immediately: ${await endOfLog(logPath)}`);
+  }
+}
+
+/**
+ * Connects to a VM's control socket and moves it to where only this service can replace it. Otherwise a process that
+ * took over QEMU could pose as the VM's monitor when the VM is adopted. A restored guest does not run before this.
+ */
+async function openControlSocket(confinement: Confinement, signal: AbortSignal): Promise<Qmp> {
+  const created = join(confinement.socketDirectory, CONTROL_SOCKET);
+  const qmp = await Qmp.open(created, signal);
+  try {
+    await rename(created, controlSocket(confinement));
+    return qmp;
+  } catch (error) {
+    qmp.close();
+    throw error;
   }
 }
 

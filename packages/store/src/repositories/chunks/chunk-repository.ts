@@ -1,4 +1,4 @@
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
 import { ago } from '../../remove-batch.ts';
 import type { Schema } from '../../schema.ts';
 
@@ -51,6 +51,11 @@ export const WORKSPACE_CHUNKS: ChunkTables = {
   lock: sql`for key share of workspaces`,
 };
 
+/** The unused chunks of a tenant would have more bytes than they may. */
+export class TooManyUnusedChunks extends Error {
+  override readonly name = 'TooManyUnusedChunks';
+}
+
 /**
  * The chunks of stored content: which there are, and in which objects. Chunks are used while the content of their owner
  * contains them. Unused ones are removed some time after the last save that asked for them. Several saves of one owner may
@@ -61,10 +66,13 @@ export class ChunkRepository {
   readonly #tables: ChunkTables;
   readonly #chunks: RawBuilder<unknown>;
   readonly #owner: RawBuilder<unknown>;
+  readonly #unusedBytes: number;
 
-  constructor(db: Kysely<Schema>, tables: ChunkTables) {
+  /** `unusedBytes`: what the unused chunks of a tenant may have, those that are being uploaded included. */
+  constructor(db: Kysely<Schema>, tables: ChunkTables, unusedBytes = Number.POSITIVE_INFINITY) {
     this.#db = db;
     this.#tables = tables;
+    this.#unusedBytes = unusedBytes;
     this.#chunks = sql.table(tables.chunks);
     this.#owner = sql.ref(tables.owner);
   }
@@ -92,8 +100,51 @@ export class ChunkRepository {
   /**
    * Notes uploads before they begin, so that none is forgotten. A chunk whose upload was announced before keeps its
    * object. Returns the chunks to upload, which are those that are not stored; none for an owner that gets no new ones.
+   * @throws TooManyUnusedChunks
    */
   async announce(ownerId: string, announced: readonly AnnouncedChunk[]): Promise<StoredChunk[]> {
+    if (this.#unusedBytes === Number.POSITIVE_INFINITY) {
+      return this.#insert(this.#db, ownerId, announced);
+    }
+    return this.#db.transaction().execute(async (transaction) => {
+      const tenantId = await this.#lockUnused(transaction, ownerId);
+      const added = await this.#insert(transaction, ownerId, announced);
+      if (added.length > 0 && (await this.#unusedOf(transaction, tenantId)) > this.#unusedBytes) {
+        throw new TooManyUnusedChunks();
+      }
+      return added;
+    });
+  }
+
+  /** Makes the tenant's other announcements wait until the transaction ends, so that each sees the bytes of the others. */
+  async #lockUnused(transaction: Transaction<Schema>, ownerId: string): Promise<string> {
+    const { chunks, owners } = this.#tables;
+    const { rows } = await sql<{ tenant_id: string }>`
+      select tenant_id from ${sql.table(owners)} where ${this.#owner} = ${ownerId}`.execute(
+      transaction,
+    );
+    const tenantId = rows[0]?.tenant_id ?? '';
+    const key = `unused ${chunks} ${tenantId}`;
+    await sql`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`.execute(transaction);
+    return tenantId;
+  }
+
+  async #unusedOf(db: Kysely<Schema>, tenantId: string): Promise<number> {
+    const { owners, open } = this.#tables;
+    const owned = sql.ref(`${owners}.${this.#tables.owner}`);
+    // For each owner apart, so that the unused chunks of other tenants are never read.
+    const { rows } = await sql<{ bytes: string }>`
+      select coalesce(sum((select sum(stored_bytes) from ${this.#chunks} as chunks
+        where ${sql.ref(`chunks.${this.#tables.owner}`)} = ${owned} and unused_since is not null)), 0) as bytes
+      from ${sql.table(owners)} where tenant_id = ${tenantId} and ${open}`.execute(db);
+    return Number(rows[0]?.bytes ?? 0);
+  }
+
+  async #insert(
+    db: Kysely<Schema>,
+    ownerId: string,
+    announced: readonly AnnouncedChunk[],
+  ): Promise<StoredChunk[]> {
     const { chunks: table, owners, open, lock, also } = this.#tables;
     const column = also === undefined ? sql`` : sql`, ${sql.ref(also.column)}`;
     const value = also === undefined ? sql`` : sql`, ${also.value}::boolean`;
@@ -111,7 +162,7 @@ export class ChunkRepository {
       on conflict (${this.#owner}, chunk_id) do update
         set stored_bytes = excluded.stored_bytes, unused_since = now()
         where ${sql.ref(`${table}.stored_at`)} is null
-      returning chunk_id, object_key`.execute(this.#db);
+      returning chunk_id, object_key`.execute(db);
     return rows.map((row) => ({ id: row.chunk_id, objectKey: row.object_key }));
   }
 

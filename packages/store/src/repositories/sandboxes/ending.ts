@@ -30,6 +30,7 @@ const SESSION_AFTER: Readonly<Record<EndReason, Exclude<SessionStatus, 'active'>
   max_lifetime: 'expired',
   worker_lost: 'failed',
   boot_failed: 'failed',
+  disk_pressure: 'failed',
 };
 
 /**

@@ -1,5 +1,5 @@
 import { LIMITS } from '@svc/contract';
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { SandboxRow, Schema, WorkerRow } from '../../schema.ts';
 
 /** Identifies a sandbox of a tenant. */
@@ -44,16 +44,23 @@ export async function findAgentRoute(
   return rows[0];
 }
 
-/** All visible sandboxes of a tenant, oldest first. */
+/** The live sandboxes of a tenant and the last of those that its owner can still see, oldest first. */
 export async function listOwned(db: Kysely<Schema>, tenantId: string): Promise<SandboxRow[]> {
-  return db
-    .selectFrom('sandboxes')
-    .selectAll()
-    .where('tenant_id', '=', tenantId)
-    .where(sql<boolean>`${VISIBLE}`)
-    .orderBy('created_at')
-    .orderBy('vm_id')
-    .execute();
+  const { rows } = await listStatement(tenantId).execute(db);
+  return rows;
+}
+
+/** The statement of {@link listOwned}. It reads no old records, however many there are. */
+export function listStatement(tenantId: string): RawBuilder<SandboxRow> {
+  return sql<SandboxRow>`
+    select * from (
+      (select * from sandboxes where tenant_id = ${tenantId} and state <> 'destroyed')
+      union all
+      (select * from sandboxes
+        where tenant_id = ${tenantId} and state = 'destroyed' and ${VISIBLE}
+        order by ended_at desc limit ${LIMITS.destroyedRecordsListed})
+    ) as listed
+    order by created_at, vm_id`;
 }
 
 /** The data that the reconciler compares with a worker's report. */

@@ -1,9 +1,11 @@
 import type { AgentBuild, SandboxSize, WorkerSandbox } from '@svc/contract';
+import { Kysely, PostgresDialect, type RawBuilder } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
 import { openStore, type Store } from '../../store.ts';
 import type { PlacementRules } from './choose-worker.ts';
+import { listStatement } from './lookup.ts';
 import type { PlacementRequest } from './placement.ts';
 
 const RULES: PlacementRules = {
@@ -11,6 +13,8 @@ const RULES: PlacementRules = {
   sandboxesPerTenant: 50,
 };
 const TENANT = 'usr_1';
+/** Compiles statements, and runs none. */
+const NO_DATABASE = new PostgresDialect({ pool: async () => Promise.reject(new Error('unused')) });
 
 let postgres: TestPostgres;
 let store: Store;
@@ -83,6 +87,25 @@ async function place(size?: SandboxSize) {
   const outcome = await store.sandboxes.reserve(request(size));
   if (outcome.placed === undefined) throw new Error(outcome.refusal);
   return outcome.placed;
+}
+
+interface PlanNode {
+  readonly 'Relation Name'?: string;
+  readonly 'Actual Rows': number;
+  readonly 'Rows Removed by Filter'?: number;
+  readonly Plans?: readonly PlanNode[];
+}
+
+/** The number of rows of tables that PostgreSQL reads to execute a statement. */
+async function rowsRead(statement: RawBuilder<unknown>): Promise<number> {
+  const { sql: text, parameters } = statement.compile(new Kysely({ dialect: NO_DATABASE }));
+  const explained = await client.query(`explain (analyze, format json) ${text}`, [...parameters]);
+  const count = (node: PlanNode): number => {
+    const own = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0);
+    const below = (node.Plans ?? []).reduce((sum, child) => sum + count(child), 0);
+    return below + (node['Relation Name'] === undefined ? 0 : own);
+  };
+  return count(explained.rows[0]['QUERY PLAN'][0].Plan);
 }
 
 async function reserved(workerId: string): Promise<number | undefined> {
@@ -312,6 +335,29 @@ test('shows a tenant only its own sandboxes, and ended ones for a limited time',
   await client.query(`update sandboxes set ended_at = now() - interval '16 minutes'`);
   expect(await store.sandboxes.find(TENANT, vm_id)).toBeUndefined();
   expect(await store.sandboxes.list(TENANT)).toEqual([]);
+});
+
+test('lists live sandboxes and the last ended ones, however many ended, without reading old ones', async () => {
+  await addWorker('w', 4096);
+  const live = await place();
+  const { vm_id } = await place();
+  await store.sandboxes.end({ vmId: vm_id, reason: 'deleted' });
+  const copies = async (prefix: string, count: number, age: string) =>
+    client.query(`
+      create temp table copies as select * from sandboxes where vm_id = '${vm_id}';
+      insert into sandboxes select (jsonb_populate_record(copies, jsonb_build_object(
+          'vm_id', '${prefix}' || n, 'ended_at', now() - interval '${age}' - n * interval '1 ms'))).*
+        from copies, generate_series(1, ${count}) n;
+      drop table copies;`);
+  await copies('vm_recent_', 150, '1 minute');
+  await copies('vm_old_', 20_000, '20 minutes');
+  await client.query('analyze sandboxes');
+  const listed = await store.sandboxes.list(TENANT);
+  expect(listed.filter(({ state }) => state !== 'destroyed')).toMatchObject([live]);
+  const ended = listed.filter(({ state }) => state === 'destroyed').map((row) => row.vm_id);
+  const newest = Array.from({ length: 99 }, (_, index) => `vm_recent_${index + 1}`);
+  expect(ended.sort()).toEqual([vm_id, ...newest].sort());
+  expect(await rowsRead(listStatement(TENANT))).toBeLessThan(300);
 });
 
 test('finds many sandboxes concurrently', async () => {

@@ -2,9 +2,14 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { insertSession } from '../../../test/insert-session.ts';
+import { insertTenants } from '../../../test/insert-tenants.ts';
 import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
 import type { Schema } from '../../schema.ts';
-import { ChunkRepository, SESSION_CHUNKS } from '../chunks/chunk-repository.ts';
+import {
+  ChunkRepository,
+  SESSION_CHUNKS,
+  TooManyUnusedChunks,
+} from '../chunks/chunk-repository.ts';
 import { ObjectDeletionRepository } from '../object-deletions.ts';
 import { eraseEnded } from './erasure.ts';
 import { SessionHistoryRepository, type Turn } from './history.ts';
@@ -22,7 +27,7 @@ let session: string;
 beforeAll(async () => {
   database = await startTestDatabase();
   db = database.db;
-  await db.insertInto('tenants').values({ tenant_id: 't', email: 'a@b.c' }).execute();
+  await insertTenants(db, 't', 'other');
   history = new SessionHistoryRepository(db, 1_000);
   chunks = new ChunkRepository(db, SESSION_CHUNKS);
   deletions = new ObjectDeletionRepository(db);
@@ -142,7 +147,7 @@ describe('unused chunks', () => {
     expect(await chunks.removeUnused(HOUR, 1)).toBe(1);
     expect(await chunks.removeUnused(HOUR, 100)).toBe(1);
     expect(await stored()).toEqual([used]);
-    expect(await deletions.next(10)).toHaveLength(2);
+    expect(await deletions.claim(10)).toHaveLength(2);
   });
 
   test('stay when a save asks for them, and when a turn names them', async () => {
@@ -164,7 +169,7 @@ describe('unused chunks', () => {
     expect(await chunks.renew(session, ids)).toEqual([]);
     await store(ids);
     const [after] = await chunks.find(session, ids);
-    expect(await deletions.next(10)).toEqual([before?.objectKey]);
+    expect(await deletions.claim(10)).toEqual([before?.objectKey]);
     expect(after?.objectKey).not.toBe(before?.objectKey);
   });
 
@@ -227,6 +232,45 @@ describe('an announced upload', () => {
   });
 });
 
+describe('unused chunks of a tenant', () => {
+  const MOST = 100;
+  /** As of two control planes. */
+  const limited = () => [0, 1].map(() => new ChunkRepository(db, SESSION_CHUNKS, MOST));
+  const announce = (ids: readonly Buffer[], owner = session, by = limited()[0]) =>
+    by?.announce(
+      owner,
+      ids.map((id) => ({ id, objectKey: randomUUID(), storedBytes: 10 })),
+    );
+
+  test('have a limit, until they are used or removed', async () => {
+    const other = await newSession();
+    const ids = newIds(10);
+    await announce(ids.slice(0, 5));
+    await announce(ids.slice(5), other);
+    for (const owner of [session, other]) {
+      await expect(announce(newIds(1), owner)).rejects.toThrow(TooManyUnusedChunks);
+    }
+    // Neither what is announced again nor another tenant is refused.
+    expect(await announce(ids.slice(0, 5))).toHaveLength(5);
+    expect(await announce(newIds(10), await insertSession(db, 'other'))).toHaveLength(10);
+    await store(ids.slice(0, 5));
+    await history.commit(turn(ids.slice(0, 5)));
+    expect(await announce(newIds(5))).toHaveLength(5);
+    await expect(announce(newIds(1))).rejects.toThrow(TooManyUnusedChunks);
+    await age();
+    await chunks.removeUnused(HOUR, 100);
+    expect(await announce(newIds(10))).toHaveLength(10);
+  });
+
+  test('have a limit for all control planes together', async () => {
+    const calls = Array.from({ length: 20 }, (_, at) =>
+      announce(newIds(1), session, limited()[at % 2]),
+    );
+    const outcomes = await Promise.allSettled(calls);
+    expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(10);
+  });
+});
+
 test('erasing a session gives up all its objects, and no others, and takes no more chunks', async () => {
   const [ids, others] = [newIds(2), newIds(2)];
   const other = await newSession();
@@ -240,7 +284,7 @@ test('erasing a session gives up all its objects, and no others, and takes no mo
   await eraseEnded(db, session);
   expect(await history.state(session)).toMatchObject({ filesId: undefined, manifest: undefined });
   expect(await stored()).toEqual(sorted(others));
-  expect(await deletions.next(10)).toHaveLength(2);
+  expect(await deletions.claim(10)).toHaveLength(2);
   expect(
     await chunks.announce(session, [{ id: Buffer.alloc(32), objectKey: 'k', storedBytes: 1 }]),
   ).toEqual([]);

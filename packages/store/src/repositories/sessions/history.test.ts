@@ -1,6 +1,7 @@
 import type { Kysely } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { insertSession } from '../../../test/insert-session.ts';
+import { insertTenants } from '../../../test/insert-tenants.ts';
 import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
 import type { Schema } from '../../schema.ts';
 import { SessionHistoryRepository, type Turn } from './history.ts';
@@ -21,7 +22,7 @@ afterAll(() => database?.[Symbol.asyncDispose]());
 beforeEach(async () => {
   await db.deleteFrom('sessions').execute();
   await db.deleteFrom('tenants').execute();
-  await db.insertInto('tenants').values({ tenant_id: 't', email: 'a@b.c' }).execute();
+  await insertTenants(db, 't');
   await insertSession(db, 't', SESSION);
 });
 

@@ -2,6 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import type { Kysely } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { insertSession } from '../../../test/insert-session.ts';
+import { insertTenants } from '../../../test/insert-tenants.ts';
 import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
 import type { Schema } from '../../schema.ts';
 import { ChunkRepository, SESSION_CHUNKS } from '../chunks/chunk-repository.ts';
@@ -24,12 +25,7 @@ let seq = 0;
 beforeAll(async () => {
   database = await startTestDatabase();
   db = database.db;
-  for (const id of ['t', 'other']) {
-    await db
-      .insertInto('tenants')
-      .values({ tenant_id: id, email: `${id}@b.c` })
-      .execute();
-  }
+  await insertTenants(db, 't', 'other');
   histories = [0, 1].map(() => new SessionHistoryRepository(db, 1_000, MOST));
   chunks = new ChunkRepository(db, SESSION_CHUNKS);
 });

@@ -222,7 +222,7 @@ async function applyChanges(
         and entry.workspace_id = ${workspaceId} and entry.path = change.path
       returning entry.kind, entry.size_bytes, entry.object_key, entry.content_id),
     discarded as (
-      insert into discarded_objects (object_key, due_at)
+      insert into object_deletions (object_key, due_at)
       select object_key, now() + make_interval(secs => ${graceSeconds}) from removed
       where object_key is not null),
     put as (

@@ -1,6 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { insertTenants } from '../../../test/insert-tenants.ts';
 import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
 import type { Schema } from '../../schema.ts';
 import { ChunkRepository, WORKSPACE_CHUNKS } from '../chunks/chunk-repository.ts';
@@ -24,7 +25,7 @@ let scopes = 0;
 beforeAll(async () => {
   database = await startTestDatabase();
   db = database.db;
-  await db.insertInto('tenants').values({ tenant_id: 't', email: 'a@b.c' }).execute();
+  await insertTenants(db, 't');
   workspaces = new WorkspaceRepository(db);
   chunks = new ChunkRepository(db, WORKSPACE_CHUNKS);
 });

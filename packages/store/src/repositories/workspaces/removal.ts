@@ -41,7 +41,7 @@ async function removeEntries(
       delete from workspace_files where workspace_id = ${workspaceId} and ${condition}
       returning kind, size_bytes, object_key, content_id),
     discarded as (
-      insert into discarded_objects (object_key, due_at)
+      insert into object_deletions (object_key, due_at)
       select object_key, now() from removed where object_key is not null),
     counted as (
       update workspaces set

@@ -40,7 +40,7 @@ export async function reserve(
   seconds: number,
 ): Promise<void> {
   await sql`
-    insert into discarded_objects (object_key, due_at)
+    insert into object_deletions (object_key, due_at)
     values (${objectKey}, now() + make_interval(secs => ${seconds}))`.execute(db);
 }
 
@@ -98,7 +98,7 @@ async function refusalOf(
 /** Takes a reserved object out of those to be deleted. False once it is being deleted. */
 async function useReserved(db: Kysely<Schema>, objectKey: string): Promise<boolean> {
   const { numAffectedRows } = await sql`
-    delete from discarded_objects where object_key = ${objectKey} and not claimed`.execute(db);
+    delete from object_deletions where object_key = ${objectKey} and not claimed`.execute(db);
   return numAffectedRows === 1n;
 }
 
@@ -113,7 +113,7 @@ async function replaceFile(
       delete from workspace_files where workspace_id = ${workspaceId} and path = ${path}
       returning kind, mode, size_bytes, object_key, content_id),
     discarded as (
-      insert into discarded_objects (object_key, due_at)
+      insert into object_deletions (object_key, due_at)
       select object_key, now() + make_interval(secs => ${graceSeconds}) from old
       where object_key is not null)
     update workspaces set

@@ -1,7 +1,7 @@
 import type { Kysely } from 'kysely';
 import type { Schema } from '../../schema.ts';
 import * as commit from './commit.ts';
-import * as discarded from './discarded.ts';
+import * as empty from './empty.ts';
 import * as entries from './entries.ts';
 import * as extents from './extents.ts';
 import * as lookup from './lookup.ts';
@@ -79,16 +79,8 @@ export class WorkspaceRepository {
     return removal.removeAllFiles(this.#db, workspaceId);
   }
 
-  claimDiscarded(limit: number): Promise<string[]> {
-    return discarded.claimDiscarded(this.#db, limit);
-  }
-
-  forgetDiscarded(objectKeys: readonly string[]): Promise<void> {
-    return discarded.forgetDiscarded(this.#db, objectKeys);
-  }
-
   removeEmpty(olderThanSeconds: number, limit: number): Promise<number> {
-    return discarded.removeEmpty(this.#db, olderThanSeconds, limit);
+    return empty.removeEmpty(this.#db, olderThanSeconds, limit);
   }
 
   findMounted(

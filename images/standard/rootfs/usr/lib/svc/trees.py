@@ -48,6 +48,8 @@ LIST_SECONDS = 60
 MAX_LISTINGS = 4
 
 NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
+UMASK = os.umask(0o022)
+os.umask(UMASK)
 
 
 class Refusal(Exception):
@@ -67,6 +69,8 @@ class Directories:
             make_directory(root)
         self.names = []
         self.fds = [os.open(root, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW)]
+        # The directory of the last path, which most paths share with the one before.
+        self.last = b''
 
     def __enter__(self):
         return self
@@ -77,6 +81,10 @@ class Directories:
 
     def parent(self, path, create=False):
         """The descriptor of the directory that contains `path`, and the name in it."""
+        directory, _slash, name = path.rpartition(b'/')
+        if directory == self.last and name not in (b'', b'.', b'..') and b'\0' not in name:
+            return self.fds[-1], name
+        self.last = None
         *names, name = path.split(b'/')
         if len(names) >= MAX_DEPTH or b'\0' in path or any(part in (b'', b'.', b'..') for part in (*names, name)):
             raise OSError(errno.EINVAL, 'this is not a path in a tree')
@@ -91,6 +99,7 @@ class Directories:
                 make_directory(part, self.fds[-1])
             self.fds.append(os.open(part, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW, dir_fd=self.fds[-1]))
             self.names.append(part)
+        self.last = directory
         return self.fds[-1], name
 
 
@@ -350,6 +359,17 @@ class Input:
         self.buffer, self.at = b'', 0
 
 
+class Content(Input):
+    """The segments of a small file that were read before."""
+
+    def __init__(self, content):
+        self.buffer = (LENGTH.pack(len(content)) + content if content else b'') + LENGTH.pack(0)
+        self.at = 0
+
+    def skip(self, size):
+        self.at += size
+
+
 def read_tree(request, wire, answer):
     """Sends ranges of files, each as segments and a status. A range of a file that is not the expected one, or is
     written meanwhile, has the status `CHANGED`. One that a process has open for writing has the status `OPEN`: a write
@@ -500,8 +520,14 @@ def write_entry(directories, path, entry):
 
 
 def write_part(directories, path, part, stream):
-    """Writes a part of a file under a temporary name. The part that reaches the size gives the file its name."""
+    """Writes a part of a file under a temporary name. The part that reaches the size gives the file its name. A small
+    file that is new needs no other name."""
     mode, mtime, offset, size = part
+    if offset == 0 and size <= SMALL:
+        content = small_content(size, stream)
+        if len(content) == size and create_file(directories, path, (mode, mtime), content):
+            return
+        stream = Content(content)
     failure = fd = None
     temporary = temporary_name(path)
     try:
@@ -530,6 +556,43 @@ def write_part(directories, path, part, stream):
             os.close(fd)
             if failure is not None:
                 remove(temporary, parent)
+
+
+def small_content(size, stream):
+    """Reads all segments of a part of a small file."""
+    content = b''
+    while length := LENGTH.unpack(stream.exactly(LENGTH.size))[0]:
+        is_hole, length = length & HOLE, length & (HOLE - 1)
+        if len(content) + length <= size:
+            content += bytes(length) if is_hole else stream.exactly(length)
+        else:
+            # Longer than the file, which is refused when it is written.
+            content += bytes(size + 1 - len(content))
+            if not is_hole:
+                stream.skip(length)
+    return content
+
+
+def create_file(directories, path, attributes, content):
+    """Writes a whole file at once. False if there is something of this name."""
+    mode, mtime = attributes
+    parent, name = directories.parent(path, create=True)
+    try:
+        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW, mode & 0o777, dir_fd=parent)
+    except FileExistsError:
+        return False
+    try:
+        while content:
+            content = content[os.write(fd, content):]
+        if mode & (UMASK | 0o7000):
+            os.fchmod(fd, mode)
+        os.utime(fd, ns=(mtime, mtime))
+    except OSError:
+        remove(name, parent)
+        raise
+    finally:
+        os.close(fd)
+    return True
 
 
 def write_segments(fd, at, size, failure, stream):

@@ -1,29 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import type { Schema } from '../../schema.ts';
 
-/** A control plane that claimed objects and died leaves them to others after this time. */
-const CLAIM_SECONDS = 600;
-
-/** Claims up to `limit` objects that are due to be deleted. From then on no file can use them. */
-export async function claimDiscarded(db: Kysely<Schema>, limit: number): Promise<string[]> {
-  const { rows } = await sql<{ object_key: string }>`
-    update discarded_objects
-    set claimed = true, due_at = now() + make_interval(secs => ${CLAIM_SECONDS})
-    where object_key in (
-      select object_key from discarded_objects where due_at <= now()
-      order by due_at limit ${limit} for update skip locked)
-    returning object_key`.execute(db);
-  return rows.map((row) => row.object_key);
-}
-
-/** Forgets objects that have been deleted. */
-export async function forgetDiscarded(
-  db: Kysely<Schema>,
-  objectKeys: readonly string[],
-): Promise<void> {
-  await sql`delete from discarded_objects where object_key = any(${[...objectKeys]})`.execute(db);
-}
-
 /** Removes up to `limit` workspaces without entries, uploads, chunks and flushes that were last used longer ago than this. */
 export async function removeEmpty(
   db: Kysely<Schema>,

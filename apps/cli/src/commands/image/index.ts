@@ -1,0 +1,15 @@
+import { Command } from 'commander';
+import { buildCommand } from './build.ts';
+import { listCommand } from './list.ts';
+import { pruneCommand } from './prune.ts';
+import { removeCommand } from './remove.ts';
+
+/** `svc image …` */
+export function imageCommand(): Command {
+  return new Command('image')
+    .description('build, list and remove the images that sandboxes start from')
+    .addCommand(buildCommand())
+    .addCommand(listCommand())
+    .addCommand(removeCommand())
+    .addCommand(pruneCommand());
+}

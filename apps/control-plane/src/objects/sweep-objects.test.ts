@@ -1,0 +1,178 @@
+import { randomUUID } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { mkdtemp, readdir, rm, utimes } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  type ListOptions,
+  type ObjectStore,
+  ObjectStoreError,
+  openFsObjectStore,
+  SignedUrls,
+} from '@svc/object-store';
+import { createLogger, Registry } from '@svc/service-kit';
+import type { Store } from '@svc/store';
+import type pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { startTestLedger, type TestLedger } from '../../test/test-ledger.ts';
+import { objectRules } from '../retention/object-rules.ts';
+import { createRetentionMetrics } from '../retention/retention.ts';
+import { sweepObjects } from './sweep-objects.ts';
+import { UnknownObjects } from './unknown-objects.ts';
+
+const SESSION = randomUUID();
+const logger = createLogger({ level: 'silent' });
+const signal = () => AbortSignal.timeout(30_000);
+
+let ledger: TestLedger;
+let store: Store;
+let sql: pg.Client;
+let directory: string;
+let objects: ObjectStore;
+let workspace: string;
+let sweeping: AbortController;
+
+beforeAll(async () => {
+  ledger = await startTestLedger();
+  ({ store, sql } = ledger);
+  await sql.query(
+    `insert into sessions (session_id, tenant_id, status, vm_id, agent, app_id, set_id, template, vendor,
+       model, secrets, user_id, expires_at)
+     values ($1, 't', 'active', 'vm', 'deictic', 'a', 's', 'standard', 'openai', 'm', '{}', 'u', now())`,
+    [SESSION],
+  );
+});
+afterAll(async () => {
+  await ledger?.[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await sql.query('truncate session_chunks, workspaces, object_deletions cascade');
+  const { rows } = await sql.query(
+    `insert into workspaces (tenant_id, app_id, capset_id) values ('t', 'a', 'c') returning workspace_id`,
+  );
+  workspace = String(rows[0]?.workspace_id);
+  directory = await mkdtemp(join(tmpdir(), 'svc-objects-'));
+  const urls = new SignedUrls(Buffer.alloc(32), () => 'https://localhost');
+  objects = await openFsObjectStore({ directory, urls });
+  sweeping = new AbortController();
+});
+afterEach(async () => {
+  sweeping.abort();
+  await rm(directory, { recursive: true, force: true });
+});
+
+const keyOf = (name: string) => `sessions/${SESSION}/${name}`;
+const exists = async (key: string) => (await objects.head(key, signal())) !== undefined;
+const put = (key: string) => objects.put(key, Buffer.from('x'), { size: 1, signal: signal() });
+/** Makes all objects so far two hours old. */
+async function age(): Promise<void> {
+  const past = new Date(Date.now() - 2 * 3_600_000);
+  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    if (entry.isFile()) await utimes(join(entry.parentPath, entry.name), past, past);
+  }
+}
+const addChunk = (byte: number, objectKey: string) =>
+  store.sessionChunks.announce(SESSION, [
+    { id: Buffer.alloc(32, byte), objectKey, storedBytes: 1 },
+  ]);
+
+const addWorkspaceChunk = (byte: number, objectKey: string) =>
+  store.workspaceChunks.announce(workspace, [
+    { id: Buffer.alloc(32, byte), objectKey, storedBytes: 1 },
+  ]);
+const rulesFor = (using: Pick<ObjectStore, 'delete' | 'list'>) =>
+  objectRules({ store, objects: using, workspaces: { endExpiredUploads: async () => 0 } });
+/** Sweeps as a control plane does, with this object store. */
+function start(using: Pick<ObjectStore, 'delete' | 'list'> = objects): Promise<void> {
+  const rules = rulesFor(using);
+  const metrics = createRetentionMetrics(new Registry());
+  return sweepObjects({ objects, rules, metrics, logger }, sweeping.signal);
+}
+/** Gives up the chunks of objects. */
+async function giveUp(...keys: string[]): Promise<void> {
+  for (const [at, key] of keys.entries()) {
+    await addChunk(at, key);
+    await put(key);
+  }
+  await sql.query(`update session_chunks set unused_since = now() - interval '2 hours'`);
+  expect(await store.sessionChunks.removeUnused(3_600, 10)).toBe(keys.length);
+}
+const waiting = async () => (await sql.query('select from object_deletions')).rowCount;
+
+test('has a line of documentation for every rule', () => {
+  const page = readFileSync(new URL('../../../../docs/operations.md', import.meta.url), 'utf8');
+  for (const { rule } of rulesFor(objects)) expect(page).toContain(`\`${rule.kind}\``);
+});
+
+test('removes old objects that the ledger does not know, and only those', async () => {
+  const ofWorkspace = (name: string) => `workspaces/t/${workspace}/${name}`;
+  const lost = [keyOf('lost'), ofWorkspace('chunks/lost'), 'workspaces/t/gone/chunks/lost'];
+  const known = [keyOf('known'), ofWorkspace('chunks/known')];
+  // A file that is just being copied has no row but a reservation, and an upload has only its name.
+  const others = ['other/object', ofWorkspace('files/a'), ofWorkspace('uploads/chunks')];
+  const young = [keyOf('young'), ofWorkspace('chunks/young')];
+  await addChunk(1, keyOf('known'));
+  await addWorkspaceChunk(1, ofWorkspace('chunks/known'));
+  for (const key of [...lost, ...known, ...others]) await put(key);
+  await age();
+  for (const key of young) await put(key);
+  // As two control planes.
+  const done = Promise.all([start(), start()]);
+  for (const key of lost) await expect.poll(() => exists(key)).toBe(false);
+  for (const key of [...known, ...others, ...young]) expect(await exists(key), key).toBe(true);
+  sweeping.abort();
+  await done;
+});
+
+test('goes through many unknown objects a few pages at a time', async () => {
+  const chunks = store.sessionChunks;
+  const kept = keyOf('kept');
+  await addChunk(1, kept);
+  for (const key of [kept, ...Array.from({ length: 50 }, (_, at) => keyOf(`lost-${at}`))]) {
+    await put(key);
+  }
+  await age();
+  const inPairs = {
+    delete: objects.delete.bind(objects),
+    list: (options: ListOptions, limit: AbortSignal) =>
+      objects.list({ ...options, limit: 2 }, limit),
+  };
+  const found = new UnknownObjects(inPairs, { prefix: 'sessions/', chunks });
+  expect(await found.remove(3_600, signal())).toBe(39);
+  expect(await found.remove(3_600, signal())).toBe(11);
+  expect(await found.remove(3_600, signal())).toBe(0);
+  expect(await exists(kept)).toBe(true);
+});
+
+test('keeps the deletions that an unavailable store prevents, for a later sweep', async () => {
+  const given = ['a', 'b', 'c'].map(keyOf);
+  await giveUp(...given);
+  const tried: number[] = [];
+  const first = start({
+    list: objects.list.bind(objects),
+    delete: async (keys) => {
+      tried.push(keys.length);
+      throw new ObjectStoreError('object_store_unavailable', 'it is down');
+    },
+  });
+  await expect.poll(() => tried.slice(0, 2)).toEqual([3, 1]);
+  sweeping.abort();
+  await first;
+  for (const key of given) expect(await exists(key)).toBe(true);
+  expect(await waiting()).toBe(3);
+  sweeping = new AbortController();
+  const second = start();
+  for (const key of given) await expect.poll(() => exists(key)).toBe(false);
+  await expect.poll(waiting).toBe(0);
+  sweeping.abort();
+  await second;
+});
+
+test('leaves an object to one control plane at a time, and to another when that one died', async () => {
+  const given = keyOf('given-up');
+  await giveUp(given);
+  expect(await store.objectDeletions.claim(10)).toEqual([given]);
+  expect(await store.objectDeletions.claim(10)).toEqual([]);
+  await sql.query(`update object_deletions set due_at = due_at - interval '10 minutes'`);
+  expect(await store.objectDeletions.claim(10)).toEqual([given]);
+});

@@ -1,0 +1,48 @@
+import { ServiceError } from '@svc/contract';
+import { jwtVerify, SignJWT } from 'jose';
+import { type Static, Type } from 'typebox';
+import { Value } from 'typebox/value';
+
+const ALGORITHM = 'HS256';
+const AUDIENCE = 'svc-port-link';
+
+const LinkClaims = Type.Object({
+  tenant_id: Type.String(),
+  /** The API key that made the link, whose revocation ends it. */
+  key_id: Type.String(),
+  vm_id: Type.String(),
+  port: Type.Integer(),
+});
+/** What a link gives access to. */
+export type LinkClaims = Static<typeof LinkClaims>;
+
+/** Mints and verifies the tokens of links to ports. */
+export class LinkTokens {
+  readonly #key: Uint8Array;
+
+  constructor(key: Uint8Array) {
+    this.#key = key;
+  }
+
+  mint(claims: LinkClaims, expiresAt: Date): Promise<string> {
+    return new SignJWT({ ...claims })
+      .setProtectedHeader({ alg: ALGORITHM })
+      .setAudience(AUDIENCE)
+      .setExpirationTime(expiresAt)
+      .sign(this.#key);
+  }
+
+  /** @throws ServiceError `unauthorized` for a token that is malformed, foreign or expired */
+  async verify(token: string): Promise<LinkClaims> {
+    try {
+      const { payload } = await jwtVerify(token, this.#key, {
+        algorithms: [ALGORITHM],
+        audience: AUDIENCE,
+        requiredClaims: ['exp'],
+      });
+      return Value.Parse(LinkClaims, payload);
+    } catch (cause) {
+      throw new ServiceError('unauthorized', undefined, { cause });
+    }
+  }
+}

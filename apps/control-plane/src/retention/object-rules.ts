@@ -1,0 +1,97 @@
+import type { ObjectStore } from '@svc/object-store';
+import type { ChunkRepository, Store } from '@svc/store';
+import { UnknownObjects } from '../objects/unknown-objects.ts';
+import { within } from '../objects/within.ts';
+import { SESSION_OBJECTS } from '../sessions/files/object-keys.ts';
+import { isChunkKey, WORKSPACE_OBJECTS } from '../workspaces/object-keys.ts';
+import type { Workspaces } from '../workspaces/workspaces.ts';
+import type { RetentionRule } from './rules.ts';
+
+const SECOND_MS = 1_000;
+const HOUR = 3_600;
+const DAY = 24 * HOUR;
+const OBJECTS = 1_000;
+/** Workspaces, each with up to a thousand uploads. */
+const WORKSPACES = 20;
+
+export interface ObjectRulesParts {
+  readonly store: Pick<Store, 'objectDeletions' | 'sessionChunks' | 'workspaceChunks'>;
+  readonly objects: Pick<ObjectStore, 'delete' | 'list'>;
+  readonly workspaces: Pick<Workspaces, 'endExpiredUploads'>;
+}
+
+/** A rule for objects, and the time between two passes in ms. */
+export interface ObjectRule {
+  readonly rule: RetentionRule;
+  readonly everyMs: number;
+}
+
+/** What is removed after a time and needs the object store. */
+export function objectRules(parts: ObjectRulesParts): ObjectRule[] {
+  const { store, objects, workspaces } = parts;
+  return [
+    {
+      rule: rule('given_up_objects', 0, OBJECTS, deleterOf(parts)),
+      everyMs: 2 * SECOND_MS,
+    },
+    {
+      // Longer than any request that was begun with a URL before it expired.
+      rule: rule('workspace_uploads', DAY, WORKSPACES, (...call) =>
+        workspaces.endExpiredUploads(...call),
+      ),
+      everyMs: 60 * SECOND_MS,
+    },
+    unknown('unknown_session_objects', SESSION_OBJECTS, store.sessionChunks),
+    unknown('unknown_workspace_objects', WORKSPACE_OBJECTS, store.workspaceChunks, isChunkKey),
+  ];
+
+  function unknown(
+    kind: string,
+    prefix: string,
+    chunks: Pick<ChunkRepository, 'known'>,
+    isOne?: (key: string) => boolean,
+  ): ObjectRule {
+    const found = new UnknownObjects(objects, {
+      prefix,
+      chunks,
+      ...(isOne === undefined ? {} : { isOne }),
+    });
+    // Longer than any upload. One call covers as much as one pass should.
+    const remove: RetentionRule['remove'] = (seconds, _, signal) => found.remove(seconds, signal);
+    return {
+      rule: rule(kind, HOUR, Number.POSITIVE_INFINITY, remove),
+      everyMs: 600 * SECOND_MS,
+    };
+  }
+}
+
+function rule(
+  kind: string,
+  seconds: number,
+  batch: number,
+  remove: RetentionRule['remove'],
+): RetentionRule {
+  return { kind, seconds, batch, remove };
+}
+
+/** Deletes objects that the ledger has given up. Tries only one after a failure, until the object store answers. */
+function deleterOf({
+  store,
+  objects,
+}: Pick<ObjectRulesParts, 'store' | 'objects'>): RetentionRule['remove'] {
+  let isFailing = false;
+  return async (_, limit, signal) => {
+    const keys = await store.objectDeletions.claim(isFailing ? 1 : limit);
+    if (keys.length === 0) return 0;
+    try {
+      await within(signal, (deadline) => objects.delete(keys, deadline));
+    } catch (error) {
+      isFailing = true;
+      await store.objectDeletions.release(keys);
+      throw error;
+    }
+    isFailing = false;
+    await store.objectDeletions.done(keys);
+    return keys.length;
+  };
+}
