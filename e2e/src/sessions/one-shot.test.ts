@@ -112,7 +112,7 @@ describe.concurrent('a client of the agent of a sandbox', () => {
     expect(await sandboxes.get(id)).toMatchObject({ agent_status: 'failed' });
   });
 
-  test('watches one that has a task, to its exit', { timeout: 600_000 }, async () => {
+  test('watches one that has a task, to its exit', { timeout: 600_000 }, async ({ expect }) => {
     const { sandboxes } = fixture().account.client;
     const id = await createAgent({ task: 'greet Ada' });
     const client = await fixture().attachTo(id, 0);
