@@ -1,9 +1,11 @@
+import { Readable } from 'node:stream';
 import { formatEvent } from '@svc/service-kit';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Answer, Harness } from '../test/harness.ts';
 import type { ControlPlane } from './index.ts';
 
 const EXIT = formatEvent('exit', { exit_code: 0, duration_ms: 1, truncated: false });
+const WITH_AGENT = { agent: 'claude-code', llm_key: 'k' };
 let harness: Harness;
 let planes: ControlPlane[];
 
@@ -12,6 +14,7 @@ beforeAll(async () => {
     SVC_LIMIT_API_KEYS_PER_TENANT: '3',
     SVC_LIMIT_SESSIONS_PER_TENANT: '3',
     SVC_LIMIT_OPERATIONS_PER_TENANT: '2',
+    SVC_LIMIT_CALLS_PER_TENANT: '2',
   });
   planes = [harness.plane, await harness.startAnother()];
 });
@@ -183,5 +186,47 @@ describe('commands and transfers', () => {
       const missing = `/v1/sandboxes/${two}/files?path=/none`;
       expect((await harness.call('GET', missing, { key })).status).toBe(404);
     }
+  });
+});
+
+describe('other calls to workers', () => {
+  test('are as many at once as the limit allows; creations and deletions always pass', async () => {
+    const { key } = await harness.signUp();
+    const worker = await harness.addWorker('w1');
+    const ids = [await harness.create(key), await harness.create(key, WITH_AGENT)];
+    const [one, two] = ids;
+    const call = (method: string, path: string, owner = key) =>
+      harness.call(method, `/v1/sandboxes${path}`, { key: owner });
+    // A worker that takes its time.
+    const begun: Readable[] = [];
+    worker.lies.set('pause', () => {
+      const body = new Readable({ read: () => undefined });
+      begun.push(body);
+      return { body };
+    });
+    const hanging = ids.map((id) => call('POST', `/${id}/pause`));
+    await expect.poll(() => begun.length).toBe(2);
+    const refused = [
+      ['POST', `/${one}/pause`],
+      ['POST', `/${one}/resume`],
+      ['POST', `/${one}/cancel`],
+      ['GET', `/${two}/logs`],
+      ['GET', ''],
+    ] as const;
+    for (const [method, path] of refused) {
+      const answer = await call(method, path);
+      expect(answer, path).toMatchObject({ status: 429, body: { code: 'too_many_operations' } });
+      expect(answer.headers.get('retry-after')).toBe('1');
+    }
+    expect((await call('GET', `/${one}`)).status).toBe(200);
+    expect((await harness.create(key)).startsWith('vm_')).toBe(true);
+    const command = { key, json: { command: 'true' } };
+    const exec = await harness.call('POST', `/v1/sandboxes/${one}/exec`, command);
+    expect(exec.status).toBe(200);
+    expect((await call('GET', '', (await harness.signUp()).key)).status).toBe(200);
+    expect((await call('DELETE', `/${one}`)).status).toBe(200);
+    for (const body of begun) body.push(null);
+    expect((await Promise.all(hanging)).map(({ status }) => status)).toEqual([502, 502]);
+    expect((await call('GET', '')).status).toBe(200);
   });
 });

@@ -136,6 +136,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     rules: { addresses: egress, models },
     access,
     operations: new TenantOperations(config.limits.operationsPerTenant),
+    calls: new TenantOperations(config.limits.callsPerTenant),
   });
   const { baseUrl } = parts;
   return {

@@ -403,6 +403,12 @@ export const LIMIT_VARIABLES = {
     String(DEFAULT_LIMITS.operationsPerTenant),
     'Concurrent commands and file transfers of one tenant, on each control plane.',
   ),
+  callsPerTenant: withDefault(
+    'SVC_LIMIT_CALLS_PER_TENANT',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.callsPerTenant),
+    'Concurrent lists of sandboxes, reads of logs, pauses, resumes and cancels of one tenant, on each control plane.',
+  ),
   portConnectionsPerTenant: withDefault(
     'SVC_LIMIT_PORT_CONNECTIONS_PER_TENANT',
     kinds.integer(1, 1_000_000),

@@ -134,6 +134,7 @@ export const DEFAULT_LIMITS = {
   sessionBytesPerTenant: 10 * GIB,
   apiKeysPerTenant: 100,
   operationsPerTenant: 64,
+  callsPerTenant: 64,
   portConnectionsPerTenant: 256,
   webSocketsPerTenant: 256,
   uploadBytes: 1024 * MIB,

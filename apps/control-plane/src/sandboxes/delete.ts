@@ -9,6 +9,8 @@ import { findSandbox } from './find.ts';
 export class SandboxDeleter {
   readonly #store: Pick<Store, 'sandboxes' | 'workers'>;
   readonly #fleet: Fleet;
+  /** In progress, by sandbox. However often a sandbox is deleted, its worker is called once. */
+  readonly #teardowns = new Map<string, Promise<void>>();
 
   constructor(store: Pick<Store, 'sandboxes' | 'workers'>, fleet: Fleet) {
     this.#store = store;
@@ -31,8 +33,16 @@ export class SandboxDeleter {
     if (row.state === 'destroyed') return;
     const { vm_id: vmId } = row;
     await this.#store.sandboxes.requestDelete(vmId);
-    await this.#tearDown(row);
+    await this.#tearDownOnce(row);
     await this.#store.sandboxes.end({ vmId, reason: 'deleted' });
+  }
+
+  #tearDownOnce(row: SandboxRow): Promise<void> {
+    const { vm_id: vmId } = row;
+    const teardown =
+      this.#teardowns.get(vmId) ?? this.#tearDown(row).finally(() => this.#teardowns.delete(vmId));
+    this.#teardowns.set(vmId, teardown);
+    return teardown;
   }
 
   async #tearDown(row: SandboxRow): Promise<void> {

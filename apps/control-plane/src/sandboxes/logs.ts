@@ -6,6 +6,7 @@ import type { Caller } from '../auth/caller.ts';
 import type { Fleet } from '../workers/fleet.ts';
 import type { WorkerApi } from '../workers/worker-api.ts';
 import { findSandbox } from './find.ts';
+import type { TenantOperations } from './tenant-operations.ts';
 import { USABLE } from './usable.ts';
 
 const NO_LOG: LogsResponse = { content: '', truncated: false, total_bytes: 0 };
@@ -29,18 +30,28 @@ const ATTEMPTS = 3;
 export class SandboxLogs {
   readonly #store: Pick<Store, 'sandboxes' | 'agentLogs'>;
   readonly #fleet: Fleet;
+  readonly #calls: TenantOperations;
 
-  constructor(store: Pick<Store, 'sandboxes' | 'agentLogs'>, fleet: Fleet) {
+  constructor(
+    store: Pick<Store, 'sandboxes' | 'agentLogs'>,
+    fleet: Fleet,
+    calls: TenantOperations,
+  ) {
     this.#store = store;
     this.#fleet = fleet;
+    this.#calls = calls;
   }
 
   /**
    * The tail of the agent's log, as long as the sandbox has a record; empty before any agent has run. Without its worker,
    * what of the log is stored.
-   * @throws ServiceError `sandbox_not_found`, `logs_unavailable`, `worker_bad_response`
+   * @throws ServiceError `sandbox_not_found`, `logs_unavailable`, `worker_bad_response`, `too_many_operations`
    */
-  async read(
+  read(caller: Caller, vmId: string, tail: LogTail, signal: AbortSignal): Promise<LogsResponse> {
+    return this.#calls.run(caller.tenantId, () => this.#read(caller, vmId, tail, signal));
+  }
+
+  async #read(
     caller: Caller,
     vmId: string,
     tail: LogTail,

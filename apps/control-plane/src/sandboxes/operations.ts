@@ -21,17 +21,31 @@ import { mergeReports } from './merge-reports.ts';
 import type { TenantOperations } from './tenant-operations.ts';
 import { USABLE } from './usable.ts';
 
-/** Operations on a running sandbox, which its worker carries out. */
+export interface SandboxOperationsParts {
+  readonly store: Pick<Store, 'sandboxes'>;
+  readonly fleet: Fleet;
+  /** Commands and file transfers. */
+  readonly operations: TenantOperations;
+  /** Changes of state, which last as long as the worker needs. */
+  readonly calls: TenantOperations;
+}
+
+/**
+ * Operations on a running sandbox, which its worker carries out. All but connections to ports throw `too_many_operations`
+ * when the tenant has as many as it may.
+ */
 export class SandboxOperations {
   readonly #store: Pick<Store, 'sandboxes'>;
   readonly #fleet: Fleet;
   readonly #running: TenantOperations;
+  readonly #calls: TenantOperations;
   readonly #output = new OutputBudgets();
 
-  constructor(store: Pick<Store, 'sandboxes'>, fleet: Fleet, running: TenantOperations) {
+  constructor({ store, fleet, operations, calls }: SandboxOperationsParts) {
     this.#store = store;
     this.#fleet = fleet;
-    this.#running = running;
+    this.#running = operations;
+    this.#calls = calls;
   }
 
   /**
@@ -118,7 +132,9 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<CancelResponse> {
     const worker = await this.#worker(caller, vmId, ['running']);
-    return notRunningIfGone(worker.cancel(vmId, reason, signal));
+    return this.#calls.run(caller.tenantId, () =>
+      notRunningIfGone(worker.cancel(vmId, reason, signal)),
+    );
   }
 
   async pause(caller: Caller, vmId: string): Promise<SandboxRow> {
@@ -136,7 +152,8 @@ export class SandboxOperations {
     change: (worker: WorkerApi) => Promise<WorkerSandbox>,
   ): Promise<SandboxRow> {
     const row = await this.#usable(caller, vmId, USABLE);
-    const report = await notRunningIfGone(change(await this.#fleet.worker(row.worker_id)));
+    const worker = await this.#fleet.worker(row.worker_id);
+    const report = await this.#calls.run(caller.tenantId, () => notRunningIfGone(change(worker)));
     const [changed] = await this.#store.sandboxes.applyReports(row.worker_id, [report]);
     return changed ?? mergeReports([row], [report])[0] ?? row;
   }

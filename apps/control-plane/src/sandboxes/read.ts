@@ -13,6 +13,7 @@ import { WorkerRefusedCredential } from '../workers/worker-errors.ts';
 import { findSandbox } from './find.ts';
 import { mergeReports } from './merge-reports.ts';
 import { toRecord } from './record.ts';
+import type { TenantOperations } from './tenant-operations.ts';
 
 const WORKERS_AT_ONCE = 16;
 
@@ -20,10 +21,12 @@ const WORKERS_AT_ONCE = 16;
 export class SandboxReader {
   readonly #store: Pick<Store, 'sandboxes' | 'workers'>;
   readonly #fleet: Fleet;
+  readonly #calls: TenantOperations;
 
-  constructor(store: Pick<Store, 'sandboxes' | 'workers'>, fleet: Fleet) {
+  constructor(store: Pick<Store, 'sandboxes' | 'workers'>, fleet: Fleet, calls: TenantOperations) {
     this.#store = store;
     this.#fleet = fleet;
+    this.#calls = calls;
   }
 
   /** One sandbox from the ledger, which heartbeats and events keep current. @throws ServiceError `sandbox_not_found` */
@@ -33,9 +36,13 @@ export class SandboxReader {
 
   /**
    * Every sandbox: the ledger's records, updated by the workers that answer in time; `partial` when one does not.
-   * @throws ServiceError `no_workers`; `unauthorized` when a worker refuses the control plane
+   * @throws ServiceError `no_workers`, `too_many_operations`; `unauthorized` when a worker refuses the control plane
    */
-  async list({ tenantId }: Caller, signal: AbortSignal): Promise<ListSandboxesResponse> {
+  list({ tenantId }: Caller, signal: AbortSignal): Promise<ListSandboxesResponse> {
+    return this.#calls.run(tenantId, () => this.#list(tenantId, signal));
+  }
+
+  async #list(tenantId: string, signal: AbortSignal): Promise<ListSandboxesResponse> {
     const [rows, workers] = await Promise.all([
       this.#store.sandboxes.list(tenantId),
       this.#store.workers.list(),

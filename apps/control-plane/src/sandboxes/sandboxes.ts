@@ -29,13 +29,16 @@ export interface SandboxesParts {
   readonly deleter: SandboxDeleter;
   readonly rules: CreateRules;
   readonly access: SessionAccessIssuer;
+  /** Commands and file transfers. */
   readonly operations: TenantOperations;
+  /** Every other call to a worker, except for creations and deletions, which the ledger bounds. */
+  readonly calls: TenantOperations;
 }
 
 export function createSandboxes(parts: SandboxesParts): Sandboxes {
-  const { store, fleet, starter, deleter, rules, access } = parts;
+  const { store, fleet, starter, deleter, rules, access, operations, calls } = parts;
   const creator = new SandboxCreator(store, starter, rules);
-  const reader = new SandboxReader(store, fleet);
+  const reader = new SandboxReader(store, fleet, calls);
   const connector = new AgentConnector(store, access);
   return {
     create: (...call) => creator.create(...call),
@@ -43,7 +46,7 @@ export function createSandboxes(parts: SandboxesParts): Sandboxes {
     list: (...call) => reader.list(...call),
     delete: (...call) => deleter.delete(...call),
     connect: (...call) => connector.connect(...call),
-    operations: new SandboxOperations(store, fleet, parts.operations),
-    logs: new SandboxLogs(store, fleet),
+    operations: new SandboxOperations({ store, fleet, operations, calls }),
+    logs: new SandboxLogs(store, fleet, calls),
   };
 }

@@ -6,8 +6,8 @@ import type { WorkerStream } from '../workers/worker-client.ts';
 const RETRY_AFTER_SECONDS = '1';
 
 /**
- * Bounds the commands and file transfers of a tenant that this control plane runs at the same time. They are counted in
- * memory, because a statement for each command would cost more than many commands do.
+ * Bounds the operations of a tenant that this control plane runs at the same time. They are counted in memory, because a
+ * statement for each command would cost more than many commands do.
  */
 export class TenantOperations {
   readonly #slots: KeyedSlots;

@@ -112,6 +112,7 @@ export class WorkerApi {
       '/sandboxes/{id}',
       vmId,
       {
+        kind: 'deletion',
         query: { reason },
         deadlineMs: DEADLINES.destroy,
       },
@@ -163,6 +164,7 @@ export class WorkerApi {
       this.#worker,
       {
         method: 'GET',
+        kind: 'work',
         route: '/sandboxes/{id}/files',
         vmId,
         query: { path },
@@ -186,6 +188,7 @@ export class WorkerApi {
       '/sandboxes/{id}/files',
       vmId,
       {
+        kind: 'work',
         query: { path },
         upload,
         signal,
@@ -278,6 +281,7 @@ export class WorkerApi {
 function execRequest(vmId: string, request: ExecRequest, signal: AbortSignal): WorkerRequest {
   return {
     method: 'POST',
+    kind: 'work',
     route: '/sandboxes/{id}/exec',
     vmId,
     json: request,

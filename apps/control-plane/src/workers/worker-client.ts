@@ -10,7 +10,7 @@ import {
 import { withDeadline } from '@svc/service-kit/concurrency';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Dispatcher } from 'undici';
-import type { WorkerConnections } from './connections.ts';
+import type { CallKind, WorkerConnections } from './connections.ts';
 import { checkedEvents, readEvents } from './exec-events.ts';
 import { BadAnswer, checkHead, checkStatus, type ExpectedJson, readJson } from './read-answer.ts';
 import { upgradeConnection } from './upgrade-connection.ts';
@@ -28,6 +28,8 @@ const JSON_SILENCE_MS = 30_000;
 /** One request to a worker. */
 export interface WorkerRequest {
   readonly method: 'GET' | 'POST' | 'DELETE';
+  /** Default `control`. */
+  readonly kind?: CallKind;
   /** Route below the internal prefix; `{id}` stands for the sandbox. */
   readonly route: string;
   readonly vmId?: string;
@@ -178,7 +180,7 @@ export class WorkerClient {
   ): Promise<Dispatcher.ResponseData> {
     const { connections, mintToken } = this.#parts;
     const token = await mintToken(worker.worker_id);
-    const response = await connections.agentFor(worker).request({
+    const response = await connections.agentFor(worker, request.kind ?? 'control').request({
       origin: worker.url,
       method: request.method,
       path: INTERNAL_PREFIX + pathOf(request),

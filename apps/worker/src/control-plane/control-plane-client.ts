@@ -55,5 +55,5 @@ export function isNotRegistered(error: unknown): boolean {
 }
 
 function post(path: string, json: unknown, signal: AbortSignal) {
-  return { method: 'POST', path, json, signal, deadlineMs: DEADLINE_MS } as const;
+  return { method: 'POST', path, isReport: true, json, signal, deadlineMs: DEADLINE_MS } as const;
 }

@@ -36,6 +36,8 @@ export interface Call {
   readonly method: Dispatcher.HttpMethod;
   /** Relative to the internal prefix. */
   readonly path: string;
+  /** Reports keep this worker alive for the control plane. They have connections that no other call can take. */
+  readonly isReport?: boolean;
   readonly json?: unknown;
   /** A binary body to stream, instead of JSON. */
   readonly body?: Readable;
@@ -45,6 +47,8 @@ export interface Call {
 }
 
 const CONNECTIONS = 16;
+/** One for heartbeats and events, which are sent in turn, and one for usage. */
+const REPORT_CONNECTIONS = 2;
 const CONNECT_MS = 5_000;
 const MAX_PROBLEM_CHARS = 65_536;
 
@@ -52,16 +56,14 @@ const MAX_PROBLEM_CHARS = 65_536;
 export class ControlPlaneTransport {
   readonly #options: ControlPlaneTransportOptions;
   readonly #agent: Agent;
+  readonly #reports: Agent;
 
   constructor(options: ControlPlaneTransportOptions) {
     this.#options = options;
-    this.#agent = new Agent({
-      connections: CONNECTIONS,
-      connect: {
-        timeout: CONNECT_MS,
-        ...(options.ca === undefined ? {} : { ca: options.ca }),
-      },
-    });
+    const { ca } = options;
+    const connect = { timeout: CONNECT_MS, ...(ca === undefined ? {} : { ca }) };
+    this.#agent = new Agent({ connections: CONNECTIONS, connect });
+    this.#reports = new Agent({ connections: REPORT_CONNECTIONS, connect });
   }
 
   /** A call with a JSON response. @throws ControlPlaneError for an error response; Error for an invalid one */
@@ -84,16 +86,16 @@ export class ControlPlaneTransport {
   }
 
   async close(): Promise<void> {
-    await this.#agent.destroy();
+    await Promise.all([this.#agent.destroy(), this.#reports.destroy()]);
   }
 
   async #send(call: Call): Promise<Dispatcher.ResponseData> {
     const { url, mint } = this.#options;
-    const { method, path, json, body, signal, deadlineMs } = call;
+    const { method, path, isReport, json, body, signal, deadlineMs } = call;
     const media = json === undefined ? 'application/octet-stream' : 'application/json';
     const content = json === undefined ? body : JSON.stringify(json);
     const response = await request(new URL(`${INTERNAL_PREFIX}${path}`, url), {
-      dispatcher: this.#agent,
+      dispatcher: isReport ? this.#reports : this.#agent,
       method,
       headers: {
         authorization: `Bearer ${await mint(CONTROL_PLANE_NAME)}`,

@@ -201,7 +201,7 @@ const SANDBOX = {
   too_many_operations: entry(
     429,
     'Too many operations',
-    'Your account runs as many commands and file transfers as it may; wait for one of them to end, then try again.',
+    'Your account runs as many of these operations at once as it may; wait for one of them to end, then try again.',
   ),
   port_not_allowed: entry(
     400,

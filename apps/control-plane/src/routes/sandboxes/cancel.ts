@@ -21,7 +21,7 @@ export const cancelSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxe
         body: CancelRequest,
         response: {
           200: CancelResponse,
-          ...authenticatedProblems(...USE_PROBLEMS, 'unknown_cancel_reason'),
+          ...authenticatedProblems(...USE_PROBLEMS, 'unknown_cancel_reason', 'too_many_operations'),
         },
       },
     },

@@ -18,7 +18,10 @@ export const listSandboxes: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxe
         description:
           'Live sandboxes, and the last 100 of those that ended within 15 minutes. The array, or an object with `partial: true` when a worker that holds some of them did not answer in time; their last known records are included.',
         security: BY_API_KEY,
-        response: { 200: ListSandboxesResponse, ...authenticatedProblems('no_workers') },
+        response: {
+          200: ListSandboxesResponse,
+          ...authenticatedProblems('no_workers', 'too_many_operations'),
+        },
       },
     },
     (request, reply) => sandboxes.list(callerOf(request), clientGoneSignal(reply)),

@@ -24,6 +24,7 @@ export const readSandboxLogs: Route<'auth' | 'sandboxes'> = (app, { auth, sandbo
           200: LogsResponse,
           ...authenticatedProblems(
             'sandbox_not_found',
+            'too_many_operations',
             'logs_unavailable',
             'worker_bad_response',
             'validation_failed',

@@ -19,7 +19,10 @@ export const pauseSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxes
         description: 'Keeps memory and disk, frees the CPU.',
         security: BY_API_KEY,
         params: SandboxParams,
-        response: { 200: SandboxRecord, ...authenticatedProblems(...WORKER_PROBLEMS) },
+        response: {
+          200: SandboxRecord,
+          ...authenticatedProblems(...WORKER_PROBLEMS, 'too_many_operations'),
+        },
       },
     },
     async (request) =>

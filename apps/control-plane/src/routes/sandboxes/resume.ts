@@ -19,7 +19,10 @@ export const resumeSandbox: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxe
         description: 'Goes on where it was paused.',
         security: BY_API_KEY,
         params: SandboxParams,
-        response: { 200: SandboxRecord, ...authenticatedProblems(...WORKER_PROBLEMS) },
+        response: {
+          200: SandboxRecord,
+          ...authenticatedProblems(...WORKER_PROBLEMS, 'too_many_operations'),
+        },
       },
     },
     async (request) =>
