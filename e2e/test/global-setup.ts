@@ -5,6 +5,7 @@ import type { ServiceAddress } from '@svc/service-driver';
 import type { TestProject } from 'vitest/node';
 import { modelEnvironment } from './models.ts';
 import { startService } from './start-service.ts';
+import { builtTemplates } from './templates.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -21,6 +22,7 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const modelTlsDirectory = await mkdtemp(join(tmpdir(), 'svc-e2e-models-'));
   const service = await startService({
     env: {
+      SVC_TEMPLATES: (await builtTemplates()).join(','),
       SVC_LIMIT_SANDBOXES_PER_TENANT: String(SANDBOX_LIMIT),
       ...(await modelEnvironment(modelTlsDirectory)),
     },

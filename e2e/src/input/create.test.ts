@@ -20,7 +20,6 @@ describe('a create is refused', () => {
     ['with a number as template', { template: 1 }, 'validation_failed'],
     ['with an unknown template', { template: 'windows' }, 'unknown_template'],
     ['with an empty template', { template: '' }, 'unknown_template'],
-    ['with a template without a built image', { template: 'canvas' }, 'template_not_available'],
     ['with an unknown agent', { ...agent, agent: 'hal' }, 'unknown_agent'],
     ['with an agent without llm_key', { agent: 'codex' }, 'llm_key_required'],
     ['with deictic without a model', { agent: 'deictic', llm_key: 'k' }, 'model_required'],

@@ -60,7 +60,7 @@ export function testVmmContract(name: string): void {
           vcpu,
           memoryMib,
           confinement,
-          rootfs: jail.imagePath(image.rootfsPath),
+          rootfs: image.disk.map((file) => jail.imagePath(file)),
           snapshot: jail.imagePath(snapshotDirectory(image, vmm.snapshotKey, image)),
         },
         signal(),

@@ -9,8 +9,8 @@ import { until } from './until.ts';
 const SVC = fileURLToPath(new URL('../../../apps/cli/bin/svc.js', import.meta.url));
 /** With the pinned Node the launcher runs the command line in its own process, whose id is then the service's. */
 const NODE = fileURLToPath(new URL('../../../node_modules/node/bin/node', import.meta.url));
-/** The first start on a machine builds the image. */
-const READY_MS = 900_000;
+/** The first start on a machine builds the images. */
+const READY_MS = 1_800_000;
 const READY_POLL_MS = 25;
 const COMMAND_MS = 180_000;
 const STOP_MS = 180_000;

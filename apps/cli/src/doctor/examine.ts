@@ -10,6 +10,7 @@ import {
 import {
   cgroupsCheck,
   kvmCheck,
+  loopDevicesCheck,
   nodeCheck,
   programsCheck,
   qemuCheck,
@@ -28,6 +29,7 @@ const CHECKS: readonly Check[] = [
   programsCheck,
   qemuCheck,
   kvmCheck,
+  loopDevicesCheck,
   cgroupsCheck,
   networkCheck,
   resourcesCheck,

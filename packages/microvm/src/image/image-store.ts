@@ -1,5 +1,6 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { DiskImage } from '../disk-image.ts';
 import type { AgentBuild } from './agent-builds.ts';
 import type { Image } from './image.ts';
 import type { RecipeSettings } from './recipe.ts';
@@ -10,6 +11,8 @@ interface ImageFile extends RecipeSettings {
   readonly id: string;
   /** Absent from images that an earlier version of this package built. */
   readonly builds?: readonly AgentBuild[];
+  /** The file names of the root disk, see `DiskImage`. Absent if there is only one. */
+  readonly disk?: DiskImage;
 }
 
 /** Directory of one version of an image. It exists only after a complete build. */
@@ -17,8 +20,19 @@ export function imageDirectory(imageDir: string, template: string, id: string): 
   return join(imageDir, template, id);
 }
 
-export function rootfsName(template: string, id: string): string {
-  return `${template}-${id}.ext4`;
+/** Name of the file of a root disk that holds the contents of one recipe. With a base, it holds only what differs. */
+export function rootfsName({ template, base }: DiskOwner, id: string): string {
+  return `${template}-${id}.${base === undefined ? 'ext4' : 'qcow2'}`;
+}
+
+/** Whether a file of a template's image or base is part of the root disk of another template, on which it is based. */
+export function isOfBase(name: string, template: string): boolean {
+  return /-[0-9a-f]+\.(ext4|qcow2)$/.test(name) && !name.startsWith(`${template}-`);
+}
+
+interface DiskOwner {
+  readonly template: string;
+  readonly base: unknown;
 }
 
 /** Reads an image. Undefined when this version has not been built. */
@@ -30,7 +44,7 @@ export async function readImage(
   const directory = imageDirectory(imageDir, template, id);
   const file = await readImageFile(directory);
   if (file === undefined) return undefined;
-  const rootfs = rootfsName(template, id);
+  const disk = file.disk ?? [`${template}-${id}.ext4`];
   return {
     template,
     id,
@@ -39,9 +53,9 @@ export async function readImage(
     diskMib: file.diskMib,
     builds: file.builds ?? [],
     warmUp: file.warmUp,
-    rootfs,
+    rootfs: disk.at(-1) ?? '',
     directory,
-    rootfsPath: join(directory, rootfs),
+    disk: disk.map((name) => join(directory, name)),
     kernelPath: join(directory, 'vmlinuz'),
     initrdPath: join(directory, 'initrd'),
   };

@@ -1,3 +1,4 @@
+import type { DiskImage } from '../disk-image.ts';
 import type { VmShape } from '../vm-shape.ts';
 import type { AgentBuild } from './agent-builds.ts';
 
@@ -11,7 +12,8 @@ export interface Image extends VmShape {
   /** File name of the root disk, unique to this version. */
   readonly rootfs: string;
   readonly directory: string;
-  readonly rootfsPath: string;
+  /** Paths of the files that make up the root disk, see `DiskImage`. */
+  readonly disk: DiskImage;
   readonly kernelPath: string;
   readonly initrdPath: string;
   /** Commands to run before the snapshot is taken, so that everything they load is in memory. */

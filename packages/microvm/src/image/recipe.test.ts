@@ -1,10 +1,12 @@
 import { appendFile, chmod, cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { temporaryDirectory } from '../../test/temporary-directory.ts';
 import { readRecipe, recipeNames } from './recipe.ts';
 
+/** A small program of this repository. */
+const ENTRY = 'packages/contract/src/ids.ts';
 const OURS = fileURLToPath(new URL('../../../../images/', import.meta.url));
 
 let images: Awaited<ReturnType<typeof temporaryDirectory>>;
@@ -76,9 +78,79 @@ async function json(path: string) {
   return JSON.parse(await readFile(path, 'utf8'));
 }
 
-test('the folder shared by all images is not a template', async () => {
+test('every folder with a recipe is a template', async () => {
   await mkdir(join(images.path, 'another'));
-  expect((await recipeNames(images.path)).sort()).toEqual(['another', 'standard']);
+  const names = await recipeNames(images.path);
+  expect(names).toEqual(expect.arrayContaining(['another', 'standard']));
+  expect(names).not.toContain('kernel');
+});
+
+test.each(await recipeNames())('the recipe of %s can be read', async (template) => {
+  const { base, suite, warmUp } = await readRecipe(template);
+  expect(suite).toBe('trixie');
+  if (base !== undefined) expect(warmUp.slice(0, base.warmUp.length)).toEqual(base.warmUp);
+});
+
+describe('a recipe with a base', () => {
+  async function add(name: string, settings: object): Promise<void> {
+    await mkdir(join(images.path, name), { recursive: true });
+    await writeFile(join(images.path, name, 'image.json'), JSON.stringify(settings));
+  }
+
+  test('adds to it', async () => {
+    await add('more', {
+      base: 'standard',
+      packages: ['hello'],
+      memoryMib: 1024,
+      warmUp: ['hello'],
+    });
+    await add('most', { base: 'more', agents: { other: 'main' }, programs: { main: ENTRY } });
+    const standard = await readRecipe('standard', images.path);
+    const more = await readRecipe('more', images.path);
+    const { vcpu, diskMib, suite, bundles, builds } = standard;
+    expect(more).toMatchObject({ vcpu, diskMib, suite, bundles, builds, memoryMib: 1024 });
+    expect(more.base?.id).toBe(standard.id);
+    expect(more.packages).toEqual(['hello']);
+    expect(more.npmFiles).toBeUndefined();
+    expect(more.warmUp).toEqual([...standard.warmUp, 'hello']);
+    const most = await readRecipe('most', images.path);
+    expect(most).toMatchObject({ memoryMib: 1024, packages: [], warmUp: more.warmUp });
+    expect([...most.bundles.keys()]).toEqual(['agent-runtime', 'main']);
+    expect(most.builds.map(({ kind }) => kind)).toEqual([
+      ...standard.builds.map(({ kind }) => kind),
+      'other',
+    ]);
+  });
+
+  test('has an id that changes with the base, but not the other way round', async () => {
+    await add('more', { base: 'standard' });
+    const [standard, more] = await readBoth();
+    await appendFile(join(images.path, 'more/image.json'), ' ');
+    const [sameStandard, changedMore] = await readBoth();
+    expect([sameStandard.id, sameStandard.baseId]).toEqual([standard.id, standard.baseId]);
+    expect(changedMore.baseId).not.toBe(more.baseId);
+    await appendFile(join(images.path, 'standard/rootfs/etc/inittab'), '#');
+    const [, above] = await readBoth();
+    expect(above.baseId).not.toBe(changedMore.baseId);
+    expect(above.id).not.toBe(changedMore.id);
+  });
+
+  test('is refused if the base does not exist or is based on it', async () => {
+    await add('more', { base: 'nowhere' });
+    await expect(readRecipe('more', images.path)).rejects.toMatchObject({
+      code: 'unknown_template',
+    });
+    await add('more', { base: 'most' });
+    await add('most', { base: 'more' });
+    await expect(readRecipe('most', images.path)).rejects.toThrow('most, more, most');
+  });
+
+  async function readBoth() {
+    return [
+      await readRecipe('standard', images.path),
+      await readRecipe('more', images.path),
+    ] as const;
+  }
 });
 
 test('rejects an unknown template with unknown_template', async () => {

@@ -3,16 +3,20 @@ import type { Image } from '../image/image.ts';
 import type { HostResources } from '../resources/host-resources.ts';
 import { restoreMicrovm } from './restore-microvm.ts';
 
-const IMAGE = {
+const IMAGE: Image = {
   template: 'standard',
   id: '1',
   rootfs: '1.ext4',
   directory: '/images/standard/1',
-  rootfsPath: '/images/standard/1/1.ext4',
+  disk: ['/images/standard/1/1.ext4'],
   vcpu: 1,
   memoryMib: 512,
   diskMib: 1024,
-} as Image;
+  builds: [],
+  kernelPath: '/images/standard/1/vmlinuz',
+  initrdPath: '/images/standard/1/initrd',
+  warmUp: [],
+};
 
 /** Resources whose VM cannot be limited, killed or removed. */
 function stuckResources() {

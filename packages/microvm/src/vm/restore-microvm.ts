@@ -35,7 +35,7 @@ export async function restoreMicrovm(
     await jail.prepare(request.id, slot);
     const confinement = jail.confine(request.id, slot, resourceLimits(shape));
     const snapshot = jail.imagePath(snapshotDirectory(image, vmm.snapshotKey, shape));
-    const rootfs = jail.imagePath(image.rootfsPath);
+    const rootfs = image.disk.map((file) => jail.imagePath(file));
     const process = await vmm.restore({ ...shape, confinement, rootfs, snapshot }, signal);
     undo.add('end the process', () => process.kill());
     // Limits need not be set before the guest runs: until it has its identity, only its idle daemon is running.

@@ -1,4 +1,5 @@
 import type { ProcessIdentity } from '@svc/service-kit/process';
+import type { DiskImage } from '../disk-image.ts';
 import type { Confinement } from '../jail/confinement.ts';
 import type { VmShape } from '../vm-shape.ts';
 
@@ -7,14 +8,14 @@ export interface BootRequest extends VmShape {
   readonly confinement: Confinement;
   readonly kernel: string;
   readonly initrd: string;
-  /** Read-only raw image of the root disk, as a path inside the jail. */
-  readonly rootfs: string;
+  /** The root disk, as paths inside the jail. */
+  readonly rootfs: DiskImage;
 }
 
 /** A VM to restore from a snapshot. */
 export interface RestoreVmRequest extends VmShape {
   readonly confinement: Confinement;
-  readonly rootfs: string;
+  readonly rootfs: DiskImage;
   /** The snapshot's directory, as a path inside the jail. */
   readonly snapshot: string;
 }

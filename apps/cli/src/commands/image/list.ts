@@ -28,6 +28,8 @@ export function listCommand(): Command {
 interface ListedImage extends ImageInfo {
   /** Allocated bytes, without those of the snapshots. */
   readonly bytes: number;
+  /** Those of `bytes` that belong to the templates on which this one is based. */
+  readonly baseBytes: number;
   readonly lastUsedAt: string;
   readonly snapshots: readonly { readonly name: string; readonly bytes: number }[];
 }
@@ -38,6 +40,7 @@ function withSpace(image: ImageInfo, items: readonly StoredItem[]): ListedImage 
   return {
     ...image,
     bytes: stored?.bytes ?? 0,
+    baseBytes: stored?.baseBytes ?? 0,
     lastUsedAt: (stored?.lastUsedAt ?? new Date(0)).toISOString(),
     snapshots: own
       .filter(({ kind, name }) => kind === 'snapshot' && name.startsWith(`${image.id}-`))
@@ -54,7 +57,7 @@ function cellsOf(image: ListedImage): string[] {
     String(image.vcpu),
     formatMib(image.memoryMib),
     formatMib(image.diskMib),
-    formatBytes(image.bytes + snapshotBytes),
+    formatBytes(image.bytes - image.baseBytes + snapshotBytes),
     `${formatAge(image.lastUsedAt)} ago`,
   ];
 }

@@ -64,6 +64,20 @@ function isPresent(programOrFile: string): boolean {
   return directories.some((directory) => existsSync(join(directory, programOrFile)));
 }
 
+/** The loop devices, through which images that have a base are built. */
+export const loopDevicesCheck: Check = {
+  name: 'loop devices',
+  run: async () => {
+    const free = await runProgram('losetup', ['--find']).catch(() => undefined);
+    if (free !== undefined) return ok('loop devices', `${free.trim()} is free`);
+    return warn(
+      'loop devices',
+      'none: only the images of templates without a base can be built',
+      'load the module: modprobe loop; in a container, give it /dev/loop-control and /dev/loop*',
+    );
+  },
+};
+
 /** The virtual machine monitor. */
 export const qemuCheck: Check = {
   name: 'QEMU',

@@ -1,21 +1,25 @@
-import { mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
+import { link, mkdir, rename, rm, truncate, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Recipe } from '../recipe.ts';
 import { markUsed } from '../storage/last-used.ts';
 import { buildInitrd } from './build-initrd.ts';
+import { buildLayer } from './build-layer.ts';
 import { withBuildLock } from './build-lock.ts';
 import type { BuildImageOptions } from './build-options.ts';
-import { buildRootfs, EPOCH } from './build-rootfs.ts';
+import { buildRootfs } from './build-rootfs.ts';
+import { EPOCH } from './epoch.ts';
+import { linkDisk, ownDisk } from './link-disk.ts';
 import { runBuildStep } from './run-build-step.ts';
 
 const MIB = 1024 * 1024;
 
-/** The files of a base image. */
-export const BASE_FILES = { rootfs: 'rootfs.ext4', kernel: 'vmlinuz', initrd: 'initrd' } as const;
+/** The files of a base image, beside its root disk. */
+export const BASE_FILES = { kernel: 'vmlinuz', initrd: 'initrd' } as const;
 
 /**
  * Builds the base image of a recipe, unless it exists: root disk, kernel and initial RAM disk, without the bundled
- * programs. Takes minutes. Returns its directory. Images hard-link its files.
+ * programs. Takes minutes. Returns its directory. Images hard-link its files. What the recipe is based on is built first,
+ * and stays if this build fails.
  */
 export async function ensureBase(
   recipe: Recipe,
@@ -23,12 +27,21 @@ export async function ensureBase(
   signal: AbortSignal,
 ): Promise<string> {
   const { template, baseId } = recipe;
+  const below = recipe.base && (await ensureBase(recipe.base, options, signal));
   const directory = join(options.imageDir, '.bases', `${template}-${baseId}`);
   return withBuildLock(options, `${baseId}-base`, signal, async (openWork) => {
     if (await markUsed(directory)) return directory;
     const work = await openWork();
     try {
-      await build(recipe, work, directory, options.onProgress, signal);
+      const output = join(work, 'output');
+      await mkdir(output);
+      if (recipe.base === undefined || below === undefined) {
+        await build(recipe, work, output, options.onProgress, signal);
+      } else {
+        await addToBase(recipe, recipe.base, below, work, options.onProgress, signal);
+      }
+      await mkdir(dirname(directory), { recursive: true });
+      await rename(output, directory);
     } finally {
       await rm(work, { recursive: true, force: true });
     }
@@ -39,20 +52,32 @@ export async function ensureBase(
 async function build(
   recipe: Recipe,
   work: string,
-  directory: string,
+  output: string,
   onProgress: (line: string) => void,
   signal: AbortSignal,
 ): Promise<void> {
-  const output = join(work, 'output');
-  await mkdir(output);
   onProgress('installing the packages');
   await buildRootfs(recipe, work, onProgress, signal);
   onProgress('packing the kernel');
   await buildInitrd(recipe, work, output, onProgress, signal);
   onProgress('writing the disk');
-  await writeDisk(recipe, work, join(output, BASE_FILES.rootfs), signal);
-  await mkdir(dirname(directory), { recursive: true });
-  await rename(output, directory);
+  await writeDisk(recipe, work, join(output, ownDisk(recipe)), signal);
+}
+
+async function addToBase(
+  recipe: Recipe,
+  base: Recipe,
+  baseDirectory: string,
+  work: string,
+  onProgress: (line: string) => void,
+  signal: AbortSignal,
+): Promise<void> {
+  const output = join(work, 'output');
+  const below = await linkDisk(base, base.baseId, baseDirectory, output);
+  for (const name of Object.values(BASE_FILES)) {
+    await link(join(baseDirectory, name), join(output, name));
+  }
+  await buildLayer({ recipe, base, below, work, output, onProgress }, signal);
 }
 
 async function writeDisk(

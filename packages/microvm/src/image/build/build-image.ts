@@ -4,13 +4,14 @@ import { withDeadline } from '@svc/service-kit/concurrency';
 import type { Image } from '../image.ts';
 import type { ImageInfo } from '../image-info.ts';
 import { describeImage } from '../image-info.ts';
-import { imageDirectory, readImage, rootfsName } from '../image-store.ts';
+import { imageDirectory, readImage } from '../image-store.ts';
 import { type Recipe, readRecipe } from '../recipe.ts';
 import { addPrograms } from './add-programs.ts';
 import { BASE_FILES, ensureBase } from './build-base.ts';
 import { withBuildLock } from './build-lock.ts';
 import type { BuildImageOptions } from './build-options.ts';
 import { buildSnapshot } from './build-snapshot.ts';
+import { linkDisk } from './link-disk.ts';
 
 const BUILD_MS = 30 * 60_000;
 
@@ -50,11 +51,11 @@ async function buildFiles(
     await mkdir(output);
     onProgress('adding the programs');
     const { template, id, suite, packages, vcpu, memoryMib, diskMib, builds, warmUp } = recipe;
-    await link(join(base, BASE_FILES.rootfs), join(output, rootfsName(template, id)));
+    const disk = await linkDisk(recipe, id, base, output);
     await link(join(base, BASE_FILES.kernel), join(output, 'vmlinuz'));
     await addPrograms(recipe, work, join(base, BASE_FILES.initrd), join(output, 'initrd'), signal);
     const sizes = { vcpu, memoryMib, diskMib };
-    const description = { template, id, suite, packages, ...sizes, builds, warmUp };
+    const description = { template, id, suite, packages, ...sizes, builds, warmUp, disk };
     await writeFile(join(output, 'image.json'), `${JSON.stringify(description, null, 2)}\n`);
     const directory = imageDirectory(imageDir, template, id);
     await mkdir(dirname(directory), { recursive: true });

@@ -74,7 +74,7 @@ async function bootAndFreeze(
         confinement,
         kernel: jail.imagePath(image.kernelPath),
         initrd: jail.imagePath(image.initrdPath),
-        rootfs: jail.imagePath(image.rootfsPath),
+        rootfs: image.disk.map((file) => jail.imagePath(file)),
       },
       signal,
     );

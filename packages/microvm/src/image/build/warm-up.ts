@@ -7,7 +7,7 @@ import { SshConnection } from '../../guest/commands/ssh-connection.ts';
 import { createIdentity, type GuestIdentity } from '../../guest/identity.ts';
 import { MicrovmError } from '../../microvm-error.ts';
 import type { SshKey } from '../../resources/ssh-key.ts';
-import { EPOCH } from './build-rootfs.ts';
+import { EPOCH } from './epoch.ts';
 
 const BOOT_MS = 180_000;
 const WARM_UP_MS = 300_000;

@@ -1,7 +1,7 @@
 import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { allocatedBytes } from '../../disk-space.ts';
-import { namesIn } from '../image-store.ts';
+import { isOfBase, namesIn } from '../image-store.ts';
 
 /** Something in an image directory that can be removed and built again. */
 export interface StoredItem {
@@ -14,6 +14,8 @@ export interface StoredItem {
   readonly build: string;
   /** Allocated bytes, without those of an image's snapshots. A base and its images share most of theirs. */
   readonly bytes: number;
+  /** Those of `bytes` that belong to the root disks of other templates, on which this one is based. */
+  readonly baseBytes: number;
   readonly lastUsedAt: Date;
 }
 
@@ -27,12 +29,20 @@ export interface StoredItems {
 export async function listStored(imageDir: string): Promise<StoredItems> {
   const counted = new Map<string, number>();
   const items: StoredItem[] = [];
-  const add = async (item: Omit<StoredItem, 'bytes' | 'lastUsedAt'>): Promise<void> => {
+  const add = async (
+    item: Omit<StoredItem, 'bytes' | 'baseBytes' | 'lastUsedAt'>,
+  ): Promise<void> => {
     const files = await filesOf(item.directory, item.kind === 'image' ? ['snapshots'] : []);
     const info = await statOf(item.directory);
     if (info === undefined) return;
     for (const { inode, bytes } of files) counted.set(inode, bytes);
-    items.push({ ...item, bytes: sum(files.map(({ bytes }) => bytes)), lastUsedAt: info.mtime });
+    const below = files.filter(({ name }) => isOfBase(name, item.template));
+    items.push({
+      ...item,
+      bytes: sum(files.map(({ bytes }) => bytes)),
+      baseBytes: sum(below.map(({ bytes }) => bytes)),
+      lastUsedAt: info.mtime,
+    });
   };
   for (const template of await namesIn(imageDir)) {
     for (const name of await namesIn(join(imageDir, template))) {
@@ -56,6 +66,7 @@ export async function listStored(imageDir: string): Promise<StoredItems> {
 }
 
 interface StoredFile {
+  readonly name: string;
   readonly inode: string;
   readonly bytes: number;
 }
@@ -70,7 +81,7 @@ async function filesOf(directory: string, except: readonly string[]): Promise<St
     const info = entry.isFile() ? await statOf(path) : undefined;
     if (info === undefined) continue;
     const inode = `${info.dev}:${info.ino}`;
-    files.set(inode, { inode, bytes: allocatedBytes(info) });
+    files.set(inode, { name: entry.name, inode, bytes: allocatedBytes(info) });
   }
   return [...files.values()];
 }

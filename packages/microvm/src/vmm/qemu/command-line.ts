@@ -86,8 +86,8 @@ function machine(
     ['-chardev', `ringbuf,id=console,size=${CONSOLE_BYTES}`],
     ['-serial', 'chardev:console'],
     ['-qmp', `unix:${directory}/${CONTROL_SOCKET},server=on,wait=off`],
-    ['-blockdev', blockdev({ 'node-name': 'base', ...rawFile(rootfs), 'read-only': true })],
-    ['-blockdev', blockdev(overlay(`${directory}/disk.qcow2`))],
+    ...rootfs.map((file, index) => ['-blockdev', blockdev(diskFile(file, index))]),
+    ['-blockdev', blockdev(overlay(`${directory}/disk.qcow2`, fileNode(rootfs.length - 1)))],
     // A guest that writes while the host's disk is full is stopped until space is available. An error would make its
     // file system read-only and lose data that the guest believes written.
     ['-device', 'virtio-blk-device,id=root,drive=disk,werror=enospc,rerror=report'],
@@ -112,18 +112,28 @@ function blockdev(options: Readonly<Record<string, unknown>>): string {
   return JSON.stringify(options);
 }
 
-function rawFile(filename: string) {
-  return { driver: 'raw', file: { driver: 'file', filename, locking: 'off', 'read-only': true } };
+/** One file of a `DiskImage`. Names its backing file, so that QEMU does not look for the one that is named inside. */
+function diskFile(filename: string, index: number) {
+  return {
+    'node-name': fileNode(index),
+    ...(index === 0 ? { driver: 'raw' } : { driver: 'qcow2', backing: fileNode(index - 1) }),
+    file: { driver: 'file', filename, locking: 'off', 'read-only': true },
+    'read-only': true,
+  };
+}
+
+function fileNode(index: number): string {
+  return index === 0 ? 'base' : `layer${index}`;
 }
 
 /** Flushing is pointless: the disk outlives neither its VM nor a crash of the machine. */
-function overlay(filename: string) {
+function overlay(filename: string, backing: string) {
   return {
     'node-name': 'disk',
     driver: 'qcow2',
     discard: 'unmap',
     cache: { direct: false, 'no-flush': true },
-    backing: 'base',
+    backing,
     file: {
       driver: 'file',
       filename,

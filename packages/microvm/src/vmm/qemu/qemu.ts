@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import type { ProcessIdentity } from '@svc/service-kit/process';
 import { isAlive, runProgram } from '@svc/service-kit/process';
+import type { DiskImage } from '../../disk-image.ts';
 import type { Confinement } from '../../jail/confinement.ts';
 import { MicrovmError } from '../../microvm-error.ts';
 import type { BootRequest, RestoreVmRequest, Vmm, VmProcess } from '../vmm.ts';
@@ -48,7 +49,7 @@ export class Qemu implements Vmm {
     const memory = join(confinement.directory, 'memory');
     await createOverlay(
       join(confinement.directory, 'disk.qcow2'),
-      this.#options.outsidePath(request.rootfs),
+      request.rootfs.map((file) => this.#options.outsidePath(file)),
     );
     await giveToVmUser(confinement, 'disk.qcow2');
     await (await open(memory, 'w')).close();
@@ -121,9 +122,11 @@ export class Qemu implements Vmm {
   }
 }
 
-/** Creates an empty copy-on-write disk on top of a raw image, with the size of the image. */
-async function createOverlay(path: string, base: string): Promise<void> {
-  await runProgram('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', 'raw', '-b', base, path]);
+/** Creates an empty copy-on-write disk on top of a disk, with its size. */
+async function createOverlay(path: string, disk: DiskImage): Promise<void> {
+  const [top = ''] = disk.slice(-1);
+  const format = disk.length > 1 ? 'qcow2' : 'raw';
+  await runProgram('qemu-img', ['create', '-q', '-f', 'qcow2', '-F', format, '-b', top, path]);
 }
 
 /** Makes the VM's user the owner of a file. */
