@@ -16,6 +16,7 @@ import { warmUpRuntime } from './agents/link/warm-up.ts';
 import { AgentLogs } from './agents/logs/agent-logs.ts';
 import { LogDelivery } from './agents/logs/log-delivery.ts';
 import { AGENT_TIMEOUTS } from './agents/timeouts.ts';
+import { SaveRates } from './chunks/save-rates.ts';
 import { systemClock } from './clock.ts';
 import { ControlPlaneClient } from './control-plane/control-plane-client.ts';
 import { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
@@ -157,6 +158,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const api = new SessionApi(transport);
   const { url: controlPlaneUrl, ca } = options.controlPlane;
   const transfer = new ObjectTransfer({ url: controlPlaneUrl, ca });
+  const rates = new SaveRates(config.limits.savedBytesPerSecond);
   const delivery = new LogDelivery({ logs, api, registry, clock, logger, onFault });
   const agentDeps = {
     api,
@@ -164,6 +166,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       api: new SessionChunksApi(transport),
       transfer,
       saves: new Slots(FILE_SAVES_AT_ONCE),
+      rates,
     },
     accounts: gateway,
     metrics: new SessionMetrics(metrics, sessions),
@@ -178,7 +181,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const workspaceApi = new WorkspaceApi(transport);
   const workspaces: WorkspaceDeps = {
     api: workspaceApi,
-    chunks: { api: workspaceApi, transfer, saves: new Slots(FILE_SAVES_AT_ONCE) },
+    chunks: { api: workspaceApi, transfer, saves: new Slots(FILE_SAVES_AT_ONCE), rates },
     objects: transfer,
     slots: {
       loads: new Slots(WORKSPACE_LOADS_AT_ONCE),

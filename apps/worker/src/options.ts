@@ -10,7 +10,7 @@ export interface WorkerOptions {
   readonly config: Pick<
     Config,
     'pool' | 'workerUrl' | 'workerEndSeconds' | 'dataDir' | 'egressAllowHosts' | 'egressCaFile'
-  > & { readonly limits: Pick<Config['limits'], 'uploadBytes'> };
+  > & { readonly limits: Pick<Config['limits'], 'uploadBytes' | 'savedBytesPerSecond'> };
   /** Shared with the control plane; the keys of the internal tokens are derived from it. */
   readonly clusterSecret: Secret;
   readonly logger: WorkerLogger;

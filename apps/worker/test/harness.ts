@@ -85,6 +85,7 @@ export class Harness implements AsyncDisposable {
         egressAllowHosts: options.egress?.egressAllowHosts ?? [],
         egressCaFile: options.egress?.egressCaFile,
         limits: {
+          savedBytesPerSecond: 1024 ** 3,
           uploadBytes: options.uploadBytes ?? 64 * 1024 * 1024,
         },
       },

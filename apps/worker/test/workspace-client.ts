@@ -1,6 +1,7 @@
 import type { MicrovmTree } from '@svc/microvm';
 import { createTokenMinter, type Secret } from '@svc/service-kit';
 import { Slots } from '@svc/service-kit/concurrency';
+import { SaveRates } from '../src/chunks/save-rates.ts';
 import { ControlPlaneTransport } from '../src/control-plane/control-plane-transport.ts';
 import { ObjectTransfer } from '../src/control-plane/object-transfer.ts';
 import { WorkspaceApi } from '../src/control-plane/workspace-api.ts';
@@ -53,6 +54,7 @@ export class WorkspaceClient {
       },
       chunks: {
         saves: new Slots(2),
+        rates: new SaveRates(Number.MAX_SAFE_INTEGER),
         transfer: {
           get: (...args) => transfer.get(...args),
           put: (...args) => step('put', () => transfer.put(...args)),
@@ -72,6 +74,7 @@ export class WorkspaceClient {
   mount(vmId: string, tree: MicrovmTree): SandboxWorkspace {
     return new SandboxWorkspace({
       owner: { vmId, generation: 1 },
+      tenantId: 't',
       deps: this.#deps,
       tree,
       isRunning: () => true,

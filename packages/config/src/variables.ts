@@ -391,6 +391,12 @@ export const LIMIT_VARIABLES = {
     String(DEFAULT_LIMITS.sessionBytesPerTenant),
     'Bytes that the sessions of one tenant keep, in all; beyond them no changed files are kept.',
   ),
+  savedBytesPerSecond: withDefault(
+    'SVC_LIMIT_SAVED_BYTES_PER_SECOND',
+    kinds.integer(1, MAX_INT),
+    String(DEFAULT_LIMITS.savedBytesPerSecond),
+    'Bytes that the sandboxes of one tenant on one worker may save in a second, in files of sessions and in workspaces. Those of 64 seconds may be saved at once.',
+  ),
   apiKeysPerTenant: withDefault(
     'SVC_LIMIT_API_KEYS_PER_TENANT',
     kinds.integer(1, 1_000_000),

@@ -132,6 +132,7 @@ export const DEFAULT_LIMITS = {
   sandboxesPerTenant: 100,
   sessionsPerTenant: 1_000,
   sessionBytesPerTenant: 10 * GIB,
+  savedBytesPerSecond: 32 * MIB,
   apiKeysPerTenant: 100,
   operationsPerTenant: 64,
   callsPerTenant: 64,

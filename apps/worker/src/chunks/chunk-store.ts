@@ -17,6 +17,7 @@ import {
   transferMayPass,
 } from '../control-plane/object-transfer.ts';
 import type { ChunksOwner } from '../control-plane/session-chunks-api.ts';
+import type { SaveRates } from './save-rates.ts';
 
 const MIB = 1024 * 1024;
 /** Chunks are looked up and uploaded together until they have this many bytes, which are held in memory. */
@@ -34,12 +35,14 @@ const ATTEMPTS = 3;
 export interface ChunkStorage<Owner = ChunksOwner> {
   readonly api: Pick<ChunksApi<Owner>, 'secret' | 'missing' | 'announce' | 'confirm' | 'locate'>;
   readonly transfer: Pick<ObjectTransfer, 'get' | 'put'>;
-  /** Bounds the saves that run at once, and so the memory that they need. */
+  /** Bounds the saves that run at once, and so the memory that they need. Tenants take turns. */
   readonly saves: Slots;
+  readonly rates: Pick<SaveRates, 'ready' | 'spend'>;
 }
 
 export interface ChunkStoreOptions<Owner> extends ChunkStorage<Owner> {
   readonly owner: Owner;
+  readonly tenantId: string;
 }
 
 /** A stored piece of a stream. */
@@ -61,8 +64,13 @@ export class ChunkStore<Owner = ChunksOwner> {
     this.#options = options;
   }
 
+  /** Settles when the tenant may save: after it has saved very much, it waits. @throws the reason of the signal */
+  ready(signal: AbortSignal): Promise<void> {
+    return this.#options.rates.ready(this.#options.tenantId, signal);
+  }
+
   /**
-   * Stores the stream that `open` opens. What it returns refers to the stream for the commit of a turn, which must follow within an hour.
+   * Stores the stream that `open` opens, after {@link ready}. What it returns refers to the stream for the commit of a turn, which must follow within an hour.
    * @throws ControlPlaneError, ObjectTransferError, and the errors of the stream
    */
   async save(
@@ -75,14 +83,15 @@ export class ChunkStore<Owner = ChunksOwner> {
   }
 
   /**
-   * Stores the stream that `open` opens. Returns its chunks in order, which stay stored for an hour.
+   * Stores the stream that `open` opens, after {@link ready}. Returns its chunks in order, which stay stored for an hour.
    * @throws ControlPlaneError, ObjectTransferError, and the errors of the stream
    */
   store(
     open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,
     signal: AbortSignal,
   ): Promise<readonly StoredChunk[]> {
-    return this.#options.saves.run(() => this.#store(open(signal), signal), signal);
+    const { saves, tenantId } = this.#options;
+    return saves.run(() => this.#store(open(signal), signal), signal, tenantId);
   }
 
   /**
@@ -189,7 +198,7 @@ export class ChunkStore<Owner = ChunksOwner> {
     keys: ChunkKeys,
     signal: AbortSignal,
   ): Promise<void> {
-    const { api, owner } = this.#options;
+    const { api, owner, rates, tenantId } = this.#options;
     const missing = await this.#call(() => api.missing(owner, [...batch.keys()], signal), signal);
     if (missing.length === 0) return;
     const slots = new Slots(CHUNKS_AT_ONCE);
@@ -205,6 +214,11 @@ export class ChunkStore<Owner = ChunksOwner> {
     );
     const chunks = [...sealed].map(([id, bytes]) => ({ id, stored_bytes: bytes.length }));
     const urls = await this.#call(() => api.announce(owner, chunks, signal), signal);
+    // Before the upload, so that one that fails counts, and each attempt.
+    rates.spend(
+      tenantId,
+      chunks.reduce((sum, { stored_bytes }) => sum + stored_bytes, 0),
+    );
     await this.#upload(urls, sealed, signal);
     await this.#call(() => api.confirm(owner, missing, signal), signal);
   }

@@ -9,6 +9,7 @@ import { Slots } from '@svc/service-kit/concurrency';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { MemoryChunks } from '../../test/memory-chunks.ts';
 import { ChunkStore } from './chunk-store.ts';
+import { SaveRates } from './save-rates.ts';
 
 const MIB = 1024 * 1024;
 const { signal } = new AbortController();
@@ -40,6 +41,8 @@ it('a changed file in a home of 100 MiB costs less than 2 MiB, and no change nex
   const store = new ChunkStore({
     ...chunks,
     saves: new Slots(1),
+    rates: new SaveRates(Number.MAX_SAFE_INTEGER),
+    tenantId: 't',
     owner: { sessionId: 's', generation: 1 },
   });
   /** Saves the home, restores it, and returns the bytes that the save sent and received. */

@@ -24,7 +24,7 @@ export function buildSession(start: SessionStart, deps: SessionDeps): Session {
   const { api, metrics, logger, timeouts, onFault } = deps;
   const { chat_session_id: sessionId, generation } = placed.session;
   const owner = { sessionId, generation };
-  const store = new ChunkStore({ ...deps.chunks, owner });
+  const store = new ChunkStore({ ...deps.chunks, owner, tenantId: sandbox.assignment.tenant_id });
   const committer = new Committer({
     api,
     journal: files.journal,

@@ -15,14 +15,14 @@ export async function restoreFiles(
   owner: ChunksOwner,
   { files_id: filesId, manifest }: Pick<SessionState, 'files_id' | 'manifest'>,
   vm: Pick<Microvm, 'upload'>,
-  { api, chunks }: Pick<SessionDeps, 'api' | 'chunks'>,
+  { api, chunks, tenantId }: Pick<SessionDeps, 'api' | 'chunks'> & { readonly tenantId: string },
   signal: AbortSignal,
 ): Promise<void> {
   if (filesId === undefined) return;
   const files =
     manifest === undefined
       ? await api.getEarlierFiles(owner.sessionId, filesId, signal)
-      : Readable.from(new ChunkStore({ ...chunks, owner }).read(manifest, signal), {
+      : Readable.from(new ChunkStore({ ...chunks, owner, tenantId }).read(manifest, signal), {
           objectMode: false,
         });
   let failure: unknown;

@@ -109,7 +109,8 @@ export class SessionStarter implements AgentKind {
       session.useSecrets(secrets);
       if (earlier !== undefined && filesId !== undefined) {
         const { chat_session_id: sessionId, generation } = placed.session;
-        await restoreFiles({ sessionId, generation }, earlier, vm, sessions, signal);
+        const deps = { ...sessions, tenantId: sandbox.assignment.tenant_id };
+        await restoreFiles({ sessionId, generation }, earlier, vm, deps, signal);
       }
       const setup = setupOf({
         placed,

@@ -49,6 +49,7 @@ interface Item {
 
 export interface LoadOptions {
   readonly owner: WorkspaceOwner;
+  readonly tenantId: string;
   readonly deps: WorkspaceDeps;
   readonly tree: MicrovmTree;
   /** Is told what is in the guest. */
@@ -61,8 +62,8 @@ export interface LoadOptions {
  * @throws MicrovmError `disk_full` and others; ControlPlaneError, ObjectTransferError, DamagedChunkError
  */
 export async function loadWorkspace(options: LoadOptions): Promise<void> {
-  const { tree, signal } = options;
-  const store = new ChunkStore({ ...options.deps.chunks, owner: options.owner });
+  const { owner, tenantId, deps, tree, signal } = options;
+  const store = new ChunkStore({ ...deps.chunks, owner, tenantId });
   const directories: Directory[] = [];
   // Makes the directory of an empty workspace.
   await tree.write([], signal);

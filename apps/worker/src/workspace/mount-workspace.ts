@@ -46,9 +46,9 @@ export function mountWorkspace(
   vm: Microvm,
   options: MountOptions,
 ): MountedWorkspace | undefined {
-  const { vm_id: vmId, generation, placement } = sandbox.assignment;
+  const { vm_id: vmId, generation, tenant_id: tenantId, placement } = sandbox.assignment;
   if (placement.workspace === undefined) return undefined;
-  return new VmWorkspace({ vmId, generation }, vm, options);
+  return new VmWorkspace({ vmId, generation }, tenantId, vm, options);
 }
 
 /** A workspace in a VM, with time limits, and with errors for customers. */
@@ -61,6 +61,7 @@ class VmWorkspace implements MountedWorkspace {
 
   constructor(
     owner: { readonly vmId: string; readonly generation: number },
+    tenantId: string,
     vm: Microvm,
     { deps, onFault, timeouts }: MountOptions,
   ) {
@@ -69,6 +70,7 @@ class VmWorkspace implements MountedWorkspace {
     this.#fault = (error, action) => onFault(error, `${action} of ${owner.vmId}`);
     this.#workspace = new SandboxWorkspace({
       owner,
+      tenantId,
       deps,
       tree: vm.tree(ROOT),
       isRunning: () => !vm.paused,

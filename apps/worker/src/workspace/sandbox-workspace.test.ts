@@ -21,7 +21,9 @@ import { GuestTree, MicrovmError, type MicrovmTree } from '@svc/microvm';
 import { type GuestDaemon, startGuestDaemon } from '@svc/microvm/testing';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MemoryWorkspace } from '../../test/memory-workspace.ts';
+import { RateClock } from '../../test/rate-clock.ts';
 import { contentOf } from '../../test/tree-content.ts';
+import { SaveRates } from '../chunks/save-rates.ts';
 import { ControlPlaneError } from '../control-plane/control-plane-transport.ts';
 import { SandboxWorkspace, type SandboxWorkspaceOptions } from './sandbox-workspace.ts';
 
@@ -47,6 +49,7 @@ function sandbox(options: Partial<SandboxWorkspaceOptions> = {}, root = newRoot(
   const tree = options.tree ?? treeOf(root);
   const workspace = new SandboxWorkspace({
     owner: OWNER,
+    tenantId: 't',
     deps: stored.deps,
     isRunning: () => true,
     onFault: (error) => faults.push(error),
@@ -447,6 +450,20 @@ describe('after a restart of the worker', () => {
     await workspace.flush(signal());
     expect(lastCommit()).toEqual(['deleted removed']);
   });
+});
+
+it('a guest that saves in a loop is slowed to a bound of bytes', async () => {
+  const time = new RateClock();
+  const rates = new SaveRates(32 * 1024, time);
+  const deps = { ...stored.deps, chunks: { ...stored.deps.chunks, rates } };
+  const { root, workspace } = await loaded({ deps });
+  for (let turn = 0; turn < 30; turn += 1) {
+    await writeFile(join(root, 'f'), randomBytes(MIB / 4));
+    await workspace.flush(signal());
+    expect(stored.chunks.storedBytes).toBeLessThan(time.allowed(32 * 1024) + MIB / 2);
+  }
+  expect(stored.chunks.storedBytes).toBeGreaterThan(7 * MIB);
+  expect(time.waited).toBeGreaterThan(150_000);
 });
 
 describe('the regular flush', () => {

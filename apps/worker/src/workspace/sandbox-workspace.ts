@@ -40,6 +40,7 @@ export type Refusal = WorkspaceRefusal | 'unreadable';
 
 export interface SandboxWorkspaceOptions {
   readonly owner: WorkspaceOwner;
+  readonly tenantId: string;
   readonly deps: WorkspaceDeps;
   readonly tree: MicrovmTree;
   /** Whether the guest runs. A paused one is not flushed. */
@@ -76,7 +77,11 @@ export class SandboxWorkspace {
   constructor(options: SandboxWorkspaceOptions) {
     this.#options = options;
     this.#budget = new TokenBucket(options.rate ?? RATE);
-    this.#store = new ChunkStore({ ...options.deps.chunks, owner: options.owner });
+    this.#store = new ChunkStore({
+      ...options.deps.chunks,
+      owner: options.owner,
+      tenantId: options.tenantId,
+    });
   }
 
   /** Why entries of the guest are not part of the workspace, by path in base64url. */
@@ -89,12 +94,13 @@ export class SandboxWorkspace {
    * @throws MicrovmError `disk_full` and others; ControlPlaneError, ObjectTransferError, DamagedChunkError
    */
   async load(signal: AbortSignal): Promise<void> {
-    const { deps, owner, tree } = this.#options;
-    await deps.slots.loads.run(async () => {
-      await loadWorkspace({ owner, deps, tree, versions: this.#versions, signal });
+    const { deps, owner, tenantId, tree } = this.#options;
+    const load = async () => {
+      await loadWorkspace({ owner, tenantId, deps, tree, versions: this.#versions, signal });
       const request = { limit: LIMITS.workspaceEntries, silent: true };
       this.#generation = (await tree.list(request, signal)).generation;
-    }, signal);
+    };
+    await deps.slots.loads.run(load, signal, tenantId);
   }
 
   /** Flushes regularly from now on, until `finish` or `stop`. */
@@ -104,9 +110,7 @@ export class SandboxWorkspace {
 
   /** Commits all that has changed. Waits for a flush in progress. @throws like {@link load} */
   flush(signal: AbortSignal): Promise<void> {
-    return this.#flushes.run(() =>
-      this.#options.deps.slots.flushes.run(() => this.#flush(signal), signal),
-    );
+    return this.#flushes.run(() => this.#flush(signal));
   }
 
   /** The last flush, which also tries again what did not fit. @throws like {@link load} */
@@ -146,12 +150,20 @@ export class SandboxWorkspace {
     }
     this.#again.clear();
     for (let round = 1; round <= ROUNDS; round += 1) {
-      await this.#list(signal);
+      await this.#inTurn(() => this.#list(signal), signal);
       let isWhole = true;
-      for (const part of this.#takeParts())
-        isWhole = (await this.#flushPart(part, signal)) && isWhole;
+      for (const part of this.#takeParts()) {
+        await this.#store.ready(signal);
+        isWhole = (await this.#inTurn(() => this.#flushPart(part, signal), signal)) && isWhole;
+      }
       if (isWhole && this.#pending.size === 0) return;
     }
+  }
+
+  /** Does a step of a flush in a slot, for which the tenants of this worker take turns. */
+  #inTurn<T>(step: () => Promise<T>, signal: AbortSignal): Promise<T> {
+    const { deps, tenantId } = this.#options;
+    return deps.slots.flushes.run(step, signal, tenantId);
   }
 
   /** Adds what has changed in the guest to what is pending. */

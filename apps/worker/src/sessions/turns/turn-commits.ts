@@ -18,7 +18,7 @@ const BACKGROUND_ATTEMPTS = 3;
 export interface TurnCommitsOptions {
   readonly committer: Committer;
   readonly vm: Pick<Microvm, 'download'>;
-  readonly store: Pick<ChunkStore, 'save'>;
+  readonly store: Pick<ChunkStore, 'ready' | 'save'>;
   /** Ended when the session turns out to have a later generation. */
   readonly sandbox: Pick<Sandbox, 'end'>;
   readonly metrics: Pick<SessionMetrics, 'timeTurnCommit'>;
@@ -51,6 +51,7 @@ export class TurnCommits implements TurnStore {
     const { committer, vm, store, metrics, onFault, closed } = this.#options;
     await sleep(this.#rate.spend(1), closed);
     this.#filesDue ||= state.files;
+    if (this.#filesDue) await store.ready(closed);
     const save = (signal: AbortSignal) => saveFiles(vm, store, signal);
     const stopTimer = metrics.timeTurnCommit();
     try {
