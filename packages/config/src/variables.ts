@@ -395,7 +395,7 @@ export const LIMIT_VARIABLES = {
     'SVC_LIMIT_SAVED_BYTES_PER_SECOND',
     kinds.integer(1, MAX_INT),
     String(DEFAULT_LIMITS.savedBytesPerSecond),
-    'Bytes that the sandboxes of one tenant on one worker may save in a second, in files of sessions and in workspaces. Those of 64 seconds may be saved at once.',
+    'Bytes that the sandboxes of one tenant on one worker may save in a second, in sessions and in workspaces. Those of 64 seconds may be saved at once.',
   ),
   apiKeysPerTenant: withDefault(
     'SVC_LIMIT_API_KEYS_PER_TENANT',

@@ -64,7 +64,7 @@ it('sessions that save in a loop are slowed to a bound of bytes, together', asyn
   expect(time.waited).toBeGreaterThan(800_000);
 });
 
-it('another tenant, and turns without files, do not wait', async () => {
+it('another tenant does not wait', async () => {
   const { time, storage, session } = lab();
   storage.rates.spend('t', 1000 * MIB);
   expect(await session('other', 'b')()).toBe('committed');

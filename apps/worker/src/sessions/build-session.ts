@@ -24,13 +24,15 @@ export function buildSession(start: SessionStart, deps: SessionDeps): Session {
   const { api, metrics, logger, timeouts, onFault } = deps;
   const { chat_session_id: sessionId, generation } = placed.session;
   const owner = { sessionId, generation };
-  const store = new ChunkStore({ ...deps.chunks, owner, tenantId: sandbox.assignment.tenant_id });
+  const tenantId = sandbox.assignment.tenant_id;
+  const store = new ChunkStore({ ...deps.chunks, owner, tenantId });
   const committer = new Committer({
     api,
     journal: files.journal,
     ...owner,
     vmId: sandbox.id,
     commitMs: timeouts.commitMs,
+    spend: (bytes) => deps.chunks.rates.spend(tenantId, bytes),
   });
   const parts = buildParts({ ...start, id: sessionId, generation }, deps, {
     turns: ({ closed }) =>

@@ -72,6 +72,8 @@ export class OrphanedJournals {
       generation: owner.generation,
       vmId: owner.vm_id,
       commitMs: COMMIT_MS,
+      // Each journal is committed once.
+      spend: () => undefined,
     });
     try {
       if (committer.isDirty) await committer.commit(undefined, signal);

@@ -16,6 +16,8 @@ export interface CommitterOptions {
   readonly vmId: string;
   /** For a commit over all its attempts, in ms. */
   readonly commitMs: number;
+  /** Counts the bytes of frames and conversations, for each attempt to commit them. */
+  readonly spend: (bytes: number) => void;
 }
 
 /** The state that a turn leaves behind, besides its frames. */
@@ -111,17 +113,19 @@ export class Committer {
     { conversation, files, lastOf }: CommittedState,
     signal: AbortSignal,
   ): Promise<void> {
-    const { api, journal, sessionId, generation, vmId } = this.#options;
+    const { api, journal, sessionId, generation, vmId, spend } = this.#options;
     const { lastSeq } = journal;
-    const frames = await this.#uncommitted(lastSeq);
+    const uncommitted = await this.#uncommitted(lastSeq);
+    const frames = uncommitted.map(({ text }) => `${text}\n`).join('');
+    spend(Buffer.byteLength(frames) + Buffer.byteLength(conversation ?? ''));
     await api.commitTurn(
       sessionId,
       {
         generation,
         vm_id: vmId,
-        first_seq: frames[0]?.seq ?? lastSeq + 1,
+        first_seq: uncommitted[0]?.seq ?? lastSeq + 1,
         last_seq: lastSeq,
-        frames: frames.map(({ text }) => `${text}\n`).join(''),
+        frames,
         ...(conversation === undefined ? {} : { conversation }),
         ...(files === undefined ? {} : { files_id: files.id, manifest: files.manifest }),
         ...(lastOf === undefined ? {} : { last_of: lastOf }),

@@ -51,7 +51,7 @@ export class TurnCommits implements TurnStore {
     const { committer, vm, store, metrics, onFault, closed } = this.#options;
     await sleep(this.#rate.spend(1), closed);
     this.#filesDue ||= state.files;
-    if (this.#filesDue) await store.ready(closed);
+    await store.ready(closed);
     const save = (signal: AbortSignal) => saveFiles(vm, store, signal);
     const stopTimer = metrics.timeTurnCommit();
     try {

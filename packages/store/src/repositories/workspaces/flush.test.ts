@@ -52,13 +52,23 @@ const file = (path: string, chunkId: Buffer, offset = 0): WorkspaceChange => ({
   target: undefined,
   extents: [{ chunkId, offset, length: 1 }],
 });
-async function flush(workspaceId: string, changes: readonly WorkspaceChange[], vmId = 'vm') {
+async function sizeOf(tenantId: string): Promise<number> {
+  const { rows } = await sql<{ bytes: number }>`
+    select coalesce(sum(size_bytes), 0)::int as bytes from workspaces
+    where tenant_id = ${tenantId}`.execute(db);
+  return rows[0]?.bytes ?? 0;
+}
+async function flush(
+  workspaceId: string,
+  changes: readonly WorkspaceChange[],
+  { vmId = 'vm', limits = LIMITS } = {},
+) {
   const named = { flushId: randomUUID(), workspaceId, vmId };
   for (let at = 0; at < changes.length; at += PAGE) {
     const page = changes.slice(at, at + PAGE);
     expect(await workspaces.stageChanges(named, page, FLUSH_LIMITS)).toBe('staged');
   }
-  return workspaces.commitFlush({ ...named, tenantId: 't' }, LIMITS);
+  return workspaces.commitFlush({ ...named, tenantId: 't' }, limits);
 }
 async function listAll(workspaceId: string) {
   const found: { path: string; version: number }[] = [];
@@ -70,6 +80,29 @@ async function listAll(workspaceId: string) {
     after = Buffer.from(last.path);
   }
 }
+
+describe('flushes at the same time', () => {
+  test('of several workspaces stay within the quota of their tenant', async () => {
+    const ids = await Promise.all(Array.from({ length: 8 }, newWorkspace));
+    const before = await sizeOf('t');
+    const limits = { ...LIMITS, tenantBytes: before + 10 };
+    const commits = await Promise.all(
+      ids.map(async (workspaceId) => {
+        const chunk = await storeChunk(workspaceId);
+        const paths = ['a', 'b', 'c', 'd'];
+        return flush(
+          workspaceId,
+          paths.map((path) => file(path, chunk)),
+          { limits },
+        );
+      }),
+    );
+    const refused = commits.flatMap((commit) => commit?.refused ?? []);
+    expect(refused.map(({ reason }) => reason)).toEqual(Array(22).fill('quota_exceeded'));
+    expect(await sizeOf('t')).toBe(before + 10);
+    for (const workspaceId of ids) await workspaces.removeAllFiles(workspaceId);
+  });
+});
 
 describe('a flush', () => {
   test('of 50,000 files is committed, listed, replaced and deleted at once', async () => {
