@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { billingCommand } from './commands/billing/index.ts';
 import { demoCommand } from './commands/demo.ts';
 import { doctorCommand } from './commands/doctor.ts';
-import { controlPlaneCommand, runtimeCommand, workerCommand } from './commands/fleet.ts';
+import { controlPlaneCommand, runtimeCommand } from './commands/fleet.ts';
 import { imageCommand } from './commands/image/index.ts';
 import { keysCommand } from './commands/keys.ts';
 import { loginCommand } from './commands/login.ts';
@@ -11,6 +11,7 @@ import { secretsCommand } from './commands/secrets.ts';
 import { downCommand, statusCommand, upCommand } from './commands/service.ts';
 import { sessionCommand } from './commands/session/index.ts';
 import { usageCommand } from './commands/usage.ts';
+import { workerCommand } from './commands/worker/index.ts';
 import { workspaceCommand } from './commands/workspace/index.ts';
 import { VERSION } from './version.ts';
 

@@ -52,6 +52,12 @@ export class TestFleet implements AsyncDisposable {
     return new TestFleet(directory, databaseUrl, cleanUp.use(await Balancer.start()), cleanUp);
   }
 
+  /** Runs a command as the operator of the control planes. */
+  onControlPlane(args: readonly string[]): Promise<Outcome> {
+    const settings = { SVC_DATABASE_URL: this.#databaseUrl };
+    return commandLine(this.#environment('operator', settings))(args);
+  }
+
   /** Starts a control plane and adds it to the backends of the balancer. */
   async controlPlane(name: string): Promise<Component> {
     const component = await this.#start(name, 'control-plane', {

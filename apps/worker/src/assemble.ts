@@ -230,6 +230,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     clock,
     logger,
     onOrders: (list) => orders.carryOut(list),
+    onDrainOrder: options.onDrainOrder ?? (() => undefined),
   });
   const drain = new RequestDrain(isWork);
   const app = createWorkerServer(

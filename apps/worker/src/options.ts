@@ -26,6 +26,8 @@ export interface WorkerOptions {
   /** The capacity to hand out; default: the whole machine, overcommitted. */
   readonly capacity?: CapacityLimits;
   readonly clock?: Clock;
+  /** Called when an operator wants this worker to end its sandboxes and itself, until it does. Default: it stays. */
+  readonly onDrainOrder?: () => void;
   /** Port of the LLM gateway on the host's service address; default: the port that guests use. */
   readonly gatewayPort?: number;
   /** Default: {@link AGENT_TIMEOUTS}. */

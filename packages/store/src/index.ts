@@ -6,6 +6,7 @@ export {
   type EmbeddedPostgresEvent,
   type EmbeddedPostgresOptions,
 } from './embedded/embedded-postgres.ts';
+export { type OpenFleet, openFleet } from './open-fleet.ts';
 export type { LogExtent, StoredLog } from './repositories/agent-logs/agent-log-repository.ts';
 export type { NewAgentSecrets } from './repositories/agent-secrets.ts';
 export type { ApiKeyOwner } from './repositories/api-keys.ts';
@@ -23,6 +24,7 @@ export {
   TooManyUnusedChunks,
 } from './repositories/chunks/chunk-repository.ts';
 export type { ConfigUpdateRow } from './repositories/config-updates.ts';
+export type { FleetRepository, FleetWorker, WorkerStanding } from './repositories/fleet.ts';
 export type { IdempotencyClaim, IdempotencyHold } from './repositories/idempotency.ts';
 export type { OtpRequest } from './repositories/otp.ts';
 export type { BudgetRequest, BudgetState } from './repositories/request-budgets.ts';

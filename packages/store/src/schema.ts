@@ -115,6 +115,12 @@ interface WorkersTable {
   heartbeat_at: Generated<Date>;
   /** Ends its sandboxes and gets no new ones. */
   draining: Generated<boolean>;
+  /** Gets no new sandboxes until an operator says otherwise. */
+  cordoned: Generated<boolean>;
+  /** An operator wants it to end its sandboxes, and then itself. */
+  drain_requested: Generated<boolean>;
+  /** When an operator removed it. A worker that registers again is back. */
+  removed_at: Date | null;
 }
 
 interface SandboxesTable {

@@ -60,8 +60,19 @@ export class StopSignals {
     this.#shutdown = shutdown;
   }
 
+  /** Stops the service and ends its sandboxes, unless a stop was requested before. */
+  endSandboxes(reason: string): void {
+    if (this.#request === undefined) this.#stop({ reason, keepSandboxes: false });
+  }
+
   [Symbol.dispose](): void {
     for (const signal of STOP_SIGNALS) process.off(signal, this.#handle);
+  }
+
+  #stop(request: StopRequest): void {
+    this.#request = request;
+    this.#requested.resolve(request);
+    this.#abort.abort(new DOMException(`stopped by ${request.reason}`, 'AbortError'));
   }
 
   #receive(signal: NodeJS.Signals): void {
@@ -69,10 +80,7 @@ export class StopSignals {
     if (this.#last !== undefined && now - this.#last <= DUPLICATE_MS) return;
     this.#last = now;
     if (this.#request === undefined) {
-      const request = { reason: signal, keepSandboxes: this.#keepsSandboxes(signal) };
-      this.#request = request;
-      this.#requested.resolve(request);
-      this.#abort.abort(new DOMException(`stopped by ${signal}`, 'AbortError'));
+      this.#stop({ reason: signal, keepSandboxes: this.#keepsSandboxes(signal) });
     } else if (this.#shutdown?.hurry()) {
       console.error('svc: another signal: no longer waiting for requests in progress');
     } else {

@@ -38,10 +38,10 @@ export class Reconciler {
 
   /** Handles a heartbeat. @throws ServiceError `worker_not_registered` */
   async heartbeat(workerId: string, report: HeartbeatRequest): Promise<HeartbeatResponse> {
-    if (!(await this.#store.workers.heartbeat(workerId, report))) {
-      throw new ServiceError('worker_not_registered');
-    }
-    return this.#settle(workerId, report.sandboxes, HEARTBEAT_GRACE_MS);
+    const worker = await this.#store.workers.heartbeat(workerId, report);
+    if (worker === undefined) throw new ServiceError('worker_not_registered');
+    const orders = await this.#settle(workerId, report.sandboxes, HEARTBEAT_GRACE_MS);
+    return worker.drain ? { ...orders, drain: true } : orders;
   }
 
   /** Applies changes that a worker reports. A worker can end its own sandboxes only. */

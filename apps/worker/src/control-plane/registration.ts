@@ -23,6 +23,8 @@ export interface RegistrationOptions {
   readonly logger: WorkerLogger;
   /** Carries out orders to destroy sandboxes. Must neither throw nor block. */
   readonly onOrders: (orders: readonly DestroyOrder[]) => void;
+  /** Called when an operator wants this worker to end, with every heartbeat until it does. Must neither throw nor block. */
+  readonly onDrainOrder: () => void;
   /** Longest pause between attempts to register, in ms. */
   readonly maxBackoffMs?: number;
 }
@@ -148,7 +150,7 @@ export class WorkerRegistration {
   }
 
   async #heartbeat(signal: AbortSignal): Promise<void> {
-    const { client, reporter, onOrders } = this.#options;
+    const { client, reporter, onOrders, onDrainOrder } = this.#options;
     try {
       const report = await reporter.make(false);
       const drain = this.#drain;
@@ -157,6 +159,7 @@ export class WorkerRegistration {
       report.acknowledge();
       this.#reached('the control plane answers again');
       onOrders(answer.destroy);
+      if (answer.drain && drain === undefined) onDrainOrder();
     } catch (error) {
       if (signal.aborted) return;
       if (isNotRegistered(error)) this.#mustRegister = true;

@@ -76,7 +76,11 @@ export const HeartbeatRequest = Type.Object({
 });
 export type HeartbeatRequest = Static<typeof HeartbeatRequest>;
 
-export const HeartbeatResponse = Type.Object({ destroy: Type.Array(DestroyOrder) });
+/** `drain`: an operator wants the worker to end its sandboxes in order, and then itself. */
+export const HeartbeatResponse = Type.Object({
+  destroy: Type.Array(DestroyOrder),
+  drain: Type.Optional(Type.Boolean()),
+});
 export type HeartbeatResponse = Static<typeof HeartbeatResponse>;
 
 export const WorkerEventsRequest = Type.Object({

@@ -20,6 +20,7 @@ import * as wrongCodes from './0020-wrong-codes.ts';
 import * as shownLogs from './0021-shown-logs.ts';
 import * as objectDeletions from './0022-object-deletions.ts';
 import * as sandboxLists from './0025-sandbox-lists.ts';
+import * as workerOrders from './0032-worker-orders.ts';
 
 /** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
 export const MIGRATIONS: Readonly<Record<string, Migration>> = {
@@ -44,4 +45,5 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0021-shown-logs': shownLogs,
   '0022-object-deletions': objectDeletions,
   '0025-sandbox-lists': sandboxLists,
+  '0032-worker-orders': workerOrders,
 };

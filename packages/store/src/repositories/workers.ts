@@ -50,6 +50,8 @@ export class WorkerRepository {
         conflict.column('worker_id').doUpdateSet({
           ...facts,
           free_memory_mib: null,
+          drain_requested: false,
+          removed_at: null,
           registered_at: sql`now()`,
           heartbeat_at: sql`now()`,
         }),
@@ -57,9 +59,12 @@ export class WorkerRepository {
       .execute();
   }
 
-  /** Records a heartbeat. False when the worker is not registered. */
-  async heartbeat(workerId: string, report: HeartbeatRequest): Promise<boolean> {
-    const result = await this.#db
+  /** Records a heartbeat and returns what an operator has ordered. Undefined when the worker is not registered. */
+  async heartbeat(
+    workerId: string,
+    report: HeartbeatRequest,
+  ): Promise<{ readonly drain: boolean } | undefined> {
+    const worker = await this.#db
       .updateTable('workers')
       .set({
         ...capacityColumns(report.capacity, report.templates),
@@ -68,8 +73,10 @@ export class WorkerRepository {
         heartbeat_at: sql`now()`,
       })
       .where('worker_id', '=', workerId)
+      .where('removed_at', 'is', null)
+      .returning('drain_requested as drain')
       .executeTakeFirst();
-    return result.numUpdatedRows === 1n;
+    return worker;
   }
 
   /** Ids of the workers without a heartbeat for this long that have live sandboxes in the ledger. */

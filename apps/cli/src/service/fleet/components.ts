@@ -56,6 +56,7 @@ export function runWorker(): Promise<number> {
       { ...context, secret },
       controlPlane,
       microvms,
+      () => context.endSandboxes('an order to drain'),
     );
     context.shutdown.add(
       drainTask('work in progress', context.drain, ({ workMs }, signal) =>

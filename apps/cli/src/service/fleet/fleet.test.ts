@@ -76,6 +76,52 @@ test(
       expect(await worker.stop(signal)).toBe(0);
       expect(await record(ended)).toMatchObject({ state: 'destroyed', end_reason: 'drained' });
     }
+    worker = await fleet.worker();
+  },
+  START_MS,
+);
+
+test(
+  'an operator cordons, uncordons, drains and removes a worker from elsewhere',
+  async () => {
+    const list = async () =>
+      JSON.parse((await fleet.onControlPlane(['worker', 'ls', '--json'])).output);
+    const running = await create();
+    const [listed] = await list();
+    expect(listed).toMatchObject({ standing: 'ready', sandboxes: 1 });
+    expect(listed.templates).toMatchObject([{ template: 'standard', ready: true }]);
+    const order = (name: string) => fleet.onControlPlane(['worker', name, listed.worker_id]);
+
+    expect(await order('rm')).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining('worker_in_use'),
+    });
+    expect(await order('cordon')).toMatchObject({ code: 0 });
+    expect(await list()).toMatchObject([{ standing: 'cordoned', sandboxes: 1 }]);
+    expect(await svc(['sandbox', 'create'])).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining('no_workers'),
+    });
+    expect(await svc(['sandbox', 'exec', running, 'whoami'])).toEqual(ok('root\n'));
+    expect(await worker.stop('SIGTERM')).toBe(0);
+    worker = await fleet.worker();
+    expect(await list()).toMatchObject([{ standing: 'cordoned', sandboxes: 1 }]);
+    expect(await order('uncordon')).toMatchObject({ code: 0 });
+    const other = await create();
+
+    expect(await order('drain')).toMatchObject({ code: 0 });
+    expect(await worker.exited).toBe(0);
+    for (const id of [running, other]) {
+      expect(await record(id)).toMatchObject({ state: 'destroyed', end_reason: 'drained' });
+    }
+    await expect
+      .poll(async () => (await order('rm')).code, { timeout: 120_000, interval: 2_000 })
+      .toBe(0);
+    expect(await list()).toEqual([]);
+    expect(await order('cordon')).toMatchObject({
+      code: 1,
+      errors: expect.stringContaining('worker_not_found'),
+    });
   },
   START_MS,
 );

@@ -10,7 +10,10 @@ import { configuredDrain } from '../stop/drain-plan.ts';
 import { END_SANDBOXES_SIGNAL, KEEP_SANDBOXES_SIGNAL, StopSignals } from '../stop-signals.ts';
 
 /** The context of a component before its cluster secret is known. */
-export type FleetContext = Omit<ComponentContext, 'secret'>;
+export interface FleetContext extends Omit<ComponentContext, 'secret'> {
+  /** Ends the sandboxes of this machine in order, and then the component. */
+  readonly endSandboxes: (reason: string) => void;
+}
 
 export type FleetComponent = Exclude<ServiceComponent, 'up'>;
 
@@ -45,7 +48,8 @@ export async function runComponent(
   const drain = { times, applies };
   const { signal } = stop;
   try {
-    const context = { config, paths, logger, shutdown, signal, keepSandboxes, drain };
+    const endSandboxes = (reason: string) => stop.endSandboxes(reason);
+    const context = { config, paths, logger, shutdown, signal, keepSandboxes, drain, endSandboxes };
     await record.update({ ...(await start(context)), state: 'ready' });
     isReady = true;
   } catch (error) {

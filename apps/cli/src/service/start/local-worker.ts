@@ -14,11 +14,15 @@ export interface StartedWorker {
   readonly summary: WorkerSummary;
 }
 
-/** Starts the worker of this machine and waits until it has registered with the control plane. */
+/**
+ * Starts the worker of this machine and waits until it has registered with the control plane. `onDrainOrder` is called when an
+ * operator of the fleet wants it to end.
+ */
 export async function startLocalWorker(
   { config, logger, secret, shutdown, signal, keepSandboxes }: ComponentContext,
   controlPlane: ControlPlaneAddress,
   microvms: MicrovmHost,
+  onDrainOrder?: () => void,
 ): Promise<StartedWorker> {
   const [{ startWorker }, id] = await Promise.all([import('@svc/worker'), workerId(config)]);
   const worker = await startWorker({
@@ -30,6 +34,7 @@ export async function startLocalWorker(
     workerId: id,
     listen: config.workerListen,
     signal,
+    ...(onDrainOrder === undefined ? {} : { onDrainOrder }),
   });
   shutdown.add({
     name: 'worker',

@@ -46,7 +46,7 @@ export function chooseWorker(
       update workers set reserved_memory_mib = workers.reserved_memory_mib + candidate.need
       from candidate where workers.worker_id = candidate.worker_id
         and workers.memory_mib - workers.reserved_memory_mib >= candidate.need
-        and not workers.draining
+        and not workers.draining and not workers.cordoned
       returning workers.worker_id, candidate.need, candidate.vcpu, candidate.disk_mib
     )`;
 }
@@ -74,10 +74,10 @@ function carries({ agent }: PlacementNeed): RawBuilder<unknown> {
   return sql`coalesce(known.agents @> ${JSON.stringify([build])}::jsonb, false)`;
 }
 
-/** Whether a worker takes sandboxes: it can be reached, and is not about to go away. */
+/** Whether a worker takes sandboxes: it can be reached, is not about to go away, and no operator keeps it free. */
 function takesSandboxes(rules: PlacementRules): RawBuilder<unknown> {
   return sql`(workers.heartbeat_at > now() - make_interval(secs => ${rules.unreachableMs / 1000})
-    and not workers.draining)`;
+    and not workers.draining and not workers.cordoned)`;
 }
 
 /** The reason why placement failed. Undefined when it would succeed now. */

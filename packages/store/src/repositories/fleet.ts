@@ -1,0 +1,123 @@
+import { WORKER_TIMES, type WorkerTemplate } from '@svc/contract';
+import { type Kysely, sql } from 'kysely';
+import type { Schema } from '../schema.ts';
+
+/**
+ * How a worker stands: `ready` takes sandboxes; `cordoned` gets no new ones; `draining` ends those that it has;
+ * `unreachable` has been silent for longer than {@link WORKER_TIMES}.unreachableMs.
+ */
+export type WorkerStanding = 'ready' | 'cordoned' | 'draining' | 'unreachable';
+
+/** A worker as its operator sees it. */
+export interface FleetWorker {
+  readonly worker_id: string;
+  readonly standing: WorkerStanding;
+  readonly cordoned: boolean;
+  readonly url: string;
+  readonly version: string;
+  /** Sandboxes that have not ended. */
+  readonly sandboxes: number;
+  readonly memory_mib: number;
+  /** Memory promised to sandboxes. */
+  readonly reserved_memory_mib: number;
+  readonly templates: readonly WorkerTemplate[];
+  readonly last_seen_at: Date;
+}
+
+/** What an operator sees of the workers, and orders. Workers learn of orders by their next heartbeat. */
+export class FleetRepository {
+  readonly #db: Kysely<Schema>;
+
+  constructor(db: Kysely<Schema>) {
+    this.#db = db;
+  }
+
+  /** Every worker that no operator has removed, by id. */
+  async list(): Promise<FleetWorker[]> {
+    return this.#db
+      .selectFrom('workers')
+      .select((worker) => [
+        'worker_id',
+        'cordoned',
+        'url',
+        'version',
+        'memory_mib',
+        'reserved_memory_mib',
+        'templates',
+        'heartbeat_at as last_seen_at',
+        worker
+          .selectFrom('sandboxes')
+          .select(sql<number>`count(*)::int`.as('live'))
+          .whereRef('sandboxes.worker_id', '=', 'workers.worker_id')
+          .where('state', '<>', 'destroyed')
+          .$asScalar()
+          .$notNull()
+          .as('sandboxes'),
+        sql<WorkerStanding>`case
+          when ${isSilent()} then 'unreachable'
+          when draining or drain_requested then 'draining'
+          when cordoned then 'cordoned' else 'ready' end`.as('standing'),
+      ])
+      .where('removed_at', 'is', null)
+      .orderBy('worker_id')
+      .execute();
+  }
+
+  /** Places no sandboxes on a worker from now on. False when there is no such worker. */
+  async cordon(workerId: string): Promise<boolean> {
+    return this.#order(workerId, { cordoned: true });
+  }
+
+  /** Undoes {@link cordon}, and a drain that the worker has not learned of. False when there is no such worker. */
+  async uncordon(workerId: string): Promise<boolean> {
+    return this.#order(workerId, { cordoned: false, drain_requested: false });
+  }
+
+  /** Cordons a worker and has it end its sandboxes, and then itself. False when there is no such worker. */
+  async drain(workerId: string): Promise<boolean> {
+    return this.#order(workerId, { cordoned: true, drain_requested: true });
+  }
+
+  /**
+   * Removes a worker that is silent and has no sandboxes left from the list. Its row stays for the records of its sandboxes.
+   * A worker that registers again is back. False when there is no such worker, or not such a one.
+   */
+  async remove(workerId: string): Promise<boolean> {
+    const result = await this.#db
+      .updateTable('workers')
+      .set({ removed_at: sql`now()`, cordoned: false, drain_requested: false })
+      .where('worker_id', '=', workerId)
+      .where('removed_at', 'is', null)
+      .where(isSilent())
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('sandboxes')
+              .select('vm_id')
+              .whereRef('sandboxes.worker_id', '=', 'workers.worker_id')
+              .where('state', '<>', 'destroyed'),
+          ),
+        ),
+      )
+      .executeTakeFirst();
+    return result.numUpdatedRows === 1n;
+  }
+
+  async #order(
+    workerId: string,
+    order: { readonly cordoned: boolean; readonly drain_requested?: boolean },
+  ): Promise<boolean> {
+    const result = await this.#db
+      .updateTable('workers')
+      .set(order)
+      .where('worker_id', '=', workerId)
+      .where('removed_at', 'is', null)
+      .executeTakeFirst();
+    return result.numUpdatedRows === 1n;
+  }
+}
+
+function isSilent() {
+  const seconds = WORKER_TIMES.unreachableMs / 1000;
+  return sql<boolean>`(workers.heartbeat_at < now() - make_interval(secs => ${seconds}))`;
+}
