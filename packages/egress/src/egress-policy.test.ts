@@ -82,11 +82,51 @@ describe('the policy', () => {
     expect(await resolvingTo('8.8.8.8', address).problemOf('https://example.com/')).toBeDefined();
   });
 
-  test('refuses a name that does not resolve', async () => {
+  test('refuses a name that does not resolve, which may be temporary', async () => {
     const policy = new EgressPolicy([], async () => {
       throw new Error('ENOTFOUND');
     });
-    expect(await policy.problemOf('https://example.com/')).toBeDefined();
+    for (const refusing of [policy, resolvingTo()]) {
+      expect(await refusing.problemOf('https://example.com/')).toBe(
+        'has a host that does not resolve',
+      );
+      await expect(refusing.addressesOf('example.com', 443)).rejects.toMatchObject({
+        code: 'egress_unresolved',
+      });
+    }
+  });
+
+  test('refuses a name with a private address for good', async () => {
+    await expect(resolvingTo('10.0.0.1').addressesOf('example.com', 443)).rejects.toMatchObject({
+      code: 'egress_refused',
+      problem: 'has a host that is not public',
+    });
+  });
+
+  test('asks the resolver of the system for every address of a name', async () => {
+    const problem = await new EgressPolicy([]).problemOf('https://localhost/');
+    expect(problem).toBe('has a host that is not public');
+  });
+
+  test.each([
+    ['https://u:p@example.com/', 'must not hold credentials'],
+    ['https://u@example.com/', 'must not hold credentials'],
+    ['https://:p@example.com/', 'must not hold credentials'],
+    ['https://example.com:444/', 'must use port 443 or one from 1024'],
+    ['https://example.com:1023/', 'must use port 443 or one from 1024'],
+    ['http://example.com/', 'must use https'],
+    ['example.com', 'is not a URL'],
+    ['https://example.com/', undefined],
+    ['https://example.com:1024/', undefined],
+  ])('%s: %s', async (url, problem) => {
+    expect(resolvingTo('8.8.8.8').formProblemOf(url)).toBe(problem);
+    expect(await resolvingTo('8.8.8.8').problemOf(url)).toBe(problem);
+  });
+
+  test('an exception need not resolve when it is checked', async () => {
+    const allowed = [{ host: 'a.internal', port: undefined }];
+    const policy = new EgressPolicy(allowed, async () => []);
+    expect(await policy.problemOf('https://a.internal/')).toBeUndefined();
   });
 
   test('allows exceptions by host and port', async () => {

@@ -1,3 +1,4 @@
+import { hkdfSync } from 'node:crypto';
 import { SignJWT } from 'jose';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Secret } from '../secret.ts';
@@ -49,7 +50,11 @@ describe('internal tokens', () => {
       .setIssuedAt()
       .setExpirationTime('60s')
       .sign(raw);
+    const token = await createTokenMinter(secret, 'a')('b');
     for (const header of [
+      `x Bearer ${token}`,
+      `Bearer ${token} x`,
+      token,
       undefined,
       '',
       'Bearer ',
@@ -59,5 +64,43 @@ describe('internal tokens', () => {
     ]) {
       await expect(verify(header)).rejects.toMatchObject(refused);
     }
+  });
+
+  it('are refused unless they have every claim and the one algorithm', async () => {
+    // Components of another version derive the same key.
+    const label = 'svc internal tokens v1';
+    const key = new Uint8Array(hkdfSync('sha256', secret.reveal(), '', label, 32));
+    const verify = createTokenVerifier(secret, 'b');
+    const now = Math.floor(Date.now() / 1000);
+    const claims = { iss: 'a', aud: 'b', iat: now, exp: now + 60 };
+    const signed = (changes: object, alg = 'HS256') =>
+      new SignJWT({ ...claims, ...changes }).setProtectedHeader({ alg }).sign(key);
+    expect(await verify(`Bearer ${await signed({})}`)).toEqual({ issuer: 'a' });
+    const refusals = [
+      signed({ iss: undefined }),
+      signed({ aud: undefined }),
+      signed({ iat: undefined }),
+      signed({ exp: undefined }),
+      signed({ iat: now - 90, exp: now + 600 }),
+      signed({}, 'HS512'),
+    ];
+    for (const token of refusals) {
+      await expect(verify(`Bearer ${await token}`)).rejects.toMatchObject(refused);
+    }
+  });
+
+  it('are kept for a bounded number of audiences', () => {
+    vi.useFakeTimers({ toFake: ['Date'] });
+    const mint = createTokenMinter(secret, 'a');
+    const first = mint('w0');
+    for (let index = 1; index < 1024; index += 1) mint(`w${index}`);
+    expect(mint('w0')).toBe(first);
+    mint('w1024');
+    const again = mint('w0');
+    expect(again).not.toBe(first);
+    vi.setSystemTime(Date.now() + 29_999);
+    expect(mint('w0')).toBe(again);
+    vi.setSystemTime(Date.now() + 1);
+    expect(mint('w0')).not.toBe(again);
   });
 });

@@ -1,3 +1,5 @@
+import { hkdfSync } from 'node:crypto';
+import { SignJWT } from 'jose';
 import { expect, test } from 'vitest';
 import { Secret } from '../secret.ts';
 import { SessionTokens } from './session-tokens.ts';
@@ -38,4 +40,16 @@ test('gives a hop token a lifetime of one minute', async () => {
   const { exp } = await tokens.verify(await tokens.mint(identity));
   expect(exp - before).toBeGreaterThan(55);
   expect(exp - Date.now() / 1000).toBeLessThan(65);
+});
+
+test('refuses a token without an expiry, or of another algorithm', async () => {
+  const label = 'svc session tokens v1 worker';
+  const key = new Uint8Array(hkdfSync('sha256', secret.reveal(), '', label, 32));
+  const tokens = new SessionTokens(secret, 'worker');
+  const exp = Math.floor(Date.now() / 1000) + 60;
+  const signed = (claims: object, alg = 'HS256') =>
+    new SignJWT({ ...identity, ...claims }).setProtectedHeader({ alg }).sign(key);
+  expect(await tokens.verify(await signed({ exp }))).toMatchObject(identity);
+  const refusals = [signed({}), signed({ exp }, 'HS512'), signed({ exp, user_id: 7 })];
+  for (const token of refusals) await expect(tokens.verify(await token)).rejects.toEqual(refused);
 });

@@ -1,0 +1,78 @@
+/** A part of the code in which a changed line must make a test fail. */
+export interface Room {
+  /** Files or folders whose code is mutated; their test files are left out. */
+  readonly code: readonly string[];
+  /** Files or folders with the tests that must notice. */
+  readonly tests: readonly string[];
+}
+
+/** The security-critical rooms, by the name that `npm run mutation -- <room>` takes. */
+export const ROOMS: Readonly<Record<string, Room>> = {
+  egress: { code: ['packages/egress/src'], tests: ['packages/egress/src'] },
+  tokens: {
+    code: ['packages/service-kit/src/tokens'],
+    tests: ['packages/service-kit/src/tokens'],
+  },
+  reaper: { code: ['apps/worker/src/reaper'], tests: ['apps/worker/src/reaper'] },
+  authentication: {
+    code: ['apps/control-plane/src/auth'],
+    tests: [
+      'apps/control-plane/src/auth',
+      'apps/control-plane/src/routes/auth',
+      'apps/control-plane/src/routes/credentials.test.ts',
+    ],
+  },
+  'signing-keys': {
+    code: [
+      'apps/control-plane/src/auth/signing-keys.ts',
+      'packages/store/src/repositories/signing-keys.ts',
+    ],
+    tests: [
+      'apps/control-plane/src/auth/signing-keys.test.ts',
+      'packages/store/src/repositories/signing-keys.test.ts',
+    ],
+  },
+  tenants: {
+    code: ['apps/control-plane/src/tenants'],
+    tests: [
+      'apps/control-plane/src/tenants',
+      'apps/control-plane/src/routes/auth',
+      'apps/control-plane/src/routes/tenants',
+    ],
+  },
+  keys: {
+    code: ['apps/control-plane/src/keys'],
+    tests: [
+      'apps/control-plane/src/routes/api-keys',
+      'apps/control-plane/src/routes/tenant-keys',
+      'apps/control-plane/src/quotas.test.ts',
+    ],
+  },
+  'session-access': {
+    code: ['apps/control-plane/src/sessions/access.ts'],
+    tests: ['apps/control-plane/src/routes/sessions'],
+  },
+  idempotency: {
+    code: [
+      'apps/control-plane/src/sandboxes/idempotent-create.ts',
+      'packages/store/src/repositories/idempotency.ts',
+    ],
+    tests: [
+      'apps/control-plane/src/sandboxes/idempotent-create.test.ts',
+      'packages/store/src/repositories/idempotency.test.ts',
+    ],
+  },
+  placement: {
+    code: [
+      'packages/store/src/repositories/sandboxes/placement.ts',
+      'packages/store/src/repositories/sandboxes/choose-worker.ts',
+    ],
+    tests: ['packages/store/src/repositories/sandboxes'],
+  },
+  endings: {
+    code: ['packages/store/src/repositories/sandboxes/ending.ts'],
+    tests: ['packages/store/src/repositories/sandboxes'],
+  },
+  gateway: { code: ['apps/worker/src/gateway'], tests: ['apps/worker/src/gateway'] },
+  lifecycle: { code: ['apps/worker/src/sandbox'], tests: ['apps/worker/src/sandbox'] },
+};

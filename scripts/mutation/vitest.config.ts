@@ -1,0 +1,11 @@
+import { defineConfig } from 'vitest/config';
+
+/** Runs the tests that `main.ts` names, with the deadlines of the unit tests. */
+export default defineConfig({
+  test: {
+    include: JSON.parse(process.env.MUTATION_TESTS ?? '[]'),
+    testTimeout: 180_000,
+    hookTimeout: 180_000,
+    expect: { poll: { timeout: 60_000 } },
+  },
+});
