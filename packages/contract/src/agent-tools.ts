@@ -2,9 +2,10 @@
 
 import type { Agent } from './agents.ts';
 import type { AppJson } from './sandboxes/app-json.ts';
+import type { Template } from './templates.ts';
 
 /**
- * The tools that an app can name for each agent, in the agent's own words. Some stand for several: codex's `shell` for
+ * The tools that an app can name for each agent in every template, in the agent's own words. Some stand for several: codex's `shell` for
  * its `exec_command` and `write_stdin`, its `spawn_agent` for everything about sub-agents. The tests of the agents
  * compare these lists with what the programs of the image offer.
  */
@@ -37,6 +38,29 @@ export const AGENT_TOOLS: Readonly<Record<Agent, readonly string[]>> = {
   codex: ['shell', 'apply_patch', 'view_image', 'web_search', 'spawn_agent'],
 };
 
+/** The tools of a browser, which deictic has in templates with a browser. */
+export const BROWSER_TOOLS = [
+  'browser_navigate',
+  'browser_snapshot',
+  'browser_text',
+  'browser_click',
+  'browser_type',
+  'browser_take_screenshot',
+  'browser_download',
+] as const;
+
+/** The tools that an agent has in some templates only. */
+const TEMPLATE_TOOLS: Readonly<Record<Agent, ReadonlyMap<string, readonly string[]>>> = {
+  deictic: new Map<Template, readonly string[]>([['browser', BROWSER_TOOLS]]),
+  'claude-code': new Map(),
+  codex: new Map(),
+};
+
+/** The tools of an agent in sandboxes of a template, see {@link AGENT_TOOLS}. */
+export function agentTools(agent: Agent, template: string): readonly string[] {
+  return [...AGENT_TOOLS[agent], ...(TEMPLATE_TOOLS[agent].get(template) ?? [])];
+}
+
 /** The tools that cannot be taken from an agent: codex has no setting for `apply_patch`. */
 const PERMANENT_TOOLS: Readonly<Record<Agent, readonly string[]>> = {
   deictic: [],
@@ -59,13 +83,16 @@ export interface ToolProblem {
  * The first reason why the tools that the agents of an app name do not limit this kind of agent as they should;
  * undefined when they do. An agent of an app without a list, or with an empty one, has all tools.
  */
-export function toolProblem(agent: Agent, app: AppJson): ToolProblem | undefined {
-  const tools = AGENT_TOOLS[agent];
+export function toolProblem(agent: Agent, template: string, app: AppJson): ToolProblem | undefined {
+  const tools = agentTools(agent, template);
   const lists = toolLists(app);
   for (const list of lists) {
     const unknown = list?.find((tool) => !tools.includes(tool));
     if (unknown !== undefined) {
-      return { tool: unknown, reason: `is no tool of ${agent}, which has ${tools.join(', ')}` };
+      return {
+        tool: unknown,
+        reason: `is no tool of ${agent} in the template ${template}, which has ${tools.join(', ')}`,
+      };
     }
     const missing = PERMANENT_TOOLS[agent].find(
       (tool) => list !== undefined && !list.includes(tool),

@@ -1,11 +1,16 @@
 import { type Agent, type AppJson, ServiceError, toolProblem } from '@svc/contract';
 
 /**
- * Checks that the tools of an app limit this kind of agent. `path` is a JSON pointer to the app's sets.
+ * Checks that the tools of an app limit this kind of agent in this template. `path` is a JSON pointer to the app's sets.
  * @throws ServiceError `tool_not_available`, which names the tool
  */
-export function checkAppTools(agent: Agent, app: AppJson | undefined, path: string): void {
-  const problem = app === undefined ? undefined : toolProblem(agent, app);
+export function checkAppTools(
+  agent: Agent,
+  template: string,
+  app: AppJson | undefined,
+  path: string,
+): void {
+  const problem = app === undefined ? undefined : toolProblem(agent, template, app);
   if (problem !== undefined) refuseTool(problem.tool, problem.reason, path);
 }
 

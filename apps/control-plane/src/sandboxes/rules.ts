@@ -52,11 +52,11 @@ function checkEnvironment({ env_vars = {} }: CreateSandboxRequest): void {
   if (reserved !== undefined) rejectField('reserved_env_var', `/env_vars/${reserved}`);
 }
 
-function checkApp({ agent, app_json, wire_version }: CreateSandboxRequest): void {
+function checkApp({ agent, app_json, template, wire_version }: CreateSandboxRequest): void {
   if (app_json !== undefined && wire_version === 1 && isMultiAgent(app_json)) {
     rejectField('multi_agent_needs_wire_version_2', '/wire_version');
   }
-  if (agent !== undefined && isAgent(agent)) checkAppTools(agent, app_json, '/app_json');
+  if (agent !== undefined && isAgent(agent)) checkAppTools(agent, template, app_json, '/app_json');
 }
 
 function checkWorkspace({ workspace_enabled, app_id, capset_id }: CreateSandboxRequest): void {

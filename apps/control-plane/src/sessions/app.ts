@@ -1,6 +1,7 @@
 import {
   type Agent,
   type AppJson,
+  agentTools,
   type CatalogueApp,
   type CreateSessionRequest,
   DEFAULT_SET,
@@ -9,6 +10,10 @@ import {
 } from '@svc/contract';
 import { checkAppTools, refuseTool } from '../agents/app-tools.ts';
 import { rejectField } from '../reject-field.ts';
+
+interface SandboxTemplate {
+  readonly template: string;
+}
 
 const SETS = '/app/capability_sets';
 
@@ -19,25 +24,28 @@ const SETS = '/app/capability_sets';
  * @throws ServiceError `capability_set_unknown`, `tool_not_available`
  */
 export function sessionApp(
-  { agent, app }: Pick<CreateSessionRequest, 'agent' | 'app'>,
+  { agent, app, template }: Pick<CreateSessionRequest, 'agent' | 'app'> & SandboxTemplate,
   catalogue: readonly CatalogueApp[],
 ): AppJson | undefined {
   const { id, set_id: setId = DEFAULT_SET, capability_sets: sets } = app;
   if (sets !== undefined) {
     const set = findCapabilitySet(sets, setId);
     if (set === undefined) rejectField('capability_set_unknown', '/app/set_id');
-    return appOf(agent.kind, id, id, setId, set);
+    return appOf(agent.kind, template, id, id, setId, set);
   }
   const entry = catalogue.find((candidate) => candidate.app_id === id);
   if (entry === undefined) return undefined;
   const set = entry.capability_sets.find((candidate) => candidate.set_id === setId);
   if (set === undefined) rejectField('capability_set_unknown', '/app/set_id');
-  if (setId === DEFAULT_SET && entry.app_id !== agent.kind) return undefined;
-  return appOf(agent.kind, entry.name, id, setId, set);
+  if (setId !== DEFAULT_SET) return appOf(agent.kind, template, entry.name, id, setId, set);
+  if (entry.app_id !== agent.kind) return undefined;
+  const whole = { ...set, tools: [...agentTools(agent.kind, template)] };
+  return appOf(agent.kind, template, entry.name, id, setId, whole);
 }
 
 function appOf(
   kind: Agent,
+  template: string,
   name: string,
   agent: string,
   setId: string,
@@ -47,7 +55,7 @@ function appOf(
     withTools({ name: agent }, tools),
   ];
   const app = { name, capability_sets: [{ name: setName, agents: members }] };
-  checkAppTools(kind, app, SETS);
+  checkAppTools(kind, template, app, SETS);
   return app;
 }
 

@@ -114,7 +114,7 @@ export class SessionResumer {
     };
     const path = '/chat_session_id';
     const { agent: kind, template } = session;
-    checkAppTools(kind, session.app ?? undefined, path);
+    checkAppTools(kind, template, session.app ?? undefined, path);
     await builds.check({ kind, version: session.agent_version ?? undefined, template, path });
     await checkLlmChoice(choice, addresses);
     const { bundles, values } = await openSessionBundles(

@@ -1,3 +1,4 @@
+import { agentTools } from '@svc/contract';
 import { describe, expect, test } from 'vitest';
 import { type Refusal, useSessionWorld } from '../../../test/session-world.ts';
 
@@ -60,6 +61,21 @@ describe('an app', () => {
       name: 'mine',
       capability_sets: [{ name: 'default', agents: [{ name: 'mine', tools: ['shell'] }] }],
     });
+  });
+
+  test('of the catalogue has the tools of the template, which others refuse', async () => {
+    const app = (tools: string[]) => ({ id: 'mine', capability_sets: { default: { tools } } });
+    const refused = await world().create({ app: app(['browser_click']) });
+    expect(refused).toMatchObject({ status: 400, body: { code: 'tool_not_available' } });
+    expect(refused.text).toContain('browser_click');
+    world().worker.templates = ['standard', 'browser'];
+    await world().worker.register(world().harness.plane.url);
+    const click = { template: 'browser', app: app(['browser_click']) };
+    expect(await world().create(click)).toMatchObject({ status: 201 });
+    await world().create({ template: 'browser', app: { id: 'deictic' } });
+    expect(world().placed.agent_input?.app?.capability_sets[0]?.agents[0]?.tools).toEqual(
+      agentTools('deictic', 'browser'),
+    );
   });
 
   test('of the catalogue serves every agent', async () => {

@@ -1,0 +1,91 @@
+import { z } from 'zod';
+import { truncateMiddle } from '../../conversation/truncate.ts';
+import { type AgentTool, defineTool, failed, type ToolContext, type ToolOutcome } from '../tool.ts';
+import type { AgentBrowser } from './agent-browser.ts';
+import { BrowserGone } from './cdp-connection.ts';
+import { AccessibilityNodes, describeTree, elementOf } from './page-snapshot.ts';
+
+/** What the tools of a browser share. */
+export interface BrowserParts {
+  readonly browser: AgentBrowser;
+  readonly context: ToolContext;
+  /** Characters of a result. */
+  readonly maxChars: number;
+}
+
+/** A reference to an element, in the input of a tool. */
+export const Reference = z
+  .string()
+  .max(40)
+  .describe('The `ref` of the element in the latest snapshot.');
+
+const Place = z.object({
+  result: z.object({ value: z.object({ url: z.string(), title: z.string() }) }),
+});
+
+/** Defines a tool of the browser, whose results begin with what happened to the browser meanwhile. */
+export function defineBrowserTool<S extends z.ZodType>(
+  { browser, maxChars }: BrowserParts,
+  spec: {
+    readonly name: string;
+    readonly description: string;
+    readonly input: S;
+    run(input: z.infer<S>, signal: AbortSignal): Promise<ToolOutcome>;
+  },
+): AgentTool {
+  return defineTool({
+    ...spec,
+    async run(input: z.infer<S>, signal) {
+      const { text, isError } = await runSafely(() => spec.run(input, signal), signal);
+      const all = [...new Set([...browser.takeNotices(), text])].join('\n');
+      return { text: truncateMiddle(all, maxChars), isError };
+    },
+  });
+}
+
+async function runSafely(
+  run: () => Promise<ToolOutcome>,
+  signal: AbortSignal,
+): Promise<ToolOutcome> {
+  try {
+    return await run();
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof BrowserGone) return failed('The action was not completed.');
+    throw error;
+  }
+}
+
+/** The page's address, title and accessibility tree. */
+export async function describePage(browser: AgentBrowser, signal: AbortSignal): Promise<string> {
+  const { nodes } = await browser.send(
+    'Accessibility.getFullAXTree',
+    {},
+    AccessibilityNodes,
+    signal,
+  );
+  const { url, title } = await placeOf(browser, signal);
+  return `Page: ${title}\nURL: ${url}\n\n${describeTree(nodes, browser.document)}`;
+}
+
+/** The page's address and title. */
+export async function placeOf(
+  browser: AgentBrowser,
+  signal: AbortSignal,
+): Promise<{ readonly url: string; readonly title: string }> {
+  const expression = '({ url: location.href, title: document.title })';
+  const { result } = await browser.send(
+    'Runtime.evaluate',
+    { expression, returnByValue: true },
+    Place,
+    signal,
+  );
+  return result.value;
+}
+
+/** The number of a referenced element in the browser. @throws an Error when the reference is not of this page */
+export function findElement(browser: AgentBrowser, reference: string): number {
+  const element = elementOf(reference, browser.document);
+  if (element !== undefined) return element;
+  throw new Error(`There is no element ${reference} on this page: take a new snapshot.`);
+}
