@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -8,7 +9,6 @@ import { bundleProgram } from './bundle-program.ts';
 
 /** The folder of recipes: one folder per template, and the files shared by all of them. */
 const IMAGES = fileURLToPath(new URL('../../../../images/', import.meta.url));
-const SHARED = ['kernel'];
 /** Increment when the builder's output changes for an unchanged recipe. */
 const BUILDER_VERSION = 3;
 const ID_LENGTH = 12;
@@ -125,12 +125,9 @@ async function withBase(
   return { settings, base };
 }
 
-/** The names of all templates with a recipe. */
+/** The names of all templates with a recipe: the folders with an `image.json`. */
 export async function recipeNames(images = IMAGES): Promise<string[]> {
-  const entries = await readdir(images, { withFileTypes: true });
-  return entries
-    .filter((entry) => entry.isDirectory() && !SHARED.includes(entry.name))
-    .map(({ name }) => name);
+  return (await readdir(images)).filter((name) => existsSync(join(images, name, 'image.json')));
 }
 
 async function filesIn(folder: string): Promise<string[]> {

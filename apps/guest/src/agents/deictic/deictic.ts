@@ -1,3 +1,4 @@
+import { sandboxDesktop } from '../../desktop/index.ts';
 import type { AgentContext, AgentSession, AgentTask, TaskOutcome } from '../agent.ts';
 import { CHARS_PER_TOKEN } from './conversation/estimate.ts';
 import { type Conversations, readRecord, writeRecord } from './conversation/record.ts';
@@ -45,7 +46,9 @@ export class Deictic implements AgentSession {
     this.#team = assembleTeam({
       setup,
       workingDirectory,
-      tools: createTools(processes, this.#limits.resultChars),
+      tools: createTools(processes, this.#limits.resultChars, {
+        desktop: options.desktop ?? sandboxDesktop(),
+      }),
       restored: restore(context),
       perform: (agent, prompt) => this.#perform(agent, prompt),
       log,

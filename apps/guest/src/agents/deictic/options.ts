@@ -1,3 +1,5 @@
+import type { Desktop } from '../../desktop/index.ts';
+
 /** Limits of deictic. The service uses {@link DEFAULT_OPTIONS}; tests use smaller ones. */
 export interface DeicticOptions {
   /** Model calls per task, including those of delegated work. */
@@ -14,6 +16,8 @@ export interface DeicticOptions {
   readonly maxPauseMs: number;
   /** Context window of the model in tokens. Default: that of the table of known models. */
   readonly contextWindow?: number;
+  /** Default: that of the sandbox, if its template has one. */
+  readonly desktop?: Desktop;
 }
 
 export const DEFAULT_OPTIONS: DeicticOptions = {

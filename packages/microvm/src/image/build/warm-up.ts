@@ -18,7 +18,7 @@ const RETRY_MS = 100;
  */
 const GUEST_TIME_MS = Number(EPOCH) * 1000;
 /** Characters of output that an error message includes. */
-const KEPT_OUTPUT = 2000;
+const KEPT_OUTPUT = 6000;
 
 /**
  * Waits for a booted guest, runs the warm-up commands in it under a temporary identity, and removes the identity.

@@ -1,5 +1,6 @@
 import type { ModelMessage } from 'ai';
 import { CHARS_PER_TOKEN, estimateTokens } from './estimate.ts';
+import { textOf } from './images.ts';
 import { transcript } from './transcript.ts';
 import { truncateMiddle } from './truncate.ts';
 
@@ -86,6 +87,10 @@ function shortenMessage(message: ModelMessage, maxChars: number): ModelMessage {
   const content = message.content.map((part) => {
     if (part.type !== 'tool-result') return part;
     const { output } = part;
+    if (output.type === 'content') {
+      const value = truncateMiddle(textOf(output), maxChars);
+      return { ...part, output: { type: 'text' as const, value } };
+    }
     if (output.type !== 'text' && output.type !== 'error-text') return part;
     return { ...part, output: { ...output, value: truncateMiddle(output.value, maxChars) } };
   });

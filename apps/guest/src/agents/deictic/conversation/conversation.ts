@@ -1,6 +1,11 @@
 import type { AssistantModelMessage, ModelMessage } from 'ai';
+import type { ToolImage } from '../tools/index.ts';
 import { estimateTokens } from './estimate.ts';
+import { withNewestImages } from './images.ts';
 import { type Stop, settled, toolResult } from './settled.ts';
+
+/** Pictures that the model sees again with each request. Older ones say little about what is on a display now. */
+const MAX_IMAGES = 3;
 
 /** The messages between an agent and its model. */
 export class Conversation {
@@ -35,14 +40,20 @@ export class Conversation {
   }
 
   /** Adds the result of a tool call in the last answer. */
-  result(id: string, name: string, text: string, isError: boolean): void {
-    const part = toolResult({ toolCallId: id, toolName: name }, text, isError);
+  result(
+    call: { readonly id: string; readonly name: string },
+    text: string,
+    isError: boolean,
+    image?: ToolImage,
+  ): void {
+    const part = toolResult({ toolCallId: call.id, toolName: call.name }, text, isError, image);
     const last = this.#messages.at(-1);
     if (last?.role === 'tool') {
       this.#messages[this.#messages.length - 1] = { ...last, content: [...last.content, part] };
     } else {
       this.#messages.push({ role: 'tool', content: [part] });
     }
+    if (image !== undefined) this.#messages = withNewestImages(this.#messages, MAX_IMAGES);
   }
 
   /** Replaces all messages. */

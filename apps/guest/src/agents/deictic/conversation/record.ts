@@ -1,6 +1,7 @@
 import type { LlmDialect } from '@svc/contract';
 import { type ModelMessage, modelMessageSchema } from 'ai';
 import { z } from 'zod';
+import { withNewestImages } from './images.ts';
 import { settled } from './settled.ts';
 
 /** The conversations of a session by agent name. That of the lead agent has the key `''`. */
@@ -31,7 +32,10 @@ const LOST = {
 
 /** Serialises the conversations for {@link readRecord}. Drops the oldest turns if the text would be too long. */
 export function writeRecord(conversations: Conversations, { dialect, model }: Speaker): string {
-  const kept = new Map(conversations);
+  // Pictures are large, and show what was on a display long ago.
+  const kept = new Map<string, readonly ModelMessage[]>(
+    [...conversations].map(([agent, messages]) => [agent, withNewestImages(messages, 0)]),
+  );
   for (;;) {
     const settledOnes = [...kept].map(([agent, messages]) => [agent, settled(messages, LOST)]);
     const text = JSON.stringify({

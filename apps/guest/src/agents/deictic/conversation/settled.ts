@@ -1,4 +1,6 @@
 import type { ModelMessage, ToolCallPart, ToolModelMessage } from 'ai';
+import type { ToolImage } from '../tools/index.ts';
+import { imagePart } from './images.ts';
 
 /** The reason why a turn stopped early, as the model reads it later. */
 export interface Stop {
@@ -40,8 +42,13 @@ export function toolResult(
   call: { readonly toolCallId: string; readonly toolName: string },
   text: string,
   isError: boolean,
+  image?: ToolImage,
 ): ToolModelMessage['content'][number] {
   const { toolCallId, toolName } = call;
+  if (image !== undefined) {
+    const value = [{ type: 'text' as const, text }, imagePart(image)];
+    return { type: 'tool-result', toolCallId, toolName, output: { type: 'content', value } };
+  }
   const type = isError ? 'error-text' : 'text';
   return { type: 'tool-result', toolCallId, toolName, output: { type, value: text } };
 }

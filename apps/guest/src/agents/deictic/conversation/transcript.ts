@@ -1,4 +1,5 @@
-import type { ModelMessage } from 'ai';
+import type { ModelMessage, ToolResultPart } from 'ai';
+import { textOf } from './images.ts';
 import { truncateMiddle } from './truncate.ts';
 
 /** Longest entry of a transcript in characters. The content of a file matters less than what was done with it. */
@@ -26,8 +27,9 @@ function pieces(message: ModelMessage): string[] {
   });
 }
 
-function outputText(output: { readonly type: string; readonly value?: unknown }): string {
-  const { value } = output;
+function outputText(output: ToolResultPart['output']): string {
+  if (output.type === 'content') return textOf(output);
+  const value = 'value' in output ? output.value : undefined;
   return typeof value === 'string' ? value : JSON.stringify(value ?? output.type);
 }
 

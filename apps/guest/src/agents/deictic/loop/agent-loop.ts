@@ -97,9 +97,9 @@ export class AgentLoop {
   async #runTool(request: ToolRequest): Promise<void> {
     const { id, name, input } = request;
     await this.#task.send(this.#named({ type: 'tool_call', id, name, arguments: input }));
-    const result = (text: string, isError: boolean): WorkFrame => {
+    const result = ({ text, isError, image }: ToolOutcome): WorkFrame => {
       const content = truncateMiddle(text, this.#limits.resultChars);
-      this.#agent.conversation.result(id, name, content, isError);
+      this.#agent.conversation.result({ id, name }, content, isError, image);
       return this.#named({ type: 'tool_result', id, content, is_error: isError });
     };
     let outcome: ToolOutcome;
@@ -107,10 +107,10 @@ export class AgentLoop {
       outcome = await this.#outcome(request);
     } catch (error) {
       const text = this.#task.signal.aborted ? INTERRUPTED_RESULT : FAILED_RESULT;
-      this.#task.close(result(text, true));
+      this.#task.close(result({ text, isError: true }));
       throw error;
     }
-    await this.#task.send(result(outcome.text, outcome.isError));
+    await this.#task.send(result(outcome));
   }
 
   async #outcome({ name, input, problem }: ToolRequest): Promise<ToolOutcome> {

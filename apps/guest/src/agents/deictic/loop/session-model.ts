@@ -1,7 +1,8 @@
 import type { LlmDialect } from '@svc/contract';
-import type { ToolSet } from 'ai';
+import type { ModelMessage, ToolSet } from 'ai';
 import { compact } from '../conversation/compaction.ts';
 import type { Conversation } from '../conversation/conversation.ts';
+import { withImagesFromUser, withNewestImages } from '../conversation/images.ts';
 import { callModel, type ModelAnswer } from '../model/call-model.ts';
 import { type CallableModel, maxOutputTokens } from '../model/create-model.ts';
 import { ModelFailure } from '../model/model-failure.ts';
@@ -99,7 +100,11 @@ export class SessionModel {
     },
   ): Promise<ModelAnswer> {
     let shown = false;
-    const marked = markForCache(this.#dialect, call.instructions, call.messages);
+    const marked = markForCache(
+      this.#dialect,
+      call.instructions,
+      forDialect(this.#dialect, call.messages),
+    );
     const answer = await withRetries(
       () =>
         callModel({
@@ -123,5 +128,18 @@ export class SessionModel {
     );
     budget.useTokens(answer.inputTokens + answer.outputTokens);
     return answer;
+  }
+}
+
+/** The messages with pictures where a dialect has them. */
+function forDialect(dialect: LlmDialect, messages: readonly ModelMessage[]): ModelMessage[] {
+  switch (dialect) {
+    case 'openai':
+      return withImagesFromUser(messages);
+    case 'deepseek':
+      // Its models read text only.
+      return withNewestImages(messages, 0);
+    default:
+      return [...messages];
   }
 }

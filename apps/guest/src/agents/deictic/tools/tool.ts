@@ -2,10 +2,18 @@ import { type Tool, tool } from 'ai';
 import type { z } from 'zod';
 import type { ProcessContext } from '../../processes/index.ts';
 
+/** A picture for the model. */
+export interface ToolImage {
+  readonly mediaType: string;
+  /** Base64. */
+  readonly data: string;
+}
+
 /** The result of a tool, for the model. */
 export interface ToolOutcome {
   readonly text: string;
   readonly isError: boolean;
+  readonly image?: ToolImage;
 }
 
 /** A tool that the model can call. */

@@ -91,7 +91,7 @@ function openTools(): (name: string, input?: object) => Promise<ToolOutcome> {
   const context = {
     ...{ home: directory, workingDirectory: directory, env: () => env, signal: ended.signal },
   };
-  const tools = createTools(context, 30_000, address);
+  const tools = createTools(context, 30_000, { browser: address });
   expect(tools.map(({ name }) => name)).toEqual([...AGENT_TOOLS.deictic, ...BROWSER_TOOLS]);
   return async (name, input = {}) => {
     const tool = tools.find((candidate) => candidate.name === `browser_${name}`);
