@@ -2,6 +2,8 @@ import { fileURLToPath } from 'node:url';
 
 const REPOSITORY = fileURLToPath(new URL('../../../../', import.meta.url));
 const TARGET = 'node24';
+/** Packages with machine code, which cannot be in a bundle. The recipe of a program that uses one lists it in `npmFiles`. */
+const NATIVE = ['@napi-rs/canvas'];
 
 const bundled = new Map<string, Promise<string>>();
 let last: Promise<unknown> = Promise.resolve();
@@ -32,6 +34,7 @@ async function bundle(entry: string): Promise<string> {
       platform: 'node',
       format: 'cjs',
       target: TARGET,
+      external: NATIVE,
       logLevel: 'silent',
     });
     return outputFiles.map(({ text }) => text).join('');

@@ -1,0 +1,2 @@
+export { type LoadedImage, loadPicture, readResource } from './load-picture.ts';
+export { prepareDrawing } from './prepare.ts';

@@ -1,0 +1,10 @@
+ctx.lineWidth = 6;
+ctx.strokeStyle = '#264653';
+ctx.fillStyle = '#e9c46a';
+ctx.beginPath();
+ctx.moveTo(40, 200);
+ctx.lineTo(160, 30);
+ctx.lineTo(280, 200);
+ctx.closePath();
+ctx.fill();
+ctx.stroke();

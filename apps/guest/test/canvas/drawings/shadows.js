@@ -1,0 +1,10 @@
+ctx.shadowColor = 'rgba(0, 0, 0, 0.6)';
+ctx.shadowBlur = 12;
+ctx.shadowOffsetX = 8;
+ctx.shadowOffsetY = 6;
+ctx.fillStyle = '#f77f00';
+ctx.fillRect(30, 40, 110, 80);
+ctx.beginPath();
+ctx.arc(230, 130, 55, 0, 2 * Math.PI);
+ctx.fillStyle = '#003049';
+ctx.fill();

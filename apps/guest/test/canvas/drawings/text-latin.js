@@ -1,0 +1,11 @@
+ctx.fillStyle = '#111';
+ctx.font = '28px sans-serif';
+ctx.fillText('Sphinx of black quartz', 15, 45);
+ctx.font = 'italic 24px serif';
+ctx.fillText('judge my vow — Ærøskøbing', 15, 90);
+ctx.font = 'bold 22px monospace';
+ctx.fillText('0123 {} => çñüß', 15, 135);
+ctx.font = 'bold 40px sans-serif';
+ctx.strokeStyle = '#c1121f';
+ctx.lineWidth = 1.5;
+ctx.strokeText('Outline', 15, 200);
