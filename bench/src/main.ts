@@ -33,9 +33,7 @@ const scratch = await mkdtemp(join(tmpdir(), 'svc-bench-'));
 const models = await startBenchModels(scratch);
 const results: RowResult[] = [];
 try {
-  for (const [pool, rows] of byPool(ROWS)) {
-    if (rows.length > 0) results.push(...(await runRows(pool, rows)));
-  }
+  for (const rows of byService(ROWS)) results.push(...(await runRows(rows)));
 } catch (error) {
   if (!stop.signal.aborted) {
     console.error(`the services' logs are kept below ${scratch}`);
@@ -53,16 +51,24 @@ if (stop.signal.aborted) {
   process.exitCode = results.every(({ ok }) => ok) ? 0 : 1;
 }
 
-/** Groups the chosen rows by pool size. */
-function byPool(all: readonly Row[]): Map<number, Row[]> {
-  const chosen = all.filter(({ name }) => only.length === 0 || only.includes(name));
-  return Map.groupBy(chosen, ({ pool }) => pool);
+/** Groups the chosen rows by the service that they share. */
+function byService(all: readonly Row[]): Iterable<[Row, ...Row[]]> {
+  const groups = new Map<string, [Row, ...Row[]]>();
+  for (const row of all.filter(({ name }) => only.length === 0 || only.includes(name))) {
+    const key = JSON.stringify([row.pool, row.templates]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [row]);
+    else group.push(row);
+  }
+  return groups.values();
 }
 
-async function runRows(pool: number, rows: readonly Row[]): Promise<RowResult[]> {
+async function runRows(rows: readonly [Row, ...Row[]]): Promise<RowResult[]> {
+  const [{ pool, templates }] = rows;
   const directory = await mkdtemp(join(scratch, `pool-${pool}-`));
   console.log(`starting a service with a pool of ${pool} …`);
-  const service = await BenchService.start(join(directory, 'data'), pool, models, stop.signal);
+  const data = join(directory, 'data');
+  const service = await BenchService.start(data, pool, models, stop.signal, templates);
   let bare: Promise<BareMachine> | undefined;
   const bareMachine = () => {
     bare ??= snapshotOf(service).then((snapshot) => BareMachine.open(snapshot, directory));

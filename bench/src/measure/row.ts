@@ -1,3 +1,4 @@
+import type { Template } from '@svc/contract';
 import type { BareMachine } from '../bare/bare-machine.ts';
 import type { BenchService } from '../service/bench-service.ts';
 import type { BenchModels } from '../sessions/bench-models.ts';
@@ -35,8 +36,10 @@ export interface RowResult {
 /** A measurement of the bench. */
 export interface Row {
   readonly name: string;
-  /** Idle VMs in the service's pool. Rows with the same pool size share a service. */
+  /** Idle VMs of each template in the service's pool. Rows with the same pool and templates share a service. */
   readonly pool: number;
+  /** The templates of the service. Default: `standard`. */
+  readonly templates?: readonly Template[];
   run(context: RowContext): Promise<RowResult[]>;
 }
 

@@ -15,6 +15,7 @@ import { readSandbox } from './read-sandbox.ts';
 import { sessionFrames } from './session-frames.ts';
 import { sessionReady } from './session-ready.ts';
 import { sessionResume } from './session-resume.ts';
+import { templateCreateEmptyPool, templateCreateFromPool, templateMemory } from './templates.ts';
 import { turnCommitBytes } from './turn-commit-bytes.ts';
 import { usageYear } from './usage-year.ts';
 import { workspace } from './workspace.ts';
@@ -43,4 +44,7 @@ export const ROWS: readonly Row[] = [
   idleSessions,
   createBurst,
   manySandboxes,
+  templateCreateEmptyPool,
+  templateCreateFromPool,
+  templateMemory,
 ];

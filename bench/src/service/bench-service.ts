@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CreateSandboxRequest } from '@svc/contract';
+import type { CreateSandboxRequest, Template } from '@svc/contract';
 import { SvcClient } from '@svc/sdk';
 import {
   cpuMs,
@@ -15,7 +15,7 @@ import {
 } from '@svc/service-driver';
 import type { BenchModels } from '../sessions/bench-models.ts';
 
-const TEMPLATE = 'standard';
+const TEMPLATE = 'standard' satisfies Template;
 const QUIET_WINDOW_MS = 200;
 const QUIET_CPU_MS = 20;
 /** Polling costs a core time that a measurement right after it would miss. */
@@ -51,14 +51,15 @@ export class BenchService {
   }
 
   /**
-   * Starts a service with `pool` idle VMs that may call the scripted models, and resolves when it is ready. The service
-   * ends when `signal` aborts.
+   * Starts a service that has `pool` idle VMs of each of these templates, by default `standard`, and that may call the
+   * scripted models. Resolves when it is ready. The service ends when `signal` aborts.
    */
   static async start(
     dataDir: string,
     pool: number,
     models: BenchModels,
     signal: AbortSignal,
+    templates: readonly Template[] = [TEMPLATE],
   ): Promise<BenchService> {
     const imageDir = process.env.SVC_IMAGE_DIR ?? join(cacheDirectory(), 'svc/images');
     const service = await PrivateService.start({
@@ -66,8 +67,8 @@ export class BenchService {
       signal,
       env: {
         SVC_IMAGE_DIR: imageDir,
-        SVC_POOL: `${TEMPLATE}=${pool}`,
-        SVC_TEMPLATES: TEMPLATE,
+        SVC_POOL: templates.map((template) => `${template}=${pool}`).join(','),
+        SVC_TEMPLATES: templates.join(','),
         ...models.environment,
       },
     });
@@ -75,7 +76,12 @@ export class BenchService {
       await readFile(join(dataDir, 'credentials.json'), 'utf8'),
     ) as Credentials;
     const ca = await readFile(credentials.ca_file, 'utf8');
-    return new BenchService(service, imageDir, { apiKey: credentials.api_key, ca }, pool);
+    return new BenchService(
+      service,
+      imageDir,
+      { apiKey: credentials.api_key, ca },
+      pool * templates.length,
+    );
   }
 
   get address(): ServiceAddress {
@@ -96,7 +102,9 @@ export class BenchService {
 
   /** Creates a sandbox that outlives the row that uses it. */
   async createSandbox(
-    more: Pick<CreateSandboxRequest, 'workspace_enabled' | 'app_id' | 'capset_id'> = {},
+    more: Partial<
+      Pick<CreateSandboxRequest, 'template' | 'workspace_enabled' | 'app_id' | 'capset_id'>
+    > = {},
   ): Promise<{
     readonly id: string;
     readonly host: string;
