@@ -29,6 +29,7 @@ export class GuestConnections {
   readonly #channel: GuestChannel;
   readonly #agent: AgentConnections;
   readonly #ports: PortConnections;
+  readonly #trees: GuestTree[] = [];
   readonly #options: GuestConnectionsOptions;
 
   constructor(options: GuestConnectionsOptions) {
@@ -65,9 +66,12 @@ export class GuestConnections {
     return this.#channel.download(path, signal);
   }
 
+  /** A tree whose connections last until these are closed. */
   tree(root: string): GuestTree {
     const { host, token } = this.#options;
-    return new GuestTree({ address: { host, port: CHANNEL_PORT }, token, root });
+    const tree = new GuestTree({ address: { host, port: CHANNEL_PORT }, token, root });
+    this.#trees.push(tree);
+    return tree;
   }
 
   setName(hostname: string, signal: AbortSignal): Promise<void> {
@@ -91,5 +95,6 @@ export class GuestConnections {
     this.#channel.close();
     this.#agent.close();
     this.#ports.close();
+    for (const tree of this.#trees) tree.close();
   }
 }

@@ -13,15 +13,20 @@ export async function openRequest(
   request: Readonly<Record<string, unknown>>,
   signal: AbortSignal,
 ): Promise<Socket> {
-  const socket = await connectToGuest(address, withDeadline(signal, REQUEST_MS));
-  socket.on('error', () => socket.destroy());
+  const socket = await openConnection(address, signal);
   socket.write(`${JSON.stringify(request)}\n`);
   return socket;
 }
 
-/** Ends a connection that makes no progress. */
-export function abandonWhenStalled(socket: Socket): void {
-  socket.setTimeout(STALL_MS, () =>
-    socket.destroy(new MicrovmError('timeout', 'the transfer has stalled')),
-  );
+/** Connects to the daemon in a guest. The caller destroys the connection. */
+export async function openConnection(address: GuestAddress, signal: AbortSignal): Promise<Socket> {
+  const socket = await connectToGuest(address, withDeadline(signal, REQUEST_MS));
+  return socket.on('error', () => socket.destroy());
+}
+
+/** Ends a connection that makes no progress. Returns what ends the watch over it. */
+export function abandonWhenStalled(socket: Socket): () => void {
+  const abandon = () => socket.destroy(new MicrovmError('timeout', 'the transfer has stalled'));
+  socket.setTimeout(STALL_MS, abandon);
+  return () => socket.setTimeout(0, abandon);
 }

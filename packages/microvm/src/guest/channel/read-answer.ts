@@ -45,7 +45,12 @@ export function protocolViolation(cause?: unknown): MicrovmError {
   return new MicrovmError('internal', 'the guest violated the channel protocol', { cause });
 }
 
-function readChunk(socket: Socket, signal: AbortSignal): Promise<Buffer> {
+/**
+ * Reads what has arrived, or waits for it. Leaves the socket as it was, for the next reader.
+ *
+ * @throws MicrovmError `guest_unreachable`; the reason of the signal
+ */
+export function readChunk(socket: Socket, signal: AbortSignal): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   const settle = () => {
     socket.off('readable', tryRead).off('close', closed).off('error', closed);

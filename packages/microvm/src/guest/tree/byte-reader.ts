@@ -1,12 +1,15 @@
-import { MicrovmError } from '../../microvm-error.ts';
+import type { Socket } from 'node:net';
+import { readChunk } from '../channel/read-answer.ts';
 
-/** Reads a stream in pieces of given sizes. Holds about as much as is asked for. */
+/** Reads a connection in pieces of given sizes. Holds about as much as is asked for. */
 export class ByteReader {
-  readonly #source: AsyncIterator<Buffer>;
+  readonly #socket: Socket;
+  readonly #signal: AbortSignal;
   #buffer: Buffer = Buffer.alloc(0);
 
-  constructor(source: AsyncIterable<Buffer>) {
-    this.#source = source[Symbol.asyncIterator]();
+  constructor(socket: Socket, signal: AbortSignal) {
+    this.#socket = socket;
+    this.#signal = signal;
   }
 
   /** Whether this many bytes can be taken now. */
@@ -14,7 +17,7 @@ export class ByteReader {
     return this.#buffer.length >= size;
   }
 
-  /** Waits until this many bytes can be taken. @throws MicrovmError `guest_unreachable` when the stream ends before */
+  /** Waits until this many bytes can be taken. @throws MicrovmError `guest_unreachable` when the connection ends before */
   async fill(size: number): Promise<void> {
     const parts = [this.#buffer];
     let length = this.#buffer.length;
@@ -39,11 +42,7 @@ export class ByteReader {
     return this.take(Math.min(max, this.#buffer.length));
   }
 
-  async #next(): Promise<Buffer> {
-    const { done, value } = await this.#source.next();
-    if (done === true) {
-      throw new MicrovmError('guest_unreachable', 'the guest closed its channel');
-    }
-    return value;
+  #next(): Promise<Buffer> {
+    return readChunk(this.#socket, this.#signal);
   }
 }

@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { MicrovmError } from '../../microvm-error.ts';
-import { abandonWhenStalled, openRequest } from '../channel/open-request.ts';
+import { KeptConnection } from '../channel/kept-connection.ts';
+import { abandonWhenStalled, openConnection } from '../channel/open-request.ts';
 import { protocolViolation, readAnswer } from '../channel/read-answer.ts';
 import { drained } from '../channel/send-content.ts';
 import type { GuestAddress } from '../connect-to-guest.ts';
@@ -59,20 +60,91 @@ export interface GuestTreeOptions {
  */
 export class GuestTree {
   readonly #options: GuestTreeOptions;
+  /** A connection that is used again costs the guest a tenth of a new one. */
+  readonly #kept = new KeptConnection();
 
   constructor(options: GuestTreeOptions) {
     this.#options = options;
   }
 
-  /** Lists what differs from an earlier listing. Costs the guest a look at each file, and the host what differs. */
-  async list(
-    { since, limit, silent = false }: TreeListRequest,
+  /**
+   * Lists what differs from an earlier listing. Costs the guest a look at each file, unless nothing has changed, and the
+   * host what differs.
+   */
+  async list(request: TreeListRequest, signal: AbortSignal): Promise<TreeListing> {
+    const deadline = withDeadline(signal, LIST_MS);
+    const kept = this.#kept.take();
+    if (kept !== undefined) {
+      try {
+        return await this.#list(kept, request, deadline);
+      } catch (error) {
+        // The guest has dropped the connection. A listing may be asked for twice.
+        const isDropped = error instanceof MicrovmError && error.code === 'guest_unreachable';
+        if (!isDropped || deadline.aborted) throw error;
+      }
+    }
+    return this.#list(await openConnection(this.#options.address, deadline), request, deadline);
+  }
+
+  /**
+   * Reads ranges of files, at most `TREE_BATCH` and 1 MiB of paths. A range whose file is written meanwhile, or is no
+   * longer the one that was listed, ends with the status `changed`.
+   */
+  async *read(ranges: readonly TreeRange[], signal: AbortSignal): AsyncGenerator<TreePiece> {
+    const encoded = encodeRanges(ranges);
+    if (ranges.length > TREE_BATCH || encoded.length > MAX_RANGES_BYTES) {
+      throw new RangeError('too many ranges for one request');
+    }
+    const socket = await this.#connect(signal);
+    const settled = abandonWhenStalled(socket);
+    let isComplete = false;
+    try {
+      using _aborting = destroyOnAbort(socket, signal);
+      this.#send(socket, { op: 'tree-read', size: encoded.length });
+      socket.write(encoded);
+      await readAnswer(socket, signal);
+      const reader = new ByteReader(socket, signal);
+      for (const [index, range] of ranges.entries()) yield* readRange(reader, index, range);
+      isComplete = true;
+    } catch (error) {
+      throw reasonOf(error, signal);
+    } finally {
+      settled();
+      if (isComplete) this.#kept.keep(socket);
+      else socket.destroy();
+    }
+  }
+
+  /** Writes entries in order, at most `TREE_BATCH`. Returns those that the guest could not write. */
+  async write(
+    entries: Iterable<TreeWrite> | AsyncIterable<TreeWrite>,
+    signal: AbortSignal,
+  ): Promise<readonly TreeRefusal[]> {
+    const socket = await this.#connect(signal);
+    return this.#use(socket, signal, async () => {
+      this.#send(socket, { op: 'tree-write', limit: TREE_BATCH });
+      const answered = readAnswer(socket, signal);
+      // Awaited below. A guest that refuses early must not cause an unhandled rejection.
+      answered.catch(() => undefined);
+      const count = await sendEntries(socket, entries, signal);
+      return parseRefusals(await answered, count);
+    });
+  }
+
+  /** Closes the idle connection. */
+  close(): void {
+    this.#kept.close();
+  }
+
+  async #list(
+    socket: Socket,
+    { since, limit, silent = false, full = false }: TreeListRequest,
     signal: AbortSignal,
   ): Promise<TreeListing> {
-    const deadline = withDeadline(signal, LIST_MS);
-    return this.#with({ op: 'tree-list', since, limit, silent }, deadline, async (socket) => {
-      const head = parseHead(await readAnswer(socket, deadline), limit);
-      const reader = new ByteReader(socket);
+    return this.#use(socket, signal, async () => {
+      this.#send(socket, { op: 'tree-list', since, limit, silent, full });
+      const head = parseHead(await readAnswer(socket, signal), limit);
+      const reader = new ByteReader(socket, signal);
       const changed: TreeEntry[] = [];
       const deleted: Buffer[] = [];
       let left = head.size;
@@ -89,64 +161,28 @@ export class GuestTree {
     });
   }
 
-  /**
-   * Reads ranges of files, at most `TREE_BATCH` and 1 MiB of paths. A range whose file is written meanwhile, or is no
-   * longer the one that was listed, ends with the status `changed`.
-   */
-  async *read(ranges: readonly TreeRange[], signal: AbortSignal): AsyncGenerator<TreePiece> {
-    const encoded = encodeRanges(ranges);
-    if (ranges.length > TREE_BATCH || encoded.length > MAX_RANGES_BYTES) {
-      throw new RangeError('too many ranges for one request');
-    }
-    const socket = await this.#open({ op: 'tree-read', size: encoded.length }, signal);
+  /** Keeps the connection for the next request when this one succeeds. */
+  async #use<T>(socket: Socket, signal: AbortSignal, request: () => Promise<T>): Promise<T> {
+    const settled = abandonWhenStalled(socket);
     try {
       using _aborting = destroyOnAbort(socket, signal);
-      socket.write(encoded);
-      await readAnswer(socket, signal);
-      const reader = new ByteReader(socket);
-      for (const [index, range] of ranges.entries()) yield* readRange(reader, index, range);
+      const result = await request();
+      settled();
+      this.#kept.keep(socket);
+      return result;
     } catch (error) {
-      throw reasonOf(error, signal);
-    } finally {
       socket.destroy();
+      throw reasonOf(error, signal);
     }
   }
 
-  /** Writes entries in order, at most `TREE_BATCH`. Returns those that the guest could not write. */
-  async write(
-    entries: Iterable<TreeWrite> | AsyncIterable<TreeWrite>,
-    signal: AbortSignal,
-  ): Promise<readonly TreeRefusal[]> {
-    return this.#with({ op: 'tree-write', limit: TREE_BATCH }, signal, async (socket) => {
-      const answered = readAnswer(socket, signal);
-      // Awaited below. A guest that refuses early must not cause an unhandled rejection.
-      answered.catch(() => undefined);
-      const count = await sendEntries(socket, entries, signal);
-      return parseRefusals(await answered, count);
-    });
+  async #connect(signal: AbortSignal): Promise<Socket> {
+    return this.#kept.take() ?? openConnection(this.#options.address, signal);
   }
 
-  async #with<T>(
-    request: Readonly<Record<string, unknown>>,
-    signal: AbortSignal,
-    use: (socket: Socket) => Promise<T>,
-  ): Promise<T> {
-    const socket = await this.#open(request, signal);
-    try {
-      using _aborting = destroyOnAbort(socket, signal);
-      return await use(socket);
-    } catch (error) {
-      throw reasonOf(error, signal);
-    } finally {
-      socket.destroy();
-    }
-  }
-
-  async #open(request: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Socket> {
-    const { address, token, root } = this.#options;
-    const socket = await openRequest(address, { ...request, root, token }, signal);
-    abandonWhenStalled(socket);
-    return socket;
+  #send(socket: Socket, request: Readonly<Record<string, unknown>>): void {
+    const { token, root } = this.#options;
+    socket.write(`${JSON.stringify({ ...request, root, token })}\n`);
   }
 }
 

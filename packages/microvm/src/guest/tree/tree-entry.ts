@@ -37,6 +37,11 @@ export interface TreeListRequest {
   readonly limit: number;
   /** Acknowledges the listing without sending it, when the caller knows what is in the tree. */
   readonly silent?: boolean;
+  /**
+   * Looks at each entry. Otherwise the guest may rely on its kernel, which reports all changes except writes through
+   * memory maps, and what is mounted over a directory.
+   */
+  readonly full?: boolean;
 }
 
 /** A range of a file to read. */
