@@ -21,7 +21,7 @@ import {
   WorkspaceClient,
   type WorkspaceStep,
 } from '@svc/worker/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 /**
  * The workspaces of workers at a real control plane, with its database and its object store. The guests are directories
@@ -41,6 +41,7 @@ let worker: Awaited<ReturnType<Harness['addWorker']>>;
 let client: WorkspaceClient;
 let app: string;
 let count = 0;
+const trees: GuestTree[] = [];
 const clients: WorkspaceClient[] = [];
 
 const signal = () => AbortSignal.timeout(120_000);
@@ -81,8 +82,17 @@ async function create(owner = account, scope = app): Promise<Guest> {
 }
 
 function treeOf(root: string): GuestTree {
-  return new GuestTree({ address: daemon.address, token: daemon.token, root });
+  const tree = new GuestTree({ address: daemon.address, token: daemon.token, root });
+  trees.push(tree);
+  return tree;
 }
+
+/** Closes the connections to all guests, of which the daemon accepts a few. */
+function closeTrees(): void {
+  for (const tree of trees.splice(0)) tree.close();
+}
+
+afterEach(closeTrees);
 
 async function loaded(owner = account): Promise<Guest> {
   const guest = await create(owner);
@@ -225,6 +235,7 @@ describe('a worker that is killed', () => {
         expect([doomed, old].map((entry) => entry === undefined)).toEqual(
           isCommitted ? [true, true] : [false, false],
         );
+        closeTrees();
       }
     }
   });

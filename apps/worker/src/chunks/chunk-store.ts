@@ -17,11 +17,14 @@ import {
   transferMayPass,
 } from '../control-plane/object-transfer.ts';
 import type { ChunksOwner } from '../control-plane/session-chunks-api.ts';
+import { OneAtATime } from './one-at-a-time.ts';
 import type { SaveRates } from './save-rates.ts';
 
 const MIB = 1024 * 1024;
-/** Chunks are looked up and uploaded together until they have this many bytes, which are held in memory. */
-const BATCH_BYTES = 8 * MIB;
+/** Chunks are looked up and uploaded together, while the next ones are read. Two batches are held in memory. */
+const BATCH_BYTES = 4 * MIB;
+/** Less than this is not uploaded early. */
+const EARLY_BYTES = MIB;
 const BATCH_CHUNKS = 128;
 /** Chunks that are encrypted and uploaded, or downloaded and decrypted, at once. */
 const CHUNKS_AT_ONCE = 8;
@@ -67,6 +70,11 @@ export class ChunkStore<Owner = ChunksOwner> {
   /** Settles when the tenant may save: after it has saved very much, it waits. @throws the reason of the signal */
   ready(signal: AbortSignal): Promise<void> {
     return this.#options.rates.ready(this.#options.tenantId, signal);
+  }
+
+  /** Fetches the keys, which the first save or read needs. @throws ControlPlaneError */
+  async prepare(signal: AbortSignal): Promise<void> {
+    await this.#loadKeys(signal);
   }
 
   /**
@@ -128,6 +136,7 @@ export class ChunkStore<Owner = ChunksOwner> {
     const seen = new Set<string>();
     let batch = new Map<string, Buffer>();
     let waiting = 0;
+    await using uploads = new OneAtATime(signal);
     for await (const chunk of cutIntoChunks(source, keys.gear)) {
       signal.throwIfAborted();
       const id = chunkIdOf(chunk, keys);
@@ -136,11 +145,15 @@ export class ChunkStore<Owner = ChunksOwner> {
       seen.add(id);
       batch.set(id, chunk);
       waiting += chunk.length;
-      if (waiting < BATCH_BYTES && batch.size < BATCH_CHUNKS) continue;
-      await this.#storeMissing(batch, keys, signal);
+      const isEnough = uploads.isIdle ? waiting >= EARLY_BYTES : waiting >= BATCH_BYTES;
+      if (!isEnough && batch.size < BATCH_CHUNKS) continue;
+      const full = batch;
+      await uploads.start((limit) => this.#storeMissing(full, keys, limit));
       [batch, waiting] = [new Map(), 0];
     }
-    if (batch.size > 0) await this.#storeMissing(batch, keys, signal);
+    const last = batch;
+    if (last.size > 0) await uploads.start((limit) => this.#storeMissing(last, keys, limit));
+    await uploads.finished();
     return stored;
   }
 

@@ -8,7 +8,7 @@ import {
   type TreeWrite,
 } from '@svc/microvm';
 import { retry } from '@svc/service-kit/concurrency';
-import { ChunkStore } from '../chunks/chunk-store.ts';
+import type { ChunkStore } from '../chunks/chunk-store.ts';
 import { ControlPlaneError, mayPass } from '../control-plane/control-plane-transport.ts';
 import { transferMayPass } from '../control-plane/object-transfer.ts';
 import type { WorkspaceOwner } from '../control-plane/workspace-api.ts';
@@ -49,8 +49,8 @@ interface Item {
 
 export interface LoadOptions {
   readonly owner: WorkspaceOwner;
-  readonly tenantId: string;
   readonly deps: WorkspaceDeps;
+  readonly store: ChunkStore<WorkspaceOwner>;
   readonly tree: MicrovmTree;
   /** Is told what is in the guest. */
   readonly versions: Versions;
@@ -62,15 +62,14 @@ export interface LoadOptions {
  * @throws MicrovmError `disk_full` and others; ControlPlaneError, ObjectTransferError, DamagedChunkError
  */
 export async function loadWorkspace(options: LoadOptions): Promise<void> {
-  const { owner, tenantId, deps, tree, signal } = options;
-  const store = new ChunkStore({ ...deps.chunks, owner, tenantId });
+  const { tree, signal } = options;
   const directories: Directory[] = [];
-  // Makes the directory of an empty workspace.
-  await tree.write([], signal);
   let after: string | undefined;
   do {
     const retries = { attempts: ATTEMPTS, signal, isTransient: isReplaced };
-    const page = await retry(() => loadPage(options, store, after), retries);
+    const page = await retry(() => loadPage(options, after), retries);
+    // Makes the directory of an empty workspace.
+    if (page.isEmpty) await tree.write([], signal);
     directories.push(...page.directories);
     after = page.next;
   } while (after !== undefined);
@@ -83,22 +82,21 @@ export async function loadWorkspace(options: LoadOptions): Promise<void> {
 
 async function loadPage(
   options: LoadOptions,
-  store: ChunkStore<WorkspaceOwner>,
   after: string | undefined,
-): Promise<{ directories: Directory[]; next: string | undefined }> {
-  const { owner, deps, signal } = options;
-  const page: WorkspaceEntries = await callControlPlane(
-    () => deps.api.entries(owner, after, signal),
-    signal,
-  );
+): Promise<{ isEmpty: boolean; directories: Directory[]; next: string | undefined }> {
+  const { owner, deps, store, signal } = options;
+  const [page] = await Promise.all([
+    callControlPlane<WorkspaceEntries>(() => deps.api.entries(owner, after, signal), signal),
+    store.prepare(signal),
+  ]);
   const urls = await locateObjects(options, page.entries);
   const items = page.entries.flatMap((entry) => itemsOf(entry, urls));
   for (const batch of batchesOf(items)) {
     const retries = { attempts: ATTEMPTS, signal, isTransient: loadMayPass };
-    await retry(() => writeBatch(options, store, batch), retries);
+    await retry(() => writeBatch(options, batch), retries);
   }
   const directories = items.flatMap(({ write }) => (write.kind === 'directory' ? [write] : []));
-  return { directories, next: page.next };
+  return { isEmpty: items.length === 0, directories, next: page.next };
 }
 
 /** The URLs of the plain objects among the entries, by path. */
@@ -196,8 +194,7 @@ function* batchesOf(items: readonly Item[]): Generator<readonly Item[]> {
 }
 
 async function writeBatch(
-  { deps, tree, versions, signal }: LoadOptions,
-  store: ChunkStore<WorkspaceOwner>,
+  { deps, store, tree, versions, signal }: LoadOptions,
   batch: readonly Item[],
 ): Promise<void> {
   const extents = batch.flatMap(({ pieces }) =>

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GuestTree, MicrovmError, type MicrovmTree } from '@svc/microvm';
 import { type GuestDaemon, startGuestDaemon } from '@svc/microvm/testing';
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { MemoryMicrovm } from '../../test/memory-microvm.ts';
 import { MemoryWorkspace } from '../../test/memory-workspace.ts';
 import { placement } from '../../test/placement.ts';
@@ -19,6 +19,7 @@ const NEVER = new AbortController().signal;
 let directory: string;
 let daemon: GuestDaemon;
 let root: string;
+let tree: GuestTree;
 let vm: MemoryMicrovm;
 let stored: MemoryWorkspace;
 let faults: string[];
@@ -34,11 +35,16 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
+afterEach(() => {
+  tree.close();
+});
+
 beforeEach(() => {
   count += 1;
   root = join(directory, `root-${count}`);
   vm = new MemoryMicrovm(SIZE, () => undefined);
-  vm.trees = () => new GuestTree({ address: daemon.address, token: daemon.token, root });
+  tree = new GuestTree({ address: daemon.address, token: daemon.token, root });
+  vm.trees = () => tree;
   stored = new MemoryWorkspace();
   faults = [];
 });

@@ -1,5 +1,6 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import {
   appendFile,
   chmod,
@@ -19,7 +20,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { GuestTree, MicrovmError, type MicrovmTree } from '@svc/microvm';
 import { type GuestDaemon, startGuestDaemon } from '@svc/microvm/testing';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MemoryWorkspace } from '../../test/memory-workspace.ts';
 import { RateClock } from '../../test/rate-clock.ts';
 import { contentOf } from '../../test/tree-content.ts';
@@ -35,6 +36,7 @@ let daemon: GuestDaemon;
 let stored: MemoryWorkspace;
 let faults: unknown[];
 let count = 0;
+const trees: GuestTree[] = [];
 
 const signal = () => AbortSignal.timeout(120_000);
 
@@ -65,7 +67,9 @@ function newRoot(): string {
 }
 
 function treeOf(root: string): GuestTree {
-  return new GuestTree({ address: daemon.address, token: daemon.token, root });
+  const tree = new GuestTree({ address: daemon.address, token: daemon.token, root });
+  trees.push(tree);
+  return tree;
 }
 
 async function loaded(options: Partial<SandboxWorkspaceOptions> = {}): Promise<Sandbox> {
@@ -87,6 +91,10 @@ beforeAll(async () => {
 afterAll(async () => {
   await daemon.stop();
   await rm(directory, { recursive: true, force: true });
+});
+
+afterEach(() => {
+  for (const tree of trees.splice(0)) tree.close();
 });
 
 beforeEach(() => {
@@ -523,4 +531,71 @@ it('keeps a tree of 1,200 files', async () => {
   await rm(join(one.root, 'd7'), { recursive: true });
   await one.workspace.flush(signal());
   expect(stored.entries.size).toBe(1212 - 101);
+});
+
+describe('what changes without an event', () => {
+  /** A process that has mapped a file and closed it, and writes when it is told to. */
+  async function mapped(path: string) {
+    const code = [
+      'import mmap, os, sys',
+      'fd = os.open(sys.argv[1], os.O_RDWR)',
+      'map = mmap.mmap(fd, 4)',
+      'os.close(fd)',
+      'print("ready", flush=True)',
+      'for line in sys.stdin: map[0] ^= 1; print("written", flush=True)',
+    ].join('\n');
+    const child = spawn('python3', ['-c', code, path], { stdio: ['pipe', 'pipe', 'inherit'] });
+    await once(child.stdout, 'data');
+    return {
+      async write() {
+        child.stdin.write('\n');
+        await once(child.stdout, 'data');
+      },
+      async [Symbol.asyncDispose]() {
+        const ended = once(child, 'exit');
+        child.stdin.end();
+        await ended;
+      },
+    };
+  }
+
+  /** A workspace with one file that is flushed, and of which no event is left. */
+  async function settled(options: Partial<SandboxWorkspaceOptions> = {}) {
+    const made = await loaded(options);
+    await writeFile(join(made.root, 'file'), '0123');
+    await made.workspace.flush(signal());
+    await made.workspace.flush(signal());
+    return made;
+  }
+
+  it('costs the control plane nothing when nothing has changed', async () => {
+    const { workspace } = await settled();
+    const calls: string[] = [];
+    stored.onCall = (operation) => void calls.push(operation);
+    for (let turn = 0; turn < 3; turn += 1) await workspace.flush(signal());
+    expect(calls).toEqual([]);
+  });
+
+  it('is saved at the end', async () => {
+    const { root, workspace } = await settled();
+    await using process = await mapped(join(root, 'file'));
+    await workspace.flush(signal());
+    const before = stored.commits.length;
+    await process.write();
+    await workspace.finish(signal());
+    expect(stored.commits.length).toBeGreaterThan(before);
+    expect(lastCommit()).toEqual(['file file']);
+    expect(await contentOf((await loaded()).root)).toEqual(await contentOf(root));
+  });
+
+  it('is saved when the guest looks at each file again', async () => {
+    const { root, workspace } = await settled({ lookMs: 0 });
+    await using process = await mapped(join(root, 'file'));
+    await workspace.flush(signal());
+    const before = stored.commits.length;
+    await process.write();
+    await workspace.flush(signal());
+    expect(stored.commits.length).toBeGreaterThan(before);
+    expect(lastCommit()).toEqual(['file file']);
+  });
 });

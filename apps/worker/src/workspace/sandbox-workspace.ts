@@ -20,6 +20,8 @@ import type { Versions } from './versions.ts';
 const MIB = 1024 * 1024;
 /** What a lost machine loses, in ms. */
 const INTERVAL_MS = 30_000;
+/** Writes through memory maps leave no event, so the guest looks at each file this often, in ms. */
+const LOOK_MS = 2 * 60_000;
 /** One flush, in ms. What it has stored by then is not stored again. */
 const FLUSH_MS = 15 * 60_000;
 /** What changes while a flush runs is flushed again this often. */
@@ -49,6 +51,8 @@ export interface SandboxWorkspaceOptions {
   readonly onFault: (error: unknown, action: string) => void;
   /** Default 30 s. */
   readonly intervalMs?: number;
+  /** The guest looks at each file this often. Default 2 min. */
+  readonly lookMs?: number;
   /** Bytes that the guest may change before it is flushed less often. */
   readonly rate?: Rate;
 }
@@ -71,6 +75,8 @@ export class SandboxWorkspace {
   readonly #refused = new Map<string, { readonly reason: Refusal; readonly entry: Pending }>();
   /** Of the last listing that is processed. */
   #generation: string | undefined;
+  /** When the guest last looked at each file, in ms of the process clock. */
+  #lookedAt = Number.NEGATIVE_INFINITY;
   #partChanges = PART_CHANGES;
   #running: Promise<void> | undefined;
 
@@ -95,10 +101,12 @@ export class SandboxWorkspace {
    */
   async load(signal: AbortSignal): Promise<void> {
     const { deps, owner, tenantId, tree } = this.#options;
+    const store = this.#store;
     const load = async () => {
-      await loadWorkspace({ owner, tenantId, deps, tree, versions: this.#versions, signal });
+      await loadWorkspace({ owner, deps, store, tree, versions: this.#versions, signal });
       const request = { limit: LIMITS.workspaceEntries, silent: true };
       this.#generation = (await tree.list(request, signal)).generation;
+      this.#lookedAt = performance.now();
     };
     await deps.slots.loads.run(load, signal, tenantId);
   }
@@ -110,17 +118,17 @@ export class SandboxWorkspace {
 
   /** Commits all that has changed. Waits for a flush in progress. @throws like {@link load} */
   flush(signal: AbortSignal): Promise<void> {
-    return this.#flushes.run(() => this.#flush(signal));
+    return this.#run(signal, false);
   }
 
-  /** The last flush, which also tries again what did not fit. @throws like {@link load} */
+  /** The last flush. Looks at each file, and tries again what did not fit. @throws like {@link load} */
   async finish(signal: AbortSignal): Promise<void> {
     await this.stop();
     for (const [path, { reason, entry }] of this.#refused) {
       const mayFitNow = reason === 'quota_exceeded' || reason === 'too_many_entries';
       if (mayFitNow && !this.#pending.has(path)) this.#pending.set(path, entry);
     }
-    await this.flush(signal);
+    await this.#run(signal, true);
   }
 
   /** Ends the regular flushes, and the one in progress. What it had not committed is pending. */
@@ -144,13 +152,17 @@ export class SandboxWorkspace {
     }
   }
 
-  async #flush(signal: AbortSignal): Promise<void> {
+  #run(signal: AbortSignal, full: boolean): Promise<void> {
+    return this.#flushes.run(() => this.#flush(signal, full));
+  }
+
+  async #flush(signal: AbortSignal, full: boolean): Promise<void> {
     for (const [path, entry] of this.#again) {
       if (!this.#pending.has(path)) this.#pending.set(path, entry);
     }
     this.#again.clear();
     for (let round = 1; round <= ROUNDS; round += 1) {
-      await this.#inTurn(() => this.#list(signal), signal);
+      await this.#inTurn(() => this.#list(signal, full && round === 1), signal);
       let isWhole = true;
       for (const part of this.#takeParts()) {
         await this.#store.ready(signal);
@@ -167,8 +179,11 @@ export class SandboxWorkspace {
   }
 
   /** Adds what has changed in the guest to what is pending. */
-  async #list(signal: AbortSignal): Promise<void> {
-    const request = { since: this.#generation, limit: LIMITS.workspaceEntries };
+  async #list(signal: AbortSignal, isFull: boolean): Promise<void> {
+    const { lookMs = LOOK_MS } = this.#options;
+    const now = performance.now();
+    const full = isFull || now >= this.#lookedAt + lookMs;
+    const request = { since: this.#generation, limit: LIMITS.workspaceEntries, full };
     const listing = await this.#options.tree.list(request, signal);
     if (listing.complete) await this.#compare(listing, signal);
     else {
@@ -176,6 +191,7 @@ export class SandboxWorkspace {
       for (const path of listing.deleted) this.#pending.set(keyOf(path), { kind: 'deleted', path });
     }
     this.#generation = listing.generation;
+    if (full) this.#lookedAt = now;
   }
 
   /**

@@ -84,6 +84,10 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
+afterEach(() => {
+  tree.close();
+});
+
 beforeEach(async () => {
   count += 1;
   root = join(directory, String(count));

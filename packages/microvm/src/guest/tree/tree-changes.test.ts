@@ -21,7 +21,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type GuestDaemon, startGuestDaemon } from '../../../test/guest-daemon.ts';
 import { GuestTree } from './guest-tree.ts';
 
@@ -110,6 +110,10 @@ beforeAll(async () => {
 afterAll(async () => {
   await daemon.stop();
   await rm(directory, { recursive: true, force: true });
+});
+
+afterEach(() => {
+  tree.close();
 });
 
 beforeEach(async () => {
