@@ -49,9 +49,27 @@ export const BROWSER_TOOLS = [
   'browser_download',
 ] as const;
 
+/** The tools of a desktop, which deictic has in templates with a desktop. */
+export const DESKTOP_TOOLS = [
+  'desktop_screenshot',
+  'desktop_elements',
+  'desktop_click_element',
+  'desktop_move',
+  'desktop_click',
+  'desktop_double_click',
+  'desktop_drag',
+  'desktop_scroll',
+  'desktop_type',
+  'desktop_key',
+  'desktop_wait',
+] as const;
+
 /** The tools that an agent has in some templates only. */
 const TEMPLATE_TOOLS: Readonly<Record<Agent, ReadonlyMap<string, readonly string[]>>> = {
-  deictic: new Map<Template, readonly string[]>([['browser', BROWSER_TOOLS]]),
+  deictic: new Map<Template, readonly string[]>([
+    ['browser', BROWSER_TOOLS],
+    ['cua', DESKTOP_TOOLS],
+  ]),
   'claude-code': new Map(),
   codex: new Map(),
 };

@@ -15,4 +15,4 @@ export { DesktopError } from './desktop-error.ts';
 export type { Box, Screenshot, UiElement, UiElements } from './element-server.ts';
 export { sandboxDesktop } from './sandbox-desktop.ts';
 export type { DesktopSettings } from './settings.ts';
-export { DESKTOP_TOOLS, type DesktopResult, type DesktopTool, runDesktopTool } from './tools.ts';
+export { DESKTOP_TOOLKIT, type DesktopResult, type DesktopTool, runDesktopTool } from './tools.ts';

@@ -33,7 +33,7 @@ const BUTTON = z.enum(['left', 'middle', 'right']).default('left');
 const CLICK = z.object({ x: X, y: Y, button: BUTTON });
 
 /** The tools of the desktop, for deictic and, through the MCP server, for the vendors' agents. */
-export const DESKTOP_TOOLS: readonly DesktopTool[] = [
+export const DESKTOP_TOOLKIT: readonly DesktopTool[] = [
   define({
     name: 'desktop_screenshot',
     description:

@@ -1,8 +1,8 @@
-import type { LlmDialect } from '@svc/contract';
+import { agentTools, DESKTOP_TOOLS, type LlmDialect } from '@svc/contract';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { openSession } from '../../../test/deictic/open-session.ts';
 import { RunningDesktop } from '../../../test/desktop/running-desktop.ts';
-import { Desktop } from '../../desktop/index.ts';
+import { DESKTOP_TOOLKIT, Desktop } from '../../desktop/index.ts';
 
 const PNG = /iVBORw0KGgo[A-Za-z0-9+/=]+|\/9j\/[A-Za-z0-9+/=]+/g;
 
@@ -101,6 +101,14 @@ describe('with a desktop', { timeout: 120_000 }, () => {
     const notes = session.ofType('tool_result').filter(({ content }) => /crashed/.test(content));
     expect(notes).toHaveLength(1);
   });
+});
+
+test('the tools are those that an app can name in the template with a desktop', () => {
+  expect(DESKTOP_TOOLKIT.map(({ name }) => name)).toEqual(DESKTOP_TOOLS);
+  expect(agentTools('deictic', 'cua')).toEqual(expect.arrayContaining([...DESKTOP_TOOLS]));
+  for (const template of ['standard', 'browser']) {
+    expect(agentTools('deictic', template).join()).not.toContain('desktop_');
+  }
 });
 
 test('without a desktop there are no tools for it', async () => {

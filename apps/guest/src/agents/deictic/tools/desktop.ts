@@ -1,5 +1,5 @@
 import {
-  DESKTOP_TOOLS,
+  DESKTOP_TOOLKIT,
   type Desktop,
   DesktopError,
   runDesktopTool,
@@ -8,7 +8,7 @@ import { type AgentTool, defineTool, done, failed } from './tool.ts';
 
 /** The tools that use a desktop. */
 export function desktopTools(desktop: Desktop): AgentTool[] {
-  return DESKTOP_TOOLS.map((tool) =>
+  return DESKTOP_TOOLKIT.map((tool) =>
     defineTool({
       name: tool.name,
       description: tool.description,
