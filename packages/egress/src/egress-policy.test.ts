@@ -106,6 +106,8 @@ describe('the policy', () => {
   test('asks the resolver of the system for every address of a name', async () => {
     const problem = await new EgressPolicy([]).problemOf('https://localhost/');
     expect(problem).toBe('has a host that is not public');
+    const allowing = new EgressPolicy([{ host: 'localhost', port: undefined }]);
+    expect(await allowing.addressesOf('localhost', 443)).toContain('127.0.0.1');
   });
 
   test.each([

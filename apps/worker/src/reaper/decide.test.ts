@@ -60,6 +60,30 @@ describe('decide', () => {
     );
   });
 
+  it.each<[string, Partial<ReaperView>, number, ReturnType<typeof decide>]>([
+    ['just before its idle timeout', {}, 54_999, { warn: false }],
+    ['at its idle timeout', {}, 55_000, { warn: false, end: 'idle_timeout' }],
+    ['while it is active', { idleSince: undefined }, 80_000, { warn: false }],
+    ['with a client', { connections: 1 }, 80_000, { warn: false }],
+    ['while it is paused', { state: 'paused' }, 99_999, { warn: false }],
+    ['just before the warning', { connections: 1 }, 89_999, { warn: false }],
+    ['at the warning', { connections: 1 }, 90_000, { warn: true }],
+    ['after the warning', { connections: 1, warned: true }, 90_000, { warn: false }],
+    ['paused, at the warning', { connections: 1, state: 'paused' }, 90_000, { warn: false }],
+    ['at its end', { connections: 1 }, 100_000, { warn: true, end: 'max_lifetime' }],
+    ['paused, at its end', { state: 'paused' }, 100_000, { warn: false, end: 'max_lifetime' }],
+  ])('a sandbox %s', (_when, changes, now, verdict) => {
+    const idle: ReaperView = {
+      state: 'running',
+      lifetimeEndsAt: 100_000,
+      idleTimeoutMs: 5_000,
+      idleSince: 50_000,
+      connections: 0,
+      warned: false,
+    };
+    expect(decide({ ...idle, ...changes }, now)).toEqual(verdict);
+  });
+
   it('prefers the lifetime to idleness', () => {
     const both: ReaperView = {
       state: 'running',

@@ -18,8 +18,6 @@ export interface ReaperVerdict {
   readonly end?: Extract<EndReason, 'max_lifetime' | 'idle_timeout'>;
 }
 
-const LEAVE: ReaperVerdict = { warn: false };
-
 /**
  * Decides what to do with a sandbox at `now`. Checks the maximum lifetime first, then the warning window, then the idle
  * timeout. Never early. The lifetime counts in every state, idleness only while running: a paused sandbox was paused
@@ -31,7 +29,7 @@ export function decide(view: ReaperView, now: number): ReaperVerdict {
   if (now >= view.lifetimeEndsAt) return { warn: warnable, end: 'max_lifetime' };
   const warn = warnable && now >= view.lifetimeEndsAt - LIMITS.lifetimeWarningSeconds * 1000;
   if (isIdle(view, now)) return { warn, end: 'idle_timeout' };
-  return warn ? { warn } : LEAVE;
+  return { warn };
 }
 
 function isIdle(view: ReaperView, now: number): boolean {
