@@ -2,8 +2,13 @@ import { SESSION_TEMPLATES, TEMPLATES } from '@svc/contract';
 import { describe, expect, test } from 'vitest';
 import { useSessionWorld } from '../../test/session-world.ts';
 
-/** The templates in which deictic has the tools of a browser. */
-const WITH_BROWSER_TOOLS: readonly string[] = ['browser'];
+/** Tools of deictic, and the templates in which it has them. */
+const TOOLS: Readonly<Record<string, readonly string[]>> = {
+  shell: TEMPLATES,
+  browser_click: ['browser'],
+  desktop_click: ['cua'],
+  teleport: [],
+};
 
 const world = useSessionWorld();
 
@@ -60,9 +65,9 @@ describe.each(TEMPLATES)('%s', (template) => {
     expect(world().worker.placed).toEqual([]);
   });
 
-  test.each(['shell', 'browser_click', 'teleport'])(
+  test.each(Object.entries(TOOLS))(
     'accepts the tool %s of an app if deictic has it there',
-    async (tool) => {
+    async (tool, templates) => {
       await offer(TEMPLATES);
       const agents = [{ name: 'one', tools: [tool] }];
       const app_json = { name: 'app', capability_sets: [{ name: 'all', agents }] };
@@ -72,8 +77,7 @@ describe.each(TEMPLATES)('%s', (template) => {
         const app = { id: 'mine', capability_sets: { default: { tools: [tool] } } };
         answers.push(await createSession(template, { app }));
       }
-      const has =
-        tool === 'shell' || (tool === 'browser_click' && WITH_BROWSER_TOOLS.includes(template));
+      const has = templates.includes(template);
       const message = expect.stringContaining(`"${tool}" is no tool of deictic`);
       const refused = { status: 400, body: { code: 'tool_not_available', errors: [{ message }] } };
       for (const answer of answers) expect(answer).toMatchObject(has ? { status: 201 } : refused);
