@@ -1,29 +1,35 @@
 /**
  * `npm run soak -- --minutes N --seed S [--crashes]`: uses a service at random, which `--crashes` kills now and then.
  * Fails if anything is left over, or not billed to the cent.
+ * `npm run soak -- --minutes N --attacks`: one customer attacks the service; prints how much slower another one is served.
+ * Fails if anything is left over, or if the other one is refused.
  */
 
 import { parseArgs } from 'node:util';
+import { attackSoak } from './attacks/attack-soak.ts';
 import { soak } from './soak.ts';
 
 const { values } = parseArgs({
   options: {
     minutes: { type: 'string', default: '10' },
     crashes: { type: 'boolean', default: false },
+    attacks: { type: 'boolean', default: false },
     seed: { type: 'string', default: String(Date.now() % 1_000_000) },
   },
 });
 const minutes = Number(values.minutes);
 const seed = Number(values.seed);
 if (!(minutes > 0) || !Number.isInteger(seed)) {
-  console.error('usage: npm run soak -- --minutes 10 --seed 1 [--crashes]');
+  console.error('usage: npm run soak -- --minutes 10 --seed 1 [--crashes | --attacks]');
   process.exit(2);
 }
-const problems = await soak({ minutes, seed, crashes: values.crashes, report: console.log });
+const problems = values.attacks
+  ? await attackSoak({ minutes, report: console.log })
+  : await soak({ minutes, seed, crashes: values.crashes, report: console.log });
 for (const problem of problems) console.error(problem);
 console.log(
   problems.length === 0
-    ? 'nothing is left over, and the money is right'
+    ? 'nothing is left over, and nothing else is wrong'
     : `${problems.length} problem(s)`,
 );
 process.exitCode = problems.length === 0 ? 0 : 1;

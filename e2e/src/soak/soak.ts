@@ -1,19 +1,17 @@
-import { SvcError } from '@svc/sdk';
 import { Access } from '../../test/access.ts';
 import { idleState, returnsToIdle } from '../../test/machine/consistency.ts';
 import { leftoversOf } from '../../test/machine/footprint.ts';
 import { instanceOf } from '../../test/machine/instance.ts';
-import type { Account } from '../../test/sign-up.ts';
 import { startService } from '../../test/start-service.ts';
 import { checkMoney } from './check-money.ts';
 import { Crashes } from './crashes.ts';
+import { deleteAll } from './delete-all.ts';
 import { OperationCounts } from './operation-counts.ts';
 import { Random } from './random.ts';
 import { VirtualUser } from './virtual-user.ts';
 
 const POOL = 2;
 const USERS = 4;
-const DELETE_MS = 120_000;
 /** High enough that every sandbox costs whole cents. */
 const PRICES = { SVC_PRICE_CPU_SECOND_MICROUSD: '7013', SVC_PRICE_GIB_SECOND_MICROUSD: '1009' };
 
@@ -65,17 +63,4 @@ export async function soak({ minutes, seed, crashes, report }: SoakOptions): Pro
   if (problems.length > 0)
     problems.push(`the service's log:\n${(await service.log()).slice(-8_000)}`);
   return problems;
-}
-
-async function deleteAll({ client: { sandboxes } }: Account): Promise<void> {
-  const listed = await sandboxes.list();
-  const living = listed.sandboxes.filter(({ state }) => state !== 'destroyed');
-  await Promise.all(
-    living.map(({ vm_id: id }) =>
-      sandboxes.delete(id, { timeoutMs: DELETE_MS }).catch((error: unknown) => {
-        // An abandoned create was just being undone.
-        if (!(error instanceof SvcError && error.code === 'sandbox_not_found')) throw error;
-      }),
-    ),
-  );
 }
