@@ -30,7 +30,7 @@ export type {
 } from './guest/tree/tree-entry.ts';
 export { buildImage } from './image/build/build-image.ts';
 export type { BuildImageOptions } from './image/build/build-options.ts';
-export { packageSource } from './image/build/debian-mirror.ts';
+export { packageSources } from './image/build/debian-mirror.ts';
 export { type ImageInfo, listImages } from './image/image-info.ts';
 export { type PruneOptions, pruneImages, removeStored } from './image/storage/prune.ts';
 export { listStored, type StoredItem, type StoredItems } from './image/storage/stored-item.ts';

@@ -10,7 +10,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { packageSource } from '@svc/microvm';
+import { packageSources } from '@svc/microvm';
 import { mustRun } from './run-step.ts';
 
 const SUITE = 'trixie';
@@ -77,7 +77,7 @@ async function build(
   const options = ['--mode=root', '--variant=minbase', '--format=directory'];
   const noRecommends = '--aptopt=APT::Install-Recommends "false"';
   const include = `--include=${packages.join(',')}`;
-  const target = [SUITE, root, await packageSource(SUITE)];
+  const target = [SUITE, root, ...(await packageSources(SUITE))];
   const words = [...isolated, 'mmdebstrap', ...options, noRecommends, include, ...target];
   await mustRun('unshare', words, signal);
   for (const [path, text] of Object.entries(FILES)) {

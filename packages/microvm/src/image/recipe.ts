@@ -10,7 +10,7 @@ import { bundleProgram } from './bundle-program.ts';
 /** The folder of recipes: one folder per template, and the files shared by all of them. */
 const IMAGES = fileURLToPath(new URL('../../../../images/', import.meta.url));
 /** Increment when the builder's output changes for an unchanged recipe. */
-const BUILDER_VERSION = 3;
+const BUILDER_VERSION = 4;
 const ID_LENGTH = 12;
 
 /** What a template's image contains and how its sandboxes are sized. */

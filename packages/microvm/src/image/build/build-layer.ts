@@ -2,7 +2,7 @@ import { mkdir, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskImage } from '../../disk-image.ts';
 import type { Recipe } from '../recipe.ts';
-import { packageSource } from './debian-mirror.ts';
+import { packageSources } from './debian-mirror.ts';
 import { EPOCH } from './epoch.ts';
 import { inittabLines } from './inittab-lines.ts';
 import { ownDisk } from './link-disk.ts';
@@ -48,7 +48,8 @@ export async function buildLayer(
   await mkdir(tree);
   await addRecipeFiles(recipe, work, tree, onProgress, signal);
   await writeFile(join(work, 'inittab'), inittabLines(recipe));
-  await writeFile(join(work, 'sources.list'), `${await packageSource(recipe.suite)}\n`);
+  const sources = await packageSources(recipe.suite);
+  await writeFile(join(work, 'sources.list'), `${sources.join('\n')}\n`);
   // Private mount and process namespaces: the kernel cleans up after an interrupted build.
   const isolate = ['--mount', '--pid', '--fork', '--kill-child'];
   const install = ['bash', '-euo', 'pipefail', '-c', INSTALL_SCRIPT, 'bash', ...recipe.packages];

@@ -2,7 +2,7 @@ import { appendFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AGENT_USER, GUEST_LINK } from '@svc/contract';
 import type { Recipe } from '../recipe.ts';
-import { guestPackageSources, packageSource } from './debian-mirror.ts';
+import { guestPackageSources, packageSources } from './debian-mirror.ts';
 import { EPOCH } from './epoch.ts';
 import { inittabLines } from './inittab-lines.ts';
 import { addRecipeFiles } from './recipe-files.ts';
@@ -18,7 +18,7 @@ export async function buildRootfs(
   signal: AbortSignal,
 ): Promise<void> {
   const root = join(work, 'root');
-  const source = await packageSource(recipe.suite);
+  const sources = await packageSources(recipe.suite);
   const env = { SOURCE_DATE_EPOCH: EPOCH, DEBIAN_FRONTEND: 'noninteractive' };
   const step: Step = (program, args) =>
     runBuildStep(program, args, { cwd: work, env, onProgress }, signal);
@@ -36,7 +36,7 @@ export async function buildRootfs(
     ],
     `--include=${recipe.packages.join(',')}`,
     `--customize-hook=sh ${shellWord(join(recipe.kernelFolder, 'fetch-kernel'))} ${shellWord(work)}`,
-    ...[recipe.suite, root, source],
+    ...[recipe.suite, root, ...sources],
   ]);
   await addRecipeFiles(recipe, work, root, onProgress, signal);
   const services = inittabLines(recipe);

@@ -2,32 +2,56 @@ import { readFile } from 'node:fs/promises';
 import { runProgram } from '@svc/service-kit/process';
 
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
-const PUBLIC_ARCHIVE = 'http://deb.debian.org';
+const PUBLIC_SERVER = 'http://deb.debian.org';
 
-/** The APT source line that an image of a suite is built from. Names the mirror that this machine itself uses. */
-export async function packageSource(suite: string): Promise<string> {
-  const mirror = (await machineMirror()) ?? `${PUBLIC_ARCHIVE}/debian`;
-  return `deb [signed-by=${KEYRING}] ${mirror} ${suite} main`;
+/** Debian's archives by the label of their releases, with their paths below the public server. */
+const ARCHIVES = { Debian: 'debian', 'Debian-Security': 'debian-security' } as const;
+type Label = keyof typeof ARCHIVES;
+
+/**
+ * The APT source lines that an image of a suite is built from: the release, its updates and its security updates. They name
+ * the mirrors that this machine itself uses.
+ */
+export async function packageSources(suite: string): Promise<string[]> {
+  const mirrors = await machineMirrors();
+  return sourceLines(suite, (label) => mirrors.get(label) ?? publicArchive(label));
 }
 
 /**
- * The contents of a sandbox's /etc/apt/sources.list: the public archive, because sandboxes cannot reach a mirror with a
+ * The contents of a sandbox's /etc/apt/sources.list: the public archives, because sandboxes cannot reach a mirror with a
  * private address.
  */
 export function guestPackageSources(suite: string): string {
-  const source = (archive: string, name: string) =>
-    `deb [signed-by=${KEYRING}] ${PUBLIC_ARCHIVE}/${archive} ${name} main\n`;
-  return [
-    source('debian', suite),
-    source('debian', `${suite}-updates`),
-    source('debian-security', `${suite}-security`),
-  ].join('');
+  return sourceLines(suite, publicArchive)
+    .map((line) => `${line}\n`)
+    .join('');
 }
 
-async function machineMirror(): Promise<string | undefined> {
+function sourceLines(suite: string, archive: (label: Label) => string): string[] {
+  const line = (label: Label, release: string) =>
+    `deb [signed-by=${KEYRING}] ${archive(label)} ${release} main`;
+  return [
+    line('Debian', suite),
+    line('Debian', `${suite}-updates`),
+    line('Debian-Security', `${suite}-security`),
+  ];
+}
+
+function publicArchive(label: Label): string {
+  return `${PUBLIC_SERVER}/${ARCHIVES[label]}`;
+}
+
+/** The mirrors in the APT sources of this machine, if it runs Debian. */
+async function machineMirrors(): Promise<ReadonlyMap<string, string>> {
   const release = await readFile('/etc/os-release', 'utf8');
-  if (!/^ID=debian$/m.test(release)) return undefined;
+  if (!/^ID=debian$/m.test(release)) return new Map();
   const lines = await runProgram('apt-get', ['indextargets', '--format', '$(REPO_URI) $(LABEL)']);
-  const line = lines.split('\n').find((text) => /^https?:\S+ Debian$/.test(text));
-  return line?.split(' ')[0]?.replace(/\/$/, '');
+  const mirrors = new Map<string, string>();
+  for (const line of lines.split('\n')) {
+    const [, uri, label] = /^(https?:\S+) (\S+)$/.exec(line) ?? [];
+    if (uri !== undefined && label !== undefined && !mirrors.has(label)) {
+      mirrors.set(label, uri.replace(/\/$/, ''));
+    }
+  }
+  return mirrors;
 }

@@ -10,7 +10,8 @@ import type { SshKey } from '../../resources/ssh-key.ts';
 import { EPOCH } from './epoch.ts';
 
 const BOOT_MS = 180_000;
-const WARM_UP_MS = 300_000;
+/** Generous: a browser starts and draws its first pages on an emulated processor of a busy machine. */
+const WARM_UP_MS = 900_000;
 const RETRY_MS = 100;
 /**
  * The guest's clock until a clone is given the real time. Processes that generate random numbers themselves would
