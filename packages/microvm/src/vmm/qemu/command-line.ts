@@ -1,16 +1,12 @@
 import { GUEST_LINK } from '@svc/contract';
 import { TAP } from '../../network/index.ts';
 import type { VmShape } from '../../vm-shape.ts';
+import { translationCacheMib } from '../translation-cache.ts';
 import type { BootRequest, RestoreVmRequest } from '../vmm.ts';
 import { CONTROL_SOCKET } from './control-socket.ts';
 
-/**
- * Size of a VM's cache of translated code without KVM. QEMU empties a full cache completely: at half this size, VMs
- * lose the code they translated while rehearsing in the pool. The cache is private memory of the VM.
- */
-const TRANSLATION_CACHE_MIB = 64;
-/** Larger for a VM that boots for a snapshot: it translates everything for the first time, and is short-lived. */
-const BOOT_TRANSLATION_CACHE_MIB = 128;
+/** A VM that boots for a snapshot translates everything for the first time, and is short-lived. */
+const SMALLEST_BOOT_CACHE_MIB = 128;
 /** Size of the ring buffer for console output. */
 const CONSOLE_BYTES = 65_536;
 
@@ -43,8 +39,9 @@ export function bootArguments(
     // For programs in the guest that need other settings under emulation.
     `svc.accelerator=${accelerator.kind}`,
   ];
+  const cacheMib = Math.max(SMALLEST_BOOT_CACHE_MIB, translationCacheMib(request));
   return [
-    ...machine(request, acceleratorOptions(accelerator, BOOT_TRANSLATION_CACHE_MIB), memory),
+    ...machine(request, acceleratorOptions(accelerator, cacheMib), memory),
     '-kernel',
     request.kernel,
     '-initrd',
@@ -63,7 +60,7 @@ export function restoreArguments(
   accelerator: Accelerator,
   memory: MemorySource,
 ): string[] {
-  const options = acceleratorOptions(accelerator, TRANSLATION_CACHE_MIB);
+  const options = acceleratorOptions(accelerator, translationCacheMib(request));
   return [...machine(request, options, memory), '-S', '-incoming', 'defer'];
 }
 

@@ -1,0 +1,18 @@
+import { expect, test } from 'vitest';
+import { resourceLimits } from './resource-limits.ts';
+import { translationCacheMib } from './translation-cache.ts';
+
+test.each([
+  [256, 64],
+  [512, 64],
+  [1024, 256],
+  [2048, 512],
+  [16_384, 512],
+])(
+  'a guest of %i MiB has a cache of %i MiB, which the limit of its process covers',
+  (memoryMib, cacheMib) => {
+    expect(translationCacheMib({ memoryMib })).toBe(cacheMib);
+    const { memoryBytes } = resourceLimits({ vcpu: 1, memoryMib });
+    expect(memoryBytes / 1024 / 1024).toBe(memoryMib + cacheMib + 192);
+  },
+);
