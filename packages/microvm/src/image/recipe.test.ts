@@ -79,9 +79,11 @@ async function json(path: string) {
 }
 
 test('every folder with a recipe is a template', async () => {
-  await mkdir(join(images.path, 'another'));
+  for (const name of ['another', 'empty']) await mkdir(join(images.path, name));
+  await writeFile(join(images.path, 'another', 'image.json'), '{}');
   const names = await recipeNames(images.path);
   expect(names).toEqual(expect.arrayContaining(['another', 'standard']));
+  expect(names).not.toContain('empty');
   expect(names).not.toContain('kernel');
 });
 
