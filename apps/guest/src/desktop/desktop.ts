@@ -147,9 +147,19 @@ export class Desktop {
     });
   }
 
-  /** Presses key combinations such as `ctrl+a`, separated by spaces. */
+  /**
+   * Presses key combinations such as `ctrl+a`, separated by spaces. Each takes effect before the next key is pressed: a
+   * browser offers `ctrl+l` to its page first, and what is typed before the page has answered goes to the page.
+   */
   async press(keys: string, signal: AbortSignal): Promise<void> {
-    await this.#input(['key', '--delay', String(KEY_DELAY_MS), ...parseKeys(keys)], signal);
+    const { display } = this.#settings;
+    const combinations = parseKeys(keys);
+    await this.#inTurn(signal, async () => {
+      for (const combination of combinations) {
+        await xdotool(['key', combination], { display, signal });
+        await this.#server.settle(signal);
+      }
+    });
   }
 
   /** Waits, at most {@link MAX_WAIT_SECONDS}. */
