@@ -1,11 +1,11 @@
 import { type Config, publicUrl } from '@svc/config';
-import { WORKER_TIMES } from '@svc/contract';
 import {
   closeGracefully,
   createMetrics,
   type DrainTimes,
   type HttpServer,
   RequestDrain,
+  registerCertificateMetrics,
   registerHttpMetrics,
   type Secret,
 } from '@svc/service-kit';
@@ -72,14 +72,18 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     // Known once the server listens.
     let port = config.listen.port;
     const baseUrl = () => publicUrl(config.baseUrl, 'https', config, port);
+    const registry = createMetrics();
     const objects = await openObjects({
       config,
       urlKey: deriveKey(options.clusterSecret, 'svc object URLs v1'),
       baseUrl,
+      registry,
     });
     resources.use(objects.store);
-    const registry = createMetrics();
-    registerLedgerMetrics(store, registry, WORKER_TIMES.unreachableMs);
+    registerLedgerMetrics(store, registry);
+    if (options.tls !== undefined) {
+      registerCertificateMetrics(registry, 'control_plane', options.tls.cert);
+    }
     const runtimeUrl = options.runtimeUrl ?? (() => runtimeUrlOf(config));
     const services = await createServices({
       ...options,

@@ -1,34 +1,69 @@
-import { SANDBOX_STATES } from '@svc/contract';
-import { Gauge, type Registry } from '@svc/service-kit';
+import { ACTIVE_STATES, END_REASONS, isServiceError, WORKER_TIMES } from '@svc/contract';
+import { Gauge, type Registry, SingleFlight } from '@svc/service-kit';
 import type { Store } from '@svc/store';
 
-/** Counts sandboxes and workers at each scrape. While the database is down, the last values stay. */
-export function registerLedgerMetrics(store: Store, registry: Registry, reachableMs: number): void {
+/** Long enough for several scrapes, in seconds. */
+const ENDED_WITHIN_SECONDS = 300;
+
+/**
+ * Reads what the ledger says of sandboxes and workers at each scrape, so that every control plane reports the same.
+ * While the database is down, `svc_database_up` is 0 and the last values stay.
+ */
+export function registerLedgerMetrics(store: Store, registry: Registry): void {
+  const scrape = new SingleFlight<void>();
+  // Each metric asks for the values of a scrape, which are read once.
+  const collect = () => scrape.run(read);
+  const registers = [registry];
+  const up = new Gauge({
+    name: 'svc_database_up',
+    help: 'Whether the database answered this scrape.',
+    registers,
+    collect,
+  });
   const sandboxes = new Gauge({
     name: 'svc_sandboxes',
     help: 'Sandboxes in the ledger that are not destroyed, by state.',
     labelNames: ['state'],
-    registers: [registry],
-    collect: async () => {
-      const counts = await store.sandboxes.countByState().catch(() => undefined);
-      if (counts === undefined) return;
-      for (const state of SANDBOX_STATES) {
-        if (state !== 'destroyed') sandboxes.set({ state }, counts.get(state) ?? 0);
-      }
-    },
+    registers,
+    collect,
+  });
+  const ended = new Gauge({
+    name: 'svc_sandboxes_ended_recently',
+    help: 'Sandboxes that ended in the last five minutes, by reason.',
+    labelNames: ['reason'],
+    registers,
+    collect,
   });
   const workers = new Gauge({
     name: 'svc_workers',
     help: 'Workers in the ledger, by whether they have sent a recent heartbeat.',
     labelNames: ['reachable'],
-    registers: [registry],
-    collect: async () => {
-      const all = await store.workers.list().catch(() => undefined);
-      if (all === undefined) return;
-      const since = Date.now() - reachableMs;
-      const reachable = all.filter((worker) => worker.heartbeat_at.getTime() > since).length;
-      workers.set({ reachable: 'true' }, reachable);
-      workers.set({ reachable: 'false' }, all.length - reachable);
-    },
+    registers,
+    collect,
   });
+  const oldest = new Gauge({
+    name: 'svc_workers_oldest_heartbeat_seconds',
+    help: 'The time since the last heartbeat of the worker that has been silent for longest.',
+    registers,
+    collect,
+  });
+
+  async function read(): Promise<void> {
+    try {
+      const [byState, byReason, heartbeats] = await Promise.all([
+        store.sandboxes.countByState(),
+        store.sandboxes.countEnded(ENDED_WITHIN_SECONDS),
+        store.workers.heartbeats(WORKER_TIMES.unreachableMs),
+      ]);
+      for (const state of ACTIVE_STATES) sandboxes.set({ state }, byState.get(state) ?? 0);
+      for (const reason of END_REASONS) ended.set({ reason }, byReason.get(reason) ?? 0);
+      workers.set({ reachable: 'true' }, heartbeats.reachable);
+      workers.set({ reachable: 'false' }, heartbeats.unreachable);
+      oldest.set(heartbeats.oldest);
+      up.set(1);
+    } catch (error) {
+      if (!isServiceError(error, 'database_unavailable')) throw error;
+      up.set(0);
+    }
+  }
 }

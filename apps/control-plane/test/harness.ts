@@ -147,6 +147,13 @@ export class Harness implements AsyncDisposable {
     return this.#check;
   }
 
+  /** The metrics of the control plane, by name and labels. */
+  async metrics(): Promise<Record<string, number>> {
+    const { text } = await this.call('GET', '/metrics');
+    const samples = [...text.matchAll(/^([a-z][^ #]*) (\S+)$/gm)];
+    return Object.fromEntries(samples.map(([, name = '', value]) => [name, Number(value)]));
+  }
+
   /** Signs an account up with the code from the outbox, at this control plane. */
   async signUp(email = `user${++this.#accounts}@example.com`, plane = this.plane) {
     expect(await this.call('POST', '/v1/tenants', { json: { email }, plane })).toMatchObject({

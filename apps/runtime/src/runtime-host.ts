@@ -5,6 +5,7 @@ import {
   createHttpServer,
   createTokenMinter,
   RequestDrain,
+  registerCertificateMetrics,
   registerHttpMetrics,
   SessionTokens,
 } from '@svc/service-kit';
@@ -41,6 +42,9 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
   });
   app.server.maxConnections = bounds.connections + SPARE_CONNECTIONS;
   registerHttpMetrics(app, metrics.registry, 'runtime');
+  if (options.tls !== undefined) {
+    registerCertificateMetrics(metrics.registry, 'runtime', options.tls.cert);
+  }
   drain.watch(app);
   routeUpgrades(app, bounds.handshakeMs + END_MS);
   operationRoutes(app, { sessions, metrics });

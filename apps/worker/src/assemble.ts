@@ -121,7 +121,11 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   });
   const execSlots = new ExecSlots();
   const metrics = createMetrics();
-  const { exec: execMetrics, onCreated } = createWorkerMetrics(metrics, {
+  const {
+    exec: execMetrics,
+    onCreated,
+    onTransferFailed,
+  } = createWorkerMetrics(metrics, {
     registry,
     pool,
     execSlots,
@@ -157,7 +161,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   };
   const api = new SessionApi(transport);
   const { url: controlPlaneUrl, ca } = options.controlPlane;
-  const transfer = new ObjectTransfer({ url: controlPlaneUrl, ca });
+  const transfer = new ObjectTransfer({ url: controlPlaneUrl, ca, onFailure: onTransferFailed });
   const rates = new SaveRates(config.limits.savedBytesPerSecond);
   const delivery = new LogDelivery({ logs, api, registry, clock, logger, onFault });
   const agentDeps = {

@@ -12,6 +12,8 @@ export interface WorkerMetrics {
   readonly exec: ExecMetrics;
   /** Records the duration of a create, in seconds. */
   onCreated(seconds: number, outcome: 'created' | 'failed'): void;
+  /** Counts a transfer to or from the object store that failed. */
+  onTransferFailed(operation: 'get' | 'put'): void;
 }
 
 const CREATE_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 120];
@@ -34,12 +36,12 @@ export function createWorkerMetrics(
   });
   new Gauge({
     name: 'svc_worker_pool_idle',
-    help: 'Idle VMs ready for use, by template.',
+    help: 'Idle VMs ready for use, by template that the pool keeps.',
     labelNames: ['template'],
     registers,
     collect() {
       for (const template of sources.pool.templates) {
-        this.set({ template }, sources.pool.size(template));
+        if (sources.pool.keeps(template)) this.set({ template }, sources.pool.size(template));
       }
     },
   });
@@ -63,8 +65,16 @@ export function createWorkerMetrics(
     help: 'Commands started.',
     registers,
   });
+  const failedTransfers = new Counter({
+    name: 'svc_worker_object_transfer_failures_total',
+    help: 'Transfers of objects that failed, each attempt.',
+    labelNames: ['operation'],
+    registers,
+  });
+  for (const operation of ['get', 'put']) failedTransfers.inc({ operation }, 0);
   return {
     exec: { started },
     onCreated: (seconds, outcome) => creates.observe({ outcome }, seconds),
+    onTransferFailed: (operation) => failedTransfers.inc({ operation }),
   };
 }

@@ -8,6 +8,7 @@ export interface ServiceRecord {
   readonly state: 'starting' | 'ready';
   /** Absent before the control plane listens, and for a runtime host. */
   readonly base_url?: string;
+  readonly runtime_url?: string;
   readonly ca_file?: string;
   readonly workers?: readonly { readonly url: string; readonly accelerator: string }[];
 }

@@ -7,6 +7,8 @@ import {
   type S3Settings,
   SignedUrls,
 } from '@svc/object-store';
+import type { Registry } from '@svc/service-kit';
+import { countObjectFailures } from './count-failures.ts';
 
 /** The object store of the service. */
 export interface Objects {
@@ -21,10 +23,17 @@ export interface ObjectsOptions {
   readonly urlKey: Uint8Array;
   /** Public URL of the control plane. */
   readonly baseUrl: () => string;
+  /** Counts the failures of the store. */
+  readonly registry: Registry;
 }
 
 /** Opens the configured S3 bucket, or a store in the data directory. @throws ObjectStoreError */
-export async function openObjects({ config, urlKey, baseUrl }: ObjectsOptions): Promise<Objects> {
+export async function openObjects(options: ObjectsOptions): Promise<Objects> {
+  const { store, urls } = await openStore(options);
+  return { store: countObjectFailures(store, options.registry), urls };
+}
+
+async function openStore({ config, urlKey, baseUrl }: ObjectsOptions): Promise<Objects> {
   const s3 = s3SettingsOf(config);
   if (s3 !== undefined) return { store: openS3ObjectStore(s3), urls: undefined };
   const urls = new SignedUrls(urlKey, baseUrl);

@@ -13,6 +13,7 @@ import { type Answer, Harness, type StartedSession } from '../../test/harness.ts
 vi.setConfig({ testTimeout: 240_000, hookTimeout: 240_000 });
 
 const JSON_TYPE = { 'content-type': 'application/json' };
+const HEAD_FAILURES = 'svc_object_store_failures_total{operation="head"}';
 const OCTETS = { 'content-type': 'application/octet-stream' };
 const FAULTS = [
   ['closes every connection', 'closed'],
@@ -160,6 +161,7 @@ describe.each(FAULTS)('while the S3 server %s', (_, fault) => {
     const refused = await confirm(files);
     expect(refused).toMatchObject(unavailable);
     expect(refused.headers.get('retry-after')).toBe('5');
+    expect((await harness.metrics())[HEAD_FAILURES]).toBeGreaterThan(0);
     expect((await commit()).status).toBe(204);
     expect(await state()).toMatchObject({ conversation: `until ${seq}` });
     expect(await state()).not.toHaveProperty('manifest');

@@ -6,7 +6,11 @@ export interface ObjectTransferOptions {
   readonly url: string;
   /** PEM of the only CA trusted for the control plane; undefined: the system's CAs. */
   readonly ca: string | undefined;
+  /** Called with each transfer that failed. Cancelled ones have not failed. */
+  readonly onFailure?: (operation: TransferOperation) => void;
 }
+
+type TransferOperation = 'get' | 'put';
 
 const CONNECTIONS = 16;
 const CONNECT_MS = 5_000;
@@ -33,11 +37,13 @@ export class ObjectTransfer {
   readonly #base: URL;
   readonly #controlPlane: Agent;
   readonly #elsewhere: Agent;
+  readonly #onFailure: (operation: TransferOperation) => void;
 
-  constructor({ url, ca }: ObjectTransferOptions) {
+  constructor({ url, ca, onFailure = () => undefined }: ObjectTransferOptions) {
     const limits = { connections: CONNECTIONS };
     const connect = { timeout: CONNECT_MS };
     this.#base = new URL(url);
+    this.#onFailure = onFailure;
     this.#controlPlane = new Agent({
       ...limits,
       connect: { ...connect, ...(ca === undefined ? {} : { ca }) },
@@ -47,17 +53,17 @@ export class ObjectTransfer {
 
   /** @throws ObjectTransferError, or the reason of the signal */
   put(url: string, bytes: Buffer, signal: AbortSignal): Promise<void> {
-    return transferring(signal, () => this.#put(url, bytes, signal));
+    return this.#run('put', signal, () => this.#put(url, bytes, signal));
   }
 
   /** The bytes of an object of at most `maxBytes`. @throws ObjectTransferError, or the reason of the signal */
   get(url: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
-    return transferring(signal, () => this.#get(url, maxBytes, {}, signal));
+    return this.#run('get', signal, () => this.#get(url, maxBytes, {}, signal));
   }
 
   /** Bytes `start` to `end` of an object, without `end`. @throws ObjectTransferError */
   async getRange(url: string, start: number, end: number, signal: AbortSignal): Promise<Buffer> {
-    return transferring(signal, async () => {
+    return this.#run('get', signal, async () => {
       const range = { range: `bytes=${start}-${end - 1}` };
       const bytes = await this.#get(url, end - start, range, signal);
       if (bytes.length !== end - start) throw new Error('the object is shorter than it was');
@@ -67,6 +73,23 @@ export class ObjectTransfer {
 
   async close(): Promise<void> {
     await Promise.all([this.#controlPlane.destroy(), this.#elsewhere.destroy()]);
+  }
+
+  /** Reports whatever a transfer fails of as an {@link ObjectTransferError}. */
+  async #run<T>(
+    operation: TransferOperation,
+    signal: AbortSignal,
+    transfer: () => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await transfer();
+    } catch (cause) {
+      signal.throwIfAborted();
+      this.#onFailure(operation);
+      throw cause instanceof ObjectTransferError
+        ? cause
+        : new ObjectTransferError(undefined, { cause });
+    }
   }
 
   async #put(url: string, bytes: Buffer, signal: AbortSignal): Promise<void> {
@@ -117,18 +140,6 @@ export class ObjectTransfer {
 
   #dispatcher(url: string): Agent {
     return this.#target(url).origin === this.#base.origin ? this.#controlPlane : this.#elsewhere;
-  }
-}
-
-/** Reports whatever a transfer fails of as an {@link ObjectTransferError}. */
-async function transferring<T>(signal: AbortSignal, transfer: () => Promise<T>): Promise<T> {
-  try {
-    return await transfer();
-  } catch (cause) {
-    signal.throwIfAborted();
-    throw cause instanceof ObjectTransferError
-      ? cause
-      : new ObjectTransferError(undefined, { cause });
   }
 }
 

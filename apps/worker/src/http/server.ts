@@ -3,6 +3,7 @@ import {
   type CertificatePair,
   createHttpServer,
   type HttpServer,
+  registerCertificateMetrics,
   registerHttpMetrics,
 } from '@svc/service-kit';
 import { routeUpgrades } from '@svc/service-kit/websocket';
@@ -50,6 +51,7 @@ export function createWorkerServer(
   const app = createHttpServer(options);
   routeUpgrades(app, HANDSHAKE_MS);
   registerHttpMetrics(app, context.metrics, 'worker');
+  registerCertificateMetrics(context.metrics, 'worker', options.tls.cert);
   context.drain.watch(app);
   metricsRoute(app, context);
   app.register(

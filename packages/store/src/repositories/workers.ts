@@ -34,6 +34,31 @@ export class WorkerRepository {
     return this.#db.selectFrom('workers').selectAll().orderBy('worker_id').execute();
   }
 
+  /**
+   * How many workers sent a heartbeat within `reachableMs`, how many did not, and the age of the oldest last heartbeat
+   * in seconds, 0 without workers. Leaves out those that were removed.
+   */
+  async heartbeats(reachableMs: number): Promise<{
+    readonly reachable: number;
+    readonly unreachable: number;
+    readonly oldest: number;
+  }> {
+    const recent = sql<boolean>`heartbeat_at > ${ago(reachableMs / 1000)}`;
+    const found = await this.#db
+      .selectFrom('workers')
+      .select((eb) => [
+        eb.fn.countAll<string>().as('all'),
+        eb.fn.countAll<string>().filterWhere(recent).as('reachable'),
+        sql<number>`coalesce(extract(epoch from now() - min(heartbeat_at)), 0)::float8`.as(
+          'oldest',
+        ),
+      ])
+      .where('removed_at', 'is', null)
+      .executeTakeFirstOrThrow();
+    const reachable = Number(found.reachable);
+    return { reachable, unreachable: Number(found.all) - reachable, oldest: found.oldest };
+  }
+
   /** Adds a worker, or updates one that has restarted. */
   async register(worker: RegisterWorkerRequest): Promise<void> {
     const facts = {

@@ -98,6 +98,39 @@ describe('health', () => {
     expect(text).toContain('svc_workers{reachable="true"} 0');
   });
 
+  test('shows what an operator is paged for', async () => {
+    await using own = await Harness.start();
+    const { key } = await own.signUp();
+    const none = await own.call('POST', '/v1/sandboxes', { key, json: { template: 'standard' } });
+    expect(none.body).toMatchObject({ code: 'no_workers' });
+    await own.addWorker('w1');
+    const vmId = await own.create(key);
+    await own.addWorker('w2');
+    await own.sql.query(
+      `update workers set heartbeat_at = now() - interval '90 s' where worker_id = 'w2'`,
+    );
+    await own.sql.query(
+      `update sandboxes set state = 'destroyed', end_reason = 'worker_lost',
+        ended_at = now() - interval '4 min' where vm_id = $1`,
+      [vmId],
+    );
+    const metrics = await own.metrics();
+    expect(metrics).toMatchObject({
+      svc_database_up: 1,
+      'svc_control_plane_problems_total{code="no_workers"}': 1,
+      'svc_workers{reachable="true"}': 1,
+      'svc_workers{reachable="false"}': 1,
+      'svc_sandboxes_ended_recently{reason="worker_lost"}': 1,
+      'svc_sandboxes_ended_recently{reason="deleted"}': 0,
+    });
+    expect(metrics.svc_workers_oldest_heartbeat_seconds).toBeGreaterThanOrEqual(90);
+    await own.sql.query(`update sandboxes set ended_at = now() - interval '6 min'`);
+    expect(await own.metrics()).toHaveProperty(
+      ['svc_sandboxes_ended_recently{reason="worker_lost"}'],
+      0,
+    );
+  });
+
   test('unknown routes are 404, known ones with another method 405', async () => {
     expect(await harness.call('GET', '/v1/nothing')).toMatchObject({
       status: 404,
@@ -131,8 +164,10 @@ describe('without its database', () => {
       expect(answer.headers.get('retry-after')).toBe('1');
     }
     expect((await own.call('GET', '/healthz')).status).toBe(200);
+    expect(await own.metrics()).toMatchObject({ svc_database_up: 0 });
     await own.postgres.start();
     await expect.poll(async () => (await own.call('GET', '/readyz')).status).toBe(200);
+    expect(await own.metrics()).toMatchObject({ svc_database_up: 1 });
     expect((await own.call('GET', `/v1/sandboxes/${vmId}`, { key })).status).toBe(200);
   });
 });

@@ -1,4 +1,4 @@
-import type { SandboxState, WorkerSandbox } from '@svc/contract';
+import type { EndReason, SandboxState, WorkerSandbox } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../../batch-load.ts';
 import { ago, removeBatch } from '../../remove-batch.ts';
@@ -111,6 +111,22 @@ export class SandboxRepository {
       .groupBy('state')
       .execute();
     return new Map(rows.map((row) => [row.state, Number(row.count)]));
+  }
+
+  /** How many sandboxes have ended in these last seconds, by reason. */
+  async countEnded(seconds: number): Promise<Map<EndReason, number>> {
+    const rows = await this.#db
+      .selectFrom('sandboxes')
+      .select((eb) => ['end_reason', eb.fn.countAll<string>().as('count')])
+      .where('state', '=', 'destroyed')
+      .where('ended_at', '>', ago(seconds))
+      .groupBy('end_reason')
+      .execute();
+    return new Map(
+      rows.flatMap(({ end_reason, count }) =>
+        end_reason === null ? [] : [[end_reason, Number(count)] as const],
+      ),
+    );
   }
 
   /** Removes up to `limit` records of sandboxes that ended longer ago than this. Returns their number. */
