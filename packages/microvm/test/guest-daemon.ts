@@ -3,9 +3,9 @@ import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { GuestAddress } from '../src/guest/connect-to-guest.ts';
-
-const GUESTD = new URL('../../../images/standard/rootfs/usr/lib/svc/guestd', import.meta.url)
-  .pathname;
+import { GuestTree } from '../src/guest/tree/guest-tree.ts';
+import { guestPrograms } from './guest-programs.ts';
+import { temporaryDirectory } from './temporary-directory.ts';
 
 /**
  * Runs the guest's daemon on this machine, with a token of the test and on any free port, which it prints. No test uses
@@ -34,26 +34,48 @@ export interface GuestDaemon {
   readonly address: GuestAddress;
   readonly token: string;
   readonly pid: number;
+  /** A temporary directory for the test. */
+  readonly directory: string;
+  /** A tree in this guest, which `closeTrees` closes. */
+  tree(root: string): GuestTree;
+  closeTrees(): void;
+  /** Also removes the directory. */
   stop(): Promise<void>;
 }
 
-/** Starts the guest's daemon, which keeps its token in `directory`. */
-export async function startGuestDaemon(directory: string): Promise<GuestDaemon> {
+/** Starts the guest's daemon with a temporary directory. */
+export async function startGuestDaemon(): Promise<GuestDaemon> {
+  const { path: directory, remove } = await temporaryDirectory();
   const file = join(directory, 'token');
   const token = 'secret';
   await writeFile(file, token);
-  const child = spawn('python3', ['-I', '-S', '-c', RUN, GUESTD, file], {
+  const guestd = await guestPrograms(directory);
+  const child = spawn('python3', ['-I', '-S', '-c', RUN, guestd, file], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   const [line] = await once(child.stdout, 'data');
+  const address = { host: '127.0.0.1', port: Number(line) };
+  const trees: GuestTree[] = [];
+  const closeTrees = () => {
+    for (const tree of trees.splice(0)) tree.close();
+  };
   return {
-    address: { host: '127.0.0.1', port: Number(line) },
+    address,
     token,
     pid: child.pid ?? 0,
+    directory,
+    tree(root) {
+      const tree = new GuestTree({ address, token, root });
+      trees.push(tree);
+      return tree;
+    },
+    closeTrees,
     async stop() {
+      closeTrees();
       const ended = once(child, 'exit');
       child.kill('SIGKILL');
       await ended;
+      await remove();
     },
   };
 }

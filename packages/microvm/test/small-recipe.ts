@@ -20,14 +20,23 @@ const ADDED = {
   base: 'small',
   packages: ['jq'],
   executables: { query: 'usr/bin/jq' },
+  libraries: { 'usr/lib/greeting.so': 'greeting.c' },
   services: { greeter: '/usr/bin/greeter --loud' },
   diskMib: 1280,
 };
+
+/** In the place of a compiler, which would be larger than the image. */
+const GCC = `#!/bin/sh
+for word; do [ "$before" = -o ] && target=$word; before=$word; done
+{ echo compiled; cat; } >"$target"
+`;
 
 /** Adds the recipe `layered`, which is based on `small`, to a folder of recipes. */
 export async function layeredRecipe(recipes: string): Promise<void> {
   await mkdir(join(recipes, 'layered/rootfs/usr/bin'), { recursive: true });
   await writeFile(join(recipes, 'layered/rootfs/usr/bin/greeter'), 'hello\n', { mode: 0o755 });
+  await writeFile(join(recipes, 'layered/rootfs/usr/bin/gcc'), GCC, { mode: 0o755 });
+  await writeFile(join(recipes, 'layered/greeting.c'), 'int greeting;\n');
   await writeFile(join(recipes, 'layered/image.json'), JSON.stringify(ADDED));
 }
 

@@ -3,17 +3,14 @@ import {
   appendFile,
   chmod,
   mkdir,
-  mkdtemp,
   readFile,
   rename,
   rm,
   symlink,
   writeFile,
 } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { CLUSTER_SECRET, Harness } from '@svc/control-plane/testing';
-import { GuestTree } from '@svc/microvm';
 import { type GuestDaemon, startGuestDaemon } from '@svc/microvm/testing';
 import {
   contentOf,
@@ -41,7 +38,6 @@ let worker: Awaited<ReturnType<Harness['addWorker']>>;
 let client: WorkspaceClient;
 let app: string;
 let count = 0;
-const trees: GuestTree[] = [];
 const clients: WorkspaceClient[] = [];
 
 const signal = () => AbortSignal.timeout(120_000);
@@ -78,21 +74,11 @@ async function create(owner = account, scope = app): Promise<Guest> {
     capset_id: 'c',
   });
   const root = join(directory, `root-${count}`);
-  return { vmId, root, workspace: client.mount(vmId, treeOf(root)) };
-}
-
-function treeOf(root: string): GuestTree {
-  const tree = new GuestTree({ address: daemon.address, token: daemon.token, root });
-  trees.push(tree);
-  return tree;
+  return { vmId, root, workspace: client.mount(vmId, daemon.tree(root)) };
 }
 
 /** Closes the connections to all guests, of which the daemon accepts a few. */
-function closeTrees(): void {
-  for (const tree of trees.splice(0)) tree.close();
-}
-
-afterEach(closeTrees);
+afterEach(() => daemon.closeTrees());
 
 async function loaded(owner = account): Promise<Guest> {
   const guest = await create(owner);
@@ -107,8 +93,8 @@ async function listed(owner = account): Promise<unknown> {
 }
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'svc-mounted-'));
-  daemon = await startGuestDaemon(directory);
+  daemon = await startGuestDaemon();
+  directory = daemon.directory;
   harness = await Harness.start();
   account = await harness.signUp();
   worker = await harness.addWorker(WORKER, (made) => {
@@ -120,7 +106,6 @@ afterAll(async () => {
   await Promise.all(clients.map((made) => made.close()));
   await harness?.[Symbol.asyncDispose]();
   await daemon?.stop();
-  await rm(directory, { recursive: true, force: true });
 });
 
 beforeEach(() => {
@@ -228,14 +213,14 @@ describe('a worker that is killed', () => {
           isCommitted ? after : before,
         );
         // The guest is still there, and the next worker process takes it over.
-        const adopted = client.mount(guest.vmId, treeOf(guest.root));
+        const adopted = client.mount(guest.vmId, daemon.tree(guest.root));
         await adopted.flush(signal());
         const { doomed, old, ...next } = await contentOf((await loaded()).root);
         expect(next).toEqual(after);
         expect([doomed, old].map((entry) => entry === undefined)).toEqual(
           isCommitted ? [true, true] : [false, false],
         );
-        closeTrees();
+        daemon.closeTrees();
       }
     }
   });

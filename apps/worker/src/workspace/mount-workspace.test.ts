@@ -1,7 +1,6 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { GuestTree, MicrovmError, type MicrovmTree } from '@svc/microvm';
+import { type GuestTree, MicrovmError, type MicrovmTree } from '@svc/microvm';
 import { type GuestDaemon, startGuestDaemon } from '@svc/microvm/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { MemoryMicrovm } from '../../test/memory-microvm.ts';
@@ -26,24 +25,19 @@ let faults: string[];
 let count = 0;
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'svc-mount-'));
-  daemon = await startGuestDaemon(directory);
+  daemon = await startGuestDaemon();
+  directory = daemon.directory;
 });
 
-afterAll(async () => {
-  await daemon.stop();
-  await rm(directory, { recursive: true, force: true });
-});
+afterAll(() => daemon.stop());
 
-afterEach(() => {
-  tree.close();
-});
+afterEach(() => daemon.closeTrees());
 
 beforeEach(() => {
   count += 1;
   root = join(directory, `root-${count}`);
   vm = new MemoryMicrovm(SIZE, () => undefined);
-  tree = new GuestTree({ address: daemon.address, token: daemon.token, root });
+  tree = daemon.tree(root);
   vm.trees = () => tree;
   stored = new MemoryWorkspace();
   faults = [];

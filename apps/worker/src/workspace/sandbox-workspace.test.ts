@@ -5,7 +5,6 @@ import {
   appendFile,
   chmod,
   mkdir,
-  mkdtemp,
   open,
   readFile,
   rename,
@@ -16,9 +15,8 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { GuestTree, MicrovmError, type MicrovmTree } from '@svc/microvm';
+import { MicrovmError, type MicrovmTree } from '@svc/microvm';
 import { type GuestDaemon, startGuestDaemon } from '@svc/microvm/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { MemoryWorkspace } from '../../test/memory-workspace.ts';
@@ -36,7 +34,6 @@ let daemon: GuestDaemon;
 let stored: MemoryWorkspace;
 let faults: unknown[];
 let count = 0;
-const trees: GuestTree[] = [];
 
 const signal = () => AbortSignal.timeout(120_000);
 
@@ -48,7 +45,7 @@ interface Sandbox {
 }
 
 function sandbox(options: Partial<SandboxWorkspaceOptions> = {}, root = newRoot()): Sandbox {
-  const tree = options.tree ?? treeOf(root);
+  const tree = options.tree ?? daemon.tree(root);
   const workspace = new SandboxWorkspace({
     owner: OWNER,
     tenantId: 't',
@@ -66,12 +63,6 @@ function newRoot(): string {
   return join(directory, `root-${count}`);
 }
 
-function treeOf(root: string): GuestTree {
-  const tree = new GuestTree({ address: daemon.address, token: daemon.token, root });
-  trees.push(tree);
-  return tree;
-}
-
 async function loaded(options: Partial<SandboxWorkspaceOptions> = {}): Promise<Sandbox> {
   const made = sandbox(options);
   await made.workspace.load(signal());
@@ -84,18 +75,13 @@ const lastCommit = () =>
     .sort();
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'svc-workspace-'));
-  daemon = await startGuestDaemon(directory);
+  daemon = await startGuestDaemon();
+  directory = daemon.directory;
 });
 
-afterAll(async () => {
-  await daemon.stop();
-  await rm(directory, { recursive: true, force: true });
-});
+afterAll(() => daemon.stop());
 
-afterEach(() => {
-  for (const tree of trees.splice(0)) tree.close();
-});
+afterEach(() => daemon.closeTrees());
 
 beforeEach(() => {
   stored = new MemoryWorkspace();
@@ -188,7 +174,7 @@ describe('a flush', () => {
 
   it('goes on after a broken connection, without storing anything twice', async () => {
     const root = newRoot();
-    const tree = treeOf(root);
+    const tree = daemon.tree(root);
     let received = 0;
     let breaks = 0;
     const breaking: MicrovmTree = {
@@ -250,7 +236,7 @@ describe('a flush', () => {
 
   it('leaves a file that changes while it is read for later, and reads an open one again', async () => {
     const root = newRoot();
-    const tree = treeOf(root);
+    const tree = daemon.tree(root);
     let meanwhile: () => Promise<void> = async () => undefined;
     const { workspace } = sandbox(
       {
@@ -395,7 +381,7 @@ describe('a load', () => {
     await writeFile(join(source.root, 'small'), 'x');
     await source.workspace.flush(signal());
     const root = newRoot();
-    const tree = treeOf(root);
+    const tree = daemon.tree(root);
     let writes = 0;
     const { workspace } = sandbox(
       {
@@ -454,7 +440,7 @@ describe('after a restart of the worker', () => {
     await workspace.flush(signal());
     await rm(join(root, 'removed'));
     // Another listing without a generation makes the daemon forget this one.
-    await treeOf(root).list({ limit: 10 }, signal());
+    await daemon.tree(root).list({ limit: 10 }, signal());
     await workspace.flush(signal());
     expect(lastCommit()).toEqual(['deleted removed']);
   });

@@ -1,8 +1,6 @@
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { type GuestDaemon, startGuestDaemon } from '../../test/guest-daemon.ts';
@@ -13,20 +11,15 @@ import { PortConnections } from './port-connections.ts';
 const CHANNEL_CONNECTIONS = 32;
 const FORWARDS = 64;
 
-let directory: string;
 let daemon: GuestDaemon;
 let ports: PortConnections;
 let server: Server;
 let guests: Socket[];
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'svc-ports-'));
-  daemon = await startGuestDaemon(directory);
+  daemon = await startGuestDaemon();
 });
-afterAll(async () => {
-  await daemon.stop();
-  await rm(directory, { recursive: true, force: true });
-});
+afterAll(() => daemon.stop());
 beforeEach(async () => {
   guests = [];
   server = createServer({ allowHalfOpen: true }, (socket) => {

@@ -26,6 +26,10 @@ test.each([
   ['a file of the image', () => appendFile(join(images.path, 'standard/rootfs/etc/inittab'), '#')],
   ['a new file', () => writeFile(join(images.path, 'standard/rootfs/etc/motd'), 'hello')],
   ['a file mode', () => chmod(join(images.path, 'standard/rootfs/etc/inittab'), 0o755)],
+  [
+    'the source of a library',
+    () => appendFile(join(images.path, 'standard/libraries/trees.c'), ' '),
+  ],
   ['the kernel', () => appendFile(join(images.path, 'kernel/init'), '#')],
 ])('changing %s changes the id', async (_what, change) => {
   const before = await readRecipe('standard', images.path);

@@ -10,7 +10,7 @@ import { bundleProgram } from './bundle-program.ts';
 /** The folder of recipes: one folder per template, and the files shared by all of them. */
 const IMAGES = fileURLToPath(new URL('../../../../images/', import.meta.url));
 /** Increment when the builder's output changes for an unchanged recipe. */
-const BUILDER_VERSION = 4;
+const BUILDER_VERSION = 5;
 const ID_LENGTH = 12;
 
 /** What a template's image contains and how its sandboxes are sized. */
@@ -22,6 +22,8 @@ export interface RecipeSettings {
   readonly npmFiles?: Readonly<Record<string, string>>;
   /** Links in /usr/local/bin: name → path in the image. */
   readonly executables?: Readonly<Record<string, string>>;
+  /** Shared libraries, each compiled in the image, which needs gcc: path in the image → C source in the recipe's folder. */
+  readonly libraries?: Readonly<Record<string, string>>;
   /** Programs of this repository, each bundled into one file for Node: name → entry point. See `programPath`. */
   readonly programs?: Readonly<Record<string, string>>;
   /** The agents: kind → the npm package (path below node_modules) or the program that is the agent. */

@@ -1,9 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
-
-const GUESTD = new URL('../../../../../images/standard/rootfs/usr/lib/svc/guestd', import.meta.url)
-  .pathname;
+import { guestPrograms } from '../../../test/guest-programs.ts';
+import { temporaryDirectory } from '../../../test/temporary-directory.ts';
 
 /** Has the guest's daemon handle one child process, whose page it may wipe, and prints the page before and after. */
 const RUN = `
@@ -35,6 +34,12 @@ os.waitpid(child, 0)
 `;
 
 test('a clone wipes the pages that programs have wiped in a fork, and no others', async () => {
-  const { stdout } = await promisify(execFile)('python3', ['-I', '-S', '-c', RUN, GUESTD]);
-  expect(stdout).toBe('1 0\n0 1\n');
+  const { path, remove } = await temporaryDirectory();
+  try {
+    const guestd = await guestPrograms(path);
+    const { stdout } = await promisify(execFile)('python3', ['-I', '-S', '-c', RUN, guestd]);
+    expect(stdout).toBe('1 0\n0 1\n');
+  } finally {
+    await remove();
+  }
 });

@@ -4,17 +4,14 @@ import {
   chmod,
   lstat,
   mkdir,
-  mkdtemp,
   readdir,
   readFile,
   readlink,
-  rm,
   stat,
   symlink,
   truncate,
   writeFile,
 } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -38,15 +35,14 @@ async function read(path: string) {
 }
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'svc-guestd-'));
-  daemon = await startGuestDaemon(directory);
+  daemon = await startGuestDaemon();
+  directory = daemon.directory;
   channel = new GuestChannel(daemon.address, daemon.token);
 });
 
 afterAll(async () => {
   channel.close();
   await daemon.stop();
-  await rm(directory, { recursive: true, force: true });
 });
 
 beforeEach(async () => {

@@ -5,7 +5,6 @@ import {
   chmod,
   lstat,
   mkdir,
-  mkdtemp,
   open,
   readdir,
   readFile,
@@ -19,7 +18,6 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { createServer, type Server, type Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -75,24 +73,19 @@ const file = (path: string | Buffer, content: Buffer | string, mode = 0o644): Tr
 });
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'svc-tree-'));
-  daemon = await startGuestDaemon(directory);
+  daemon = await startGuestDaemon();
+  directory = daemon.directory;
 });
 
-afterAll(async () => {
-  await daemon.stop();
-  await rm(directory, { recursive: true, force: true });
-});
+afterAll(() => daemon.stop());
 
-afterEach(() => {
-  tree.close();
-});
+afterEach(() => daemon.closeTrees());
 
 beforeEach(async () => {
   count += 1;
   root = join(directory, String(count));
   await mkdir(root);
-  tree = new GuestTree({ address: daemon.address, token: daemon.token, root });
+  tree = daemon.tree(root);
 });
 
 describe('a listing', () => {

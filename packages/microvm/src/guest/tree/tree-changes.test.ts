@@ -7,7 +7,6 @@ import {
   link,
   lutimes,
   mkdir,
-  mkdtemp,
   open,
   readFile,
   rename,
@@ -18,12 +17,11 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type GuestDaemon, startGuestDaemon } from '../../../test/guest-daemon.ts';
-import { GuestTree } from './guest-tree.ts';
+import type { GuestTree } from './guest-tree.ts';
 
 const LIMIT = 100_000;
 
@@ -103,18 +101,13 @@ sys.stdin.readline()
 }
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'svc-tree-changes-'));
-  daemon = await startGuestDaemon(directory);
+  daemon = await startGuestDaemon();
+  directory = daemon.directory;
 });
 
-afterAll(async () => {
-  await daemon.stop();
-  await rm(directory, { recursive: true, force: true });
-});
+afterAll(() => daemon.stop());
 
-afterEach(() => {
-  tree.close();
-});
+afterEach(() => daemon.closeTrees());
 
 beforeEach(async () => {
   count += 1;
@@ -127,7 +120,7 @@ beforeEach(async () => {
   }
   await writeFile(join(outside, 'file'), 'outside');
   await symlink('file', inTree('link'));
-  tree = new GuestTree({ address: daemon.address, token: daemon.token, root });
+  tree = daemon.tree(root);
 });
 
 describe('a tree in which nothing has changed', () => {

@@ -69,6 +69,7 @@ test(
     const cat = (path: string) => runProgram('debugfs', ['-R', `cat ${path}`, disk]);
     expect(await cat('/etc/inittab')).toBe('::respawn:/usr/bin/greeter --loud\n');
     expect(await cat('/usr/bin/greeter')).toBe('hello\n');
+    expect(await cat('/usr/lib/greeting.so')).toBe('compiled\nint greeting;\n');
     expect(await runProgram('debugfs', ['-R', 'stat /usr/bin/jq', disk])).toContain(
       'Type: regular',
     );

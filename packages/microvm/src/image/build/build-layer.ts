@@ -2,6 +2,7 @@ import { mkdir, stat, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { DiskImage } from '../../disk-image.ts';
 import type { Recipe } from '../recipe.ts';
+import { compileLibraries } from './compile-libraries.ts';
 import { packageSources } from './debian-mirror.ts';
 import { EPOCH } from './epoch.ts';
 import { inittabLines } from './inittab-lines.ts';
@@ -48,6 +49,7 @@ export async function buildLayer(
   await mkdir(tree);
   await addRecipeFiles(recipe, work, tree, onProgress, signal);
   await writeFile(join(work, 'inittab'), inittabLines(recipe));
+  await writeFile(join(work, 'libraries'), compileLibraries(recipe, 'root'));
   const sources = await packageSources(recipe.suite);
   await writeFile(join(work, 'sources.list'), `${sources.join('\n')}\n`);
   // Private mount and process namespaces: the kernel cleans up after an interrupted build.
@@ -125,6 +127,7 @@ if [ $# -gt 0 ]; then
 fi
 tar -C tree --owner=0 --group=0 -cf - . |
   tar -C root -xpf - --no-overwrite-dir --keep-directory-symlink
+sh -eu libraries
 cat inittab >>root/etc/inittab
 umount root/run/build root/dev root/tmp root/run root/sys root/proc
 # Deleted blocks become holes, so that they do not differ from the base's.

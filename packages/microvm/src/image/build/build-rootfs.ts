@@ -2,11 +2,13 @@ import { appendFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { AGENT_USER, GUEST_LINK } from '@svc/contract';
 import type { Recipe } from '../recipe.ts';
+import { compileLibraries } from './compile-libraries.ts';
 import { guestPackageSources, packageSources } from './debian-mirror.ts';
 import { EPOCH } from './epoch.ts';
 import { inittabLines } from './inittab-lines.ts';
 import { addRecipeFiles } from './recipe-files.ts';
 import { runBuildStep } from './run-build-step.ts';
+import { shellWord } from './shell-word.ts';
 
 type Step = (program: string, args: readonly string[]) => Promise<void>;
 
@@ -39,6 +41,7 @@ export async function buildRootfs(
     ...[recipe.suite, root, ...sources],
   ]);
   await addRecipeFiles(recipe, work, root, onProgress, signal);
+  await step('sh', ['-euc', `umask 022\n${compileLibraries(recipe, root)}`]);
   const services = inittabLines(recipe);
   if (services !== '') await appendFile(join(root, 'etc/inittab'), services);
   await addAgentUser(root, step);
@@ -54,8 +57,4 @@ async function addAgentUser(root: string, step: Step): Promise<void> {
   await step('chroot', [root, ...useradd]);
   const sudoers = join(root, 'etc/sudoers.d', AGENT_USER);
   await writeFile(sudoers, `${AGENT_USER} ALL=(ALL:ALL) NOPASSWD: ALL\n`, { mode: 0o440 });
-}
-
-function shellWord(text: string): string {
-  return `'${text.replaceAll("'", "'\\''")}'`;
 }

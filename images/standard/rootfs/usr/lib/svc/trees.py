@@ -4,12 +4,15 @@ A path is bytes relative to the root of the tree. No symbolic link is followed, 
 component is opened relative to the directory before it. Renaming or replacing files meanwhile cannot lead an operation
 out of the tree.
 
-All numbers on the wire are big endian.
+All numbers on the wire are big endian. `libtrees.so`, compiled from `libraries/trees.c` of the recipe, has the loops
+that run once per file.
 """
 
+import ctypes
 import errno
 import fcntl
 import hashlib
+import itertools
 import os
 import secrets
 import stat
@@ -20,12 +23,13 @@ import time
 from events import Events
 
 FILE, DIRECTORY, SYMLINK, DELETED, END = stat.S_IFREG >> 12, stat.S_IFDIR >> 12, stat.S_IFLNK >> 12, 0, 255
-# What identifies the state of an entry: kind, mode, mtime, ctime, size, inode. A symbolic link's target follows.
+# What identifies the state of an entry: kind, mode, mtime, ctime, size, inode.
 STATE = struct.Struct('>BIqqQQ')
 # The last part of it: what the kernel tells of an inode, the lower half.
 INODE = struct.Struct('>I')
-# The lengths of path and target.
+# The lengths of path and target. A record is a state, these, the path, and the target of a symbolic link.
 LENGTHS = struct.Struct('>HH')
+RECORD_HEAD = STATE.size + LENGTHS.size
 # A range to read: offset, length, and the file it belongs to (size, inode, mtime, ctime, length of the path).
 RANGE = struct.Struct('>QQQQqqH')
 # An entry to write: kind, mode, mtime, offset, size, lengths of path and target.
@@ -43,6 +47,10 @@ SEGMENT = 1 << 20
 # Contents up to this size are gathered in memory. Larger ones move without being copied into this process.
 SMALL = 1 << 16
 BUFFER = 1 << 18
+# Room for the records of as many entries as are listed in one call, with the longest paths and targets.
+LISTED = 1 << 21
+# Records that are sent together.
+RECORDS = 1000
 # Writes that are closer together than this may leave the same times on a file.
 CLOCK_TICK_NS = 50_000_000
 # The kernel notices writes through a memory map at the latest this long after the last write it noticed: it writes
@@ -54,6 +62,17 @@ MAX_LISTINGS = 4
 NO_FOLLOW = os.O_NOFOLLOW | os.O_CLOEXEC
 UMASK = os.umask(0o022)
 os.umask(UMASK)
+
+native = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), 'libtrees.so'))
+native.list_entries.restype = ctypes.c_ssize_t
+native.list_entries.argtypes = (ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_void_p,
+                                ctypes.c_size_t, ctypes.POINTER(ctypes.c_uint64))
+native.read_files.restype = ctypes.c_size_t
+native.read_files.argtypes = (ctypes.c_int, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t,
+                              ctypes.c_void_p, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t))
+native.create_files.restype = ctypes.c_size_t
+native.create_files.argtypes = (ctypes.c_int, ctypes.c_size_t, ctypes.c_uint, ctypes.c_char_p, ctypes.c_size_t,
+                                ctypes.c_size_t, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t))
 
 
 class Refusal(Exception):
@@ -127,6 +146,7 @@ class Walk:
         self.skipped = 0
         # Directories whose contents are out of reach. What is known of them stays as it is.
         self.closed = []
+        self.buffer = Buffer(LISTED)
         with Directories(root) as directories:
             fd = directories.fds[0]
             self.device = os.fstat(fd).st_dev
@@ -134,68 +154,74 @@ class Walk:
 
     def visit(self, fd, prefix, depth):
         below = []
-        with os.scandir(fd) as entries:
-            for entry in entries:
-                name = os.fsencode(entry.name)
-                if name.startswith(TEMPORARY):
-                    continue
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                    state = self.state_of(fd, name, status)
-                except OSError as error:
-                    # It was removed or replaced meanwhile. The next listing tells.
-                    if error.errno not in (errno.ENOENT, errno.EINVAL):
-                        raise
-                    continue
-                path = prefix + name
-                if self.add(path, state) and state[0] == DIRECTORY:
-                    if depth + 1 < MAX_DEPTH and status.st_dev == self.device:
-                        below.append(name)
-                    else:
-                        self.closed.append(path + b'/')
-        for name in below:
+        while records := self.read_entries(fd, prefix):
+            self.add(records, below)
+        for path in below:
             try:
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW, dir_fd=fd)
+                inner = os.open(path[len(prefix):], os.O_RDONLY | os.O_DIRECTORY | NO_FOLLOW, dir_fd=fd)
             except OSError as error:
+                # It was removed or replaced meanwhile. The next listing tells.
                 if error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                     raise
                 continue
             try:
-                self.visit(inner, prefix + name + b'/', depth + 1)
+                if depth + 1 < MAX_DEPTH and os.fstat(inner).st_dev == self.device:
+                    self.visit(inner, path + b'/', depth + 1)
+                else:
+                    self.closed.append(path + b'/')
             finally:
                 os.close(inner)
 
-    def state_of(self, fd, name, status):
-        """The state of an entry, or none for what is not part of a tree: devices, pipes, sockets, other disks."""
-        kind = status.st_mode >> 12
-        target = b''
-        if kind == SYMLINK:
-            target = os.readlink(name, dir_fd=fd)
-        elif kind not in (FILE, DIRECTORY) or (kind == FILE and status.st_dev != self.device):
-            return b'\0'
-        return STATE.pack(kind, stat.S_IMODE(status.st_mode), status.st_mtime_ns, status.st_ctime_ns,
-                          status.st_size if kind == FILE else 0, status.st_ino) + target
+    def read_entries(self, fd, prefix):
+        """The records of the next entries of a directory. Empty at its end."""
+        skipped = ctypes.c_uint64()
+        size = native.list_entries(fd, self.device, prefix, len(prefix), self.buffer.address, LISTED, skipped)
+        if size < 0:
+            raise OSError(-size, os.strerror(-size))
+        self.skipped += skipped.value
+        return self.buffer.taken(size)
 
-    def add(self, path, state):
-        """Whether the entry is part of the listing."""
-        old = self.known.get(path)
-        if old == state:
-            self.seen.add(path)
-            return True
-        if len(state) < STATE.size or len(path) > MAX_PATH or (
-                old is None and len(self.known) + self.added >= self.limit):
-            self.skipped += 1
-            if state[0] == DIRECTORY:
-                self.closed.append(path + b'/')
-            return False
-        self.seen.add(path)
-        self.added += old is None
-        self.changed[path] = state
-        return True
+    def add(self, records, directories):
+        """Adds records to the listing, and the paths of its directories to `directories`."""
+        known, seen, changed = self.known, self.seen, self.changed
+        at, size = 0, len(records)
+        while at < size:
+            path_length, target_length = LENGTHS.unpack_from(records, at + STATE.size)
+            start = at + RECORD_HEAD
+            path = records[start:start + path_length]
+            end = start + path_length + target_length
+            record = records[at:end]
+            at = end
+            old = known.get(path)
+            if old != record:
+                if old is None:
+                    if len(known) + self.added >= self.limit:
+                        self.skipped += 1
+                        if record[0] == DIRECTORY:
+                            self.closed.append(path + b'/')
+                        continue
+                    self.added += 1
+                changed[path] = record
+            seen.add(path)
+            if record[0] == DIRECTORY:
+                directories.append(path)
 
     def missing(self):
+        gone = self.known.keys() - self.seen
         closed = tuple(self.closed)
-        return {path for path in self.known if path not in self.seen and not path.startswith(closed)}
+        return {path for path in gone if not path.startswith(closed)} if closed else gone
+
+
+class Buffer:
+    """Memory that `native` writes to."""
+
+    def __init__(self, size):
+        self.bytes = bytearray(size)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.bytes))
+
+    def taken(self, size):
+        with memoryview(self.bytes) as view:
+            return bytes(view[:size])
 
 
 class Listings:
@@ -277,8 +303,7 @@ class Listing:
         return walk.changed, deleted, walk.skipped
 
     def answer(self, generation, complete, skipped, changed, deleted):
-        size = sum(LENGTHS.size + len(path) + len(state) for path, state in changed.items())
-        size += sum(LENGTHS.size + STATE.size + len(path) for path in deleted)
+        size = sum(map(len, changed.values())) + RECORD_HEAD * len(deleted) + sum(map(len, deleted))
         return {'ok': True, 'generation': generation, 'complete': complete, 'skipped': skipped,
                 'records': len(changed) + len(deleted), 'size': size}
 
@@ -321,7 +346,7 @@ class Watch:
         if INODE.pack(self.identity[1] & 0xffffffff) in inodes:
             return False
         start, end = STATE.size - INODE.size, STATE.size
-        return not any(state[start:end] in inodes for state in known.values())
+        return not any(record[start:end] in inodes for record in known.values())
 
 
 def identity_of(status):
@@ -329,12 +354,12 @@ def identity_of(status):
 
 
 def records(changed, deleted):
+    """The records of a listing, many at a time. The state of a deleted entry is all zeros."""
     nothing = bytes(STATE.size)
-    for path in deleted:
-        yield nothing + LENGTHS.pack(len(path), 0) + path
-    for path, state in changed.items():
-        target = state[STATE.size:]
-        yield state[:STATE.size] + LENGTHS.pack(len(path), len(target)) + path + target
+    gone = (nothing + LENGTHS.pack(len(path), 0) + path for path in deleted)
+    left = itertools.chain(gone, changed.values())
+    while some := b''.join(itertools.islice(left, RECORDS)):
+        yield some
 
 
 class Output:
@@ -383,21 +408,60 @@ class Input:
         self.at = 0
         wire.ahead = b''
 
+    def fill(self, size):
+        """Waits until this many bytes are in the buffer."""
+        if self.at + size <= len(self.buffer):
+            return
+        parts = [self.buffer[self.at:]]
+        have = len(parts[0])
+        while have < size:
+            data = self.wire.connection.recv(BUFFER)
+            if not data:
+                raise EOFError
+            parts.append(data)
+            have += len(data)
+        self.buffer, self.at = b''.join(parts), 0
+
     def exactly(self, size):
-        end = self.at + size
-        if end > len(self.buffer):
-            parts = [self.buffer[self.at:]]
-            have = len(parts[0])
-            while have < size:
-                data = self.wire.connection.recv(BUFFER)
-                if not data:
-                    raise EOFError
-                parts.append(data)
-                have += len(data)
-            self.buffer, self.at, end = b''.join(parts), 0, size
-        data = self.buffer[self.at:end]
-        self.at = end
+        self.fill(size)
+        data = self.buffer[self.at:self.at + size]
+        self.at += size
         return data
+
+    def fill_entry(self):
+        """Waits until the next entry is in the buffer and returns its path. None if it is not a whole small file."""
+        self.fill(ENTRY.size)
+        kind, _mode, _mtime, offset, size, path_length, target_length = ENTRY.unpack_from(self.buffer, self.at)
+        if kind != FILE or offset != 0 or size > SMALL:
+            return None
+        end = ENTRY.size + path_length + target_length
+        while True:
+            self.fill(end + LENGTH.size)
+            length = LENGTH.unpack_from(self.buffer, self.at + end)[0]
+            end += LENGTH.size
+            if length == 0:
+                return self.buffer[self.at + ENTRY.size:self.at + ENTRY.size + path_length]
+            if length > size:
+                # Such a length means a hole, or more than the file has.
+                return None
+            size -= length
+            end += length
+            self.fill(end)
+
+    def create_files(self, directories, most):
+        """Makes the files of the next entries, unless they are not new or not small. Returns their number."""
+        path = self.fill_entry()
+        if path is None or most == 0:
+            return 0
+        try:
+            parent, name = directories.parent(path, create=True)
+        except OSError:
+            # It is refused when it is written.
+            return 0
+        count = ctypes.c_size_t()
+        self.at += native.create_files(parent, len(path) - len(name), UMASK, self.buffer, self.at, len(self.buffer),
+                                       most, count)
+        return count.value
 
     def into_file(self, size, fd):
         """Moves content to the current position of the file. Consumes it all, then raises the failure to write."""
@@ -422,17 +486,6 @@ class Input:
         self.buffer, self.at = b'', 0
 
 
-class Content(Input):
-    """The segments of a small file that were read before."""
-
-    def __init__(self, content):
-        self.buffer = (LENGTH.pack(len(content)) + content if content else b'') + LENGTH.pack(0)
-        self.at = 0
-
-    def skip(self, size):
-        self.at += size
-
-
 def read_tree(request, wire, answer):
     """Sends ranges of files, each as segments and a status. A range of a file that is not the expected one, or is
     written meanwhile, has the status `CHANGED`. One that a process has open for writing has the status `OPEN`: a write
@@ -444,13 +497,32 @@ def read_tree(request, wire, answer):
     with Directories(request['root']) as directories:
         answer({'ok': True})
         output = Output(wire.connection)
+        buffer = Buffer(BUFFER)
         at = 0
         while at < size:
             offset, length, *expected, path_length = RANGE.unpack_from(ranges, at)
-            at += RANGE.size + path_length
-            status = read_range(directories, ranges[at - path_length:at], (offset, length, tuple(expected)), output)
-            output.add(LENGTH.pack(0) + bytes((status,)))
+            path = ranges[at + RANGE.size:at + RANGE.size + path_length]
+            done = read_files(directories, path, (ranges, at, size), buffer, output)
+            at += done
+            if done == 0:
+                at += RANGE.size + path_length
+                status = read_range(directories, path, (offset, length, tuple(expected)), output)
+                output.add(LENGTH.pack(0) + bytes((status,)))
         output.flush()
+
+
+def read_files(directories, path, ranges, buffer, output):
+    """Reads the files of the next ranges, if they are whole small files in the usual state. Returns how many bytes of
+    the ranges are done."""
+    try:
+        parent, name = directories.parent(path)
+    except OSError:
+        # It is refused when it is read.
+        return 0
+    written = ctypes.c_size_t()
+    done = native.read_files(parent, len(path) - len(name), *ranges, buffer.address, BUFFER, written)
+    output.add(buffer.taken(written.value))
+    return done
 
 
 def read_range(directories, path, wanted, output):
@@ -462,10 +534,6 @@ def read_range(directories, path, wanted, output):
     except OSError as error:
         return GONE if error.errno in (errno.ENOENT, errno.ENOTDIR) else REFUSED
     try:
-        if offset == 0 and 0 < length == expected[0] <= SMALL:
-            status = read_small(fd, expected, output)
-            if status is not None:
-                return status
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
             return REFUSED
@@ -484,32 +552,6 @@ def read_range(directories, path, wanted, output):
         os.close(fd)
 
 
-def read_small(fd, expected, output):
-    """Reads a small file in few calls of the kernel. None, without output, for one that is not in the usual state."""
-    size, _inode, _mtime, ctime = expected
-    age = time.time_ns() - ctime
-    if age < CLOCK_TICK_NS:
-        return None
-    is_open = False
-    if age < SETTLED_NS:
-        try:
-            # Whoever opens the file for writing waits until it is closed here, which releases the lease.
-            fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        except OSError:
-            is_open = True
-    try:
-        data = os.pread(fd, size, 0)
-    except OSError:
-        return None
-    status = os.fstat(fd)
-    # Times that are the expected ones now were so during the read.
-    if (len(data) != size or not stat.S_ISREG(status.st_mode) or times_of(status) != expected
-            or status.st_blocks * 512 < size):
-        return None
-    output.add(LENGTH.pack(size) + data)
-    return OPEN if is_open else COMPLETE
-
-
 def has_writers(fd):
     """Whether a process has the file open or mapped for writing. The kernel grants no lease on such a file."""
     try:
@@ -521,7 +563,12 @@ def has_writers(fd):
 
 
 def times_of(status):
-    return status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+    return status.st_size, status.st_ino, in_64_bits(status.st_mtime_ns), in_64_bits(status.st_ctime_ns)
+
+
+def in_64_bits(time):
+    """Nanoseconds as a listing has them. A file system may keep times that these cannot express."""
+    return max(-1 << 63, min(time, (1 << 63) - 1))
 
 
 def send_range(fd, status, offset, end, output):
@@ -568,7 +615,11 @@ def write_tree(request, wire, answer, code_of):
     refused = []
     try:
         with Directories(request['root'], create=True) as directories:
-            for index in range(int(request['limit']) + 1):
+            index, limit = 0, int(request['limit'])
+            while index <= limit:
+                if created := stream.create_files(directories, limit - index):
+                    index += created
+                    continue
                 kind, mode, mtime, offset, size, path_length, target_length = ENTRY.unpack(stream.exactly(ENTRY.size))
                 if kind == END:
                     answer({'ok': True, 'refused': refused})
@@ -581,6 +632,7 @@ def write_tree(request, wire, answer, code_of):
                         write_entry(directories, path, (kind, mode, mtime, target))
                 except OSError as error:
                     refused.append([index, code_of(error)])
+                index += 1
         raise EOFError
     finally:
         stream.give_back()
@@ -613,14 +665,8 @@ def write_entry(directories, path, entry):
 
 
 def write_part(directories, path, part, stream):
-    """Writes a part of a file under a temporary name. The part that reaches the size gives the file its name. A small
-    file that is new needs no other name."""
+    """Writes a part of a file under a temporary name. The part that reaches the size gives the file its name."""
     mode, mtime, offset, size = part
-    if offset == 0 and size <= SMALL:
-        content = small_content(size, stream)
-        if len(content) == size and create_file(directories, path, (mode, mtime), content):
-            return
-        stream = Content(content)
     failure = fd = None
     temporary = temporary_name(path)
     try:
@@ -644,48 +690,14 @@ def write_part(directories, path, part, stream):
             os.fchmod(fd, mode)
             os.utime(fd, ns=(mtime, mtime))
             os.rename(temporary, name, src_dir_fd=parent, dst_dir_fd=parent)
+    except OSError as error:
+        failure = error
+        raise
     finally:
         if fd is not None:
             os.close(fd)
             if failure is not None:
                 remove(temporary, parent)
-
-
-def small_content(size, stream):
-    """Reads all segments of a part of a small file."""
-    content = b''
-    while length := LENGTH.unpack(stream.exactly(LENGTH.size))[0]:
-        is_hole, length = length & HOLE, length & (HOLE - 1)
-        if len(content) + length <= size:
-            content += bytes(length) if is_hole else stream.exactly(length)
-        else:
-            # Longer than the file, which is refused when it is written.
-            content += bytes(size + 1 - len(content))
-            if not is_hole:
-                stream.skip(length)
-    return content
-
-
-def create_file(directories, path, attributes, content):
-    """Writes a whole file at once. False if there is something of this name."""
-    mode, mtime = attributes
-    parent, name = directories.parent(path, create=True)
-    try:
-        fd = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW, mode & 0o777, dir_fd=parent)
-    except FileExistsError:
-        return False
-    try:
-        while content:
-            content = content[os.write(fd, content):]
-        if mode & (UMASK | 0o7000):
-            os.fchmod(fd, mode)
-        os.utime(fd, ns=(mtime, mtime))
-    except OSError:
-        remove(name, parent)
-        raise
-    finally:
-        os.close(fd)
-    return True
 
 
 def write_segments(fd, at, size, failure, stream):
