@@ -11,6 +11,7 @@ import {
 } from '@svc/service-kit';
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
+import { callerFields } from './auth/caller.ts';
 import { deriveKey } from './crypto/derive-key.ts';
 import { isCustomerRequest } from './customer-request.ts';
 import { type Database, openDatabase, openLedger } from './database.ts';
@@ -107,6 +108,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         logger,
         tls: options.tls,
         trustProxy: [...config.trustProxy],
+        accessLog: config.accessLog ? callerFields : undefined,
         browsers: { origins: config.corsOrigins, secure: isPublicHttps(config.baseUrl) },
         baseUrl: config.baseUrl ?? '/',
         version: API_VERSION,

@@ -41,7 +41,7 @@ export const DEFAULT_BOUNDS: Omit<RuntimeBounds, 'connectionsPerTenant'> = {
 };
 
 export interface RuntimeHostOptions {
-  readonly config: Pick<Config, 'runtimeListen' | 'tls' | 'trustProxy' | 'limits'>;
+  readonly config: Pick<Config, 'runtimeListen' | 'tls' | 'trustProxy' | 'limits' | 'accessLog'>;
   readonly logger: FastifyBaseLogger;
   /** Shared with control planes and workers. */
   readonly clusterSecret: Secret;

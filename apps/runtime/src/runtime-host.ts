@@ -38,6 +38,7 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
     logger,
     tls: options.tls,
     trustProxy: [...config.trustProxy],
+    accessLog: config.accessLog ? () => ({}) : undefined,
     headersTimeoutMs: bounds.handshakeMs,
   });
   app.server.maxConnections = bounds.connections + SPARE_CONNECTIONS;

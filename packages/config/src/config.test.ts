@@ -114,6 +114,7 @@ describe('values', () => {
     ['SVC_EGRESS_ALLOW_HOSTS', 'a b'],
     ['SVC_EGRESS_ALLOW_HOSTS', 'host:0'],
     ['SVC_TLS', 'maybe'],
+    ['SVC_ACCESS_LOG', 'yes'],
     ['SVC_LOG_LEVEL', 'loud'],
     ['SVC_LIMIT_SANDBOXES_PER_TENANT', '0'],
     ['SVC_LIMIT_SANDBOXES_PER_TENANT', '1.5'],

@@ -117,6 +117,12 @@ export const VARIABLES = {
     'info',
     'Lowest severity that is logged.',
   ),
+  accessLog: withDefault(
+    'SVC_ACCESS_LOG',
+    kinds.onOff,
+    'off',
+    '`on` logs a line for each request of the control plane and the runtime host. See operations.md.',
+  ),
   databaseUrl: {
     ...variable(
       'SVC_DATABASE_URL',

@@ -19,3 +19,11 @@ export function callerOf(request: FastifyRequest): Caller {
   if (request.caller === undefined) throw new ServiceError('unauthorized');
   return request.caller;
 }
+
+/** Who sent a request, for the access log. */
+export function callerFields({
+  caller,
+  workerId,
+}: FastifyRequest): Record<string, string | undefined> {
+  return { tenant_id: caller?.tenantId, key_id: caller?.keyId, worker_id: workerId };
+}

@@ -155,4 +155,19 @@ describe('the log', () => {
       }),
     );
   });
+
+  it('has each request at info level when asked to, without its URL', async () => {
+    const lines: Record<string, unknown>[] = [];
+    const logger = pino({ level: 'info' }, { write: (line) => lines.push(JSON.parse(line)) });
+    const app = createHttpServer({ logger, accessLog: () => ({ tenant_id: 't-1' }) });
+    app.get('/things/:id', () => ({}));
+    await app.inject('/things/forty-two?token=secret');
+    await app.inject('/nowhere/forty-two?token=secret');
+    expect(lines).toMatchObject([
+      { msg: 'request', route: '/things/:id', status: 200, client: '127.0.0.1', tenant_id: 't-1' },
+      { msg: 'request', status: 404, client: '127.0.0.1', tenant_id: 't-1' },
+    ]);
+    expect(JSON.stringify(lines)).not.toMatch(/forty-two|secret/);
+    await app.close();
+  });
 });

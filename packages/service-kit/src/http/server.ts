@@ -20,7 +20,7 @@ import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
 import { isWellEncoded } from './query.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
-import { RequestLog } from './request-log.ts';
+import { type AccessFields, RequestLog } from './request-log.ts';
 import { RoutesTable } from './routes-table.ts';
 import { sendProblem } from './send-problem.ts';
 import { discardUnreadBodies } from './unread-body.ts';
@@ -43,6 +43,8 @@ export interface HttpServerOptions {
   readonly unreadResponseMs?: number;
   /** The proxies whose X-Forwarded-For header is trusted. Default none. */
   readonly trustProxy?: boolean | readonly string[];
+  /** Logs each request at info level, with these fields. Default: at debug level only. */
+  readonly accessLog?: AccessFields | undefined;
   /** The rules for browsers; unnecessary for a server that no browser calls. */
   readonly browsers?: BrowserRules;
 }
@@ -71,7 +73,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const connections = new ConnectionTracker();
   const app: HttpServer = Fastify<Server>({
     loggerInstance: options.logger,
-    logController: new RequestLog(),
+    logController: new RequestLog(options.accessLog),
     childLoggerFactory: makeRequestLogger,
     bodyLimit: options.bodyLimit ?? LIMITS.jsonBodyBytes,
     genReqId: requestIdOf,
