@@ -92,14 +92,16 @@ export class ChunkStore<Owner = ChunksOwner> {
 
   /**
    * Stores the stream that `open` opens, after {@link ready}. Returns its chunks in order, which stay stored for an hour.
+   * @param onStored called with the first chunks of the stream as they are stored, each time with more of them
    * @throws ControlPlaneError, ObjectTransferError, and the errors of the stream
    */
   store(
     open: (signal: AbortSignal) => AsyncIterable<Uint8Array>,
     signal: AbortSignal,
+    onStored: (chunks: readonly StoredChunk[]) => void = () => undefined,
   ): Promise<readonly StoredChunk[]> {
     const { saves, tenantId } = this.#options;
-    return saves.run(() => this.#store(open(signal), signal), signal, tenantId);
+    return saves.run(() => this.#store(open(signal), signal, onStored), signal, tenantId);
   }
 
   /**
@@ -130,6 +132,7 @@ export class ChunkStore<Owner = ChunksOwner> {
   async #store(
     source: AsyncIterable<Uint8Array>,
     signal: AbortSignal,
+    onStored: (chunks: readonly StoredChunk[]) => void,
   ): Promise<readonly StoredChunk[]> {
     const keys = await this.#loadKeys(signal);
     const stored: StoredChunk[] = [];
@@ -148,7 +151,11 @@ export class ChunkStore<Owner = ChunksOwner> {
       const isEnough = uploads.isIdle ? waiting >= EARLY_BYTES : waiting >= BATCH_BYTES;
       if (!isEnough && batch.size < BATCH_CHUNKS) continue;
       const full = batch;
-      await uploads.start((limit) => this.#storeMissing(full, keys, limit));
+      const upTo = stored.length;
+      await uploads.start(async (limit) => {
+        await this.#storeMissing(full, keys, limit);
+        onStored(stored.slice(0, upTo));
+      });
       [batch, waiting] = [new Map(), 0];
     }
     const last = batch;

@@ -34,6 +34,9 @@ export class FileReader {
   readonly #tree: Pick<MicrovmTree, 'read'>;
   readonly #files: readonly TreeEntry[];
   readonly #readings = new Map<TreeEntry, Reading>();
+  /** Files that were read to their end. */
+  readonly #finished = new Set<TreeEntry>();
+  #current: TreeEntry | undefined;
   #pieces = 0;
   #position = 0;
 
@@ -50,6 +53,14 @@ export class FileReader {
   /** How a file was read. */
   resultOf(file: TreeEntry): FileRead {
     return this.#readings.get(file) ?? { status: 'complete', pieces: [] };
+  }
+
+  /** Whether the file was read, and all of its content is among the first bytes of the stream. */
+  isWithin(file: TreeEntry, bytes: number): boolean {
+    if (file.size === 0) return true;
+    if (!this.#finished.has(file)) return false;
+    const last = this.resultOf(file).pieces.findLast((piece) => 'start' in piece);
+    return last === undefined || !('start' in last) || last.start + last.length <= bytes;
   }
 
   /** The contents of the files. May be called once. @throws MicrovmError */
@@ -86,6 +97,7 @@ export class FileReader {
     for await (const piece of this.#tree.read(ranges, signal)) {
       const range = ranges[piece.range];
       if (range === undefined) throw new RangeError('the answer has more ranges than the request');
+      this.#begin(range.file);
       const reading = this.#readingOf(range.file);
       if ('status' in piece) {
         // Less than was asked for cannot be complete, whatever the guest says.
@@ -103,6 +115,13 @@ export class FileReader {
         progress.bytes += piece.content.hole;
       }
     }
+  }
+
+  /** Files are read one after the other. */
+  #begin(file: TreeEntry): void {
+    if (file === this.#current) return;
+    if (this.#current !== undefined) this.#finished.add(this.#current);
+    this.#current = file;
   }
 
   #readingOf(file: TreeEntry): Reading {

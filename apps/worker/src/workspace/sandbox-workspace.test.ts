@@ -234,6 +234,65 @@ describe('a flush', () => {
     }
   });
 
+  describe('of small files before a large one', () => {
+    /** More than is uploaded early, and what is uploaded after it. */
+    async function prepared(): Promise<Sandbox> {
+      const made = await loaded();
+      await mkdir(join(made.root, 'a'));
+      for (let index = 0; index < 400; index += 1) {
+        await writeFile(join(made.root, `a/${index}`), randomBytes(6000));
+      }
+      await writeFile(join(made.root, 'z'), randomBytes(6 * MIB));
+      return made;
+    }
+
+    it('stages them while the large one is stored, and shows nothing before the commit', async () => {
+      const { root, workspace } = await prepared();
+      const staged = Promise.withResolvers<void>();
+      stored.onCall = (operation) => {
+        if (operation === 'stage') staged.resolve();
+      };
+      const { put } = stored.chunks.transfer;
+      let uploads = 0;
+      Object.assign(stored.chunks.transfer, {
+        put: async (...request: Parameters<typeof put>) => {
+          uploads += 1;
+          // Only what was stored before can be staged meanwhile.
+          if (stored.chunks.storedBytes > 3 * MIB) await staged.promise;
+          expect(stored.paths).toEqual([]);
+          await put(...request);
+        },
+      });
+      await workspace.flush(signal());
+      expect(uploads).toBeGreaterThan(8);
+      expect(stored.commits.map((changes) => changes.length)).toEqual([402]);
+      expect(await contentOf((await loaded()).root)).toEqual(await contentOf(root));
+    });
+
+    it.each(['upload', 'stage', 'commit'])('loses nothing when the %s fails', async (step) => {
+      const { root, workspace } = await prepared();
+      const { put } = stored.chunks.transfer;
+      let stages = 0;
+      const failure = new ControlPlaneError(400, 'validation_failed');
+      stored.onCall = (operation) => {
+        stages += Number(operation === 'stage');
+        if (operation === step) throw failure;
+      };
+      Object.assign(stored.chunks.transfer, {
+        put: async (...request: Parameters<typeof put>) => {
+          if (step === 'upload' && stages > 0) throw failure;
+          await put(...request);
+        },
+      });
+      await expect(workspace.flush(signal())).rejects.toBe(failure);
+      expect([stages > 0, stored.paths]).toEqual([true, []]);
+      stored.onCall = () => undefined;
+      Object.assign(stored.chunks.transfer, { put });
+      await workspace.flush(signal());
+      expect(await contentOf((await loaded()).root)).toEqual(await contentOf(root));
+    });
+  });
+
   it('leaves a file that changes while it is read for later, and reads an open one again', async () => {
     const root = newRoot();
     const tree = daemon.tree(root);

@@ -7,13 +7,13 @@ import {
 } from '@svc/contract';
 import type { MicrovmTree, TreeEntry, TreeListing } from '@svc/microvm';
 import { Mutex, type Rate, sleep, TokenBucket } from '@svc/service-kit/concurrency';
-import { uuidv7 } from 'uuidv7';
 import { ChunkStore } from '../chunks/chunk-store.ts';
 import type { WorkspaceOwner } from '../control-plane/workspace-api.ts';
-import { changeOf, isSame, mtimeMsOf, pagesOf } from './changes.ts';
+import { changeOf, isSame, mtimeMsOf } from './changes.ts';
 import { callControlPlane, type WorkspaceDeps } from './deps.ts';
-import { ExtentFinder } from './extents.ts';
+import type { ExtentFinder } from './extents.ts';
 import { FileReader } from './file-reader.ts';
+import { FlushStaging } from './flush-staging.ts';
 import { loadWorkspace } from './load-workspace.ts';
 import type { Versions } from './versions.ts';
 
@@ -252,15 +252,28 @@ export class SandboxWorkspace {
 
   /** Whether all of the part is settled. */
   async #flushPart(part: readonly Pending[], signal: AbortSignal): Promise<boolean> {
-    const { tree } = this.#options;
+    const { deps, owner, tree } = this.#options;
     const files = part.filter((entry) => entry.kind === 'file' && entry.size > 0) as TreeEntry[];
     const reader = new FileReader(tree, files);
+    await using staging = new FlushStaging({
+      api: deps.api,
+      owner,
+      entries: part,
+      isStored: (entry, bytes) => entry.kind !== 'file' || reader.isWithin(entry, bytes),
+      changesOf: (entries, finder) => this.#changesOf(entries, reader, finder),
+      signal,
+    });
     try {
       const stored =
-        files.length === 0 ? [] : await this.#store.store((limit) => reader.stream(limit), signal);
-      const staged = this.#changesOf(part, reader, new ExtentFinder(stored));
-      const result = await this.#commit([...staged.values()], signal);
-      return this.#settle(part, reader, staged, result);
+        files.length === 0
+          ? []
+          : await this.#store.store(
+              (limit) => reader.stream(limit),
+              signal,
+              (chunks) => staging.advance(chunks),
+            );
+      const result = await staging.commit(stored);
+      return this.#settle(part, reader, staging.changes, result);
     } finally {
       this.#budget.spend(reader.bytes);
     }
@@ -286,19 +299,6 @@ export class SandboxWorkspace {
       if (extents.length <= LIMITS.workspaceFileExtents) changes.set(key, changeOf(entry, extents));
     }
     return changes;
-  }
-
-  async #commit(
-    changes: readonly WorkspaceChange[],
-    signal: AbortSignal,
-  ): Promise<WorkspaceCommit | undefined> {
-    if (changes.length === 0) return undefined;
-    const { deps, owner } = this.#options;
-    const flushId = uuidv7();
-    for (const page of pagesOf(changes)) {
-      await callControlPlane(() => deps.api.stage(owner, flushId, page, signal), signal);
-    }
-    return callControlPlane(() => deps.api.commit(owner, flushId, signal), signal);
   }
 
   #settle(
