@@ -12,6 +12,7 @@ import {
 } from '@svc/contract';
 import { warmDeictic } from './agents/deictic/index.ts';
 import { loadAgent } from './agents/registry.ts';
+import { sandboxDesktop } from './desktop/index.ts';
 import { startRuntime, warmRuntime } from './runtime/index.ts';
 
 async function main(): Promise<void> {
@@ -30,6 +31,7 @@ async function main(): Promise<void> {
     restoreArchive: RESTORE_ARCHIVE,
     savedArchive: SAVED_ARCHIVE,
     loadAgent,
+    desktop: sandboxDesktop(),
   });
   process.once('SIGTERM', () => {
     void runtime.close().finally(() => process.exit(0));

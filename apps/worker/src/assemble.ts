@@ -43,6 +43,7 @@ import { DiskPressure } from './reaper/disk-pressure.ts';
 import { Reaper } from './reaper/reaper.ts';
 import { SandboxRegistry } from './sandbox/registry.ts';
 import type { Sandbox } from './sandbox/sandbox.ts';
+import { DesktopRates } from './sessions/clients/desktop-rates.ts';
 import { JournalClaims } from './sessions/journal/claims.ts';
 import { OrphanedJournals } from './sessions/journal/orphaned-journals.ts';
 import { SessionMetrics } from './sessions/metrics.ts';
@@ -177,6 +178,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     logs,
     delivery,
     metering,
+    desktops: new DesktopRates(),
     clock,
     logger,
     timeouts: { ...AGENT_TIMEOUTS, ...options.agentTimeouts },

@@ -24,6 +24,8 @@ import type { ScriptedGuest } from './scripted-guest.ts';
 
 export interface HarnessOptions {
   readonly host?: MemoryHost;
+  /** The images of the host. Default: that of `standard`. */
+  readonly images?: MemoryHost['currentImages'];
   readonly pool?: Record<string, number>;
   readonly capacity?: CapacityLimits;
   readonly uploadBytes?: number;
@@ -71,6 +73,7 @@ export class Harness implements AsyncDisposable {
 
   static async start(options: HarnessOptions = {}): Promise<Harness> {
     const host = options.host ?? new MemoryHost();
+    if (options.images !== undefined) host.currentImages = options.images;
     if (options.guest !== undefined) host.runGuest(options.guest);
     const secret = new Secret('a cluster secret that only this test knows');
     const controlPlane = options.controlPlane ?? (await ControlPlaneDouble.create(secret));

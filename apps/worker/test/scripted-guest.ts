@@ -80,6 +80,11 @@ export class ScriptedGuest implements AsyncDisposable {
     this.#push({ type: 'frame', frame: frame as AgentFrame });
   }
 
+  /** Sends a frame and the picture that follows it. */
+  picture(frame: Record<string, unknown>, image: Buffer): void {
+    this.#push({ type: 'frame', frame: frame as AgentFrame, image: image.toString('base64') });
+  }
+
   state(conversation: string, files = false): void {
     this.#push({ type: 'state', conversation, files });
   }

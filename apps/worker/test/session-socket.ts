@@ -16,6 +16,8 @@ export interface SocketOptions {
   readonly afterSeq?: number;
   /** Replaces the valid hop token; null sends none. */
   readonly token?: string | null;
+  /** The claim of its token. Default false. */
+  readonly controlsDesktop?: boolean;
   /** Whether the client stops reading at the first frame. */
   readonly pauses?: boolean;
 }
@@ -24,11 +26,16 @@ export interface SocketOptions {
 export class SessionSocket {
   readonly ws: WebSocket;
   readonly frames: ReceivedFrame[] = [];
+  /** Each with the number of frames before it. */
+  readonly pictures: { readonly data: Buffer; readonly after: number }[] = [];
   readonly closed: Promise<{ code: number; reason: string }>;
 
   private constructor(ws: WebSocket) {
     this.ws = ws;
-    ws.on('message', (data: Buffer) => this.frames.push(JSON.parse(data.toString('utf8'))));
+    ws.on('message', (data: Buffer, isBinary) => {
+      if (isBinary) this.pictures.push({ data, after: this.frames.length });
+      else this.frames.push(JSON.parse(data.toString('utf8')));
+    });
     ws.on('error', () => undefined);
     this.closed = once(ws, 'close').then(([code, reason]) => ({
       code: Number(code),
@@ -96,9 +103,10 @@ export class SessionSocket {
 async function dial(
   harness: Harness,
   session: string,
-  { afterSeq, token, path }: SocketOptions & { readonly path?: string },
+  { afterSeq, token, path, controlsDesktop }: SocketOptions & { readonly path?: string },
 ): Promise<WebSocket> {
-  const hop = token === undefined ? await hopToken(harness, session) : token;
+  const claims = { controlsDesktop: controlsDesktop === true };
+  const hop = token === undefined ? await hopToken(harness, session, 'worker', claims) : token;
   const url = new URL(path ?? `${INTERNAL_PREFIX}/sessions/${session}/ws`, harness.worker.url);
   url.protocol = 'wss:';
   if (afterSeq !== undefined) url.searchParams.set('after_seq', String(afterSeq));
@@ -113,12 +121,13 @@ export function hopToken(
   { secret }: Harness,
   session: string,
   audience: 'worker' | 'runtime' = 'worker',
+  { controlsDesktop = false } = {},
 ): Promise<string> {
   return new SessionTokens(secret, audience).mint({
     user_id: 'usr_a',
     app_id: 'app',
     set_id: 'default',
     chat_session_id: session,
-    cua_enabled: false,
+    cua_enabled: controlsDesktop,
   });
 }

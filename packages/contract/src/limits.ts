@@ -76,6 +76,8 @@ export const LIMITS = {
   bundlesPerSession: 10,
   /** A larger client frame is answered with an error. */
   clientFrameBytes: MIB,
+  /** Largest picture of a desktop; a PNG above becomes a JPEG. */
+  screenshotBytes: 2 * MIB,
   /** WebSockets attached to one session at the same time. */
   clientsPerSession: 64,
   /** Tasks that wait behind the running one. */

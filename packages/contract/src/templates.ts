@@ -16,3 +16,8 @@ export function isTemplate(value: string): value is Template {
 export function isSessionTemplate(value: string): value is SessionTemplate {
   return (SESSION_TEMPLATES as readonly string[]).includes(value);
 }
+
+/** Whether sandboxes of this template have a desktop, which clients of a session may control. */
+export function hasDesktop(template: string): boolean {
+  return template === 'cua';
+}

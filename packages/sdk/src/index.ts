@@ -50,6 +50,8 @@ export type {
   DashboardSandboxesResponse,
   DeleteSandboxResponse,
   DeleteSessionResponse,
+  DesktopCallName,
+  DesktopCalls,
   ErrorCode,
   ExecRequest,
   ExecResponse,

@@ -1,4 +1,4 @@
-import { DEFAULT_APP, DEFAULT_SET, type SessionAccess, uuidOf } from '@svc/contract';
+import { DEFAULT_APP, DEFAULT_SET, hasDesktop, type SessionAccess, uuidOf } from '@svc/contract';
 import type { SessionTokens } from '@svc/service-kit';
 import type { SandboxRow, SessionRow } from '@svc/store';
 
@@ -41,7 +41,7 @@ export class SessionAccessIssuer {
         app_id: session.app_id,
         set_id: session.set_id,
         chat_session_id: id,
-        cua_enabled: hasDesktop(session),
+        cua_enabled: hasDesktop(session.template),
       },
       expiresAt,
     );
@@ -52,9 +52,4 @@ export class SessionAccessIssuer {
       expires_at: expiresAt.toISOString(),
     };
   }
-}
-
-/** Whether clients of this session may control a desktop. */
-export function hasDesktop({ template }: Pick<SessionRow, 'template'>): boolean {
-  return template === 'cua';
 }

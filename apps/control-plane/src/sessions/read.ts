@@ -1,4 +1,5 @@
 import {
+  hasDesktop,
   isActive,
   LIMITS,
   type ListSessionsQuery,
@@ -12,7 +13,7 @@ import {
 import type { RoutedSession, Store } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
 import { USABLE } from '../sandboxes/usable.ts';
-import { hasDesktop, sandboxFacts } from './access.ts';
+import { sandboxFacts } from './access.ts';
 import { findSession, isSessionId } from './find.ts';
 import { toSessionRecord } from './record.ts';
 
@@ -49,7 +50,7 @@ export class SessionReader {
       user_id: row.tenant_id,
       app_id: row.app_id,
       set_id: row.set_id,
-      cua_enabled: hasDesktop(row),
+      cua_enabled: hasDesktop(row.template),
       status: row.status,
       expires_at: row.expires_at.toISOString(),
       ...(runs ? { worker: { worker_id, url, certificate, vm_id } } : {}),

@@ -2,6 +2,7 @@
  * The desktop of a sandbox: its display, mouse and keyboard. The agent's tools, the frames of clients and the MCP
  * server all use {@link Desktop}.
  */
+export { runClientCall } from './client-calls.ts';
 export {
   Desktop,
   MAX_ELEMENTS,
@@ -13,6 +14,6 @@ export {
 } from './desktop.ts';
 export { DesktopError } from './desktop-error.ts';
 export type { Box, Screenshot, UiElement, UiElements } from './element-server.ts';
-export { sandboxDesktop } from './sandbox-desktop.ts';
+export { desktopEnvironment, sandboxDesktop } from './sandbox-desktop.ts';
 export type { DesktopSettings } from './settings.ts';
 export { DESKTOP_TOOLKIT, type DesktopResult, type DesktopTool, runDesktopTool } from './tools.ts';

@@ -11,3 +11,12 @@ export function sandboxDesktop(): Desktop | undefined {
   if (desktop === undefined && existsSync(PROGRAMS)) desktop = new Desktop(SANDBOX_DESKTOP);
   return desktop;
 }
+
+/** The variables by which programs find this sandbox's desktop; none if its template has no desktop. */
+export function desktopEnvironment(): Record<string, string> {
+  if (!existsSync(PROGRAMS)) return {};
+  return {
+    DISPLAY: SANDBOX_DESKTOP.display,
+    DBUS_SESSION_BUS_ADDRESS: 'unix:path=/run/desktop/bus',
+  };
+}

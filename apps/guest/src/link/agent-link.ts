@@ -62,10 +62,11 @@ export class AgentLink {
     return this.#server.port;
   }
 
-  /** Sends a frame of the session. Frames of an agent that ignores {@link drained} for too long are dropped. */
-  frame(frame: AgentFrame): void {
+  /** Sends a frame of the session, and the picture that follows it. Frames of an agent that ignores {@link drained} for too long are dropped. */
+  frame(frame: AgentFrame, image?: Buffer): void {
     const droppable = frame.type !== 'task_completed' && frame.type !== 'exit';
-    const kept = this.#push({ type: 'frame', frame }, droppable);
+    const picture = image === undefined ? {} : { image: image.toString('base64') };
+    const kept = this.#push({ type: 'frame', frame, ...picture }, droppable);
     if (kept === 'kept') this.#dropping = false;
     else if (kept === 'too_long') {
       this.#error('frame_too_large', 'The agent sent a frame that is too large; it was dropped.');

@@ -1,5 +1,6 @@
 import { userInfo } from 'node:os';
 import { AGENT_USER } from '@svc/contract';
+import { desktopEnvironment } from '../desktop/index.ts';
 
 const DEFAULTS = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
@@ -13,5 +14,5 @@ export function agentEnvironment(
   home: string,
 ): Record<string, string> {
   const user = process.getuid?.() === 0 ? AGENT_USER : userInfo().username;
-  return { ...DEFAULTS, ...values, HOME: home, USER: user, LOGNAME: user };
+  return { ...DEFAULTS, ...desktopEnvironment(), ...values, HOME: home, USER: user, LOGNAME: user };
 }

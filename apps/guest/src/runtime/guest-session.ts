@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { AgentLlm, AgentSetup, ClientFrame } from '@svc/contract';
+import { type AgentLlm, type AgentSetup, type ClientFrame, FRAME_ERRORS } from '@svc/contract';
 import type { AgentContext, AgentTask } from '../agents/agent.ts';
 import { SessionFiles } from '../files/index.ts';
 import type { AgentLink } from '../link/index.ts';
 import { AgentLog } from './agent-log.ts';
 import { AgentSupervisor } from './agent-supervisor.ts';
+import { ClientTools } from './client-tools.ts';
 import { agentEnvironment } from './environment.ts';
 import type { RuntimeOptions } from './options.ts';
 import { runTask } from './run-task.ts';
@@ -28,6 +29,7 @@ export class GuestSession {
   readonly #state: SessionState;
   readonly #tasks: TaskQueue;
   readonly #commands: ShellCommands;
+  readonly #tools: ClientTools;
   readonly #ending = new AbortController();
   #env: Readonly<Record<string, string>>;
   /** For agents that start from now on. */
@@ -59,6 +61,14 @@ export class GuestSession {
       emit: (frame) => link.frame(frame),
       drained: () => link.drained(),
     });
+    this.#tools = new ClientTools({
+      desktop: options.desktop,
+      emit: (frame, image) => link.frame(frame, image?.data),
+      drained: () => link.drained(),
+      refuse: (id) => this.#output.error('tool_not_available', FRAME_ERRORS.tool_not_available, id),
+      onFault: (error) => this.#output.logFailure('A tool of the desktop has failed', error),
+      signal: this.#ending.signal,
+    });
     const maxBytes = filesBytes === undefined ? {} : { maxBytes: filesBytes };
     this.#state = new SessionState({
       home,
@@ -84,8 +94,7 @@ export class GuestSession {
       this.#tasks.interrupt(frame.id);
       if (frame.id !== undefined) this.#commands.interrupt(frame.id);
     } else {
-      const message = 'This session has no desktop to control.';
-      this.#output.error('tool_not_available', message, frame.id);
+      void this.#tools.run(frame);
     }
   }
 

@@ -1,5 +1,6 @@
 import type { Agent } from '@svc/contract';
 import type { StartAgent } from '../agents/agent.ts';
+import type { Desktop } from '../desktop/index.ts';
 
 /** The addresses, paths and limits of a runtime. */
 export interface RuntimeOptions {
@@ -16,5 +17,7 @@ export interface RuntimeOptions {
   readonly savedArchive: string;
   /** Default `LIMITS.sessionFilesBytes`. */
   readonly filesBytes?: number;
+  /** What clients control with `tool_call` frames, if the template has it. */
+  readonly desktop?: Desktop | undefined;
   readonly loadAgent: (agent: Agent) => Promise<StartAgent>;
 }

@@ -14,6 +14,7 @@ import { Agents } from '../agents/agents.ts';
 import { AgentLogs } from '../agents/logs/agent-logs.ts';
 import { AGENT_TIMEOUTS } from '../agents/timeouts.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
+import { DesktopRates } from '../sessions/clients/desktop-rates.ts';
 import { JournalClaims } from '../sessions/journal/claims.ts';
 import { SessionRegistry } from '../sessions/registry.ts';
 import { OneShotStarter } from './one-shot-starter.ts';
@@ -57,6 +58,7 @@ function start(host: MemoryHost): void {
         clock,
         logger: silentLogger,
         timeouts: { ...AGENT_TIMEOUTS, linkLostMs: 100 },
+        desktops: new DesktopRates(),
         onFault: (error) => core.faults.push(error),
       },
     }),

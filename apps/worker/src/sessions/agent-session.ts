@@ -1,10 +1,11 @@
-import type {
-  Agent,
-  AgentSecrets,
-  AgentSetup,
-  ConfigUpdate,
-  PlacedAgent,
-  ServiceFrame,
+import {
+  type Agent,
+  type AgentSecrets,
+  type AgentSetup,
+  type ConfigUpdate,
+  hasDesktop,
+  type PlacedAgent,
+  type ServiceFrame,
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { type CleanupStep, runEveryStep, settledWithin } from '@svc/service-kit/concurrency';
@@ -75,6 +76,11 @@ export abstract class AgentSession implements SandboxAgent {
 
   get sandbox(): Sandbox {
     return this.#parts.sandbox;
+  }
+
+  /** Whether its template has a desktop. */
+  get hasDesktop(): boolean {
+    return hasDesktop(this.sandbox.assignment.placement.template);
   }
 
   /** The number of attached clients. */

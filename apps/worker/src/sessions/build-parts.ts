@@ -11,6 +11,7 @@ import type { Metering } from '../metering/metering.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { AgentSessionParts } from './agent-session.ts';
 import { AttachedClients } from './clients/attached-clients.ts';
+import type { DesktopRates } from './clients/desktop-rates.ts';
 import type { SessionMetrics } from './metrics.ts';
 import type { SessionFiles } from './session-files.ts';
 import { type AgentEvents, TurnPipeline } from './turns/turn-pipeline.ts';
@@ -23,6 +24,7 @@ export interface AgentDeps {
   readonly logs: LogCopyOptions['logs'];
   readonly delivery: LogCopyOptions['delivery'];
   readonly metering: Pick<Metering, 'wake'>;
+  readonly desktops: DesktopRates;
   readonly clock: Clock;
   readonly logger: WorkerLogger;
   readonly timeouts: AgentTimeouts;
@@ -92,6 +94,7 @@ export function buildParts(start: AgentStart, deps: AgentDeps, use: AgentUse): A
     turns,
     timeouts,
     metrics,
+    mayUseDesktop: (tool) => deps.desktops.take(sandbox.assignment.tenant_id, tool),
     onFault,
     closed,
   });

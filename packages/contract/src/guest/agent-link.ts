@@ -78,7 +78,13 @@ export type GuestMessage =
   | { readonly type: 'attached'; readonly c: number }
   | { readonly type: 'rehearsed' }
   | { readonly type: 'received'; readonly c: number }
-  | { readonly type: 'frame'; readonly n: number; readonly frame: AgentFrame }
+  /** `image`: the picture, in base64, that a client's `tool_call` asked for; only with a `tool_result`. */
+  | {
+      readonly type: 'frame';
+      readonly n: number;
+      readonly frame: AgentFrame;
+      readonly image?: string;
+    }
   /**
    * The turn has ended: the state to save before clients receive the frames after it (`task_completed`). `files` means
    * that {@link SAVED_ARCHIVE} has changed since the last time.

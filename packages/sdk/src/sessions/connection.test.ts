@@ -270,6 +270,7 @@ describe('sent frames', () => {
     greet();
     for await (const _ of connection) break;
     connection.interrupt({ id: 'a' });
+    connection.callTool('mouse', { action: 'click', x: 1, y: 2 }, { id: 'b' });
     connection.send({ type: 'ping' });
     await expect
       .poll(() => server.seen[0]?.received)
@@ -277,6 +278,12 @@ describe('sent frames', () => {
         { type: 'task', prompt: 'one', id: 'a' },
         { type: 'exec', command: 'ls' },
         { type: 'interrupt', id: 'a' },
+        {
+          type: 'tool_call',
+          name: 'mouse',
+          arguments: { action: 'click', x: 1, y: 2 },
+          id: 'b',
+        },
         { type: 'ping' },
       ]);
   });

@@ -1,7 +1,7 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ClientFrame } from '@svc/contract';
+import type { ClientFrame, DesktopCallName, DesktopCalls } from '@svc/contract';
 import { SvcError } from '../errors.ts';
 import { gaveUp, isOrderlyEnd, isWithoutUpstream, mayPass } from './ends.ts';
 import { FrameQueue } from './frame-queue.ts';
@@ -63,6 +63,20 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
   /** Interrupts the running task, or the one with this id. */
   interrupt({ id }: { readonly id?: string } = {}): void {
     this.send({ type: 'interrupt', ...(id === undefined ? {} : { id }) });
+  }
+
+  /**
+   * Uses the desktop of a session with the template `cua`: its `tool_result` frame repeats `id`. After the one of a
+   * `screenshot`, a `screenshot` frame has the picture, which every client of the session sees. A call that cannot be
+   * carried out has a result with `is_error`; without a desktop, the answer is an `error` frame `tool_not_available`.
+   */
+  callTool<N extends DesktopCallName>(
+    name: N,
+    input: DesktopCalls[N],
+    { id }: { readonly id?: string } = {},
+  ): void {
+    const named = id === undefined ? {} : { id };
+    this.send({ type: 'tool_call', name, arguments: { ...input }, ...named });
   }
 
   /**

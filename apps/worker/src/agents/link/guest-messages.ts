@@ -1,4 +1,4 @@
-import { AgentFrame } from '@svc/contract';
+import { AgentFrame, LIMITS } from '@svc/contract';
 import { isTooDeep } from '@svc/service-kit';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
@@ -13,6 +13,8 @@ export type NumberedMessage =
       readonly type: 'frame';
       readonly n: number;
       readonly frame: AgentFrame | undefined;
+      /** A picture in PNG or JPEG that follows the frame. */
+      readonly image?: Buffer;
       readonly bytes: number;
     }
   | {
@@ -32,8 +34,16 @@ export type ValidGuestMessage =
 const N = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const C = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
+/** Base64 needs four characters for three bytes. */
+const Image = Type.String({ maxLength: Math.ceil(LIMITS.screenshotBytes / 3) * 4 });
+
 const frameMessage = Compile(
-  Type.Object({ type: Type.Literal('frame'), n: N, frame: Type.Unknown() }),
+  Type.Object({
+    type: Type.Literal('frame'),
+    n: N,
+    frame: Type.Unknown(),
+    image: Type.Optional(Image),
+  }),
 );
 const otherMessage = Compile(
   Type.Union([
@@ -67,7 +77,19 @@ export function readGuestMessage(line: Buffer): ValidGuestMessage | undefined {
   }
   if (frameMessage.Check(value)) {
     const frame = readAgentFrame(value.frame);
-    return { type: 'frame', n: value.n, frame, bytes: line.length };
+    const image = frame?.type === 'tool_result' ? readImage(value.image) : undefined;
+    const picture = image === undefined ? {} : { image };
+    return { type: 'frame', n: value.n, frame, ...picture, bytes: line.length };
   }
   return otherMessage.Check(value) ? (value as ValidGuestMessage) : undefined;
+}
+
+const BEGINNINGS = [Buffer.from('89504e470d0a1a0a', 'hex'), Buffer.from('ffd8ff', 'hex')];
+
+/** The bytes of a PNG or JPEG; undefined for anything else, which clients would take for one. */
+function readImage(base64: string | undefined): Buffer | undefined {
+  if (base64 === undefined) return undefined;
+  const image = Buffer.from(base64, 'base64');
+  const isImage = BEGINNINGS.some((bytes) => image.subarray(0, bytes.length).equals(bytes));
+  return isImage ? image : undefined;
 }

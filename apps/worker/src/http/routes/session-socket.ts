@@ -42,12 +42,15 @@ export function serveSessionSockets(app: HttpServer, deps: SessionSocketsDeps): 
     async (request, reply) => {
       const upgrade = endpoint.begin(request);
       const signal = AbortSignal.any([upgrade.gone, deps.ending]);
-      const { session, afterSeq } = await admit(request, deps, signal).catch((error: unknown) => {
-        throw deps.ending.aborted ? shuttingDownError() : error;
-      });
+      const { session, afterSeq, controlsDesktop } = await admit(request, deps, signal).catch(
+        (error: unknown) => {
+          throw deps.ending.aborted ? shuttingDownError() : error;
+        },
+      );
       const accepted = endpoint.accept(upgrade, request, reply);
       if (accepted !== undefined) {
-        session.attach({ ...accepted, ...(afterSeq === undefined ? {} : { afterSeq }) });
+        const from = afterSeq === undefined ? {} : { afterSeq };
+        session.attach({ ...accepted, ...from, controlsDesktop });
       }
       return reply;
     },
@@ -57,6 +60,7 @@ export function serveSessionSockets(app: HttpServer, deps: SessionSocketsDeps): 
 interface Admission {
   readonly session: AgentSession;
   readonly afterSeq: number | undefined;
+  readonly controlsDesktop: boolean;
 }
 
 /** @throws ServiceError for an upgrade that is not allowed or not possible now */
@@ -77,5 +81,6 @@ async function admit(
   // A client that attaches needs a running sandbox.
   await session.sandbox.power.ensureRunning(withDeadline(signal, OPEN_MS));
   signal.throwIfAborted();
-  return { session, afterSeq };
+  const controlsDesktop = claims.cua_enabled && session.hasDesktop;
+  return { session, afterSeq, controlsDesktop };
 }

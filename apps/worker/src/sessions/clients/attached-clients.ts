@@ -22,6 +22,8 @@ export interface ClientSocket {
   readonly ws: WebSocket;
   readonly socket: Duplex;
   readonly afterSeq?: number;
+  /** Whether the client may control the desktop, and sees its pictures. */
+  readonly controlsDesktop: boolean;
 }
 
 /** The clients attached to one agent. */
@@ -67,6 +69,11 @@ export class AttachedClients {
   finish(code: number, reason: string): void {
     this.#end = { code, reason };
     for (const client of this.#clients) client.finish(code, reason);
+  }
+
+  /** Sends a picture of the desktop to the clients that may see it. */
+  showPicture(image: Buffer): void {
+    for (const client of this.#clients) client.showPicture(image);
   }
 
   /** Sends frames that were just stored. */

@@ -52,11 +52,16 @@ export class FrameDelivery {
   }
 
   /** Sends a message outside the session's frames. */
-  send(text: string): void {
+  send(message: string | Buffer): void {
     const { ws } = this.#options;
     if (!this.isOpen) return;
     if (ws.bufferedAmount > MAX_UNSENT) this.disconnectSlow();
-    else ws.send(text);
+    else ws.send(message);
+  }
+
+  /** Sends a picture behind the frame that announced it. A client that is still being replayed misses it. */
+  showPicture(image: Buffer): void {
+    if (this.#live) this.send(image);
   }
 
   /** Sends frames that were just stored; leaves them to the replay while one runs. */

@@ -21,6 +21,8 @@ export interface FrameReceiver {
 export interface SessionClientOptions extends FrameDeliveryOptions {
   readonly clock: Clock;
   readonly receiver: FrameReceiver;
+  /** Whether it may control the desktop, and sees its pictures. */
+  readonly controlsDesktop: boolean;
   readonly onFault: (error: unknown, what: string) => void;
 }
 
@@ -62,6 +64,11 @@ export class SessionClient implements Connection {
     this.#delivery.show(frames);
   }
 
+  /** Sends a picture of the desktop, if it may see it. */
+  showPicture(image: Buffer): void {
+    if (this.#options.controlsDesktop) this.#delivery.showPicture(image);
+  }
+
   /** Disconnects a client that does not read. */
   disconnectSlow(): void {
     this.#delivery.disconnectSlow();
@@ -93,7 +100,11 @@ export class SessionClient implements Connection {
   }
 
   #forward(frame: ForwardedFrame): void {
-    const { receiver, onFault } = this.#options;
+    const { receiver, controlsDesktop, onFault } = this.#options;
+    if (frame.type === 'tool_call' && !controlsDesktop) {
+      this.#refuse('tool_not_available', frame.id);
+      return;
+    }
     receiver.forward(frame).then(
       (refusal) => {
         if (refusal !== undefined) this.#refuse(refusal, frame.id);

@@ -44,7 +44,11 @@ function newPipeline(commitInBackground: () => void = () => undefined): TurnPipe
     sandbox,
     link: { forward: async () => true, save: () => undefined },
     journal,
-    clients: { show: () => undefined, caughtUp: async () => undefined },
+    clients: {
+      show: () => undefined,
+      showPicture: () => undefined,
+      caughtUp: async () => undefined,
+    },
     turns: {
       takesState: true,
       commitTurn: async () => 'committed',
@@ -53,6 +57,7 @@ function newPipeline(commitInBackground: () => void = () => undefined): TurnPipe
     },
     timeouts: AGENT_TIMEOUTS,
     metrics: new SessionMetrics(new Registry(), new SessionRegistry()),
+    mayUseDesktop: () => true,
     onFault: (error) => faults.push(error),
     closed: closed.signal,
   });

@@ -32,13 +32,15 @@ export interface TurnPipelineOptions {
   readonly sandbox: Pick<Sandbox, 'activity' | 'usage'>;
   readonly link: Pick<AgentLink, 'forward' | 'save'>;
   readonly journal: Journal;
-  readonly clients: Pick<AttachedClients, 'show' | 'caughtUp'>;
+  readonly clients: Pick<AttachedClients, 'show' | 'showPicture' | 'caughtUp'>;
   readonly turns: Pick<
     TurnStore,
     'commitTurn' | 'commitInBackground' | 'commitRest' | 'takesState'
   >;
   readonly timeouts: Pick<AgentTimeouts, 'saveMs' | 'slowConsumerMs'>;
   readonly metrics: Pick<SessionMetrics, 'frameStored'>;
+  /** Whether the tenant's rate allows a client's `tool_call` now. */
+  readonly mayUseDesktop: (tool: string) => boolean;
   readonly onFault: (error: unknown, what: string) => void;
   /** Aborts when the session closes. */
   readonly closed: AbortSignal;
@@ -65,12 +67,13 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
   /** Forwards a client's frame to the agent. Returns why that is not possible; undefined when it is. */
   async forward(
     frame: ForwardedFrame,
-  ): Promise<Extract<FrameErrorCode, 'busy' | 'task_not_accepted'> | undefined> {
-    const { link, closed, placed } = this.#options;
+  ): Promise<Extract<FrameErrorCode, 'busy' | 'frame_rate' | 'task_not_accepted'> | undefined> {
+    const { link, closed, placed, mayUseDesktop } = this.#options;
     if (closed.aborted) return 'busy';
     const takesTasks = placed.mode === 'session' || placed.interactive === true;
     if (frame.type === 'task' && !takesTasks) return 'task_not_accepted';
-    if (frame.type === 'task' || frame.type === 'exec') this.#budget.refill();
+    if (frame.type === 'tool_call' && !mayUseDesktop(frame.name)) return 'frame_rate';
+    if (frame.type !== 'interrupt') this.#budget.refill();
     return (await link.forward(frame)) ? undefined : 'busy';
   }
 
@@ -107,6 +110,10 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
         if (message.n <= journal.lastN) continue;
         const frame = this.#budget.admit(message, placed.wire_version);
         if (frame !== undefined) batch.push({ n: message.n, frame });
+        if (message.image === undefined || frame !== message.frame) continue;
+        // Behind its frame, and ahead of the next.
+        await flush();
+        clients.showPicture(message.image);
       } else {
         await flush();
         if (message.type === 'state') await this.#commitTurn(message);
