@@ -1,5 +1,6 @@
 import { createHttpServer, type HttpServer, type HttpServerOptions } from '@svc/service-kit';
 import { routeUpgrades } from '@svc/service-kit/websocket';
+import { assignStatementOwners } from './auth/statement-owners.ts';
 import { describeRoutes } from './openapi/document.ts';
 import { apiKeyRoutes } from './routes/api-keys/index.ts';
 import { auditRoutes } from './routes/audit/index.ts';
@@ -54,6 +55,7 @@ export async function createApp(options: AppOptions, services: Services): Promis
   app.decorateRequest('caller', undefined);
   app.decorateRequest('workerId', undefined);
   routeUpgrades(app, HANDSHAKE_MS);
+  assignStatementOwners(app);
   options.prepare?.(app);
   await describeRoutes(app, options);
   for (const route of [...publicRoutes, ...objectRoutes, ...internalRoutes]) {

@@ -17,6 +17,7 @@ import { AuditTrail } from './audit/audit-trail.ts';
 import { AccountTokens } from './auth/account-tokens.ts';
 import { createAuthenticators } from './auth/authenticators.ts';
 import { SigningKeys } from './auth/signing-keys.ts';
+import { TenantRequests } from './auth/tenant-requests.ts';
 import { createWorkerAuthenticator } from './auth/worker-authenticator.ts';
 import { Billing } from './billing/billing.ts';
 import { creditGate } from './billing/credit-gate.ts';
@@ -127,7 +128,11 @@ export async function createServices(parts: Parts): Promise<Services> {
     objects: parts.objects,
     keys: tenantKeys,
   });
-  const auth = createAuthenticators(store, tokens);
+  const auth = createAuthenticators(
+    store,
+    tokens,
+    new TenantRequests(config.limits.requestsPerTenant),
+  );
   const sandboxes = createSandboxes({
     store,
     fleet,
@@ -164,7 +169,7 @@ export async function createServices(parts: Parts): Promise<Services> {
         store,
         tokens: new LinkTokens(deriveKey(clusterSecret, 'svc port links v1')),
         audit,
-        apiKey: auth.apiKey,
+        apiKey: auth.apiKeyUncounted,
         baseUrl,
       }),
       operations: sandboxes.operations,

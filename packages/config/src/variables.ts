@@ -409,6 +409,12 @@ export const LIMIT_VARIABLES = {
     String(DEFAULT_LIMITS.apiKeysPerTenant),
     'API keys of one tenant that are not revoked.',
   ),
+  requestsPerTenant: withDefault(
+    'SVC_LIMIT_REQUESTS_PER_TENANT',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.requestsPerTenant),
+    'Concurrent requests of one tenant, on each control plane, and as many deletions. Connections to ports do not count. More than the operations and calls below together.',
+  ),
   operationsPerTenant: withDefault(
     'SVC_LIMIT_OPERATIONS_PER_TENANT',
     kinds.integer(1, 1_000_000),

@@ -136,6 +136,7 @@ export const DEFAULT_LIMITS = {
   sessionBytesPerTenant: 10 * GIB,
   savedBytesPerSecond: 32 * MIB,
   apiKeysPerTenant: 100,
+  requestsPerTenant: 512,
   operationsPerTenant: 64,
   callsPerTenant: 64,
   portConnectionsPerTenant: 256,

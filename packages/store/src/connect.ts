@@ -1,13 +1,40 @@
-import { Kysely, PostgresDialect } from 'kysely';
-import { type Deadlines, openPool } from './pool.ts';
+import { Kysely, PostgresDialect, type PostgresPool } from 'kysely';
+import { type Deadlines, openPool, openPools } from './pool.ts';
 import type { Schema } from './schema.ts';
 
-/** Opens a pool of connections, each made when it is needed. */
-export function connect(
+/** Enough for one statement of each kind of look-up, and for the keys that sign account tokens. */
+const LOOKUP_CONNECTIONS = 4;
+/** For the short life of a command. */
+const COMMAND_CONNECTIONS = 2;
+
+/** Opens connections for one command, each made when it is needed. */
+export function connect(url: string, deadlines: Deadlines): Kysely<Schema> {
+  return over(openPool(url, deadlines, ignore, { connections: COMMAND_CONNECTIONS }));
+}
+
+/** Opens the connections of a control plane for the statements of requests, each made when it is needed. */
+export function connectForRequests(
   url: string,
   deadlines: Deadlines,
-  onConnectionLost: (error: Error) => void = () => undefined,
+  onConnectionLost: (error: Error) => void = ignore,
 ): Kysely<Schema> {
-  const pool = openPool(url, deadlines, onConnectionLost);
+  return over(openPools(url, deadlines, onConnectionLost));
+}
+
+/** Opens connections for authentication and for look-ups that serve many requests with one statement. */
+export function connectForLookups(
+  url: string,
+  deadlines: Deadlines,
+  onConnectionLost: (error: Error) => void = ignore,
+): Kysely<Schema> {
+  const size = { connections: LOOKUP_CONNECTIONS };
+  return over(openPool(url, deadlines, onConnectionLost, size));
+}
+
+function over(pool: PostgresPool): Kysely<Schema> {
   return new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
+}
+
+function ignore(): void {
+  // The pool opens another connection.
 }

@@ -83,5 +83,6 @@ export type {
   TenantRow,
   WorkerRow,
 } from './schema.ts';
+export { onBehalfOf, type StatementOwner } from './statement-owner.ts';
 export { openStore, type Store, type StoreOptions } from './store.ts';
 export { verifyBilling } from './verify-billing.ts';

@@ -1,6 +1,9 @@
+import { ServiceError } from '@svc/contract';
+import { openDeadline, Slots } from '@svc/service-kit/concurrency';
 import type { PostgresPool, PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import { isConnectionError, mapDatabaseError } from './database-errors.ts';
+import { statementOwner } from './statement-owner.ts';
 
 /** Deadlines in milliseconds. Each later one is a fallback for the one before it. */
 export interface Deadlines {
@@ -26,21 +29,51 @@ export const MIGRATION_DEADLINES: Deadlines = {
   query: 310_000,
 };
 
-const MAX_CONNECTIONS = 16;
+/** Connections of a pool. */
+export interface PoolSize {
+  readonly connections: number;
+  /** Of these, how many the statements of one owner may have at once. Default: all. */
+  readonly perOwner?: number;
+}
+
+/** Of one pool for requests of customers, and one for those of workers and for the service itself. */
+const CUSTOMERS: PoolSize = { connections: 16, perOwner: 8 };
+const SERVICE: PoolSize = { connections: 8 };
+
+/**
+ * Opens the pools for requests. Each statement, or transaction, uses that of its owner. Otherwise like {@link openPool}.
+ */
+export function openPools(
+  url: string,
+  deadlines: Deadlines,
+  onIdleError: (error: Error) => void,
+): PostgresPool {
+  const pools = {
+    customers: openPool(url, deadlines, onIdleError, CUSTOMERS),
+    service: openPool(url, deadlines, onIdleError, SERVICE),
+  };
+  return {
+    connect: () => pools[statementOwner().pool].connect(),
+    end: async () => {
+      await Promise.all([pools.customers.end(), pools.service.end()]);
+    },
+  };
+}
 
 /**
  * Opens a pool with a deadline for every wait: for a connection, a lock or a statement. Throws `database_unavailable`
  * when the server cannot be reached, and closes the affected connection, so that the pool recovers when the server is
- * available again.
+ * available again. The owners of statements take turns.
  */
 export function openPool(
   url: string,
   deadlines: Deadlines,
   onIdleError: (error: Error) => void,
+  { connections, perOwner = connections }: PoolSize,
 ): PostgresPool {
   const pool = new pg.Pool({
     connectionString: url,
-    max: MAX_CONNECTIONS,
+    max: connections,
     connectionTimeoutMillis: deadlines.connect,
     lock_timeout: deadlines.lock,
     statement_timeout: deadlines.statement,
@@ -54,13 +87,35 @@ export function openPool(
   // The pool handles errors of idle connections only. Without this listener, an error on a connection in use would end
   // the process. Its query fails as well, so the error is not lost.
   pool.on('connect', (client) => client.on('error', () => undefined));
+  // The pool itself would serve whoever came first, and so the backlog of one owner before everybody else.
+  const slots = new Slots(connections, perOwner);
   return {
-    connect: async () => guard(await pool.connect().catch(rethrowMapped)),
+    connect: async () => {
+      const release = await takeTurn(slots, deadlines.connect);
+      try {
+        return guard(await pool.connect().catch(rethrowMapped), release);
+      } catch (error) {
+        release();
+        throw error;
+      }
+    },
     end: () => pool.end(),
   };
 }
 
-function guard(client: pg.PoolClient): PostgresPoolClient {
+async function takeTurn(slots: Slots, ms: number): Promise<() => void> {
+  using deadline = openDeadline(undefined, ms);
+  try {
+    return await slots.take(deadline.signal, statementOwner().key);
+  } catch (cause) {
+    throw new ServiceError('database_unavailable', undefined, {
+      cause,
+      headers: { 'retry-after': '1' },
+    });
+  }
+}
+
+function guard(client: pg.PoolClient, onRelease: () => void): PostgresPoolClient {
   let broken = false;
   const note = (error: unknown): never => {
     broken ||= isConnectionError(error);
@@ -69,7 +124,10 @@ function guard(client: pg.PoolClient): PostgresPoolClient {
   const guarded = {
     query: (...parameters: Parameters<pg.PoolClient['query']>) =>
       Promise.resolve(client.query(...parameters)).catch(note),
-    release: () => client.release(broken),
+    release: () => {
+      client.release(broken);
+      onRelease();
+    },
   };
   return guarded as unknown as PostgresPoolClient;
 }

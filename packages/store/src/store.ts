@@ -1,6 +1,6 @@
 import { LIMITS } from '@svc/contract';
 import { sql } from 'kysely';
-import { connect } from './connect.ts';
+import { connect, connectForLookups, connectForRequests } from './connect.ts';
 import { migrate } from './migrate.ts';
 import { MIGRATION_DEADLINES, REQUEST_DEADLINES } from './pool.ts';
 import { AgentLogRepository } from './repositories/agent-logs/agent-log-repository.ts';
@@ -84,16 +84,17 @@ export interface Store {
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   await migrateDatabase(options.url);
-  const db = connect(options.url, REQUEST_DEADLINES, options.onConnectionLost);
+  const db = connectForRequests(options.url, REQUEST_DEADLINES, options.onConnectionLost);
+  const lookups = connectForLookups(options.url, REQUEST_DEADLINES, options.onConnectionLost);
   return {
     tenants: new TenantRepository(db),
     otp: new OtpRepository(db),
-    apiKeys: new ApiKeyRepository(db),
-    sandboxes: new SandboxRepository(db, options.placement),
-    workers: new WorkerRepository(db),
+    apiKeys: new ApiKeyRepository(db, lookups),
+    sandboxes: new SandboxRepository(db, lookups, options.placement),
+    workers: new WorkerRepository(db, lookups),
     idempotency: new IdempotencyRepository(db),
     audit: new AuditRepository(db),
-    signingKeys: new SigningKeyRepository(db),
+    signingKeys: new SigningKeyRepository(lookups),
     masterKeys: new MasterKeyRepository(db),
     secretBundles: new SecretBundleRepository(db),
     requestBudgets: new RequestBudgetRepository(db),
@@ -126,7 +127,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     ping: async () => {
       await sql`select 1`.execute(db);
     },
-    close: () => db.destroy(),
+    close: async () => {
+      await Promise.all([db.destroy(), lookups.destroy()]);
+    },
   };
 }
 

@@ -1,22 +1,34 @@
 import { looksLikeApiKey, ServiceError } from '@svc/contract';
 import type { Store } from '@svc/store';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { AccountTokens } from './account-tokens.ts';
 import { bearerOf } from './bearer.ts';
 import type { Caller } from './caller.ts';
+import { setStatementOwner } from './statement-owners.ts';
+import type { TenantRequests } from './tenant-requests.ts';
 
 type RequestHook = (request: FastifyRequest) => Promise<void>;
+type CountingHook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
 
 /**
- * Hooks for `onRequest`, which runs before a body is read. A credential of the wrong kind counts as none.
+ * Hooks for `onRequest`, which runs before a body is read. A credential of the wrong kind counts as none. All but
+ * `apiKeyUncounted` count the requests in progress of a tenant, and throw `too_many_requests` at the limit.
  */
 export interface Authenticators {
-  readonly apiKey: RequestHook;
-  readonly account: RequestHook;
-  readonly apiKeyOrAccount: RequestHook;
+  readonly apiKey: CountingHook;
+  /** For routes with a limit of their own. */
+  readonly apiKeyUncounted: RequestHook;
+  readonly account: CountingHook;
+  readonly apiKeyOrAccount: CountingHook;
 }
 
-export function createAuthenticators(store: Store, accounts: AccountTokens): Authenticators {
+type Authenticate = (credential: string) => Promise<Caller>;
+
+export function createAuthenticators(
+  store: Store,
+  accounts: AccountTokens,
+  requests: TenantRequests,
+): Authenticators {
   const byApiKey = apiKeyOwner(store);
   const byAccount = async (credential: string): Promise<Caller> => {
     if (looksLikeApiKey(credential)) throw new ServiceError('unauthorized');
@@ -25,10 +37,18 @@ export function createAuthenticators(store: Store, accounts: AccountTokens): Aut
   const byEither = (credential: string): Promise<Caller> =>
     looksLikeApiKey(credential) ? byApiKey(credential) : byAccount(credential);
 
+  const counted = (authenticate: Authenticate): CountingHook => {
+    const hook = setCaller(authenticate);
+    return async (request, reply) => {
+      await hook(request);
+      requests.count(request, reply);
+    };
+  };
   return {
-    apiKey: setCaller(byApiKey),
-    account: setCaller(byAccount),
-    apiKeyOrAccount: setCaller(byEither),
+    apiKey: counted(byApiKey),
+    apiKeyUncounted: setCaller(byApiKey),
+    account: counted(byAccount),
+    apiKeyOrAccount: counted(byEither),
   };
 }
 
@@ -37,7 +57,7 @@ export function createApiKeyHook(store: Pick<Store, 'apiKeys'>): RequestHook {
   return setCaller(apiKeyOwner(store));
 }
 
-function apiKeyOwner(store: Pick<Store, 'apiKeys'>): (credential: string) => Promise<Caller> {
+function apiKeyOwner(store: Pick<Store, 'apiKeys'>): Authenticate {
   return async (credential) => {
     const owner = looksLikeApiKey(credential)
       ? await store.apiKeys.findOwner(credential)
@@ -47,8 +67,10 @@ function apiKeyOwner(store: Pick<Store, 'apiKeys'>): (credential: string) => Pro
   };
 }
 
-function setCaller(authenticate: (credential: string) => Promise<Caller>): RequestHook {
+function setCaller(authenticate: Authenticate): RequestHook {
   return async (request) => {
-    request.caller = await authenticate(bearerOf(request));
+    const caller = await authenticate(bearerOf(request));
+    request.caller = caller;
+    setStatementOwner(request, { pool: 'customers', key: caller.tenantId });
   };
 }

@@ -1,6 +1,7 @@
 import { ServiceError } from '@svc/contract';
 import type { TokenVerifier } from '@svc/service-kit';
 import type { FastifyRequest } from 'fastify';
+import { setStatementOwner } from './statement-owners.ts';
 
 /** Authenticates the callers of internal routes. */
 export interface WorkerAuthenticator {
@@ -18,6 +19,7 @@ export function createWorkerAuthenticator(verify: TokenVerifier): WorkerAuthenti
     hook: async (request) => {
       const { issuer } = await verify(request.headers.authorization);
       request.workerId = issuer;
+      setStatementOwner(request, { pool: 'service', key: issuer });
     },
   };
 }

@@ -3,7 +3,11 @@ import { ERRORS, type ErrorCode, PROBLEM_MEDIA_TYPE, Problem } from '@svc/contra
 /** Codes that any route may answer. */
 const EVERYWHERE = ['shutting_down', 'internal_error'] as const satisfies ErrorCode[];
 /** Codes of every route that needs a credential, which is looked up in the database. */
-const AUTHENTICATED = ['unauthorized', 'database_unavailable'] as const satisfies ErrorCode[];
+const AUTHENTICATED = [
+  'unauthorized',
+  'too_many_requests',
+  'database_unavailable',
+] as const satisfies ErrorCode[];
 
 /** Codes of every route that accepts a JSON body. */
 export const BODY_PROBLEMS = [

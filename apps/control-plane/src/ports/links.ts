@@ -4,6 +4,7 @@ import type { FastifyRequest } from 'fastify';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { Authenticators } from '../auth/authenticators.ts';
 import type { Caller } from '../auth/caller.ts';
+import { setStatementOwner } from '../auth/statement-owners.ts';
 import { findSandbox } from '../sandboxes/find.ts';
 import { USABLE } from '../sandboxes/usable.ts';
 import type { LinkTokens } from './link-tokens.ts';
@@ -13,7 +14,7 @@ export interface PortLinksParts {
   readonly store: Pick<Store, 'sandboxes' | 'apiKeys'>;
   readonly tokens: LinkTokens;
   readonly audit: AuditTrail;
-  readonly apiKey: Authenticators['apiKey'];
+  readonly apiKey: Authenticators['apiKeyUncounted'];
   /** Public URL of the control plane, read for each link. */
   readonly baseUrl: () => string;
 }
@@ -67,5 +68,6 @@ export class PortLinks {
       throw new ServiceError('unauthorized');
     }
     request.caller = { tenantId, keyId };
+    setStatementOwner(request, { pool: 'customers', key: tenantId });
   };
 }

@@ -10,8 +10,11 @@ let harness: Harness;
 let worker: WorkerDouble;
 
 beforeAll(async () => {
-  // One tenant stands for the many that it takes with the default limit.
-  harness = await Harness.start({ SVC_LIMIT_OPERATIONS_PER_TENANT: '2000' });
+  // One tenant stands for the many that it takes with the default limits.
+  harness = await Harness.start({
+    SVC_LIMIT_OPERATIONS_PER_TENANT: '2000',
+    SVC_LIMIT_REQUESTS_PER_TENANT: '2000',
+  });
   worker = await harness.addWorker('w1', (double) => {
     double.memoryMib = 1_000_000;
   });

@@ -203,6 +203,11 @@ const SANDBOX = {
     'Too many operations',
     'Your account runs as many of these operations at once as it may; wait for one of them to end, then try again.',
   ),
+  too_many_requests: entry(
+    429,
+    'Too many requests',
+    'Your account has as many requests in progress as it may; wait for some of them to end, then try again.',
+  ),
   port_not_allowed: entry(
     400,
     'Port not allowed',

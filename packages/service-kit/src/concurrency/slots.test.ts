@@ -41,3 +41,36 @@ it('lets keys take turns, however many tasks one of them has queued', async () =
   await Promise.all([...greedy, modest]);
   expect(ended.indexOf('modest')).toBeLessThanOrEqual(2);
 });
+
+it('leaves slots to others when one key has as many as it may, and gives each back once', async () => {
+  const slots = new Slots(3, 2);
+  const [first] = [await slots.take(NEVER, 'greedy'), await slots.take(NEVER, 'greedy')];
+  const taken: string[] = [];
+  const more = slots.take(NEVER, 'greedy').then(() => taken.push('greedy'));
+  const modest = await slots.take(NEVER, 'modest');
+  expect(taken).toEqual([]);
+  modest();
+  modest();
+  await sleep(0, NEVER);
+  expect(taken).toEqual([]);
+  first?.();
+  await more;
+  const last = await slots.take(NEVER, 'other');
+  const waiting = slots.take(NEVER, 'other').then(() => taken.push('other'));
+  await sleep(0, NEVER);
+  expect(taken).toEqual(['greedy']);
+  last();
+  await waiting;
+});
+
+it('serves keys with equally many running tasks one after the other', async () => {
+  const slots = new Slots(1);
+  const release = await slots.take(NEVER, 'c');
+  const order: string[] = [];
+  const runs = ['a', 'a', 'a', 'b', 'b'].map((key) =>
+    slots.run(async () => void order.push(key), NEVER, key),
+  );
+  release();
+  await Promise.all(runs);
+  expect(order).toEqual(['a', 'b', 'a', 'b', 'a']);
+});

@@ -1,7 +1,7 @@
 /** Settings of the embedded server: a small database that must not lose committed data. */
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '',
-  max_connections: '40',
+  max_connections: '100',
   shared_buffers: '32MB',
   max_wal_size: '256MB',
   fsync: 'on',

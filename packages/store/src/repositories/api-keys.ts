@@ -20,10 +20,13 @@ interface OwnerRow {
 /** API keys. Stores only the SHA-256 hash of a key: 256 random bits need no slow hash. */
 export class ApiKeyRepository {
   readonly #db: Kysely<Schema>;
+  readonly #lookups: Kysely<Schema>;
   readonly #owner: BatchLoad<string, ApiKeyOwner>;
 
-  constructor(db: Kysely<Schema>) {
+  /** @param lookups connections for authentication */
+  constructor(db: Kysely<Schema>, lookups: Kysely<Schema> = db) {
     this.#db = db;
+    this.#lookups = lookups;
     this.#owner = batchLoad((hashes) => this.#loadOwners(hashes));
   }
 
@@ -100,7 +103,7 @@ export class ApiKeyRepository {
       select secret_hash, key_id, tenant_id,
         last_used_at is null or last_used_at < now() - interval '1 minute' as stale
       from api_keys
-      where secret_hash = any(${wanted}::bytea[]) and revoked_at is null`.execute(this.#db);
+      where secret_hash = any(${wanted}::bytea[]) and revoked_at is null`.execute(this.#lookups);
     await this.#recordUse(rows.filter((row) => row.stale).map((row) => row.key_id));
     const owners = new Map(
       rows.map((row) => [
@@ -117,7 +120,7 @@ export class ApiKeyRepository {
     await sql`
       update api_keys set last_used_at = now() where key_id in
         (select key_id from api_keys where key_id = any(${keyIds}::text[]) for update skip locked)`.execute(
-      this.#db,
+      this.#lookups,
     );
   }
 }

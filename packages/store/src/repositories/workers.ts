@@ -21,9 +21,10 @@ export class WorkerRepository {
   readonly #db: Kysely<Schema>;
   readonly #worker: BatchLoad<string, WorkerRow>;
 
-  constructor(db: Kysely<Schema>) {
+  /** @param lookups connections for statements that serve many requests */
+  constructor(db: Kysely<Schema>, lookups: Kysely<Schema>) {
     this.#db = db;
-    this.#worker = batchLoad((ids) => this.#load(ids));
+    this.#worker = batchLoad((ids) => load(lookups, ids));
   }
 
   async find(workerId: string): Promise<WorkerRow | undefined> {
@@ -122,16 +123,6 @@ export class WorkerRepository {
       and not exists (select from sandboxes where sandboxes.worker_id = workers.worker_id)`;
     return removeBatch(this.#db, 'workers', isSilent, limit);
   }
-
-  async #load(ids: readonly string[]): Promise<(WorkerRow | undefined)[]> {
-    const rows = await this.#db
-      .selectFrom('workers')
-      .selectAll()
-      .where('worker_id', 'in', [...new Set(ids)])
-      .execute();
-    const byId = new Map(rows.map((row) => [row.worker_id, row]));
-    return ids.map((id) => byId.get(id));
-  }
 }
 
 function capacityColumns(capacity: Capacity, templates: readonly WorkerTemplate[]) {
@@ -145,4 +136,17 @@ function capacityColumns(capacity: Capacity, templates: readonly WorkerTemplate[
 
 function freeColumns(free: FreeCapacity) {
   return { free_memory_mib: free.memory_mib, free_disk_mib: free.disk_mib };
+}
+
+async function load(
+  db: Kysely<Schema>,
+  ids: readonly string[],
+): Promise<(WorkerRow | undefined)[]> {
+  const rows = await db
+    .selectFrom('workers')
+    .selectAll()
+    .where('worker_id', 'in', [...new Set(ids)])
+    .execute();
+  const byId = new Map(rows.map((row) => [row.worker_id, row]));
+  return ids.map((id) => byId.get(id));
 }

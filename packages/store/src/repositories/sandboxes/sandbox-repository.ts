@@ -26,10 +26,11 @@ export class SandboxRepository {
   readonly #rules: PlacementRules;
   readonly #owned: BatchLoad<OwnedId, SandboxRow>;
 
-  constructor(db: Kysely<Schema>, rules: PlacementRules) {
+  /** @param lookups connections for statements that serve many requests */
+  constructor(db: Kysely<Schema>, lookups: Kysely<Schema>, rules: PlacementRules) {
     this.#db = db;
     this.#rules = rules;
-    this.#owned = batchLoad((ids) => findOwned(db, ids));
+    this.#owned = batchLoad((ids) => findOwned(lookups, ids));
   }
 
   /** A sandbox of this tenant that is live or has recently ended. */
