@@ -38,6 +38,8 @@ export class SessionStoreDouble {
   failure: ServiceError | undefined;
   /** The error that answers each commit that names files; undefined accepts it. */
   filesFailure: ServiceError | undefined;
+  /** Whether commits with files, a conversation or frames are refused because the account keeps as much as it may. */
+  full = false;
   /** Settles before any commit is answered. */
   gate: Promise<void> = Promise.resolve();
   secretsAsked = 0;
@@ -121,12 +123,15 @@ export class SessionStoreDouble {
         this.commitsAsked += 1;
         await this.gate;
         if (this.failure !== undefined) throw this.failure;
+        const { files_id: filesId, manifest, conversation, frames } = request.body;
+        if (this.full && (filesId ?? conversation ?? (frames || undefined)) !== undefined) {
+          throw new ServiceError('session_storage_full');
+        }
         const { last_of: lastOf, last_seq: reserved_seq } = request.body;
         const known = this.numbers.get(request.params.id);
         if (known !== undefined && known.numberer === lastOf) {
           this.numbers.set(request.params.id, { ...known, reserved_seq });
         }
-        const { files_id: filesId, manifest } = request.body;
         if (filesId !== undefined && this.filesFailure !== undefined) throw this.filesFailure;
         if (filesId !== undefined && manifest !== undefined) {
           this.chunks.check(manifest);

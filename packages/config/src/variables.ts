@@ -395,7 +395,7 @@ export const LIMIT_VARIABLES = {
     'SVC_LIMIT_SESSION_BYTES_PER_TENANT',
     kinds.integer(1, MAX_INT),
     String(DEFAULT_LIMITS.sessionBytesPerTenant),
-    'Bytes that the sessions of one tenant keep, in all; beyond them no changed files are kept.',
+    'Bytes of the conversations, files and frames that the sessions of one tenant keep, in all; beyond them no task adds any.',
   ),
   savedBytesPerSecond: withDefault(
     'SVC_LIMIT_SAVED_BYTES_PER_SECOND',

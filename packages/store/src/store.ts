@@ -116,7 +116,11 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       SESSION_CHUNKS,
       unusedBytesOf(options.sessionBytesPerTenant),
     ),
-    transcriptChunks: new ChunkRepository(db, TRANSCRIPT_CHUNKS),
+    transcriptChunks: new ChunkRepository(
+      db,
+      TRANSCRIPT_CHUNKS,
+      unusedBytesOf(options.sessionBytesPerTenant),
+    ),
     workspaceChunks: new ChunkRepository(
       db,
       WORKSPACE_CHUNKS,

@@ -86,8 +86,8 @@ export class SessionHistory {
 
   /**
    * Commits a turn. The worker of an ended sandbox may still do so until the session is resumed.
-   * @throws ServiceError `session_not_found`, `stale_generation`, `session_erased`, `file_not_found` for files that are
-   *   not stored
+   * @throws ServiceError `session_not_found`, `stale_generation`, `session_erased`, `session_storage_full`,
+   *   `file_not_found` for files that are not stored
    */
   async commit(workerId: string, sessionId: string, turn: CommitTurnRequest): Promise<void> {
     const { generation, vm_id: vmId, conversation, last_of: lastOf } = turn;

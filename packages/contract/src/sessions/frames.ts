@@ -134,6 +134,6 @@ export const FRAME_ERRORS = {
   token_limit: 'The task used up its tokens.',
   state_not_saved: 'The state of the session could not be saved.',
   session_storage_full:
-    'The changed files were not kept, because the sessions of the account keep as many bytes as they may. Erase a session; the files are kept again with the next task.',
+    'Changed files, or the conversation and the frames too, were not kept, because the sessions of the account keep as many bytes as they may. Erase a session; files and conversation are kept again with the next task.',
 } as const;
 export type FrameErrorCode = keyof typeof FRAME_ERRORS;

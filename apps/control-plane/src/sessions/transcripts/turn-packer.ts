@@ -1,6 +1,6 @@
-import { LIMITS } from '@svc/contract';
+import { LIMITS, ServiceError } from '@svc/contract';
 import { openDeadline } from '@svc/service-kit/concurrency';
-import { type Content, newestFrames } from '@svc/store';
+import { type Content, newestFrames, TooManyUnusedChunks } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import type { TranscriptChunks, TranscriptOwner } from './transcript-chunks.ts';
 
@@ -50,7 +50,10 @@ export class TurnPacker {
     this.#now = parts.now ?? (() => performance.now());
   }
 
-  /** Never fails because of the object store. */
+  /**
+   * Never fails because of the object store.
+   * @throws ServiceError `session_storage_full` when the tenant has uploaded as much that no session uses as it may
+   */
   async pack(owner: TranscriptOwner, turn: TurnContent): Promise<PackedTurn> {
     const inline = keptInline(turn);
     const isLarge =
@@ -73,6 +76,9 @@ export class TurnPacker {
       // The first failure ends the other upload, so that nothing runs on after this call.
       failed.abort(err);
       await Promise.allSettled(storing);
+      if (err instanceof TooManyUnusedChunks) {
+        throw new ServiceError('session_storage_full', undefined, { cause: err });
+      }
       this.#pausedUntil = this.#now() + PAUSE_MS;
       const session = owner.sessionId;
       this.#parts.logger.warn(

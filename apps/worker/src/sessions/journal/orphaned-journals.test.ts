@@ -53,6 +53,12 @@ it.each([
   ],
   [
     'deletes',
+    'has no room for its frames',
+    () => Promise.reject(new ControlPlaneError(409, 'session_storage_full')),
+    [],
+  ],
+  [
+    'deletes',
     'does not know the session',
     () => Promise.reject(new ControlPlaneError(404, 'session_not_found')),
     [],

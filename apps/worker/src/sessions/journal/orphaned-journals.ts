@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { sleep } from '@svc/service-kit/concurrency';
 import type { Clock } from '../../clock.ts';
 import { ControlPlaneError } from '../../control-plane/control-plane-transport.ts';
-import { Committer, type CommitterOptions, isStale } from '../turns/committer.ts';
+import { Committer, type CommitterOptions, isStale, isStorageFull } from '../turns/committer.ts';
 import type { JournalClaims } from './claims.ts';
 import { readOwner } from './directory.ts';
 import { Journal } from './journal.ts';
@@ -86,10 +86,10 @@ export class OrphanedJournals {
   }
 }
 
-/** Whether the control plane will refuse every further attempt too. */
+/** Whether nothing more of the journal can be committed. */
 function isFinal(error: unknown): boolean {
   const malformed = error instanceof ControlPlaneError && [400, 413].includes(error.status);
-  return malformed || isStale(error);
+  return malformed || isStale(error) || isStorageFull(error);
 }
 
 async function namesIn(directory: string): Promise<string[]> {

@@ -1,6 +1,12 @@
 import { isServiceError } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
-import { Mutex, openDeadline, retry, withDeadline } from '@svc/service-kit/concurrency';
+import {
+  Mutex,
+  openDeadline,
+  type RetryOptions,
+  retry,
+  withDeadline,
+} from '@svc/service-kit/concurrency';
 import { ControlPlaneError, mayPass } from '../../control-plane/control-plane-transport.ts';
 import type { SessionApi } from '../../control-plane/session-api.ts';
 import type { StoredFrame } from '../journal/format.ts';
@@ -38,6 +44,8 @@ interface CommittedState {
   readonly files?: SavedFiles | undefined;
   /** The numberer of the frames, in its last commit. */
   readonly lastOf?: string | undefined;
+  /** Commits only the numbers of the frames, which then no later start shows. */
+  readonly withoutFrames?: boolean;
 }
 
 /** Commits the frames and the state of a session to the control plane, one commit at a time. */
@@ -51,7 +59,8 @@ export class Committer {
 
   /**
    * Commits all uncommitted frames, with the state if there is one. Retries within `commitMs` while the control plane
-   * is unavailable. When only the files cannot be saved, it commits the rest before it rejects.
+   * is unavailable. When only a part cannot be saved, it commits the rest before it rejects: without room for everything,
+   * the conversation and the frames; without room for these, the numbers of the frames.
    * @throws ControlPlaneError (see {@link isStale}), or the error that prevented the save
    */
   commit(
@@ -76,17 +85,10 @@ export class Committer {
         if (isStale(error)) throw error;
         failure = error;
       }
-      const commit = (saved: SavedFiles | undefined) => {
-        const all = { conversation: state?.conversation, files: saved };
-        return retry(() => this.#commit(all, bounded), { ...retries, signal: bounded, attempts });
-      };
-      try {
-        await commit(files);
-      } catch (error) {
-        if (!isStorageFull(error)) throw error;
-        failure = error;
-        await commit(undefined);
-      }
+      const rest = { conversation: state?.conversation };
+      const parts = files === undefined ? [rest] : [{ ...rest, files }, rest];
+      const full = await this.#commitFitting(parts, { ...retries, signal: bounded, attempts });
+      failure = full ?? failure;
       if (failure !== undefined) throw failure;
     });
   }
@@ -99,7 +101,7 @@ export class Committer {
     const lastOf = this.#options.journal.numberer;
     return this.#commits.run(async () => {
       const retries = { baseMs: 100, maxMs: 1_000, signal, isTransient, attempts: LAST_ATTEMPTS };
-      await retry(() => this.#commit({ lastOf }, signal), retries);
+      await this.#commitFitting([{ lastOf }], retries);
     });
   }
 
@@ -109,14 +111,36 @@ export class Committer {
     return journal.lastSeq > journal.committedSeq;
   }
 
+  /**
+   * Commits the first of these for which there is room, or at least the numbers of the frames, so that no backlog grows.
+   * Returns the refusal of what did not fit.
+   */
+  async #commitFitting(
+    parts: readonly CommittedState[],
+    retries: RetryOptions & { readonly signal: AbortSignal },
+  ): Promise<unknown> {
+    const numbers = { lastOf: parts.at(-1)?.lastOf, withoutFrames: true };
+    let refusal: unknown;
+    for (const part of [...parts, numbers]) {
+      try {
+        await retry(() => this.#commit(part, retries.signal), retries);
+        return refusal;
+      } catch (error) {
+        if (!isStorageFull(error)) throw error;
+        refusal = error;
+      }
+    }
+    throw refusal;
+  }
+
   async #commit(
-    { conversation, files, lastOf }: CommittedState,
+    { conversation, files, lastOf, withoutFrames = false }: CommittedState,
     signal: AbortSignal,
   ): Promise<void> {
     const { api, journal, sessionId, generation, vmId, spend } = this.#options;
     const { lastSeq } = journal;
     const uncommitted = await this.#uncommitted(lastSeq);
-    const frames = uncommitted.map(({ text }) => `${text}\n`).join('');
+    const frames = withoutFrames ? '' : uncommitted.map(({ text }) => `${text}\n`).join('');
     spend(Buffer.byteLength(frames) + Buffer.byteLength(conversation ?? ''));
     await api.commitTurn(
       sessionId,
@@ -151,7 +175,7 @@ export class Committer {
   }
 }
 
-/** Whether the control plane refused files because the account's sessions keep as many bytes as they may. */
+/** Whether the control plane refused to keep more because the account's sessions keep as many bytes as they may. */
 export function isStorageFull(error: unknown): boolean {
   return error instanceof ControlPlaneError && error.code === 'session_storage_full';
 }

@@ -163,6 +163,31 @@ describe('a turn for whose files there is no room', () => {
   );
 });
 
+describe('a turn for which there is no room', () => {
+  it('is completed with an error, its frames do not pile up, and the next one is kept once there is room', async () => {
+    const { store, guest } = lab();
+    const { client } = await lab().startAttached();
+    store.full = true;
+    guest.turn('a', 'a', true);
+    await client.next(completed);
+    expect(client.frames.map(({ type }) => type).slice(-2)).toEqual(['error', 'task_completed']);
+    expect(client.frames.find(({ type }) => type === 'error')).toMatchObject({
+      code: 'session_storage_full',
+    });
+    const shown = Number(client.frames.at(-1)?.seq);
+    await expect.poll(() => store.turns.at(-1)?.last_seq).toBe(shown);
+    expect(store.turns.map(({ frames, conversation }) => [frames, conversation])).toEqual(
+      store.turns.map(() => ['', undefined]),
+    );
+    store.full = false;
+    guest.turn('b', 'b', false);
+    await expect
+      .poll(() => store.turns.find(({ conversation }) => conversation === 'b'))
+      .toBeDefined();
+    expect(store.frames[0]?.seq).toBe(shown + 1);
+  });
+});
+
 describe('the end of the sandbox', () => {
   it('saves and commits the agent’s state before the VM is destroyed', async () => {
     const { guest } = lab();

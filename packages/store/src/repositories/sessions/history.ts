@@ -50,7 +50,10 @@ export type TurnOutcome =
   | 'unknown_files'
   /** A chunk of the conversation or the frames is not stored. */
   | 'unknown_chunks'
-  /** The tenant's sessions keep too many bytes for these files. Without files, the turn can be committed. */
+  /**
+   * The tenant's sessions would keep more bytes than they may. What is smaller may fit: the turn without its files, or only
+   * its numbers.
+   */
   | 'storage_full';
 
 /** The state from which a session resumes. */
@@ -75,7 +78,7 @@ export class SessionHistoryRepository {
 
   /**
    * @param maxBytes limit on the stored frames of a session; the oldest are removed first
-   * @param tenantBytes what the sessions of a tenant may keep in all, before their changed files are refused
+   * @param tenantBytes what the sessions of a tenant may keep in all: their conversations, files and frames
    */
   constructor(
     db: Kysely<Schema>,
@@ -147,7 +150,7 @@ export class SessionHistoryRepository {
         await noteTranscriptChunks(transaction, turn.sessionId);
       }
       await countKeptBytes(transaction, turn.sessionId);
-      if (isNew) await checkQuota(transaction, turn.sessionId, session, this.#tenantBytes);
+      await checkQuota(transaction, turn.sessionId, session, this.#tenantBytes);
       return 'committed';
     });
   }

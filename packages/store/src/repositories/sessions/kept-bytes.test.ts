@@ -87,6 +87,25 @@ describe('the bytes that the sessions of a tenant keep', () => {
     expect(await commit(late)).toBe('committed');
   });
 
+  test('are those of conversations and frames too, and stay below the limit however many turns come at once', async () => {
+    const frames = Buffer.from(`${'f'.repeat(9)}\n`);
+    const conversation = Buffer.alloc(20, 'c');
+    const ids = await Promise.all(Array.from({ length: 12 }, () => newSession()));
+    const turns = ids.map((sessionId) => {
+      return { sessionId, generation: 1, firstSeq: 1, lastSeq: 1, frames, conversation };
+    });
+    const outcomes = await Promise.all(turns.map(commit));
+    expect(outcomes.filter((outcome) => outcome === 'committed')).toHaveLength(3);
+    expect(await keptBytes(db, 't')).toBe(3 * ONE);
+    // Its numbers need no room, and what it kept before stays readable.
+    const refused = turns[outcomes.indexOf('storage_full')] as Turn;
+    const { conversation: _, ...numbers } = { ...refused, frames: Buffer.alloc(0) };
+    expect(await commit(numbers)).toBe('committed');
+    const state = await histories[0]?.state(refused.sessionId);
+    expect(state).toMatchObject({ lastSeq: 1, frames: [], firstSeq: 2, conversation: undefined });
+    expect(await keptBytes(db, 't')).toBe(3 * ONE);
+  });
+
   test('are those of one tenant', async () => {
     for (let index = 0; index < 3; index += 1) await commit(await turnOf(await newSession()));
     expect(await commit(await turnOf(await newSession('other')))).toBe('committed');

@@ -25,16 +25,16 @@ export async function checkQuota(
 ): Promise<void> {
   if (most === Number.POSITIVE_INFINITY) return;
   const { tenant_id: tenantId } = before;
-  // Commits of a tenant that add files take turns, so that each sees the bytes of the others. This is no lock on the
-  // tenant's row, which the end of a sandbox locks before its session.
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`session bytes ${tenantId}`}, 0))`.execute(
-    transaction,
-  );
   const { kept_bytes: after } = await transaction
     .selectFrom('sessions')
     .select('kept_bytes')
     .where('session_id', '=', sessionId)
     .executeTakeFirstOrThrow();
   if (Number(after) <= Number(before.kept_bytes)) return;
+  // Commits of a tenant that add bytes take turns, so that each sees those of the others. This is no lock on the
+  // tenant's row, which the end of a sandbox locks before its session.
+  await sql`select pg_advisory_xact_lock(hashtextextended(${`session bytes ${tenantId}`}, 0))`.execute(
+    transaction,
+  );
   if ((await keptBytes(transaction, tenantId)) > most) throw new StorageFull();
 }
