@@ -2,10 +2,12 @@ import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { MicrovmTree } from './guest/tree/guest-tree.ts';
 
-/** The name and environment that a VM gets when it is assigned to its owner. */
+/** What a VM gets when it is assigned to its owner. */
 export interface PersonalizeOptions {
   readonly hostname: string;
   readonly env: Record<string, string>;
+  /** Names the owner. While the processor is scarce, the VMs of each owner together get an equal share of it. */
+  readonly owner?: string;
 }
 
 /** An output stream of a command. */
@@ -53,7 +55,7 @@ export interface Microvm {
 
   /** Replaces the labels, atomically. They survive a crash of the worker. */
   label(data: Record<string, unknown>): Promise<void>;
-  /** Gives the VM the name and environment of its owner. */
+  /** Gives the VM the name and environment of its owner, and soon after its share of the processor. */
   personalize(options: PersonalizeOptions, signal: AbortSignal): Promise<void>;
   /** Runs a command. Aborting kills every process it started. Errors of this and of the transfers: host_disk_full. */
   exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult>;

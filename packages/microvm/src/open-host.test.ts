@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { access, readdir, readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
@@ -39,6 +39,15 @@ afterAll(async () => {
 function restore(request: Partial<RestoreRequest> = {}): Promise<Microvm> {
   const id = `m_${randomUUID().replaceAll('-', '')}`;
   return host.restore({ id, template: 'standard', ...request }, AbortSignal.timeout(400_000));
+}
+
+/** The group of a VM in the hierarchy of the processor. */
+async function processorGroup(dataDir: string, id: string): Promise<string> {
+  const record = JSON.parse(await readFile(join(dataDir, 'vms', id, 'vm.json'), 'utf8'));
+  const groups = await readFile(`/proc/${record.process.pid}/cgroup`, 'utf8');
+  const v1 = /^\d+:(?:[^:]*,)?cpu(?:,[^:]*)?:\/(?<path>.+)$/m.exec(groups)?.groups?.path;
+  const v2 = /^0::\/(?<path>.+)$/m.exec(groups)?.groups?.path;
+  return v1 === undefined ? join('/sys/fs/cgroup', v2 ?? '') : join('/sys/fs/cgroup/cpu', v1);
 }
 
 async function output(
@@ -388,6 +397,9 @@ test('adopts kept VMs with their labels and their paused state', async () => {
   const microvm = await first.restore({ id: 'm_kept', template: 'standard' }, signal());
   await output(microvm, 'echo kept >/root/note');
   await microvm.label({ owner: 'someone' });
+  await microvm.personalize({ hostname: 'vm-1', env: {}, owner: 'tenant-1' }, signal());
+  await expect.poll(() => processorGroup(own.path, 'm_kept')).toMatch(/\/owner-tenant-1\/m_kept$/);
+  const group = await processorGroup(own.path, 'm_kept');
   await microvm.pause(signal());
   await first.close({ keepVms: true });
   const second = await openMicrovmHost(options, signal());
@@ -395,6 +407,9 @@ test('adopts kept VMs with their labels and their paused state', async () => {
   expect(adopted).toMatchObject({ id: 'm_kept', paused: true, labels: { owner: 'someone' } });
   await adopted?.resume(signal());
   expect(adopted && (await output(adopted, 'cat /root/note'))).toBe('kept');
+  expect(await processorGroup(own.path, 'm_kept')).toBe(group);
+  await adopted?.destroy();
+  await expect(access(dirname(group))).rejects.toMatchObject({ code: 'ENOENT' });
   await second.close({ keepVms: false });
   await own.remove();
 });

@@ -52,14 +52,14 @@ export async function acquire(
 
 async function handOver(
   made: PooledVm,
-  { labels, hostname, env }: AcquireRequest,
+  { labels, hostname, env, tenantId }: AcquireRequest,
   { onFault }: AcquireDeps,
   signal: AbortSignal,
 ): Promise<undefined> {
   try {
     // Before any data of the tenant goes in: after a crash, the VM must not be mistaken for an idle one.
     await made.vm.label(labels);
-    await made.vm.personalize({ hostname, env: { ...env } }, signal);
+    await made.vm.personalize({ hostname, env: { ...env }, owner: tenantId }, signal);
     signal.throwIfAborted();
   } catch (error) {
     await discard(made).catch((fault) =>

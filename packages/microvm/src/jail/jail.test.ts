@@ -9,6 +9,7 @@ import { Jail } from './jail.ts';
 const NO_CGROUPS: Cgroups = {
   kind: 'none',
   add: async () => undefined,
+  assign: async () => undefined,
   remove: async () => undefined,
   close: async () => undefined,
 };

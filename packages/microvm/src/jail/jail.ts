@@ -76,6 +76,11 @@ export class Jail {
     };
   }
 
+  /** Has a VM, with the process `pid`, share the processor with the other VMs of its owner. See {@link Cgroups.assign}. */
+  async assign(id: string, owner: string, pid: number): Promise<void> {
+    await this.#options.cgroups.assign(id, owner, pid);
+  }
+
   /** Removes the directory and control group of a VM, whose process must have ended. */
   async remove(id: string): Promise<void> {
     await runEveryStep([

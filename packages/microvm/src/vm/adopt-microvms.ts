@@ -4,6 +4,7 @@ import { isAlive } from '@svc/service-kit/process';
 import type { NetworkSlot } from '../network/index.ts';
 import type { HostResources } from '../resources/host-resources.ts';
 import { resourceLimits } from '../vmm/resource-limits.ts';
+import { assigner } from './assign-owner.ts';
 import { LiveMicrovm } from './live-microvm.ts';
 import { releaseVm } from './release-vm.ts';
 import { killStray } from './stray-processes.ts';
@@ -97,6 +98,9 @@ async function adoptOne(
     const process = await vmm.adopt(confinement, record.process, signal);
     if (process === undefined) return undefined;
     const paused = await process.isPaused(signal);
+    const assign = assigner(resources, record.id, process);
+    // The earlier process may have ended before it did so.
+    if (record.owner !== undefined) assign(record.owner);
     return new LiveMicrovm({
       directory: jail.directoryOf(record.id),
       record,
@@ -104,6 +108,7 @@ async function adoptOne(
       process,
       privateKey: sshKey.privateKey,
       paused,
+      assign,
       release: () => releaseVm(resources, record.id, slot),
     });
   } catch (error) {

@@ -31,6 +31,8 @@ export interface LiveMicrovmOptions {
   readonly process: VmProcess;
   readonly privateKey: string;
   readonly paused: boolean;
+  /** Gives the VM its share of the processor. Reports failures itself. */
+  readonly assign: (owner: string) => void;
   /** Releases all resources of the VM. Its process has ended. */
   readonly release: () => Promise<void>;
 }
@@ -116,9 +118,14 @@ export class LiveMicrovm implements Microvm {
     await this.#update({ labels: data });
   }
 
-  async personalize({ hostname, env }: PersonalizeOptions, signal: AbortSignal): Promise<void> {
+  async personalize(
+    { hostname, env, owner }: PersonalizeOptions,
+    signal: AbortSignal,
+  ): Promise<void> {
     if (hostname !== this.#record.hostname) await this.#guest.setName(hostname, signal);
-    await this.#update({ hostname, env });
+    await this.#update({ hostname, env, ...(owner === undefined ? {} : { owner }) });
+    // Not awaited: it takes up to some 60 ms, and nobody depends on it.
+    if (owner !== undefined) this.#options.assign(owner);
   }
 
   async exec(request: MicrovmExecRequest, signal: AbortSignal): Promise<MicrovmExecResult> {

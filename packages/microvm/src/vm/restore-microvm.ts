@@ -8,6 +8,7 @@ import type { RestoreRequest } from '../microvm-host.ts';
 import type { HostResources } from '../resources/host-resources.ts';
 import type { VmShape } from '../vm-shape.ts';
 import { resourceLimits } from '../vmm/resource-limits.ts';
+import { assigner } from './assign-owner.ts';
 import { LiveMicrovm } from './live-microvm.ts';
 import { releaseVm } from './release-vm.ts';
 import { writeVmRecord } from './vm-record.ts';
@@ -74,6 +75,7 @@ export async function restoreMicrovm(
       process,
       privateKey: sshKey.privateKey,
       paused: false,
+      assign: assigner(resources, request.id, process),
       release: () => releaseVm(resources, request.id, slot),
     });
     undo.add('close the connections', () => microvm.detach());

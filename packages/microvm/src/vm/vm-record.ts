@@ -18,6 +18,8 @@ export interface VmRecord {
   readonly hostKey: string;
   readonly hostname: string;
   readonly env: Readonly<Record<string, string>>;
+  /** See `PersonalizeOptions`. Undefined until the VM is assigned to its owner. */
+  readonly owner?: string;
   readonly labels: Readonly<Record<string, unknown>>;
 }
 

@@ -35,7 +35,7 @@ export async function removeGroup(path: string): Promise<void> {
   }
 }
 
-/** Removes a group and its direct subgroups. */
+/** Removes a group and everything in it. */
 export async function removeTree(path: string): Promise<void> {
   let entries: string[] = [];
   try {
@@ -45,8 +45,13 @@ export async function removeTree(path: string): Promise<void> {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return;
     throw error;
   }
-  const groups = [...entries.map((entry) => join(path, entry)), path];
-  await runEveryStep(
-    groups.map((group) => ({ name: `remove ${group}`, run: () => removeGroup(group) })),
-  );
+  await runEveryStep([
+    ...entries
+      .map((entry) => join(path, entry))
+      .map((group) => ({
+        name: `remove ${group}`,
+        run: () => removeTree(group),
+      })),
+    { name: `remove ${path}`, run: () => removeGroup(path) },
+  ]);
 }

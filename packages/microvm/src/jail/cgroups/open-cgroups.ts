@@ -22,6 +22,7 @@ export async function openCgroups(name: string, warn: (message: string) => void)
 const noCgroups: Cgroups = {
   kind: 'none',
   add: async () => undefined,
+  assign: async () => undefined,
   remove: async () => undefined,
   close: async () => undefined,
 };

@@ -1,61 +1,74 @@
 import { access, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { runEveryStep } from '@svc/service-kit/concurrency';
+import { type CleanupStep, runEveryStep } from '@svc/service-kit/concurrency';
 import type { Cgroups, ResourceLimits } from './cgroups.ts';
 import { CPU_PERIOD_US, makeGroup, removeGroup, removeTree } from './group-files.ts';
+import { OwnerGroups } from './owner-groups.ts';
 
 const ROOT = '/sys/fs/cgroup';
 const CONTROLLERS = ['cpu', 'memory', 'pids'] as const;
+/** The controllers that know no owners. */
+const FLAT = ['memory', 'pids'] as const;
+const CPU_LIMITS = ['cpu.cfs_period_us', 'cpu.cfs_quota_us'];
 const SHARES_PER_CORE = 1024;
 
 /** The older interface, with one hierarchy per controller. https://docs.kernel.org/admin-guide/cgroup-v1/ */
 export class CgroupsV1 implements Cgroups {
   readonly kind = 'v1';
   readonly #name: string;
+  readonly #cpu: OwnerGroups;
 
-  private constructor(name: string) {
+  private constructor(name: string, cpu: OwnerGroups) {
     this.#name = name;
+    this.#cpu = cpu;
   }
 
   static async open(name: string): Promise<CgroupsV1> {
     for (const controller of CONTROLLERS) await access(join(ROOT, controller, 'cgroup.procs'));
-    const groups = new CgroupsV1(name);
     // All VMs together get the weight of one busy process per core, so that the service stays responsive.
     const shares = SHARES_PER_CORE * availableParallelism();
-    await makeGroup(groups.#path('cpu'), { 'cpu.shares': shares });
-    await makeGroup(groups.#path('memory'), {});
-    await makeGroup(groups.#path('pids'), {});
-    return groups;
+    const path = join(ROOT, 'cpu', name);
+    await makeGroup(path, { 'cpu.shares': shares });
+    for (const controller of FLAT) await makeGroup(join(ROOT, controller, name), {});
+    const owner = { 'cpu.shares': SHARES_PER_CORE };
+    return new CgroupsV1(name, await OwnerGroups.open({ path, owner, limits: CPU_LIMITS }));
   }
 
   async add(id: string, limits: ResourceLimits, pid: number): Promise<void> {
-    await makeGroup(this.#path('cpu', id), {
+    await makeGroup(this.#cpu.pathOf(id), {
       'cpu.cfs_period_us': CPU_PERIOD_US,
       'cpu.cfs_quota_us': Math.round(limits.cores * CPU_PERIOD_US),
     });
     await makeGroup(this.#path('memory', id), { 'memory.limit_in_bytes': limits.memoryBytes });
     await makeGroup(this.#path('pids', id), { 'pids.max': limits.tasks });
-    for (const controller of CONTROLLERS) {
-      await writeFile(join(this.#path(controller, id), 'cgroup.procs'), String(pid));
-    }
+    const groups = [this.#cpu.pathOf(id), ...FLAT.map((controller) => this.#path(controller, id))];
+    for (const group of groups) await writeFile(join(group, 'cgroup.procs'), String(pid));
+  }
+
+  async assign(id: string, owner: string, pid: number): Promise<void> {
+    await this.#cpu.move(id, owner, pid);
   }
 
   async remove(id: string): Promise<void> {
-    await this.#ofEveryController((controller) => removeGroup(this.#path(controller, id)));
+    await runEveryStep([
+      { name: 'remove a group of cpu', run: () => this.#cpu.remove(id) },
+      ...this.#flat((controller) => removeGroup(this.#path(controller, id))),
+    ]);
   }
 
   async close(): Promise<void> {
-    await this.#ofEveryController((controller) => removeTree(this.#path(controller)));
+    await runEveryStep([
+      { name: 'remove the groups of cpu', run: () => this.#cpu.close() },
+      ...this.#flat((controller) => removeTree(this.#path(controller))),
+    ]);
   }
 
-  async #ofEveryController(remove: (controller: string) => Promise<void>): Promise<void> {
-    await runEveryStep(
-      CONTROLLERS.map((controller) => ({
-        name: `remove a group of ${controller}`,
-        run: () => remove(controller),
-      })),
-    );
+  #flat(remove: (controller: string) => Promise<void>): CleanupStep[] {
+    return FLAT.map((controller) => ({
+      name: `remove a group of ${controller}`,
+      run: () => remove(controller),
+    }));
   }
 
   #path(controller: string, id = ''): string {

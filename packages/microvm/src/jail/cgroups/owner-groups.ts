@@ -1,0 +1,123 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Mutex } from '@svc/service-kit/concurrency';
+import { makeGroup, removeGroup, removeTree } from './group-files.ts';
+
+/** Groups of owners begin with this, and those of VMs do not. */
+const OWNER_PREFIX = 'owner-';
+
+export interface OwnerGroupsOptions {
+  /** The group of the service. */
+  readonly path: string;
+  /** The control files of an owner's group, which are the same for all. */
+  readonly owner: Readonly<Record<string, string | number>>;
+  /** The files that limit a VM, and move with it. */
+  readonly limits: readonly string[];
+}
+
+/**
+ * The groups of VMs in one hierarchy: in the group of the service, or in that of their owner, so that the VMs of each owner
+ * together get an equal share of the processor, however many they are. The group of an owner exists as long as it has VMs.
+ */
+export class OwnerGroups {
+  readonly #options: OwnerGroupsOptions;
+  /** By VM. */
+  readonly #owners: Map<string, string>;
+  readonly #changes = new Mutex();
+
+  private constructor(options: OwnerGroupsOptions, owners: Map<string, string>) {
+    this.#options = options;
+    this.#owners = owners;
+  }
+
+  /** Finds the groups that an earlier process left. */
+  static async open(options: OwnerGroupsOptions): Promise<OwnerGroups> {
+    const owners = new Map<string, string>();
+    for (const name of await groupsIn(options.path)) {
+      if (!name.startsWith(OWNER_PREFIX)) continue;
+      const owner = decodeURIComponent(name.slice(OWNER_PREFIX.length));
+      for (const id of await groupsIn(join(options.path, name))) owners.set(id, owner);
+    }
+    return new OwnerGroups(options, owners);
+  }
+
+  /** The group of a VM. */
+  pathOf(id: string): string {
+    return this.#pathOf(id, this.#owners.get(id));
+  }
+
+  /** Moves a VM, with its limits, to the group of its owner. Does nothing when it is there, and when it has ended. */
+  async move(id: string, owner: string, pid: number): Promise<void> {
+    await this.#changes.run(async () => {
+      const before = this.#owners.get(id);
+      if (before === owner) return;
+      const from = this.#pathOf(id, before);
+      const limits = await readLimits(from, this.#options.limits);
+      if (limits === undefined) return;
+      await makeGroup(this.#groupOf(owner), this.#options.owner);
+      const to = this.#pathOf(id, owner);
+      try {
+        await makeGroup(to, limits);
+        await writeFile(join(to, 'cgroup.procs'), String(pid));
+      } catch (error) {
+        await removeGroup(to);
+        await this.#removeUnused(owner);
+        if ((error as NodeJS.ErrnoException).code === 'ESRCH') return;
+        throw error;
+      }
+      this.#owners.set(id, owner);
+      await removeGroup(from);
+      await this.#removeUnused(before);
+    });
+  }
+
+  /** Removes the group of a VM, whose processes must have ended. Idempotent. */
+  async remove(id: string): Promise<void> {
+    await this.#changes.run(async () => {
+      const owner = this.#owners.get(id);
+      await removeGroup(this.#pathOf(id, owner));
+      this.#owners.delete(id);
+      await this.#removeUnused(owner);
+    });
+  }
+
+  /** Removes every group, that of the service included. */
+  async close(): Promise<void> {
+    await this.#changes.run(() => removeTree(this.#options.path));
+  }
+
+  async #removeUnused(owner: string | undefined): Promise<void> {
+    if (owner === undefined || new Set(this.#owners.values()).has(owner)) return;
+    await removeGroup(this.#groupOf(owner));
+  }
+
+  #pathOf(id: string, owner: string | undefined): string {
+    return join(owner === undefined ? this.#options.path : this.#groupOf(owner), id);
+  }
+
+  #groupOf(owner: string): string {
+    return join(this.#options.path, `${OWNER_PREFIX}${encodeURIComponent(owner)}`);
+  }
+}
+
+/** Undefined when there is no such group. */
+async function readLimits(
+  path: string,
+  names: readonly string[],
+): Promise<Record<string, string> | undefined> {
+  try {
+    const files = names.map(async (name) => {
+      const value = await readFile(join(path, name), 'utf8');
+      return [name, value.trim()] as const;
+    });
+    return Object.fromEntries(await Promise.all(files));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+async function groupsIn(path: string): Promise<string[]> {
+  const entries = await readdir(path, { withFileTypes: true });
+  return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}
