@@ -55,12 +55,14 @@ confined() {
 each_vm confined`,
   },
   {
-    title: 'each VM has the limits of cgroup v2, and all together a weight',
+    title: 'each VM has the limits of cgroup v2, each tenant a weight, and all together one',
     script: `
 limited() {
   group=/sys/fs/cgroup$(cut -d: -f3 /proc/$pid/cgroup)
   for name in cpu.max memory.max pids.max; do printf '%s = %s; ' $name "$(cat $group/$name)"; done
-  echo "cpu.weight of all = $(cat $group/../cpu.weight)"
+  shared=$(dirname $group) all=$shared
+  case $shared in */owner-*) all=$(dirname $shared); echo "cpu.weight of the tenant = $(cat $shared/cpu.weight)" ;; esac
+  echo "cpu.weight of all = $(cat $all/cpu.weight)"
   ! grep -q max $group/memory.max $group/pids.max && ! grep -q '^max' $group/cpu.max
 }
 each_vm limited`,
