@@ -78,7 +78,7 @@ function machine(
     ['-accel', accelerator.accel],
     ['-cpu', accelerator.cpu],
     ['-smp', String(shape.vcpu)],
-    ['-m', `${shape.memoryMib}M`],
+    ['-m', `${ramMib(shape)}M`],
     ['-object', memoryOptions(shape, memory)],
     ['-chardev', `ringbuf,id=console,size=${CONSOLE_BYTES}`],
     ['-serial', 'chardev:console'],
@@ -97,8 +97,16 @@ function acceleratorOptions({ kind, cpu }: Accelerator, cacheMib: number) {
   return { accel: kind === 'kvm' ? 'kvm' : `tcg,tb-size=${cacheMib}`, cpu };
 }
 
-function memoryOptions({ memoryMib }: VmShape, { path, mapping }: MemorySource): string {
-  const options = `memory-backend-file,id=memory,size=${memoryMib}M,mem-path=${path}`;
+/**
+ * With exactly 2 GiB, QEMU loads the initial RAM disk up to the last byte, into the pages in which the firmware keeps the
+ * rings of the root disk: the guest does not boot, or starts damaged programs.
+ */
+function ramMib({ memoryMib }: VmShape): number {
+  return memoryMib === 2048 ? 2047 : memoryMib;
+}
+
+function memoryOptions(shape: VmShape, { path, mapping }: MemorySource): string {
+  const options = `memory-backend-file,id=memory,size=${ramMib(shape)}M,mem-path=${path}`;
   if (mapping === 'shared') return `${options},share=on`;
   return mapping === 'private'
     ? `${options},share=off`
