@@ -1,0 +1,198 @@
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { chromium } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { framesOf } from '../../test/sessions/session-client.ts';
+import { SessionFixture } from '../../test/sessions/session-fixture.ts';
+import { shared } from '../../test/shared-service.ts';
+import { TestSandbox } from '../../test/test-sandbox.ts';
+
+const VM_TEST_MS = 600_000;
+const PLAYWRIGHT_MS = 120_000;
+const SITE = 'http://127.0.0.1:8000';
+
+/** A site with a form, which prints the forms and the cookies that it receives. */
+const SERVER = `
+const { createServer } = require('node:http');
+const { appendFileSync } = require('node:fs');
+const form = '<title>Order</title><form method="post" action="/sent"><label>Name <input name="name"></label>'
+  + '<button>Send</button></form>';
+createServer((request, response) => {
+  const parts = [];
+  request.on('data', (part) => parts.push(part));
+  request.on('end', () => {
+    const cookie = request.headers.cookie ?? '-';
+    appendFileSync('/tmp/received', [request.method, request.url, cookie, Buffer.concat(parts)].join(' ') + '\\n');
+    response.writeHead(200, { 'content-type': 'text/html', 'set-cookie': 'visited=yes; Max-Age=9999' });
+    response.end(request.method === 'POST' ? '<title>Thanks</title><p>Thank you</p>' : form);
+  });
+}).listen(8000, '127.0.0.1');
+`;
+
+const FORM_TOOLS = [
+  {
+    when: { user: 'order' },
+    reply: { tool_calls: [{ name: 'browser_navigate', arguments: { url: `${SITE}/` } }] },
+  },
+  {
+    when: { tool: 'textbox "Name" [^\\n]*\\[ref=(\\w+)\\](?!: Ada)' },
+    reply: { tool_calls: [{ name: 'browser_type', arguments: { ref: '$1', text: 'Ada' } }] },
+  },
+  {
+    when: { tool: ': Ada[^]*button "Send" [^\\n]*\\[ref=(\\w+)\\]' },
+    reply: { tool_calls: [{ name: 'browser_click', arguments: { ref: '$1' } }] },
+  },
+  {
+    when: { tool: 'Thank you' },
+    reply: {
+      tool_calls: [{ name: 'browser_take_screenshot', arguments: { path: '/tmp/thanks.png' } }],
+    },
+  },
+  { when: { tool: 'Saved the picture' }, reply: { text: 'The order was sent.' } },
+  { when: { user: 'look' }, reply: { tool_calls: [{ name: 'browser_snapshot', arguments: {} }] } },
+  { when: { tool: 'crashed' }, reply: { text: 'The browser had crashed.' } },
+  { when: { tool: '([^]*)' }, reply: { text: 'Unexpected: $1' } },
+];
+
+let fixture: SessionFixture;
+beforeAll(async () => {
+  // Playwright has no option for a certificate authority.
+  setDefaultCACertificates([...getCACertificates(), shared.ca]);
+  fixture = await SessionFixture.start({ rules: FORM_TOOLS });
+}, VM_TEST_MS);
+afterAll(() => fixture?.end());
+
+/** Starts the site in a sandbox. */
+async function serve(vmId: string): Promise<void> {
+  const { sandboxes } = fixture.account.client;
+  await sandboxes.files.write(vmId, '/tmp/site.cjs', SERVER);
+  const start =
+    'nohup node /tmp/site.cjs >/tmp/site.log 2>&1 & until curl -s 127.0.0.1:8000 >/dev/null; do sleep 0.2; done; rm -f /tmp/received';
+  expect(await sandboxes.exec(vmId, start)).toMatchObject({ exit_code: 0 });
+}
+
+const linesReceived = async (vmId: string) =>
+  (await fixture.account.client.sandboxes.exec(vmId, 'cat /tmp/received')).stdout
+    .trim()
+    .split('\n');
+
+test(
+  'deictic fills and sends a form, and is told that the browser crashed',
+  async () => {
+    const session = await fixture.create('deictic', { template: 'browser' });
+    const vmId = await fixture.sandboxOf(session);
+    await serve(vmId);
+    const client = await fixture.attach(session);
+    const frames = await client.task('Please order', 'one');
+    const names = framesOf(frames, 'tool_call').map(({ name }) => name);
+    expect(names, client.summary()).toEqual([
+      'browser_navigate',
+      'browser_type',
+      'browser_click',
+      'browser_take_screenshot',
+    ]);
+    expect(await linesReceived(vmId)).toContain('POST /sent visited=yes name=Ada');
+    const { sandboxes } = fixture.account.client;
+    const { stdout: kind } = await sandboxes.exec(vmId, 'file -b /tmp/thanks.png');
+    expect(kind).toMatch(/^PNG image data/);
+
+    const { stdout: pid } = await sandboxes.exec(vmId, 'pgrep -o chromium-headle');
+    await sandboxes.exec(vmId, `kill -KILL ${pid}`);
+    const seen = await client.task('Please look', 'two');
+    const [result] = framesOf(seen, 'tool_result');
+    expect(result?.content).toContain('The browser had crashed and was started again');
+    await expect
+      .poll(async () => (await sandboxes.exec(vmId, 'curl -s 127.0.0.1:9222/json/version')).stdout)
+      .toContain('HeadlessChrome');
+  },
+  VM_TEST_MS,
+);
+
+describe('two sandboxes', () => {
+  let sandboxes: TestSandbox[];
+  beforeAll(async () => {
+    const create = () => TestSandbox.create(fixture.account, { template: 'browser' });
+    sandboxes = [await create(), await create()];
+  }, VM_TEST_MS);
+  afterAll(async () => {
+    for (const sandbox of sandboxes ?? []) await sandbox.delete();
+  });
+
+  /** Connects Playwright on this machine to the browser of a sandbox, by a link or by the API key. */
+  async function connect({ id }: TestSandbox, by: 'link' | 'key') {
+    const { client, apiKey } = fixture.account;
+    const { url } = await client.sandboxes.link(id, { port: 9222 });
+    const bare = `${shared.address.baseUrl}/v1/sandboxes/${id}/ports/9222`;
+    return by === 'link'
+      ? chromium.connectOverCDP(url, { timeout: PLAYWRIGHT_MS })
+      : chromium.connectOverCDP(bare, {
+          timeout: PLAYWRIGHT_MS,
+          headers: { authorization: `Bearer ${apiKey}` },
+        });
+  }
+
+  test(
+    'are driven by a Playwright outside, and share no cookie, cache, profile or random number',
+    async () => {
+      const seen: object[] = [];
+      for (const [index, sandbox] of sandboxes.entries()) {
+        await serve(sandbox.id);
+        const browser = await connect(sandbox, index === 0 ? 'link' : 'key');
+        const [context] = browser.contexts();
+        const page = await (context ?? (await browser.newContext())).newPage();
+        page.setDefaultTimeout(PLAYWRIGHT_MS);
+        await page.goto(SITE);
+        const random = await page.evaluate(() => [
+          Math.random(),
+          crypto.randomUUID(),
+          localStorage.getItem('mark'),
+        ]);
+        await page.evaluate(() => localStorage.setItem('mark', 'kept'));
+        await page.getByLabel('Name').fill(`Bo ${index}`);
+        await page.getByRole('button', { name: 'Send' }).click();
+        expect(await page.title()).toBe('Thanks');
+        expect((await page.screenshot()).subarray(1, 4).toString()).toBe('PNG');
+        await page.close();
+        await browser.close();
+        const received = await linesReceived(sandbox.id);
+        expect(received[0]).toBe('GET / - ');
+        expect(received).toContain(`POST /sent visited=yes name=Bo+${index}`);
+        seen.push(random);
+      }
+      const [first, second] = seen as [unknown[], unknown[]];
+      expect(first[2]).toBeNull();
+      expect(second[2]).toBeNull();
+      expect(first[0]).not.toBe(second[0]);
+      expect(first[1]).not.toBe(second[1]);
+    },
+    VM_TEST_MS,
+  );
+
+  test(
+    'show pages that reach no private address',
+    async () => {
+      const [sandbox, other] = sandboxes;
+      if (sandbox === undefined || other === undefined) throw new Error('there are no sandboxes');
+      const [otherHost] = (other.endpoint ?? '').split(':');
+      const script = `
+        const { chromium } = require('playwright-core');
+        (async () => {
+          const browser = await chromium.connectOverCDP('http://127.0.0.1:9222');
+          const page = await browser.contexts()[0].newPage();
+          await page.goto('${SITE}', { timeout: ${PLAYWRIGHT_MS} });
+          const reach = (url) => page.evaluate((address) =>
+            fetch(address, { mode: 'no-cors', signal: AbortSignal.timeout(3000) }).then(() => true, () => false), url);
+          const urls = ['${SITE}/own', 'http://172.30.0.1/', 'http://169.254.169.254/', 'http://10.0.0.1/', 'http://192.168.1.1/',
+            'https://${otherHost}:22/', 'http://${otherHost}/'];
+          for (const url of urls) console.log(url, await reach(url));
+          await page.close();
+          process.exit(0);
+        })();`;
+      await fixture.account.client.sandboxes.files.write(sandbox.id, '/root/reach.cjs', script);
+      const [own, ...rest] = (await sandbox.run('node /root/reach.cjs')).split('\n');
+      expect(own).toBe(`${SITE}/own true`);
+      expect(rest).toHaveLength(6);
+      expect(rest.filter((line) => !line.endsWith(' false'))).toEqual([]);
+    },
+    VM_TEST_MS,
+  );
+});
