@@ -62,9 +62,9 @@ import type { WorkspaceDeps } from './workspace/deps.ts';
 import { mountWorkspace } from './workspace/mount-workspace.ts';
 
 const TRANSFER_STALL_MS = 60_000;
-/** Saves of session files that run at once on this worker. Each needs up to 20 MiB. */
+/** Saves of session files that run at once on this worker. Each needs up to 30 MiB. */
 const FILE_SAVES_AT_ONCE = 4;
-/** Loads of workspaces that run at once on this worker, and flushes. Each needs up to 50 MiB. */
+/** Loads of workspaces that run at once on this worker, and flushes. Each needs up to 60 MiB. */
 const WORKSPACE_LOADS_AT_ONCE = 4;
 const WORKSPACE_FLUSHES_AT_ONCE = 4;
 

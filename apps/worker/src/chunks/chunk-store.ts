@@ -17,12 +17,14 @@ import {
   transferMayPass,
 } from '../control-plane/object-transfer.ts';
 import type { ChunksOwner } from '../control-plane/session-chunks-api.ts';
-import { OneAtATime } from './one-at-a-time.ts';
+import { BackgroundTasks } from './background-tasks.ts';
 import type { SaveRates } from './save-rates.ts';
 
 const MIB = 1024 * 1024;
-/** Chunks are looked up and uploaded together, while the next ones are read. Two batches are held in memory. */
+/** Chunks are looked up and uploaded in batches, while the next ones are read. */
 const BATCH_BYTES = 4 * MIB;
+/** A second batch uses the time in which the first one waits for answers. With the next one, three are in memory. */
+const BATCHES_AT_ONCE = 2;
 /** Less than this is not uploaded early. */
 const EARLY_BYTES = MIB;
 const BATCH_CHUNKS = 128;
@@ -78,7 +80,8 @@ export class ChunkStore<Owner = ChunksOwner> {
   }
 
   /**
-   * Stores the stream that `open` opens, after {@link ready}. What it returns refers to the stream for the commit of a turn, which must follow within an hour.
+   * Stores the stream that `open` opens, after {@link ready}. Returns what the commit of a turn, within an hour, names it
+   * by.
    * @throws ControlPlaneError, ObjectTransferError, and the errors of the stream
    */
   async save(
@@ -139,7 +142,22 @@ export class ChunkStore<Owner = ChunksOwner> {
     const seen = new Set<string>();
     let batch = new Map<string, Buffer>();
     let waiting = 0;
-    await using uploads = new OneAtATime(signal);
+    let before: Promise<void> = Promise.resolve();
+    await using uploads = new BackgroundTasks(BATCHES_AT_ONCE, signal);
+    const upload = async () => {
+      const [full, upTo, previous] = [batch, stored.length, before];
+      [batch, waiting] = [new Map(), 0];
+      await uploads.start((limit) => {
+        const run = async () => {
+          await this.#storeMissing(full, keys, limit);
+          // What is stored is told from the start of the stream on.
+          await previous;
+          onStored(stored.slice(0, upTo));
+        };
+        before = run();
+        return before;
+      });
+    };
     for await (const chunk of cutIntoChunks(source, keys.gear)) {
       signal.throwIfAborted();
       const id = chunkIdOf(chunk, keys);
@@ -148,18 +166,10 @@ export class ChunkStore<Owner = ChunksOwner> {
       seen.add(id);
       batch.set(id, chunk);
       waiting += chunk.length;
-      const isEnough = uploads.isIdle ? waiting >= EARLY_BYTES : waiting >= BATCH_BYTES;
-      if (!isEnough && batch.size < BATCH_CHUNKS) continue;
-      const full = batch;
-      const upTo = stored.length;
-      await uploads.start(async (limit) => {
-        await this.#storeMissing(full, keys, limit);
-        onStored(stored.slice(0, upTo));
-      });
-      [batch, waiting] = [new Map(), 0];
+      const isEnough = waiting >= (uploads.hasRoom ? EARLY_BYTES : BATCH_BYTES);
+      if (isEnough || batch.size >= BATCH_CHUNKS) await upload();
     }
-    const last = batch;
-    if (last.size > 0) await uploads.start((limit) => this.#storeMissing(last, keys, limit));
+    if (batch.size > 0) await upload();
     await uploads.finished();
     return stored;
   }

@@ -1,7 +1,7 @@
 import type { WorkspaceChange, WorkspaceCommit } from '@svc/contract';
 import { uuidv7 } from 'uuidv7';
+import { BackgroundTasks } from '../chunks/background-tasks.ts';
 import type { StoredChunk } from '../chunks/chunk-store.ts';
-import { OneAtATime } from '../chunks/one-at-a-time.ts';
 import type { WorkspaceOwner } from '../control-plane/workspace-api.ts';
 import { pagesOf } from './changes.ts';
 import { callControlPlane, type WorkspaceDeps } from './deps.ts';
@@ -32,14 +32,14 @@ export interface FlushStagingOptions<Entry> {
 export class FlushStaging<Entry> implements AsyncDisposable {
   readonly #options: FlushStagingOptions<Entry>;
   readonly #flushId = uuidv7();
-  readonly #early: OneAtATime;
+  readonly #early: BackgroundTasks;
   readonly #changes = new Map<string, WorkspaceChange>();
   /** How many of the entries are taken. */
   #taken = 0;
 
   constructor(options: FlushStagingOptions<Entry>) {
     this.#options = options;
-    this.#early = new OneAtATime(options.signal);
+    this.#early = new BackgroundTasks(1, options.signal);
   }
 
   /** All changes so far, by path. */
@@ -49,7 +49,7 @@ export class FlushStaging<Entry> implements AsyncDisposable {
 
   /** Stages, in the background, what these chunks contain. A failure shows in {@link commit}. */
   advance(chunks: readonly StoredChunk[]): void {
-    if (!this.#early.isIdle) return;
+    if (!this.#early.hasRoom) return;
     const { entries, isStored } = this.#options;
     const bytes = chunks.reduce((sum, { length }) => sum + length, 0);
     let end = this.#taken;
