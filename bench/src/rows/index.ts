@@ -1,5 +1,6 @@
 import type { Row } from '../measure/row.ts';
 import { authenticatedRequest } from './authenticated-request.ts';
+import { browserPage } from './browser-page.ts';
 import { createBurst } from './create-burst.ts';
 import { createEmptyPool, createFromPool } from './create-one.ts';
 import { execWarm } from './exec-warm.ts';
@@ -47,4 +48,5 @@ export const ROWS: readonly Row[] = [
   templateCreateEmptyPool,
   templateCreateFromPool,
   templateMemory,
+  browserPage,
 ];

@@ -31,7 +31,11 @@ describe('create, get, list and delete', () => {
     const mine = await harness.json('GET', '/sandboxes?tenant_id=usr_record');
     expect(mine.body).toMatchObject({ sandboxes: [{ vm_id: request.vm_id }] });
     const [given] = harness.host.vmOf(request.vm_id).given;
-    expect(given).toEqual({ hostname: request.vm_id.replace('_', '-'), env: { A: 'b' } });
+    expect(given).toEqual({
+      hostname: request.vm_id.replace('_', '-'),
+      env: { A: 'b' },
+      owner: 'usr_record',
+    });
   });
 
   it('returns the same sandbox for the same id and generation', async () => {
