@@ -147,19 +147,9 @@ export class Desktop {
     });
   }
 
-  /**
-   * Presses key combinations such as `ctrl+a`, separated by spaces. Each takes effect before the next key is pressed: a
-   * browser offers `ctrl+l` to its page first, and what is typed before the page has answered goes to the page.
-   */
+  /** Presses key combinations such as `ctrl+a`, separated by spaces. */
   async press(keys: string, signal: AbortSignal): Promise<void> {
-    const { display } = this.#settings;
-    const combinations = parseKeys(keys);
-    await this.#inTurn(signal, async () => {
-      for (const combination of combinations) {
-        await xdotool(['key', combination], { display, signal });
-        await this.#server.settle(signal);
-      }
-    });
+    await this.#input(['key', '--delay', String(KEY_DELAY_MS), ...parseKeys(keys)], signal);
   }
 
   /** Waits, at most {@link MAX_WAIT_SECONDS}. */

@@ -83,14 +83,6 @@ export class ElementServer {
     await this.#request('/keyboard', { method: 'POST', body: text }, signal);
   }
 
-  /**
-   * Waits until the browser has handled the keys before, for a few seconds at most: a page with a dialogue handles
-   * none. Throws like {@link screenshot}.
-   */
-  async settle(signal: AbortSignal): Promise<void> {
-    await this.#request('/settle', { method: 'POST' }, signal);
-  }
-
   async #get(path: string, signal: AbortSignal): Promise<Answer> {
     return await this.#request(path, {}, signal);
   }

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -25,7 +24,6 @@ export class RunningDesktop {
   readonly #directory: string;
   readonly #processes: ChildProcess[] = [];
   readonly #env: NodeJS.ProcessEnv;
-  #devtoolsPort = 0;
 
   private constructor(directory: string, display: string) {
     this.#directory = directory;
@@ -72,25 +70,13 @@ export class RunningDesktop {
     await writeFile(join(this.settings.starts, program), `${starts}\n`);
   }
 
-  /** Opens a page in a browser, as the desktop of a sandbox starts it. It is on top of the form. */
-  async openBrowser(page: string): Promise<void> {
-    const disabled = 'Translate,WebUIOmniboxAimPopup,WebUIOmniboxPopup';
-    this.#spawn('chromium', [
-      ...['--no-sandbox', '--disable-gpu', '--no-first-run', '--start-maximized'],
-      ...['--password-store=basic', '--disable-background-networking', '--disable-sync'],
-      ...[`--disable-features=${disabled}`, `--remote-debugging-port=${this.#devtoolsPort}`],
-      ...[`--user-data-dir=${join(this.#directory, 'profile')}`, page],
-    ]);
-  }
-
   async close(): Promise<void> {
     for (const child of this.#processes.reverse()) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
       child.kill('SIGKILL');
       await once(child, 'exit');
     }
-    // A browser that was killed leaves processes that end a little later.
-    await rm(this.#directory, { recursive: true, force: true, maxRetries: 10 });
+    await rm(this.#directory, { recursive: true, force: true });
   }
 
   async #startPrograms(): Promise<void> {
@@ -99,10 +85,8 @@ export class RunningDesktop {
     const daemon = this.#spawn('dbus-daemon', [...session, '--print-address=1']);
     await firstLine(daemon, daemon.stdout);
     this.#spawn('openbox', []);
-    this.#devtoolsPort = await freePort();
     const server = this.#spawn('/usr/bin/python3', [
-      ...['-IB', join(PROGRAMS, 'server.py'), '--port', '0'],
-      ...['--devtools-port', String(this.#devtoolsPort)],
+      ...['-IB', join(PROGRAMS, 'server.py'), '--port', '0', '--devtools-port', '1'],
       ...['--framebuffer', join(this.#directory, 'Xvfb_screen0')],
     ]);
     const listening = await firstLine(server, server.stdout);
@@ -126,16 +110,6 @@ export class RunningDesktop {
     this.#processes.push(child);
     return child;
   }
-}
-
-/** A port on which nothing listens, for a program that cannot choose one itself. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function firstLine(child: ChildProcess, output: Readable): Promise<string> {

@@ -39,15 +39,6 @@ class Page:
                     raise ValueError(answer['error'].get('message', 'refused'))
                 return answer['result']
 
-    def settle(self, deadline):
-        """
-        Waits until the page has handled the keys before. The browser offers it every combination first, and takes it
-        for itself once the page has answered. The first answer shows that the browser has read the keys; what it sent
-        to the page meanwhile precedes the second.
-        """
-        for _ in range(2):
-            self.call(deadline, 'Runtime.evaluate', expression='0')
-
     def elements(self, deadline, limit):
         frame = self.call(deadline, 'Page.getFrameTree')['frameTree']['frame']['id']
         world = self.call(deadline, 'Page.createIsolatedWorld', frameId=frame, worldName=WORLD)
@@ -75,10 +66,12 @@ class Browser:
 
     def elements(self, bounds, documents, windows, deadline, limit):
         """The elements of the pages that are visible, and whether there are more."""
-        targets = self.current(deadline)
+        targets = self.targets(deadline)
+        for gone in set(self.pages) - {target['id'] for target in targets}:
+            self.pages.pop(gone).close()
         found, truncated = [], False
         for target in targets:
-            answer = self.ask(target, deadline, lambda page: page.elements(min(deadline, time.monotonic() + 3), limit))
+            answer = self.ask(target, deadline, limit)
             if answer is None:
                 truncated = True
             elif answer['visible']:
@@ -86,25 +79,13 @@ class Browser:
                 found.extend(self.place(target['id'], answer, bounds, documents, windows))
         return found, truncated
 
-    def settle(self, deadline):
-        """Waits until the pages have handled the keys before. Returns whether all have."""
-        answers = [self.ask(target, deadline, lambda page: page.settle(deadline) or True) for target in self.current(deadline)]
-        return None not in answers
-
-    def current(self, deadline):
-        """The pages that are open. Forgets the others."""
-        targets = self.targets(deadline)
-        for gone in set(self.pages) - {target['id'] for target in targets}:
-            self.pages.pop(gone).close()
-        return targets
-
-    def ask(self, target, deadline, question):
-        """What the page answers. None when it does not, for example while it shows a dialogue."""
+    def ask(self, target, deadline, limit):
+        """None when the page does not answer, for example while it shows a dialogue."""
         try:
             page = self.pages.get(target['id'])
             if page is None:
                 page = self.pages[target['id']] = Page(target['webSocketDebuggerUrl'], left(deadline))
-            return question(page)
+            return page.elements(min(deadline, time.monotonic() + 3), limit)
         except (OSError, ValueError, KeyError, websocket.WebSocketException):
             page = self.pages.pop(target['id'], None)
             if page is not None:

@@ -26,8 +26,6 @@ import stacking  # noqa: E402
 MAX_ELEMENTS, DEFAULT_ELEMENTS = 500, 200
 MAX_NAME = 200
 SECONDS = 20
-# Longer than most pages are busy; one that shows a dialogue does not answer at all.
-SETTLE_SECONDS = 5
 MAX_CONNECTIONS = 16
 CLIENT_SECONDS = 30
 MIN_IMAGE, MAX_IMAGE = 400_000, 8 << 20
@@ -84,18 +82,6 @@ class Detector:
     def bind_keys(self, text):
         """Makes sure that the keyboard has a key for each character. Returns how many were missing."""
         return self.worker.submit(self.display.bind_keys, text).result(SECONDS)
-
-    def settle(self):
-        """Waits until the browser has handled the keys before. Returns whether it has."""
-        return self.worker.submit(self.wait_for_pages).result(SECONDS + 10)
-
-    def wait_for_pages(self):
-        deadline = time.monotonic() + SETTLE_SECONDS
-        try:
-            return self.browser.settle(deadline)
-        except (OSError, ValueError):
-            # There is no browser, or it is starting.
-            return False
 
     def bare_windows(self, windows, bounds):
         """Each window as an element, also those of programs without accessibility."""
@@ -173,11 +159,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Problem(404, 'the routes are /elements, /elements/{id} and /screenshot')
 
     def post(self):
-        if self.path == '/settle':
-            self.send_json(200, {'settled': self.detector.settle()})
-            return
         if self.path != '/keyboard':
-            raise Problem(404, 'the routes for POST are /keyboard and /settle')
+            raise Problem(404, 'the only route for POST is /keyboard')
         size = int(self.headers.get('Content-Length', '0'))
         if not 0 < size <= MAX_BODY:
             raise Problem(413, f'a text of at most {MAX_BODY} bytes is required')
