@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { access, readdir, readFile } from 'node:fs/promises';
+import { access, mkdir, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Cgroups } from './cgroups.ts';
@@ -113,6 +113,25 @@ describe('the groups of the processor', () => {
     await endVm('vm_a', a);
     await endVm('vm_b', b);
     expect(await exists(owner)).toBe(false);
+  });
+
+  test('that a crash left half made are settled by the next process', async () => {
+    const [a, b] = [await startVm('vm_a'), await startVm('vm_b')];
+    await cgroups.assign('vm_b', 'second', b);
+    // Before the owner's first VM, before the process moved, and after it.
+    for (const path of [groupOf('first'), groupOf('third'), groupOf('third', 'vm_a')])
+      await mkdir(path);
+    await mkdir(join(root(), 'vm_b'));
+    cgroups = await open();
+    for (const path of [groupOf('first'), groupOf('third'), join(root(), 'vm_b')]) {
+      expect(await exists(path), path).toBe(false);
+    }
+    await cgroups.assign('vm_a', 'third', a);
+    expect(await read(join(groupOf('third', 'vm_a'), 'cgroup.procs'))).toBe(String(a));
+    expect(await read(join(groupOf('second', 'vm_b'), 'cgroup.procs'))).toBe(String(b));
+    await endVm('vm_a', a);
+    await endVm('vm_b', b);
+    expect(await readdir(root())).not.toContain('owner-second');
   });
 
   test('of a VM that has ended are not made', async () => {

@@ -30,13 +30,21 @@ export class OwnerGroups {
     this.#owners = owners;
   }
 
-  /** Finds the groups that an earlier process left. */
+  /** Finds the groups that an earlier process left, and settles what it did not finish: a move, or a removal. */
   static async open(options: OwnerGroupsOptions): Promise<OwnerGroups> {
     const owners = new Map<string, string>();
     for (const name of await groupsIn(options.path)) {
       if (!name.startsWith(OWNER_PREFIX)) continue;
       const owner = decodeURIComponent(name.slice(OWNER_PREFIX.length));
-      for (const id of await groupsIn(join(options.path, name))) owners.set(id, owner);
+      const group = join(options.path, name);
+      for (const id of await groupsIn(group)) {
+        const before = join(options.path, id);
+        // While a VM moves it has two groups, and its process is in one of them.
+        const isMoved = !(await isInUse(before));
+        await removeGroup(isMoved ? before : join(group, id));
+        if (isMoved) owners.set(id, owner);
+      }
+      if ((await groupsIn(group)).length === 0) await removeGroup(group);
     }
     return new OwnerGroups(options, owners);
   }
@@ -52,7 +60,7 @@ export class OwnerGroups {
       const before = this.#owners.get(id);
       if (before === owner) return;
       const from = this.#pathOf(id, before);
-      const limits = await readLimits(from, this.#options.limits);
+      const limits = await readFiles(from, this.#options.limits);
       if (limits === undefined) return;
       await makeGroup(this.#groupOf(owner), this.#options.owner);
       const to = this.#pathOf(id, owner);
@@ -101,7 +109,7 @@ export class OwnerGroups {
 }
 
 /** Undefined when there is no such group. */
-async function readLimits(
+async function readFiles(
   path: string,
   names: readonly string[],
 ): Promise<Record<string, string> | undefined> {
@@ -120,4 +128,10 @@ async function readLimits(
 async function groupsIn(path: string): Promise<string[]> {
   const entries = await readdir(path, { withFileTypes: true });
   return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+}
+
+/** Whether there is such a group, with processes. */
+async function isInUse(path: string): Promise<boolean> {
+  const files = await readFiles(path, ['cgroup.procs']);
+  return files !== undefined && files['cgroup.procs'] !== '';
 }
