@@ -1,4 +1,4 @@
-import { sleep, TokenBucket } from '@svc/service-kit/concurrency';
+import { KeyedTokenBuckets, sleep } from '@svc/service-kit/concurrency';
 
 /** The bytes of a burst are those of so many seconds. */
 const BURST_SECONDS = 64;
@@ -13,32 +13,29 @@ export interface RateTime {
 
 const SYSTEM_TIME: RateTime = { now: () => performance.now(), sleep };
 
-interface Entry {
-  readonly bucket: TokenBucket;
-  usedAt: number;
-}
-
 /**
  * Bounds the bytes that each tenant saves on this worker, over time: whoever has saved a burst more than the rate allows
  * waits before the next save. It is a rate for all sandboxes of a tenant, because each new sandbox would have a burst of
  * its own. A save that has begun is never held up, since it holds memory that all tenants share.
  */
 export class SaveRates {
-  readonly #perSecond: number;
   readonly #time: RateTime;
-  readonly #tenants = new Map<string, Entry>();
+  readonly #tenants: KeyedTokenBuckets;
 
   /** @param perSecond bytes, for each tenant */
   constructor(perSecond: number, time: RateTime = SYSTEM_TIME) {
-    this.#perSecond = perSecond;
     this.#time = time;
+    this.#tenants = new KeyedTokenBuckets(
+      { perSecond, burst: perSecond * BURST_SECONDS },
+      time.now,
+    );
   }
 
   /** Settles when the tenant may save. @throws the reason of the signal */
   async ready(tenantId: string, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     for (;;) {
-      const debtMs = this.#tenants.get(tenantId)?.bucket.spend(0) ?? 0;
+      const debtMs = this.#tenants.debtMs(tenantId);
       if (debtMs === 0) return;
       await this.#time.sleep(debtMs, signal);
       signal.throwIfAborted();
@@ -47,24 +44,6 @@ export class SaveRates {
 
   /** Counts bytes that the tenant saves. */
   spend(tenantId: string, bytes: number): void {
-    const entry = this.#tenants.get(tenantId) ?? this.#open();
-    this.#tenants.set(tenantId, entry);
-    entry.usedAt = this.#time.now();
-    entry.bucket.spend(bytes);
-  }
-
-  #open(): Entry {
-    const now = this.#time.now();
-    this.#forget(now);
-    const rate = { perSecond: this.#perSecond, burst: this.#perSecond * BURST_SECONDS };
-    return { bucket: new TokenBucket(rate, this.#time.now), usedAt: now };
-  }
-
-  /** Forgets the tenants whose buckets are full again. */
-  #forget(now: number): void {
-    for (const [tenantId, { bucket, usedAt }] of this.#tenants) {
-      const isPaid = bucket.spend(0) === 0;
-      if (isPaid && now - usedAt >= BURST_SECONDS * 1000) this.#tenants.delete(tenantId);
-    }
+    this.#tenants.spend(tenantId, bytes);
   }
 }

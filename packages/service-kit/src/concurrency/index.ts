@@ -1,6 +1,7 @@
 export { settledWithin, untilAborted } from './abort.ts';
 export { type Deadline, openDeadline, withDeadline } from './deadline.ts';
 export { KeyedSlots } from './keyed-slots.ts';
+export { KeyedTokenBuckets } from './keyed-token-buckets.ts';
 export { Mutex } from './mutex.ts';
 export { type BackoffOptions, backoffMs, type RetryOptions, retry } from './retry.ts';
 export { SingleFlight } from './single-flight.ts';

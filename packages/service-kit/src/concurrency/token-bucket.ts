@@ -36,6 +36,12 @@ export class TokenBucket {
     return this.#tokens >= 0 ? 0 : (-this.#tokens / this.#rate.perSecond) * 1000;
   }
 
+  /** Whether it has as many tokens as it can: it behaves like a new one. */
+  get isFull(): boolean {
+    this.#refill();
+    return this.#tokens === this.#rate.burst;
+  }
+
   #refill(): void {
     const now = this.#now();
     const gained = ((now - this.#filledAt) / 1000) * this.#rate.perSecond;
