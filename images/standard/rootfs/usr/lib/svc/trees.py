@@ -27,6 +27,7 @@ FILE, DIRECTORY, SYMLINK, DELETED, END = stat.S_IFREG >> 12, stat.S_IFDIR >> 12,
 STATE = struct.Struct('>BIqqQQ')
 # The last part of it: what the kernel tells of an inode, the lower half.
 INODE = struct.Struct('>I')
+INODE_BYTES = slice(STATE.size - INODE.size, STATE.size)
 # The lengths of path and target. A record is a state, these, the path, and the target of a symbolic link.
 LENGTHS = struct.Struct('>HH')
 RECORD_HEAD = STATE.size + LENGTHS.size
@@ -56,6 +57,8 @@ CLOCK_TICK_NS = 50_000_000
 # The kernel notices writes through a memory map at the latest this long after the last write it noticed: it writes
 # changed pages to the disk after 30 s, and sees the next change of each.
 SETTLED_NS = 60_000_000_000
+# Inodes of deleted entries that are kept before the set is made anew.
+MIN_INODES = 1000
 LIST_SECONDS = 60
 MAX_LISTINGS = 4
 
@@ -253,6 +256,8 @@ class Listing:
         self.root = root
         self.generation = None
         self.known = {}
+        # Those of `known`, and perhaps of entries that are gone.
+        self.inodes = set()
         self.pending = None
         self.watch = Watch(root)
         # The last pass: its generation, its limit, and what it skipped.
@@ -266,7 +271,7 @@ class Listing:
         self.acknowledge(since)
         generation, walked_limit, skipped = self.walked
         is_latest = generation is not None and generation == self.generation and limit == walked_limit
-        if is_latest and not request.get('full') and self.watch.is_quiet(self.known):
+        if is_latest and not request.get('full') and self.watch.is_quiet(self.inodes):
             send(self.answer(generation, False, skipped, {}, ()), ())
             return
         self.walked = None, 0, 0
@@ -276,10 +281,18 @@ class Listing:
         self.walked = generation, limit, skipped
         self.pending = generation, changed, deleted
         complete = since is None or since != self.generation
+        told = changed, deleted
         if request.get('silent'):
             self.acknowledge(generation)
-            changed, deleted = {}, ()
-        send(self.answer(generation, complete, skipped, changed, deleted), records(changed, deleted))
+            told = {}, ()
+        send(self.answer(generation, complete, skipped, *told), records(*told))
+        # The host does not wait for this.
+        self.remember_inodes(changed)
+
+    def remember_inodes(self, changed):
+        if len(self.inodes) > 2 * len(self.known) + MIN_INODES:
+            self.inodes = {record[INODE_BYTES] for record in self.known.values()}
+        self.inodes.update(record[INODE_BYTES] for record in changed.values())
 
     def acknowledge(self, generation):
         pending, self.pending = self.pending, None
@@ -291,7 +304,7 @@ class Listing:
             for path in deleted:
                 del self.known[path]
             return
-        self.generation, self.known = None, {}
+        self.generation, self.known, self.inodes = None, {}, set()
 
     def compare(self, limit):
         walk = Walk(self.root, self.known, limit)
@@ -336,17 +349,14 @@ class Watch:
         self.events.take()
 
     def is_quiet(self, known):
+        """`known`: the inodes of the tree, as they are in a record."""
         # What is taken from the events is lost if this fails, so it comes first.
         if self.events is None or identity_of(os.stat(self.root, follow_symlinks=False)) != self.identity:
             return False
         inodes = self.events.take()
         if not inodes:
             return inodes is not None
-        inodes = {INODE.pack(inode) for inode in inodes}
-        if INODE.pack(self.identity[1] & 0xffffffff) in inodes:
-            return False
-        start, end = STATE.size - INODE.size, STATE.size
-        return not any(record[start:end] in inodes for record in known.values())
+        return self.identity[1] & 0xffffffff not in inodes and known.isdisjoint(map(INODE.pack, inodes))
 
 
 def identity_of(status):
