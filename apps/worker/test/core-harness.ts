@@ -25,6 +25,7 @@ export interface CoreHarnessOptions {
   readonly agents?: AgentStarter;
   readonly mountWorkspace?: CreateDeps['mountWorkspace'];
   readonly warmUp?: (vm: Microvm) => Promise<void>;
+  readonly yieldMs?: number;
 }
 
 const NO_AGENTS: AgentStarter = {
@@ -66,6 +67,7 @@ export class CoreHarness {
       logger: silentLogger,
       pollMs: 10,
       firstBackoffMs: 5,
+      ...(options.yieldMs === undefined ? {} : { yieldMs: options.yieldMs }),
     });
     this.creator = new SandboxCreator({
       registry: this.registry,

@@ -11,6 +11,8 @@ export interface RestoreRequest {
   readonly hostname?: string;
   /** Default: the image's own. A size for which no snapshot exists yet takes several seconds longer. */
   readonly size?: SandboxSize;
+  /** Who waits for it, see `PersonalizeOptions`. */
+  readonly owner?: string;
 }
 
 export interface PrepareShapeOptions {
@@ -24,7 +26,7 @@ export interface MicrovmHost {
   /** The address of this machine at which it serves its guests: every guest reaches its gateway ports there. */
   readonly serviceAddress: string;
   images(): Promise<ImageInfo[]>;
-  /** Restores a VM without an owner, gives it an identity and connects to it. Undoes everything when `signal` aborts. */
+  /** Restores a VM, gives it an identity and connects to it. Undoes everything when `signal` aborts. */
   restore(request: RestoreRequest, signal: AbortSignal): Promise<Microvm>;
   /** Whether the snapshot for a shape exists, so that a restore in it is fast. */
   hasShape(template: string, shape: VmShape): Promise<boolean>;

@@ -35,7 +35,7 @@ export async function acquire(
   signal: AbortSignal,
 ): Promise<PooledVm> {
   const { image, size, hostname, tenantId } = request;
-  const pooled = isImageSize(size, image) ? deps.pool.take(image) : undefined;
+  const pooled = isImageSize(size, image) ? deps.pool.take(image, tenantId) : undefined;
   if (pooled !== undefined) {
     const soon = withDeadline(signal, POOLED_HAND_OVER_MS);
     const failure = await handOver(pooled, request, deps, soon).catch((error) => {

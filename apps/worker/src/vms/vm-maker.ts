@@ -19,7 +19,7 @@ export interface VmRequest {
   readonly tenantId?: string;
 }
 
-/** Makes VMs: reserves capacity, then restores. The caller owns the result. */
+/** Makes VMs: reserves capacity, then restores, for which the tenants take turns. The caller owns the result. */
 export class VmMaker {
   readonly #host: MicrovmHost;
   readonly #capacity: Capacity;
@@ -50,11 +50,13 @@ export class VmMaker {
         id: `m_${randomBytes(8).toString('hex')}`,
         template: image.template,
         ...named,
+        ...(tenantId === undefined ? {} : { owner: tenantId }),
         ...(isUsual ? {} : { size: { ...size, vcpu, memory_mib: memoryMib, disk_mib: diskMib } }),
       };
       if (!isUsual)
         await this.#ensureSnapshot(image.template, { vcpu, memoryMib }, tenantId, signal);
-      const vm = await this.#slots.run(() => this.#host.restore(request, signal), signal);
+      const restore = () => this.#host.restore(request, signal);
+      const vm = await this.#slots.run(restore, signal, tenantId);
       reservation.settle();
       return { vm, reservation };
     } catch (error) {

@@ -15,8 +15,8 @@ export interface Confinement {
   /** The command that runs a program confined: own user, network and root directory, no privileges. */
   command(program: string, args: readonly string[]): [string, string[]];
   /**
-   * Applies the resource limits to a started VM process. Call it before the guest is used. On older kernels no program
-   * can start on the machine while this runs.
+   * Applies the resource limits to a started VM process, which shares the processor with the other VMs of its owner if it
+   * has one. Call it before the guest is used. On older kernels no program can start on the machine while this runs.
    */
-  limit(pid: number): Promise<void>;
+  limit(pid: number, owner?: string): Promise<void>;
 }

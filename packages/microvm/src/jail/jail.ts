@@ -72,7 +72,7 @@ export class Jail {
       socketDirectory: join(this.#root, 'vms', id, 'files'),
       hostDirectory: join(this.#root, 'vms', id),
       command: (program, args) => this.#command(slot, program, args),
-      limit: (pid) => cgroups.add(id, limits, pid),
+      limit: (pid, owner) => cgroups.add(id, limits, pid, owner),
     };
   }
 

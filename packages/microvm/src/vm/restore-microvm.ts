@@ -40,7 +40,7 @@ export async function restoreMicrovm(
     const process = await vmm.restore({ ...shape, confinement, rootfs, snapshot }, signal);
     undo.add('end the process', () => process.kill());
     // Limits need not be set before the guest runs: until it has its identity, only its idle daemon is running.
-    const limited = confinement.limit(process.identity.pid);
+    const limited = confinement.limit(process.identity.pid, request.owner);
     undo.add('wait for the limits', () => limited.catch(() => undefined));
     const identity = createIdentity(
       request.hostname ?? request.id.replaceAll('_', '-').slice(0, 63),
@@ -65,6 +65,7 @@ export async function restoreMicrovm(
       hostname: identity.hostname,
       env: {},
       labels: {},
+      ...(request.owner === undefined ? {} : { owner: request.owner }),
     };
     const directory = jail.directoryOf(request.id);
     await writeVmRecord(directory, record);

@@ -29,6 +29,15 @@ describe('the pool keeper', () => {
     });
   });
 
+  it('restores at last when callers never cease to wait', async () => {
+    const core = new CoreHarness(host, { pool: { standard: 1 }, yieldMs: 50 });
+    const gate = Promise.withResolvers<void>();
+    const endless = core.foreground.run(() => gate.promise);
+    await core.keepPoolWhile(() => expect.poll(() => core.pool.size('standard')).toBe(1));
+    gate.resolve();
+    await endless;
+  });
+
   it('retries after failures, with a backoff', async () => {
     const core = new CoreHarness(host, { pool: { standard: 1 } });
     let failures = 3;

@@ -18,11 +18,15 @@ export interface PoolKeeperOptions {
   readonly warmUp: (vm: Microvm, signal: AbortSignal) => Promise<void>;
   readonly logger: WorkerLogger;
   readonly pollMs?: number;
+  /** For how long it yields to callers before it makes a VM all the same. */
+  readonly yieldMs?: number;
   readonly firstBackoffMs?: number;
 }
 
 const POLL_MS = 5_000;
 const PAUSE_MS = 100;
+/** About as long as a restore takes on an emulated processor. */
+const YIELD_MS = 2_000;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 const RESTORE_MS = 120_000;
@@ -30,8 +34,8 @@ const WARM_UP_MS = 10_000;
 const IDLE_HOSTNAME = 'idle';
 
 /**
- * Keeps the pool at its size, in the background: makes one VM at a time, never while a caller waits for a create, with a
- * backoff after failures. Destroys idle VMs when memory is short.
+ * Keeps the pool at its size, in the background: makes one VM at a time, when no caller waits for a create or after a
+ * while, with a backoff after failures. Destroys idle VMs when memory is short.
  */
 export class PoolKeeper {
   readonly #options: PoolKeeperOptions;
@@ -56,7 +60,7 @@ export class PoolKeeper {
   }
 
   async #round(signal: AbortSignal): Promise<void> {
-    const { pool, capacity, foreground, images, logger, firstBackoffMs } = this.#options;
+    const { pool, capacity, images, logger, firstBackoffMs } = this.#options;
     try {
       const known = await images();
       for (const stale of pool.removeStale(known)) await discard(stale);
@@ -66,10 +70,7 @@ export class PoolKeeper {
       }
       for (const image of known) {
         while (image.ready && pool.missing(image.template) > 0 && !signal.aborted) {
-          await foreground.idle(signal);
-          // A create has work left when the VM is ready, and another create may follow.
-          await sleep(PAUSE_MS, signal);
-          await foreground.idle(signal);
+          await this.#yield(signal);
           await this.#fill(image, signal);
         }
       }
@@ -84,6 +85,16 @@ export class PoolKeeper {
       await sleep(backoffMs(this.#failures, { baseMs, maxMs: MAX_BACKOFF_MS }), signal);
       this.#wakeable.wake();
     }
+  }
+
+  /** Gives way to callers. There may be some all the time: then the pool would never be filled again. */
+  async #yield(signal: AbortSignal): Promise<void> {
+    const { foreground, yieldMs = YIELD_MS } = this.#options;
+    const deadline = withDeadline(signal, yieldMs);
+    await foreground.idle(deadline);
+    // A create has work left when the VM is ready, and another create may follow.
+    await sleep(PAUSE_MS, signal);
+    await foreground.idle(deadline);
   }
 
   async #fill(image: ImageInfo, signal: AbortSignal): Promise<void> {

@@ -59,6 +59,21 @@ describe('the pool', () => {
     expect(host.requests.length).toBe(8);
   });
 
+  it('keeps the last VM for those who took none since it was full, unless a tenant is alone', async () => {
+    const core = new CoreHarness(host, { pool: { standard: 2 } });
+    const restoresOf = async (tenant_id: string) => {
+      const before = host.requests.length;
+      await core.creator.create(placement({ tenant_id }), NEVER);
+      return host.requests.length - before;
+    };
+    await core.fillPool();
+    expect([await restoresOf('usr_a'), await restoresOf('usr_a')]).toEqual([0, 0]);
+    expect(await restoresOf('usr_b')).toBe(1);
+    await core.fillPool();
+    expect([await restoresOf('usr_a'), await restoresOf('usr_a')]).toEqual([0, 1]);
+    expect(await restoresOf('usr_b')).toBe(0);
+  });
+
   it('is bypassed by a restore when its VM turns out to be unusable', async () => {
     const core = new CoreHarness(host, { pool: { standard: 1 } });
     await core.fillPool();

@@ -1,6 +1,7 @@
 import type { ImageInfo, Microvm } from '@svc/microvm';
 import { retry, runEveryStep } from '@svc/service-kit/concurrency';
 import type { Reservation } from '../capacity/capacity.ts';
+import { PoolTurns } from './pool-turns.ts';
 
 const DESTROY_RETRIES = { attempts: 3, baseMs: 250 };
 
@@ -21,6 +22,7 @@ export interface PoolOptions {
 export class Pool {
   readonly #targets: ReadonlyMap<string, number>;
   readonly #idle = new Map<string, PooledVm[]>();
+  readonly #turns = new PoolTurns();
   readonly #options: PoolOptions;
   #closed = false;
 
@@ -29,12 +31,15 @@ export class Pool {
     this.#options = options;
   }
 
-  /** Removes and returns the oldest VM of this image, if any. */
-  take(image: ImageInfo): PooledVm | undefined {
-    const idle = this.#idle.get(image.template) ?? [];
+  /** Removes and returns the oldest VM of this image, if there is one for the tenant. See {@link PoolTurns}. */
+  take(image: ImageInfo, tenantId: string): PooledVm | undefined {
+    const { template } = image;
+    const idle = this.#idle.get(template) ?? [];
+    if (!this.#turns.mayTake(template, tenantId, idle.length)) return undefined;
     const index = idle.findIndex(({ vm }) => vm.image === image.rootfs);
     if (index === -1) return undefined;
     const [taken] = idle.splice(index, 1);
+    this.#turns.taken(template, tenantId);
     this.#options.onTaken();
     return taken;
   }
@@ -44,6 +49,7 @@ export class Pool {
     const { template } = pooled.vm;
     if (this.#closed || this.missing(template) <= 0) return false;
     this.#of(template).push(pooled);
+    if (this.missing(template) === 0) this.#turns.filled(template);
     void pooled.vm.exited.then(() => this.#forget(pooled));
     return true;
   }

@@ -41,12 +41,12 @@ const exists = (path: string) =>
 const read = async (path: string) => (await readFile(path, 'utf8')).trim();
 
 /** A process in the group of a VM. */
-async function startVm(id: string): Promise<number> {
+async function startVm(id: string, owner?: string): Promise<number> {
   const child = spawn('sleep', ['600'], { stdio: 'ignore' });
   processes.push(child);
   await once(child, 'spawn');
   const pid = Number(child.pid);
-  await cgroups.add(id, LIMITS, pid);
+  await cgroups.add(id, LIMITS, pid, owner);
   return pid;
 }
 async function end(child: ChildProcess): Promise<void> {
@@ -87,6 +87,16 @@ describe('the groups of the processor', () => {
       expect(await exists(join(root(), id))).toBe(false);
     }
     expect(await read(join(root(), 'vm_idle', 'cgroup.procs'))).toBe(String(pidOf('vm_idle')));
+  });
+
+  test('have a VM that is made for an owner from the start', async () => {
+    const pid = await startVm('vm_a', 'tenant');
+    expect(await read(join(groupOf('tenant', 'vm_a'), 'cgroup.procs'))).toBe(String(pid));
+    expect(await read(join(groupOf('tenant', 'vm_a'), quotaFile()))).toBe(quota());
+    await cgroups.assign('vm_a', 'tenant', pid);
+    cgroups = await open();
+    await endVm('vm_a', pid);
+    expect(await exists(groupOf('tenant'))).toBe(false);
   });
 
   test('keep an owner as long as it has a VM', async () => {

@@ -10,7 +10,8 @@ export interface ResourceLimits {
 /** Control groups: one per VM, in one per owner of VMs, in one per service. VMs without an owner are in that of the service. */
 export interface Cgroups {
   readonly kind: 'v1' | 'v2' | 'none';
-  add(id: string, limits: ResourceLimits, pid: number): Promise<void>;
+  /** Limits a VM: in the group of its owner, or in that of the service until it has one. */
+  add(id: string, limits: ResourceLimits, pid: number, owner: string | undefined): Promise<void>;
   /**
    * Moves a VM to the group of its owner. All owners, and VMs without one, get equal shares of the processor while it is
    * scarce. On older kernels no program can start on the machine while this runs.

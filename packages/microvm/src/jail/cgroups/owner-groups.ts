@@ -49,9 +49,21 @@ export class OwnerGroups {
     return new OwnerGroups(options, owners);
   }
 
-  /** The group of a VM. */
-  pathOf(id: string): string {
-    return this.#pathOf(id, this.#owners.get(id));
+  /** Makes the group of a VM, with its control files. Returns the path. */
+  async make(
+    id: string,
+    owner: string | undefined,
+    files: Readonly<Record<string, string | number>>,
+  ): Promise<string> {
+    return await this.#changes.run(async () => {
+      const path = this.#pathOf(id, owner);
+      if (owner !== undefined) {
+        await makeGroup(this.#groupOf(owner), this.#options.owner);
+        this.#owners.set(id, owner);
+      }
+      await makeGroup(path, files);
+      return path;
+    });
   }
 
   /** Moves a VM, with its limits, to the group of its owner. Does nothing when it is there, and when it has ended. */

@@ -35,14 +35,19 @@ export class CgroupsV1 implements Cgroups {
     return new CgroupsV1(name, await OwnerGroups.open({ path, owner, limits: CPU_LIMITS }));
   }
 
-  async add(id: string, limits: ResourceLimits, pid: number): Promise<void> {
-    await makeGroup(this.#cpu.pathOf(id), {
+  async add(
+    id: string,
+    limits: ResourceLimits,
+    pid: number,
+    owner: string | undefined,
+  ): Promise<void> {
+    const cpu = await this.#cpu.make(id, owner, {
       'cpu.cfs_period_us': CPU_PERIOD_US,
       'cpu.cfs_quota_us': Math.round(limits.cores * CPU_PERIOD_US),
     });
     await makeGroup(this.#path('memory', id), { 'memory.limit_in_bytes': limits.memoryBytes });
     await makeGroup(this.#path('pids', id), { 'pids.max': limits.tasks });
-    const groups = [this.#cpu.pathOf(id), ...FLAT.map((controller) => this.#path(controller, id))];
+    const groups = [cpu, ...FLAT.map((controller) => this.#path(controller, id))];
     for (const group of groups) await writeFile(join(group, 'cgroup.procs'), String(pid));
   }
 

@@ -31,8 +31,13 @@ export class CgroupsV2 implements Cgroups {
     return new CgroupsV2(await OwnerGroups.open({ path, owner, limits: LIMITS }));
   }
 
-  async add(id: string, limits: ResourceLimits, pid: number): Promise<void> {
-    await makeGroup(this.#groups.pathOf(id), {
+  async add(
+    id: string,
+    limits: ResourceLimits,
+    pid: number,
+    owner: string | undefined,
+  ): Promise<void> {
+    await this.#groups.make(id, owner, {
       'cpu.max': `${Math.round(limits.cores * CPU_PERIOD_US)} ${CPU_PERIOD_US}`,
       'memory.max': limits.memoryBytes,
       'pids.max': limits.tasks,
