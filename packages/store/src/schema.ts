@@ -601,7 +601,10 @@ export type ApiKeyRow = Selectable<ApiKeysTable>;
 export type AuditRow = Selectable<AuditRecordsTable>;
 export type SigningKeyRow = Selectable<SigningKeysTable>;
 export type SecretBundleRow = Selectable<SecretBundlesTable>;
-export type WorkerRow = Selectable<WorkersTable>;
+export type WorkerRow = Selectable<WorkersTable> & {
+  /** Time since the last heartbeat, by the clock of the database. */
+  readonly silent_ms: number;
+};
 export type SandboxRow = Selectable<SandboxesTable>;
 /** Without the conversation, which only a resume needs, and the progress of its move to the object store. */
 export type SessionRow = Omit<

@@ -7,6 +7,10 @@ import type { Retention } from '../retention/retention.ts';
 const INTERVAL_MS = 10_000;
 const RETENTION_INTERVAL_MS = 600_000;
 
+const MOST_ARE_SILENT =
+  'most workers are silent, so none is given up; look at what they share, such as the load balancer or a certificate, ' +
+  'or run `svc worker rm --lost` for each that is gone for good';
+
 /** What the sweeper works on. */
 export interface SweeperParts {
   readonly store: Store;
@@ -18,19 +22,23 @@ export interface SweeperParts {
  * Gives up the sandboxes of lost workers and removes data whose time is over, until the signal aborts.
  *
  * A worker counts as lost only if its heartbeats could have been received all the time. After a start, or an
- * outage of the database, the full time begins again for every worker, since its VMs may have survived.
+ * outage of the database, the full time begins again for every worker, since its VMs may have survived. When most workers
+ * are silent at once, none is given up.
  */
 export async function sweep(
   { store, retention, logger }: SweeperParts,
   signal: AbortSignal,
   now: () => number = () => performance.now(),
 ): Promise<void> {
-  let retentionDue = 0;
+  let retentionDue = Number.NEGATIVE_INFINITY;
   let listeningSince = now();
   while (!signal.aborted) {
     try {
-      const lost = await store.workers.findLost(WORKER_TIMES.lostMs);
-      if (now() - listeningSince >= WORKER_TIMES.lostMs) await giveUp(lost, store, logger);
+      const { lost, held } = await store.workers.findLost(WORKER_TIMES);
+      if (now() - listeningSince >= WORKER_TIMES.lostMs) {
+        await giveUp(lost, store, logger);
+        if (held.length > 0) logger.error({ workers: held }, MOST_ARE_SILENT);
+      }
       await store.agentSecrets.removeOrphans();
       await closeOrphans(store, logger);
       await endStaleUpdates(store, logger);
@@ -39,8 +47,8 @@ export async function sweep(
       logger.warn({ err }, 'sweep failed; the next one will try again');
     }
     // What is left over is due at once.
-    if (Date.now() >= retentionDue && (await retention.pass(signal))) {
-      retentionDue = Date.now() + RETENTION_INTERVAL_MS;
+    if (now() >= retentionDue && (await retention.pass(signal))) {
+      retentionDue = now() + RETENTION_INTERVAL_MS;
     }
     await sleep(INTERVAL_MS, signal, { ref: false });
   }

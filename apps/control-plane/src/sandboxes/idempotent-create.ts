@@ -72,7 +72,7 @@ export class IdempotentCreate<T> {
   }
 
   async #claim(hold: IdempotencyHold, request: KeyedCreate<T>): Promise<IdempotencyClaim> {
-    const deadline = Date.now() + LONGEST_WAIT_MS;
+    const deadline = performance.now() + LONGEST_WAIT_MS;
     for (;;) {
       const claim = await this.#keys.claim(hold, {
         bodyHash: hashBody(request.body),
@@ -80,7 +80,7 @@ export class IdempotentCreate<T> {
         lockSeconds: LOCK_SECONDS,
         lifetimeSeconds: LIMITS.idempotencySeconds,
       });
-      if (claim.kind !== 'running' || Date.now() > deadline) return claim;
+      if (claim.kind !== 'running' || performance.now() > deadline) return claim;
       await delay(POLL_MS, undefined, { signal: request.signal });
     }
   }

@@ -1,5 +1,5 @@
 import { WORKER_TIMES, type WorkerTemplate } from '@svc/contract';
-import { type Kysely, sql } from 'kysely';
+import { type Expression, type ExpressionBuilder, type Kysely, type SqlBool, sql } from 'kysely';
 import type { Schema } from '../schema.ts';
 
 /**
@@ -83,22 +83,38 @@ export class FleetRepository {
    * A worker that registers again is back. False when there is no such worker, or not such a one.
    */
   async remove(workerId: string): Promise<boolean> {
+    return this.#remove(workerId, ({ not, exists, selectFrom }) =>
+      not(
+        exists(
+          selectFrom('sandboxes')
+            .select('vm_id')
+            .whereRef('sandboxes.worker_id', '=', 'workers.worker_id')
+            .where('state', '<>', 'destroyed'),
+        ),
+      ),
+    );
+  }
+
+  /**
+   * Removes a worker that is silent from the list, whose sandboxes the control planes then end as lost, as if it had been
+   * silent for long. False when there is no such worker, or not such a one.
+   */
+  async giveUp(workerId: string): Promise<boolean> {
+    return this.#remove(workerId);
+  }
+
+  async #remove(
+    workerId: string,
+    condition: (eb: ExpressionBuilder<Schema, 'workers'>) => Expression<SqlBool> = ({ lit }) =>
+      lit(true),
+  ): Promise<boolean> {
     const result = await this.#db
       .updateTable('workers')
       .set({ removed_at: sql`now()`, cordoned: false, drain_requested: false })
       .where('worker_id', '=', workerId)
       .where('removed_at', 'is', null)
       .where(isSilent())
-      .where(({ not, exists, selectFrom }) =>
-        not(
-          exists(
-            selectFrom('sandboxes')
-              .select('vm_id')
-              .whereRef('sandboxes.worker_id', '=', 'workers.worker_id')
-              .where('state', '<>', 'destroyed'),
-          ),
-        ),
-      )
+      .where(condition)
       .executeTakeFirst();
     return result.numUpdatedRows === 1n;
   }

@@ -16,6 +16,17 @@ const TEMPLATE_FIELDS = [WorkerTemplate, AgentBuild].flatMap(({ properties }) =>
   Object.keys(properties),
 );
 
+/** A worker without sandboxes that was last heard of before that has gone away. */
+const RECENT_SECONDS = 3600;
+
+interface LostRow {
+  readonly given_up: readonly string[];
+  readonly lost: readonly string[];
+  readonly all_known: number;
+  readonly silent: number;
+}
+const NONE_LOST: LostRow = { given_up: [], lost: [], all_known: 0, silent: 0 };
+
 /** The workers of the fleet: their addresses, capacities and last heartbeats. */
 export class WorkerRepository {
   readonly #db: Kysely<Schema>;
@@ -32,7 +43,12 @@ export class WorkerRepository {
   }
 
   async list(): Promise<WorkerRow[]> {
-    return this.#db.selectFrom('workers').selectAll().orderBy('worker_id').execute();
+    return this.#db
+      .selectFrom('workers')
+      .selectAll()
+      .select(silentMs())
+      .orderBy('worker_id')
+      .execute();
   }
 
   /**
@@ -105,16 +121,33 @@ export class WorkerRepository {
     return worker;
   }
 
-  /** Ids of the workers without a heartbeat for this long that have live sandboxes in the ledger. */
-  async findLost(silentMs: number): Promise<string[]> {
-    const { rows } = await sql<{ worker_id: string }>`
-      select worker_id from workers
-      where heartbeat_at < now() - make_interval(secs => ${silentMs / 1000})
-        and exists (select from sandboxes
-                    where sandboxes.worker_id = workers.worker_id and state <> 'destroyed')`.execute(
-      this.#db,
-    );
-    return rows.map((row) => row.worker_id);
+  /**
+   * The workers that have been silent for `lostMs`, have live sandboxes in the ledger, and are to be given up; and those
+   * that an operator has given up. While several workers, and more than half of all, have been silent for
+   * `unreachableMs`, what they have in common is at fault rather than each of them: those with sandboxes are `held`.
+   */
+  async findLost(times: { readonly unreachableMs: number; readonly lostMs: number }): Promise<{
+    readonly lost: readonly string[];
+    readonly held: readonly string[];
+  }> {
+    const { rows } = await sql<LostRow>`
+      with known as (
+        select worker_id, removed_at is not null as given_up, heartbeat_at,
+          exists (select from sandboxes
+                  where sandboxes.worker_id = workers.worker_id and state <> 'destroyed') as holds
+        from workers)
+      select
+        coalesce(array_agg(worker_id order by worker_id) filter (where given_up), '{}') as given_up,
+        coalesce(array_agg(worker_id order by worker_id) filter (
+          where not given_up and holds and heartbeat_at < ${ago(times.lostMs / 1000)}), '{}') as lost,
+        count(*) filter (where not given_up)::int as all_known,
+        count(*) filter (
+          where not given_up and heartbeat_at < ${ago(times.unreachableMs / 1000)})::int as silent
+      from known
+      where holds or (not given_up and heartbeat_at > ${ago(RECENT_SECONDS)})`.execute(this.#db);
+    const [{ given_up, lost, all_known, silent } = NONE_LOST] = rows;
+    const isHeld = silent > 1 && silent * 2 > all_known;
+    return { lost: isHeld ? given_up : [...given_up, ...lost], held: isHeld ? lost : [] };
   }
 
   /** Removes up to `limit` workers without a heartbeat for this long and without a record of a sandbox. Returns their number. */
@@ -138,6 +171,11 @@ function freeColumns(free: FreeCapacity) {
   return { free_memory_mib: free.memory_mib, free_disk_mib: free.disk_mib };
 }
 
+/** By the clock of the database, which wrote the time of the heartbeat. */
+function silentMs() {
+  return sql<number>`(extract(epoch from now() - heartbeat_at) * 1000)::float8`.as('silent_ms');
+}
+
 async function load(
   db: Kysely<Schema>,
   ids: readonly string[],
@@ -145,6 +183,7 @@ async function load(
   const rows = await db
     .selectFrom('workers')
     .selectAll()
+    .select(silentMs())
     .where('worker_id', 'in', [...new Set(ids)])
     .execute();
   const byId = new Map(rows.map((row) => [row.worker_id, row]));

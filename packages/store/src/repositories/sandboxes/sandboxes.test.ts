@@ -366,12 +366,3 @@ test('finds many sandboxes concurrently', async () => {
   const found = await Promise.all(placed.map((row) => store.sandboxes.find(TENANT, row.vm_id)));
   expect(found.map((row) => row?.vm_id)).toEqual(placed.map((row) => row.vm_id));
 });
-
-test('finds lost workers that have sandboxes', async () => {
-  await addWorker('w', 4096);
-  await addWorker('idle', 1024);
-  await place();
-  expect(await store.workers.findLost(300_000)).toEqual([]);
-  await client.query(`update workers set heartbeat_at = now() - interval '6 minutes'`);
-  expect(await store.workers.findLost(300_000)).toEqual(['w']);
-});

@@ -1,0 +1,113 @@
+import pg from 'pg';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { startTestPostgres, type TestPostgres } from '../../test/test-postgres.ts';
+import { connect } from '../connect.ts';
+import { REQUEST_DEADLINES } from '../pool.ts';
+import { openStore, type Store } from '../store.ts';
+import { FleetRepository } from './fleet.ts';
+
+const TIMES = { unreachableMs: 30_000, lostMs: 300_000 };
+const TENANT = 'usr_1';
+
+let postgres: TestPostgres;
+let store: Store;
+let client: pg.Client;
+
+beforeAll(async () => {
+  postgres = await startTestPostgres();
+  store = await openStore({
+    url: postgres.url,
+    placement: { unreachableMs: TIMES.unreachableMs, sandboxesPerTenant: 50 },
+  });
+  client = new pg.Client({ connectionString: postgres.url });
+  await client.connect();
+});
+afterAll(async () => {
+  await client?.end();
+  await store?.close();
+  await postgres?.[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  await client.query('truncate workers, sandboxes cascade');
+  await client.query('update tenants set active_sandboxes = 0');
+  await store.tenants.findOrCreate('ada@example.com', TENANT);
+});
+
+/** Adds a worker that was last heard of so many seconds ago, with a sandbox. */
+async function addWorker(id: string, silentSeconds: number, sandbox = true): Promise<void> {
+  await store.workers.register({
+    worker_id: id,
+    url: 'https://127.0.0.1:1',
+    certificate: 'pem',
+    version: '0',
+    capacity: { vcpu: 2, memory_mib: 4096, disk_mib: 10_000 },
+    templates: [{ template: 'standard', image: 'i', ready: true, vcpu: 1, memory_mib: 512 }],
+    sandboxes: [],
+  });
+  if (sandbox) {
+    await client.query(
+      `insert into sandboxes
+         (vm_id, tenant_id, worker_id, generation, state, template, vcpu, memory_mib, disk_mib, metadata,
+          idle_timeout_seconds, max_lifetime_seconds)
+       values ($1, $2, $3, 1, 'running', 'standard', 1, 512, 1024, '{}', 60, 7200)`,
+      [`vm_${id}`, TENANT, id],
+    );
+  }
+  await client.query(
+    'update workers set heartbeat_at = now() - make_interval(secs => $2) where worker_id = $1',
+    [id, silentSeconds],
+  );
+}
+
+const findLost = () => store.workers.findLost(TIMES);
+
+test('a worker is lost when it has been silent for long and has sandboxes', async () => {
+  for (const id of ['a', 'b', 'c']) await addWorker(id, 1);
+  await addWorker('silent', 200);
+  await addWorker('lost', 301);
+  await addWorker('idle', 301, false);
+  expect(await findLost()).toEqual({ lost: ['lost'], held: [] });
+});
+
+test('a fleet of one has no others to compare with', async () => {
+  await addWorker('only', 301);
+  expect(await findLost()).toEqual({ lost: ['only'], held: [] });
+});
+
+test('when most workers are silent at once, none is lost', async () => {
+  await addWorker('alive', 1);
+  await addWorker('first', 301);
+  await addWorker('second', 40);
+  expect(await findLost()).toEqual({ lost: [], held: ['first'] });
+  await addWorker('another', 1);
+  expect(await findLost()).toEqual({ lost: ['first'], held: [] });
+});
+
+test('workers that went long ago and have no sandboxes do not count', async () => {
+  await addWorker('alive', 1);
+  await addWorker('lost', 301);
+  for (const id of ['old', 'older']) await addWorker(id, 2 * 3600, false);
+  expect(await findLost()).toEqual({ lost: ['lost'], held: [] });
+});
+
+test('an operator gives up a silent worker, whatever the others do', async () => {
+  const db = connect(postgres.url, REQUEST_DEADLINES);
+  const fleet = new FleetRepository(db);
+  await addWorker('alive', 1);
+  await addWorker('first', 60);
+  await addWorker('second', 40);
+  expect(await fleet.remove('first')).toBe(false);
+  expect(await fleet.giveUp('alive')).toBe(false);
+  expect(await fleet.giveUp('first')).toBe(true);
+  expect(await findLost()).toEqual({ lost: ['first'], held: [] });
+  expect((await fleet.list()).map(({ worker_id }) => worker_id)).toEqual(['alive', 'second']);
+  await db.destroy();
+});
+
+test('how long a worker has been silent is told by the clock of the database', async () => {
+  await addWorker('silent', 100);
+  const found = await store.workers.find('silent');
+  expect(found?.silent_ms).toBeGreaterThanOrEqual(100_000);
+  expect(found?.silent_ms).toBeLessThan(160_000);
+  expect((await store.workers.list())[0]?.silent_ms).toBeGreaterThanOrEqual(100_000);
+});
