@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { isActive, type WorkerSandbox } from '@svc/contract';
+import { isActive, WORKER_TIMES, type WorkerSandbox } from '@svc/contract';
 import { createEgress } from '@svc/egress';
 import type { Microvm } from '@svc/microvm';
 import {
@@ -21,6 +21,7 @@ import { systemClock } from './clock.ts';
 import { ControlPlaneClient } from './control-plane/control-plane-client.ts';
 import { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
 import { DestroyOrders } from './control-plane/destroy-orders.ts';
+import { Lease, type LeaseOptions } from './control-plane/lease.ts';
 import { ObjectTransfer } from './control-plane/object-transfer.ts';
 import { WorkerRegistration } from './control-plane/registration.ts';
 import { SessionApi } from './control-plane/session-api.ts';
@@ -76,6 +77,7 @@ export interface AssemblyInput {
   readonly url: () => string;
   /** Changes when the machine boots. */
   readonly bootId: string;
+  readonly lease: Pick<LeaseOptions, 'file' | 'renewedAtMs'>;
   /** Aborts when the worker ends. */
   readonly ending: AbortSignal;
 }
@@ -235,8 +237,22 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     }),
     clock,
     logger,
-    onOrders: (list) => orders.carryOut(list),
+    onAccepted: (list, sentAtMs) => {
+      orders.carryOut(list);
+      lease.renew(
+        sentAtMs,
+        list.map(({ vm_id }) => vm_id),
+      );
+    },
     onDrainOrder: options.onDrainOrder ?? (() => undefined),
+  });
+  const lease = new Lease({
+    ...input.lease,
+    leaseMs: options.leaseMs ?? WORKER_TIMES.leaseMs,
+    registry,
+    clock,
+    logger,
+    onFault,
   });
   const drain = new RequestDrain(isWork);
   const app = createWorkerServer(
@@ -285,6 +301,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     egress,
     gateway,
     keeper,
+    lease,
     logDelivery: delivery,
     orphanedJournals: new OrphanedJournals({ ...journals, api, onFault }),
     metering,

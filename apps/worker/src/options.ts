@@ -32,6 +32,8 @@ export interface WorkerOptions {
   readonly gatewayPort?: number;
   /** Default: {@link AGENT_TIMEOUTS}. */
   readonly agentTimeouts?: Partial<AgentTimeouts>;
+  /** For how long the VMs may run without an accepted report, in ms. Default: that of `WORKER_TIMES`. */
+  readonly leaseMs?: number;
 }
 
 export interface RunningWorker {

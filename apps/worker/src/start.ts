@@ -1,9 +1,12 @@
+import { join } from 'node:path';
 import { GUEST_LINK, shuttingDownError } from '@svc/contract';
 import { createSelfSigned, readBootId } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { certificateNames, reachableUrl } from './address.ts';
 import { adoptVms } from './adoption/adopt.ts';
 import { assemble, type WorkerParts } from './assemble.ts';
+import { systemClock } from './clock.ts';
+import { LeaseFile } from './control-plane/lease-file.ts';
 import type { RunningWorker, WorkerOptions } from './options.ts';
 import { shutDown } from './shutdown.ts';
 import { readVersion } from './version.ts';
@@ -21,6 +24,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const ending = new AbortController();
   const reporting = new AbortController();
   let url = '';
+  const bootId = await readBootId();
+  const leaseFile = new LeaseFile(join(options.config.dataDir, 'lease.json'), bootId);
+  const { clock = systemClock } = options;
   const parts = assemble(options, {
     limits: options.capacity ?? (await machineLimits(microvms)),
     tls: await createSelfSigned({
@@ -29,7 +35,14 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       days: CERTIFICATE_DAYS,
     }),
     version: readVersion(),
-    bootId: await readBootId(),
+    bootId,
+    lease: {
+      file: leaseFile,
+      renewedAtMs: Math.min(
+        (await leaseFile.load()) ?? Number.POSITIVE_INFINITY,
+        clock.monotonic(),
+      ),
+    },
     url: () => url,
     ending: ending.signal,
   });
@@ -76,7 +89,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
 }
 
 function startLoops(parts: WorkerParts, signal: AbortSignal): Promise<void>[] {
-  const { keeper, reaper, diskPressure, orphanedJournals, logDelivery, shapes } = parts;
-  const loops = [keeper, reaper, diskPressure, orphanedJournals, logDelivery, shapes];
+  const { keeper, lease, reaper, diskPressure, orphanedJournals, logDelivery, shapes } = parts;
+  const loops = [keeper, lease, reaper, diskPressure, orphanedJournals, logDelivery, shapes];
   return loops.map((loop) => loop.run(signal));
 }

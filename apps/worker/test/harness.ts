@@ -39,6 +39,7 @@ export interface HarnessOptions {
   readonly endSeconds?: number;
   readonly clock?: Clock;
   readonly agentTimeouts?: Partial<AgentTimeouts>;
+  readonly leaseMs?: number;
   readonly egress?: Partial<Pick<Config, 'egressAllowHosts' | 'egressCaFile'>>;
   /** Leaves the control plane unreachable until the test starts it. */
   readonly withoutControlPlane?: boolean;
@@ -103,6 +104,7 @@ export class Harness implements AsyncDisposable {
       gatewayPort: options.gatewayPort ?? 0,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.agentTimeouts === undefined ? {} : { agentTimeouts: options.agentTimeouts }),
+      ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
     });
     if (options.withoutControlPlane !== true) await worker.ready;
     return new Harness(host, worker, controlPlane, dataDir, secret);

@@ -21,8 +21,11 @@ export interface RegistrationOptions {
   readonly identity: () => WorkerIdentity;
   readonly clock: Clock;
   readonly logger: WorkerLogger;
-  /** Carries out orders to destroy sandboxes. Must neither throw nor block. */
-  readonly onOrders: (orders: readonly DestroyOrder[]) => void;
+  /**
+   * Called when a control plane has accepted a report, with the sandboxes that it wants destroyed and the monotonic time
+   * at which the report was sent. Must neither throw nor block.
+   */
+  readonly onAccepted: (orders: readonly DestroyOrder[], sentAtMs: number) => void;
   /** Called when an operator wants this worker to end, with every heartbeat until it does. Must neither throw nor block. */
   readonly onDrainOrder: () => void;
   /** Longest pause between attempts to register, in ms. */
@@ -95,12 +98,13 @@ export class WorkerRegistration {
   }
 
   async #register(signal: AbortSignal): Promise<void> {
-    const { client, reporter, identity, onOrders, logger, maxBackoffMs } = this.#options;
+    const { client, reporter, identity, clock, onAccepted, logger, maxBackoffMs } = this.#options;
     for (let attempt = 1; !signal.aborted; attempt += 1) {
       try {
         const report = await reporter.make(true);
         const { free: _free, ...body } = report.body;
         const drain = this.#drain;
+        const sentAt = clock.monotonic();
         const answer = await client.register(
           { ...identity(), ...body, ...drainingIf(drain) },
           signal,
@@ -112,7 +116,7 @@ export class WorkerRegistration {
         this.#mustRegister = false;
         this.#isRegistered = true;
         this.#registered.resolve();
-        onOrders(answer.destroy);
+        onAccepted(answer.destroy, sentAt);
         return;
       } catch (error) {
         if (signal.aborted) return;
@@ -150,15 +154,16 @@ export class WorkerRegistration {
   }
 
   async #heartbeat(signal: AbortSignal): Promise<void> {
-    const { client, reporter, onOrders, onDrainOrder } = this.#options;
+    const { client, reporter, clock, onAccepted, onDrainOrder } = this.#options;
     try {
       const report = await reporter.make(false);
       const drain = this.#drain;
+      const sentAt = clock.monotonic();
       const answer = await client.heartbeat({ ...report.body, ...drainingIf(drain) }, signal);
       drain?.resolve();
       report.acknowledge();
       this.#reached('the control plane answers again');
-      onOrders(answer.destroy);
+      onAccepted(answer.destroy, sentAt);
       if (answer.drain && drain === undefined) onDrainOrder();
     } catch (error) {
       if (signal.aborted) return;

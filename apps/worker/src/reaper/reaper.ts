@@ -46,6 +46,8 @@ export class Reaper {
     if (sandbox.isEnding) return;
     // Repeats a teardown that failed, with its first reason.
     if (sandbox.endReason !== undefined) return sandbox.end(sandbox.endReason);
+    // It would end without being saved.
+    if (sandbox.power.isHeld) return;
     const { warn, end } = decide(this.#viewOf(sandbox), now);
     if (warn) {
       this.#warned.add(sandbox);

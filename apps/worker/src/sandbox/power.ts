@@ -24,6 +24,9 @@ export class Power {
   readonly #turns = new Mutex();
   readonly #resuming = new SingleFlight<void>();
   #untilPause = new AbortController();
+  #isHeld = false;
+  /** Whether the VM is stopped only because it is held. */
+  #isStopped = false;
 
   constructor(
     lifecycle: Pick<Lifecycle, 'isIn' | 'vmIn' | 'transition' | 'signal'>,
@@ -38,12 +41,43 @@ export class Power {
     return this.#untilPause.signal;
   }
 
+  /** Whether the VM may not run, see {@link hold}. */
+  get isHeld(): boolean {
+    return this.#isHeld;
+  }
+
   /**
-   * @throws ServiceError `sandbox_not_running`; MicrovmError, or an error of {@link PowerSteps}, the sandbox still
-   *   running
+   * Stops the VM while the sandbox stays in its state. Until it is released, whoever wants to use, pause or resume it gets
+   * `worker_unreachable`. May be called again, also after a failure. @throws MicrovmError
+   */
+  hold(): Promise<void> {
+    return this.#turns.run(async () => {
+      if (this.#lifecycle.isIn('running') && !this.#isStopped) {
+        await this.#lifecycle.vmIn('running').pause(this.#deadline(PAUSE_MS));
+        this.#isStopped = true;
+      }
+      this.#isHeld = true;
+    });
+  }
+
+  /** Undoes {@link hold}. @throws MicrovmError, the VM still held */
+  release(): Promise<void> {
+    return this.#turns.run(async () => {
+      if (this.#isStopped && this.#lifecycle.isIn('running')) {
+        await this.#lifecycle.vmIn('running').resume(this.#deadline(RESUME_MS));
+      }
+      this.#isStopped = false;
+      this.#isHeld = false;
+    });
+  }
+
+  /**
+   * @throws ServiceError `sandbox_not_running`, `worker_unreachable`; MicrovmError, or an error of {@link PowerSteps}, the
+   *   sandbox still running
    */
   pause(): Promise<void> {
     return this.#turns.run(async () => {
+      this.#assertNotHeld();
       if (this.#lifecycle.isIn('paused')) return;
       const vm = this.#lifecycle.vmIn('running');
       await untilAborted(this.#steps.usable(), this.#deadline(PAUSE_MS));
@@ -55,10 +89,11 @@ export class Power {
     });
   }
 
-  /** @throws ServiceError `sandbox_not_running`; MicrovmError, the sandbox still paused */
+  /** @throws ServiceError `sandbox_not_running`, `worker_unreachable`; MicrovmError, the sandbox still paused */
   resume(): Promise<void> {
     return this.#resuming.run(() =>
       this.#turns.run(async () => {
+        this.#assertNotHeld();
         if (this.#lifecycle.isIn('running')) return;
         const vm = this.#lifecycle.vmIn('paused');
         await vm.resume(this.#deadline(RESUME_MS));
@@ -69,11 +104,12 @@ export class Power {
 
   /**
    * The VM of a running sandbox, once it is usable. Resumes a paused one first, once for all callers.
-   * @throws ServiceError `sandbox_not_running`, or an error of {@link PowerSteps.usable}
+   * @throws ServiceError `sandbox_not_running`, `worker_unreachable`, or an error of {@link PowerSteps.usable}
    */
   async ensureRunning(caller: AbortSignal): Promise<Microvm> {
     // A pause that was already in progress is awaited, then undone.
     await untilAborted(this.#turns.idle(), caller);
+    this.#assertNotHeld();
     if (this.#lifecycle.isIn('paused')) await untilAborted(this.resume(), caller);
     await untilAborted(this.#steps.usable(), caller);
     return this.#lifecycle.vmIn('running');
@@ -81,10 +117,11 @@ export class Power {
 
   /**
    * The VM of a sandbox that is running, once it is usable. A paused one stays paused.
-   * @throws ServiceError `sandbox_not_running`, or an error of {@link PowerSteps.usable}
+   * @throws ServiceError `sandbox_not_running`, `worker_unreachable`, or an error of {@link PowerSteps.usable}
    */
   async runningVm(caller: AbortSignal): Promise<Microvm> {
     await untilAborted(this.#turns.idle(), caller);
+    this.#assertNotHeld();
     await untilAborted(this.#steps.usable(), caller);
     return this.#lifecycle.vmIn('running');
   }
@@ -92,6 +129,10 @@ export class Power {
   /** Settles when no pause or resume is in progress. */
   idle(): Promise<void> {
     return this.#turns.idle();
+  }
+
+  #assertNotHeld(): void {
+    if (this.#isHeld) throw new ServiceError('worker_unreachable');
   }
 
   #deadline(ms: number): AbortSignal {

@@ -217,6 +217,8 @@ export class Sandbox {
   async end(reason: EndReason, error?: ServiceError): Promise<void> {
     if (!this.isLive) return;
     this.#lifecycle.beginToEnd(reason, error);
+    // The guest is stopped, and what it has may not be saved any more.
+    if (this.power.isHeld) this.hurryEnd();
     await this.#ending.run();
   }
 

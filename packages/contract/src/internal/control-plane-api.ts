@@ -98,6 +98,8 @@ export const WORKER_TIMES = {
   heartbeatIntervalMs: 5_000,
   /** After this much silence a worker gets no new sandboxes, and lists show its sandboxes from the ledger. */
   unreachableMs: 30_000,
+  /** After this much time without an accepted report a worker holds its VMs: before they are given up. */
+  leaseMs: 240_000,
   /** After this much silence the sandboxes of a worker are ended as `worker_lost`. */
   lostMs: 300_000,
 } as const;
