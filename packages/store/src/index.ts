@@ -30,7 +30,7 @@ export type { OtpRequest } from './repositories/otp.ts';
 export type { BudgetRequest, BudgetState } from './repositories/request-budgets.ts';
 export type { PlacementRefusal, PlacementRules } from './repositories/sandboxes/choose-worker.ts';
 export type { Ending } from './repositories/sandboxes/ending.ts';
-export type { LedgerEntry } from './repositories/sandboxes/lookup.ts';
+export type { LedgerEntry, SeenSandbox } from './repositories/sandboxes/lookup.ts';
 export type { PlacedRow, Placement, PlacementRequest } from './repositories/sandboxes/placement.ts';
 export type { NewBundle, SealedBundle, WrappedKeyRow } from './repositories/secret-bundles.ts';
 export { type Content, isStored, type StoredContent } from './repositories/sessions/content.ts';

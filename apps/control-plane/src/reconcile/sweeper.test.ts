@@ -19,9 +19,11 @@ test('ends the sandboxes of a lost worker, but not those of a silent one', async
   await lost.heartbeat(harness.plane.url);
   await harness.addWorker('silent');
   const onSilent = await harness.create(key);
+  for (const id of ['first', 'second']) await harness.addWorker(id);
   await harness.sql.query(
     `update workers set heartbeat_at = now() -
-       case worker_id when 'lost' then interval '301 seconds' else interval '200 seconds' end`,
+       case worker_id when 'lost' then interval '301 seconds' else interval '200 seconds' end
+     where worker_id in ('lost', 'silent')`,
   );
   const store = await openStore({
     url: harness.postgres.url,

@@ -2,10 +2,10 @@ import { isActive, type WorkerSandbox } from '@svc/contract';
 import type { SandboxRow } from '@svc/store';
 
 /** The ledger's rows, updated by current reports of their workers. The ledger itself follows at the next heartbeat. */
-export function mergeReports(
-  rows: readonly SandboxRow[],
+export function mergeReports<Row extends SandboxRow>(
+  rows: readonly Row[],
   reports: readonly WorkerSandbox[],
-): SandboxRow[] {
+): Row[] {
   const byId = new Map(reports.map((report) => [report.vm_id, report]));
   return rows.map((row) => {
     const report = byId.get(row.vm_id);
@@ -23,7 +23,7 @@ function isNewer(report: WorkerSandbox, row: SandboxRow): boolean {
   );
 }
 
-function merge(row: SandboxRow, report: WorkerSandbox): SandboxRow {
+function merge<Row extends SandboxRow>(row: Row, report: WorkerSandbox): Row {
   return {
     ...row,
     state: report.state,

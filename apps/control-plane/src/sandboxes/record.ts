@@ -1,8 +1,8 @@
-import type { SandboxRecord } from '@svc/contract';
-import type { SandboxRow } from '@svc/store';
+import { isActive, type SandboxRecord } from '@svc/contract';
+import type { SandboxRow, SeenSandbox } from '@svc/store';
 
 /** The public record of a row. */
-export function toRecord(row: SandboxRow): SandboxRecord {
+export function toRecord(row: SandboxRow & Partial<SeenSandbox>): SandboxRecord {
   const record: SandboxRecord = {
     vm_id: row.vm_id,
     state: row.state,
@@ -20,6 +20,9 @@ export function toRecord(row: SandboxRow): SandboxRecord {
   if (row.endpoint !== null) record.endpoint = row.endpoint;
   if (row.rootfs !== null) record.rootfs = row.rootfs;
   if (row.running_at !== null) record.running_at = row.running_at.toISOString();
+  if (row.last_seen_at !== undefined && isActive(row.state)) {
+    record.last_seen_at = row.last_seen_at.toISOString();
+  }
   if (row.ended_at !== null) record.ended_at = row.ended_at.toISOString();
   if (row.end_reason !== null) record.end_reason = row.end_reason;
   if (row.agent !== null) record.agent = row.agent;

@@ -23,6 +23,10 @@ export const SandboxRecord = Type.Object(
     metadata: FreeObject,
     created_at: Timestamp,
     running_at: Type.Optional(Timestamp),
+    last_seen_at: Type.Optional({
+      ...Timestamp,
+      description: 'When the worker of a live sandbox was last heard of.',
+    }),
     ended_at: Type.Optional(Timestamp),
     end_reason: Type.Optional(Type.Enum([...END_REASONS])),
     agent: Type.Optional(Type.Enum([...AGENTS])),

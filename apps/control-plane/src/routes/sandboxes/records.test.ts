@@ -66,6 +66,19 @@ describe('list', () => {
     expect((await list()).body).toMatchObject({ partial: true });
   });
 
+  test('tells, like a read, when the worker of a live sandbox was last heard of', async () => {
+    await harness.addWorker('w1');
+    const vmId = await harness.create(key);
+    const { rows } = await harness.sql.query(
+      `update workers set heartbeat_at = now() - interval '20 seconds' returning heartbeat_at`,
+    );
+    const last_seen_at = rows[0].heartbeat_at.toISOString();
+    expect(JSON.parse((await list()).text)).toMatchObject([{ vm_id: vmId, last_seen_at }]);
+    expect((await get(vmId)).body).toMatchObject({ last_seen_at });
+    await remove(vmId);
+    expect((await get(vmId)).body).not.toHaveProperty('last_seen_at');
+  });
+
   test('is complete when a worker without sandboxes of the caller does not answer', async () => {
     const idle = await harness.addWorker('idle', (w) => {
       w.memoryMib = 256;

@@ -8,6 +8,9 @@ export interface OwnedId {
   readonly vmId: string;
 }
 
+/** A sandbox, and when its worker last sent a report. */
+export type SeenSandbox = SandboxRow & { readonly last_seen_at: Date };
+
 /** Condition: the sandbox is live, or ended recently enough that its owner can still see it. */
 export const VISIBLE = sql`(state <> 'destroyed'
   or ended_at > now() - make_interval(secs => ${LIMITS.destroyedRecordSeconds}))`;
@@ -19,9 +22,10 @@ export const VISIBLE = sql`(state <> 'destroyed'
 export async function findOwned(
   db: Kysely<Schema>,
   ids: readonly OwnedId[],
-): Promise<(SandboxRow | undefined)[]> {
-  const { rows } = await sql<SandboxRow>`
-    select sandboxes.* from sandboxes
+): Promise<(SeenSandbox | undefined)[]> {
+  const { rows } = await sql<SeenSandbox>`
+    select sandboxes.*, workers.heartbeat_at as last_seen_at
+    from sandboxes join workers using (worker_id)
     join unnest(${ids.map((id) => id.vmId)}::text[], ${ids.map((id) => id.tenantId)}::text[])
       as wanted(vm_id, tenant_id) using (vm_id, tenant_id)
     where ${VISIBLE}`.execute(db);
@@ -45,21 +49,21 @@ export async function findAgentRoute(
 }
 
 /** The live sandboxes of a tenant and the last of those that its owner can still see, oldest first. */
-export async function listOwned(db: Kysely<Schema>, tenantId: string): Promise<SandboxRow[]> {
+export async function listOwned(db: Kysely<Schema>, tenantId: string): Promise<SeenSandbox[]> {
   const { rows } = await listStatement(tenantId).execute(db);
   return rows;
 }
 
 /** The statement of {@link listOwned}. It reads no old records, however many there are. */
-export function listStatement(tenantId: string): RawBuilder<SandboxRow> {
-  return sql<SandboxRow>`
-    select * from (
+export function listStatement(tenantId: string): RawBuilder<SeenSandbox> {
+  return sql<SeenSandbox>`
+    select listed.*, workers.heartbeat_at as last_seen_at from (
       (select * from sandboxes where tenant_id = ${tenantId} and state <> 'destroyed')
       union all
       (select * from sandboxes
         where tenant_id = ${tenantId} and state = 'destroyed' and ${VISIBLE}
         order by ended_at desc limit ${LIMITS.destroyedRecordsListed})
-    ) as listed
+    ) as listed join workers using (worker_id)
     order by created_at, vm_id`;
 }
 

@@ -13,6 +13,7 @@ import {
   listOwned,
   type OwnedId,
   type RoutedSandbox,
+  type SeenSandbox,
 } from './lookup.ts';
 import { type PlacedRow, type PlacementRequest, placeAgain, reserve } from './placement.ts';
 import { applyReports } from './reports.ts';
@@ -24,7 +25,7 @@ import { applyReports } from './reports.ts';
 export class SandboxRepository {
   readonly #db: Kysely<Schema>;
   readonly #rules: PlacementRules;
-  readonly #owned: BatchLoad<OwnedId, SandboxRow>;
+  readonly #owned: BatchLoad<OwnedId, SeenSandbox>;
 
   /** @param lookups connections for statements that serve many requests */
   constructor(db: Kysely<Schema>, lookups: Kysely<Schema>, rules: PlacementRules) {
@@ -34,7 +35,7 @@ export class SandboxRepository {
   }
 
   /** A sandbox of this tenant that is live or has recently ended. */
-  find(tenantId: string, vmId: string): Promise<SandboxRow | undefined> {
+  find(tenantId: string, vmId: string): Promise<SeenSandbox | undefined> {
     return this.#owned({ tenantId, vmId });
   }
 
@@ -47,7 +48,7 @@ export class SandboxRepository {
       .executeTakeFirst();
   }
 
-  list(tenantId: string): Promise<SandboxRow[]> {
+  list(tenantId: string): Promise<SeenSandbox[]> {
     return listOwned(this.#db, tenantId);
   }
 
