@@ -31,6 +31,7 @@ export class Ending {
   readonly #options: EndingOptions;
   readonly #flight = new SingleFlight<void>();
   readonly #hurry = Promise.withResolvers<void>();
+  #isHurried = false;
 
   constructor(options: EndingOptions) {
     this.#options = options;
@@ -42,6 +43,7 @@ export class Ending {
 
   /** Saves nothing more: destroys the VM, now or as soon as the teardown runs. */
   hurry(): void {
+    this.#isHurried = true;
     this.#hurry.resolve();
   }
 
@@ -63,7 +65,7 @@ export class Ending {
     });
     await settledWithin(stopping, LABEL_WAIT_MS);
     // A create that is rolled back has nothing to save.
-    if (lifecycle.hasRun) {
+    if (lifecycle.hasRun && !this.#isHurried) {
       const saving = [
         agent()
           ?.finish()
