@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <time.h>
@@ -29,6 +31,7 @@
 #define ENTRY_BYTES 33
 #define LENGTH_BYTES 4
 #define STATUS_BYTES 1
+#define GENERATION_BYTES 16
 
 #define COMPLETE 0
 #define OPEN 4
@@ -351,4 +354,41 @@ size_t create_files(int directory, size_t prefix_length, mode_t mask, const uint
         at += head + segments.size;
     }
     return at - start;
+}
+
+/* What trees.py knows of a tree that it watches. It is the class of the same name there. */
+struct watched {
+    /* Counts the passes over the tree; 0 while what has happened is not known. */
+    uint64_t pass;
+    uint64_t device;
+    uint64_t inode;
+    uint8_t generation[GENERATION_BYTES];
+    uint32_t is_closed;
+};
+
+/* trees.py resets the pass before it takes events. An event that it takes meanwhile is seen in one of the two places. */
+static bool is_unchanged(int events, const char *root, struct watched *watched, const uint8_t *generation)
+{
+    struct stat status;
+    int pending;
+    uint64_t pass = __atomic_load_n(&watched->pass, __ATOMIC_SEQ_CST);
+    return pass != 0 && memcmp(watched->generation, generation, GENERATION_BYTES) == 0 &&
+           ioctl(events, FIONREAD, &pending) == 0 && pending == 0 && lstat(root, &status) == 0 &&
+           (uint64_t)status.st_dev == watched->device && (uint64_t)status.st_ino == watched->inode &&
+           __atomic_load_n(&watched->pass, __ATOMIC_SEQ_CST) == pass;
+}
+
+/*
+ * Answers a question again and again: the generation of a listing; a byte, whether nothing has happened in the whole file
+ * system since. Returns when the connection ends, or when the tree is not watched any more.
+ */
+void answer_watch(int connection, int events, const char *root, struct watched *watched)
+{
+    uint8_t generation[GENERATION_BYTES], answer;
+    do {
+        if (recv(connection, generation, sizeof(generation), MSG_WAITALL) != sizeof(generation))
+            return;
+        answer = is_unchanged(events, root, watched, generation);
+    } while (send(connection, &answer, sizeof(answer), MSG_NOSIGNAL) == sizeof(answer) &&
+             !__atomic_load_n(&watched->is_closed, __ATOMIC_SEQ_CST));
 }

@@ -7,6 +7,7 @@ import { protocolViolation, readAnswer } from '../channel/read-answer.ts';
 import { drained } from '../channel/send-content.ts';
 import type { GuestAddress } from '../connect-to-guest.ts';
 import { ByteReader } from './byte-reader.ts';
+import { destroyOnAbort, reasonOf } from './connection-errors.ts';
 import type {
   TreeContent,
   TreeEntry,
@@ -27,6 +28,7 @@ import {
   recordBytes,
   statusOf,
 } from './tree-format.ts';
+import { TreeWatch } from './tree-watch.ts';
 
 /** A busy guest takes long to look at every file of a large tree. */
 const LIST_MS = 120_000;
@@ -62,9 +64,12 @@ export class GuestTree {
   readonly #options: GuestTreeOptions;
   /** A connection that is used again costs the guest a tenth of a new one. */
   readonly #kept = new KeptConnection();
+  readonly #watch: TreeWatch;
+  #last: Pick<TreeListing & TreeListRequest, 'generation' | 'skipped' | 'limit'> | undefined;
 
   constructor(options: GuestTreeOptions) {
     this.#options = options;
+    this.#watch = new TreeWatch(options);
   }
 
   /**
@@ -73,6 +78,16 @@ export class GuestTree {
    */
   async list(request: TreeListRequest, signal: AbortSignal): Promise<TreeListing> {
     const deadline = withDeadline(signal, LIST_MS);
+    const unchanged = await this.#findUnchanged(request, deadline);
+    if (unchanged !== undefined) return unchanged;
+    const listing = await this.#listAnew(request, deadline);
+    this.#last = { ...listing, limit: request.limit };
+    // Now, so that the first time that nothing has changed does not wait for it.
+    if (request.silent === true) await this.#watch.open(deadline);
+    return listing;
+  }
+
+  async #listAnew(request: TreeListRequest, deadline: AbortSignal): Promise<TreeListing> {
     const kept = this.#kept.take();
     if (kept !== undefined) {
       try {
@@ -134,6 +149,20 @@ export class GuestTree {
   /** Closes the idle connection. */
   close(): void {
     this.#kept.close();
+    this.#watch.close();
+  }
+
+  /** The listing when nothing at all has happened since the one before. Undefined when the guest has to look. */
+  async #findUnchanged(
+    { since, limit, silent = false, full = false }: TreeListRequest,
+    signal: AbortSignal,
+  ): Promise<TreeListing | undefined> {
+    const last = this.#last;
+    if (silent || full || last === undefined) return undefined;
+    const { generation, skipped } = last;
+    if (generation !== since || last.limit !== limit) return undefined;
+    if (!(await this.#watch.isUnchanged(generation, signal))) return undefined;
+    return { generation, complete: false, skipped, changed: [], deleted: [] };
   }
 
   async #list(
@@ -184,21 +213,6 @@ export class GuestTree {
     const { token, root } = this.#options;
     socket.write(`${JSON.stringify({ ...request, root, token })}\n`);
   }
-}
-
-function destroyOnAbort(socket: Socket, signal: AbortSignal): Disposable {
-  const abort = () => socket.destroy();
-  if (signal.aborted) abort();
-  signal.addEventListener('abort', abort, { once: true });
-  return { [Symbol.dispose]: () => signal.removeEventListener('abort', abort) };
-}
-
-/** The connection fails when the signal aborts. The abort is the cause, whatever the failure looks like. */
-function reasonOf(error: unknown, signal: AbortSignal): unknown {
-  if (signal.aborted) return signal.reason;
-  if (error instanceof MicrovmError || !(error instanceof Error) || !('code' in error))
-    return error;
-  return new MicrovmError('guest_unreachable', 'the guest closed its channel', { cause: error });
 }
 
 function parseHead(answer: Readonly<Record<string, unknown>>, limit: number) {

@@ -22,6 +22,7 @@ import type { Readable, Writable } from 'node:stream';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type GuestDaemon, startGuestDaemon } from '../../../test/guest-daemon.ts';
 import type { GuestTree } from './guest-tree.ts';
+import { TreeWatch } from './tree-watch.ts';
 
 const LIMIT = 100_000;
 
@@ -132,6 +133,27 @@ describe('a tree in which nothing has changed', () => {
     // A pass over the tree would have another generation.
     expect(await since(generation)).toEqual({ generation, changes: [] });
     expect((await since(generation, true)).generation).not.toBe(generation);
+  });
+
+  it('is told by the watch until anything happens in its file system', async () => {
+    const watch = new TreeWatch({ address: daemon.address, token: daemon.token, root });
+    const isUnchanged = (generation: string) => watch.isUnchanged(generation, signal());
+    try {
+      const first = await settle();
+      expect(await isUnchanged(first)).toBe(true);
+      expect(await isUnchanged('0'.repeat(32))).toBe(false);
+      await appendFile(inTree('file'), 'more');
+      expect(await isUnchanged(first)).toBe(false);
+      const second = await settle();
+      expect([await isUnchanged(first), await isUnchanged(second)]).toEqual([false, true]);
+      await rename(root, join(outside, 'root'));
+      await mkdir(root);
+      expect(await isUnchanged(second)).toBe(false);
+      const third = await settle();
+      await expect.poll(() => isUnchanged(third)).toBe(true);
+    } finally {
+      watch.close();
+    }
   });
 
   it('is looked at when the generation, or the limit, is another one', async () => {

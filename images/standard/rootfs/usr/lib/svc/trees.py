@@ -78,6 +78,17 @@ native.create_files.argtypes = (ctypes.c_int, ctypes.c_size_t, ctypes.c_uint, ct
                                 ctypes.c_size_t, ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t))
 
 
+class Watched(ctypes.Structure):
+    """What `native.answer_watch` needs to know of a tree, of which it is told in another thread."""
+
+    _fields_ = (('pass_', ctypes.c_uint64), ('device', ctypes.c_uint64), ('inode', ctypes.c_uint64),
+                ('generation', ctypes.c_uint8 * 16), ('is_closed', ctypes.c_uint32))
+
+
+native.answer_watch.restype = None
+native.answer_watch.argtypes = ctypes.c_int, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(Watched)
+
+
 class Refusal(Exception):
     """A request that fails. The connection stays usable."""
 
@@ -248,6 +259,23 @@ class Listings:
         finally:
             self.lock.release()
 
+    def watch(self, request, connection, answer):
+        """Tells again and again whether anything may have changed since a listing, in a fraction of the time."""
+        root = request['root']
+        with self.lock:
+            listing = self.listings.get(root)
+            events = None if listing is None else listing.watch.events
+            watched = None if events is None else listing.watch.watched
+            # The other one is closed when the tree is not watched any more.
+            fd = None if events is None else os.dup(events.fd)
+        answer({'ok': True, 'watched': fd is not None})
+        if fd is None:
+            return
+        try:
+            native.answer_watch(connection.fileno(), fd, os.fsencode(root), watched)
+        finally:
+            os.close(fd)
+
 
 class Listing:
     """The last listing of a tree that the host has acknowledged, so that it is told only what differs."""
@@ -272,6 +300,7 @@ class Listing:
         generation, walked_limit, skipped = self.walked
         is_latest = generation is not None and generation == self.generation and limit == walked_limit
         if is_latest and not request.get('full') and self.watch.is_quiet(self.inodes):
+            self.watch.tell(generation)
             send(self.answer(generation, False, skipped, {}, ()), ())
             return
         self.walked = None, 0, 0
@@ -279,6 +308,7 @@ class Listing:
         changed, deleted, skipped = self.compare(limit)
         generation = secrets.token_hex(16)
         self.walked = generation, limit, skipped
+        self.watch.tell(generation)
         self.pending = generation, changed, deleted
         complete = since is None or since != self.generation
         told = changed, deleted
@@ -328,11 +358,30 @@ class Watch:
         self.root = root
         self.identity = None
         self.events = None
+        self.watched = Watched()
+        self.passes = 0
 
     def close(self):
+        self.watched.pass_ = 0
+        self.watched.is_closed = 1
+        self.watched = Watched()
         if self.events is not None:
             self.events.close()
         self.events = self.identity = None
+
+    def tell(self, generation):
+        """Nothing is known to have happened since the pass with this generation began."""
+        if self.events is None:
+            return
+        self.passes += 1
+        self.watched.device, self.watched.inode = self.identity
+        self.watched.generation[:] = bytes.fromhex(generation)
+        self.watched.pass_ = self.passes
+
+    def take(self):
+        # Before the events are gone, see `is_unchanged` in trees.c.
+        self.watched.pass_ = 0
+        return self.events.take()
 
     def begin(self):
         """Watches from here on. A pass over the tree follows, which sees what was before."""
@@ -346,14 +395,14 @@ class Watch:
                     # This file system does not report its changes.
                     return
                 self.identity = identity
-        self.events.take()
+        self.take()
 
     def is_quiet(self, known):
         """`known`: the inodes of the tree, as they are in a record."""
         # What is taken from the events is lost if this fails, so it comes first.
         if self.events is None or identity_of(os.stat(self.root, follow_symlinks=False)) != self.identity:
             return False
-        inodes = self.events.take()
+        inodes = self.take()
         if not inodes:
             return inodes is not None
         return self.identity[1] & 0xffffffff not in inodes and known.isdisjoint(map(INODE.pack, inodes))
