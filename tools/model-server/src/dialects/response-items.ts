@@ -1,4 +1,4 @@
-import { elements, member } from '../json.ts';
+import { elements, member, stringOf } from '../json.ts';
 import { type Answer, inHalves, type ToolCall } from './dialect.ts';
 
 interface ItemEvent {
@@ -15,10 +15,15 @@ export interface Item {
   readonly done: object;
 }
 
-/** The output items of an answer. A call of a tool that the request declares as `custom` has plain text as input. */
+/**
+ * The output items of an answer. A call of a tool that the request declares as `custom` has plain text as input, and one
+ * of a tool in a namespace names that too.
+ */
 export function itemsOf(answer: Answer, body: unknown): Item[] {
   const calls = answer.calls.map((call) =>
-    isCustom(body, call.name) ? customCallItem(call) : functionCallItem(call),
+    isCustom(body, call.name)
+      ? customCallItem(call)
+      : functionCallItem(call, namespaceOf(body, call.name)),
   );
   return answer.chunks.length > 0 ? [messageItem(answer), ...calls] : calls;
 }
@@ -27,6 +32,15 @@ function isCustom(body: unknown, name: string): boolean {
   return elements(member(body, 'tools')).some(
     (tool) => member(tool, 'type') === 'custom' && member(tool, 'name') === name,
   );
+}
+
+function namespaceOf(body: unknown, name: string): string | undefined {
+  const namespace = elements(member(body, 'tools')).find(
+    (tool) =>
+      member(tool, 'type') === 'namespace' &&
+      elements(member(tool, 'tools')).some((one) => member(one, 'name') === name),
+  );
+  return stringOf(member(namespace, 'name'));
 }
 
 function messageItem({ id: answerId, chunks }: Answer): Item {
@@ -52,9 +66,12 @@ function messageItem({ id: answerId, chunks }: Answer): Item {
   };
 }
 
-function functionCallItem(call: ToolCall): Item {
+function functionCallItem(call: ToolCall, namespace: string | undefined): Item {
   const text = JSON.stringify(call.arguments);
-  const item = { type: 'function_call', call_id: `call_${call.id}`, name: call.name };
+  const item = {
+    ...{ type: 'function_call', call_id: `call_${call.id}`, name: call.name },
+    ...(namespace === undefined ? {} : { namespace }),
+  };
   return callItem(`fc_${call.id}`, item, 'arguments', text, 'response.function_call_arguments');
 }
 
