@@ -38,7 +38,7 @@ export const AGENT_TOOLS: Readonly<Record<Agent, readonly string[]>> = {
   codex: ['shell', 'apply_patch', 'view_image', 'web_search', 'spawn_agent'],
 };
 
-/** The tools of a browser, which deictic has in templates with a browser. */
+/** The tools of a browser, which agents have in templates with a browser. */
 export const BROWSER_TOOLS = [
   'browser_navigate',
   'browser_snapshot',
@@ -49,7 +49,7 @@ export const BROWSER_TOOLS = [
   'browser_download',
 ] as const;
 
-/** The tools of a desktop, which deictic has in templates with a desktop. */
+/** The tools of a desktop, which agents have in templates with a desktop. */
 export const DESKTOP_TOOLS = [
   'desktop_screenshot',
   'desktop_elements',
@@ -64,19 +64,17 @@ export const DESKTOP_TOOLS = [
   'desktop_wait',
 ] as const;
 
-/** The tools that an agent has in some templates only. */
-const TEMPLATE_TOOLS: Readonly<Record<Agent, ReadonlyMap<string, readonly string[]>>> = {
-  deictic: new Map<Template, readonly string[]>([
+/** The tools that agents of every kind have in some templates only, under the same names. */
+const TEMPLATE_TOOLS: ReadonlyMap<string, readonly string[]> = new Map<Template, readonly string[]>(
+  [
     ['browser', BROWSER_TOOLS],
     ['cua', DESKTOP_TOOLS],
-  ]),
-  'claude-code': new Map(),
-  codex: new Map(),
-};
+  ],
+);
 
 /** The tools of an agent in sandboxes of a template, see {@link AGENT_TOOLS}. */
 export function agentTools(agent: Agent, template: string): readonly string[] {
-  return [...AGENT_TOOLS[agent], ...(TEMPLATE_TOOLS[agent].get(template) ?? [])];
+  return [...AGENT_TOOLS[agent], ...(TEMPLATE_TOOLS.get(template) ?? [])];
 }
 
 /** The tools that cannot be taken from an agent: codex has no setting for `apply_patch`. */

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { OperationQueue } from '../operation-queue.ts';
 import { DesktopError } from './desktop-error.ts';
 import {
   ElementServer,
@@ -45,8 +46,10 @@ export class Desktop {
   readonly #settings: DesktopSettings;
   readonly #server: ElementServer;
   readonly #restarts: Restarts;
-  #pending = 0;
-  #last: Promise<unknown> = Promise.resolve();
+  readonly #queue = new OperationQueue(
+    MAX_PENDING,
+    () => new DesktopError('Too many operations at once.'),
+  );
 
   constructor(settings: DesktopSettings) {
     this.#settings = settings;
@@ -56,7 +59,7 @@ export class Desktop {
 
   /** A picture of the whole display, with the mouse pointer. */
   async screenshot(options: ScreenshotOptions, signal: AbortSignal): Promise<Screenshot> {
-    return await this.#inTurn(signal, () => this.#server.screenshot(options, signal));
+    return await this.#queue.run(signal, () => this.#server.screenshot(options, signal));
   }
 
   /** Moves the mouse. */
@@ -100,7 +103,7 @@ export class Desktop {
     const held = [...this.#moveTo(from), 'mousedown', BUTTONS[button], 'sleep', '0.05', ...way];
     const release = ['mouseup', BUTTONS[button]];
     this.#check(to);
-    await this.#inTurn(signal, async () => {
+    await this.#queue.run(signal, async () => {
       try {
         await xdotool([...held, ...release], { display, signal });
       } catch (error) {
@@ -139,7 +142,7 @@ export class Desktop {
     }
     const { display } = this.#settings;
     const args = ['type', '--clearmodifiers', '--delay', String(KEY_DELAY_MS), '--file', '-'];
-    await this.#inTurn(signal, async () => {
+    await this.#queue.run(signal, async () => {
       for (const piece of piecesOf(text)) {
         if (/[^\x20-\x7e\s]/.test(piece)) await this.#server.bindKeys(piece, signal);
         await xdotool(args, { display, signal, input: piece, deadlineMs: TYPE_DEADLINE_MS });
@@ -168,12 +171,12 @@ export class Desktop {
 
   /** What is on the display, from its top left corner on. */
   async elements(limit: number, signal: AbortSignal): Promise<UiElements> {
-    return await this.#inTurn(signal, () => this.#server.elements(limit, signal));
+    return await this.#queue.run(signal, () => this.#server.elements(limit, signal));
   }
 
   /** Clicks in the middle of an element, wherever it is now. Returns the element. */
   async clickElement(id: string, button: MouseButton, signal: AbortSignal): Promise<UiElement> {
-    return await this.#inTurn(signal, async () => {
+    return await this.#queue.run(signal, async () => {
       const element = await this.#server.element(id, signal);
       const click = [...this.#moveTo(centreOf(element)), 'click', BUTTONS[button]];
       await xdotool(click, { display: this.#settings.display, signal });
@@ -203,25 +206,7 @@ export class Desktop {
 
   async #input(args: readonly string[], signal: AbortSignal): Promise<void> {
     const { display } = this.#settings;
-    await this.#inTurn(signal, () => xdotool(args, { display, signal }));
-  }
-
-  /** Runs an operation after those before it. */
-  async #inTurn<T>(signal: AbortSignal, operation: () => Promise<T>): Promise<T> {
-    signal.throwIfAborted();
-    if (this.#pending >= MAX_PENDING) throw new DesktopError('Too many operations at once.');
-    this.#pending += 1;
-    const turn = this.#last.then(async () => {
-      signal.throwIfAborted();
-      return await operation();
-    });
-    // Whether one fails is no matter of the next.
-    this.#last = turn.catch(() => undefined);
-    try {
-      return await turn;
-    } finally {
-      this.#pending -= 1;
-    }
+    await this.#queue.run(signal, () => xdotool(args, { display, signal }));
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Agent, FrameErrorCode } from '@svc/contract';
 import type { Reply } from '@svc/model-server';
 import type { AgentContext, AgentSession } from '../../src/agents/agent.ts';
+import type { ToolMachine } from '../../src/agents/tools/template-tools.ts';
 import type { Deadlines } from '../../src/agents/vendor-cli/vendor-session.ts';
 import type { Clis } from './install-clis.ts';
 
@@ -32,10 +33,16 @@ export interface CliDriver {
 
   /** Its program among those of the image. */
   program(clis: Clis): string;
-  /** Starts the agent with this program and few retries. */
-  open(context: AgentContext, binary: string, deadlines: Partial<Deadlines>): Promise<AgentSession>;
+  /** Starts the agent with a program and few retries, as in a template that has what `machine` names. */
+  open(
+    context: AgentContext,
+    parts: { readonly binary: string; readonly machine: ToolMachine },
+    deadlines: Partial<Deadlines>,
+  ): Promise<AgentSession>;
   /** The model's tool call that runs a command. */
   shellCall(command: string): ToolCall;
+  /** The model's call of a tool of the template. */
+  toolCall(name: string, input: object): ToolCall;
   /** The expected `tool_call` frame of a command. */
   shellFrame(command: string, workingDirectory: string): Readonly<Record<string, unknown>>;
   /** The expected content of the `tool_result` frame of a command. */

@@ -4,6 +4,7 @@ import { failureCases } from './cases/failure-cases.ts';
 import { interruptCases } from './cases/interrupt-cases.ts';
 import { networkCases } from './cases/network-cases.ts';
 import { processCases, rotationCases } from './cases/process-cases.ts';
+import { toolCases } from './cases/tool-cases.ts';
 import { turnCases } from './cases/turn-cases.ts';
 import type { CliDriver } from './cli-driver.ts';
 import { type CliTest, cliTest } from './cli-test.ts';
@@ -37,6 +38,7 @@ export function describeVendorCli(
     failureCases(test, driver.cutCode);
     processCases(test);
     conversationCases(test);
+    toolCases(test);
     ownCases(test);
     // In this order, because it spares a restart: the second begins with a session of its own.
     rotationCases(test);

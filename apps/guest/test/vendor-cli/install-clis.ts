@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cp, mkdir, readFile, realpath } from 'node:fs/promises';
+import { mkdir, readFile, realpath } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -12,6 +12,7 @@ export const INSTALL_MS = 600_000;
 
 const INSTALL = `
   [ -e complete ] && exit 0
+  cp "$1/package.json" "$1/package-lock.json" . &&
   npm ci --ignore-scripts --no-audit --no-fund --loglevel=error && touch complete
 `;
 
@@ -30,10 +31,8 @@ export async function installClis(): Promise<Clis> {
   const version = createHash('sha256').update(lockFile).digest('hex').slice(0, 16);
   const directory = join(CACHE, version);
   await mkdir(directory, { recursive: true });
-  for (const name of ['package.json', 'package-lock.json']) {
-    await cp(join(IMAGE_PACKAGES, name), join(directory, name));
-  }
-  await promisify(execFile)('flock', [`${directory}.lock`, 'sh', '-c', INSTALL], {
+  const install = ['sh', '-c', INSTALL, 'sh', IMAGE_PACKAGES];
+  await promisify(execFile)('flock', [`${directory}.lock`, ...install], {
     cwd: directory,
     timeout: INSTALL_MS,
   });

@@ -2,6 +2,7 @@ import type { AgentSetup } from '@svc/contract';
 import { type ModelServer, type Rule, startModelServer } from '@svc/model-server';
 import { expect, vi } from 'vitest';
 import type { AgentSession, AgentTask, TaskOutcome } from '../../src/agents/agent.ts';
+import type { ToolMachine } from '../../src/agents/tools/template-tools.ts';
 import { type AgentWorld, createAgentWorld } from './agent-world.ts';
 import type { CliDriver } from './cli-driver.ts';
 import { type ForwardProxy, startForwardProxy } from './forward-proxy.ts';
@@ -69,11 +70,12 @@ export class TestCli implements AsyncDisposable {
     };
   }
 
-  /** Closes the session and opens another. */
-  async reopen(setup: Partial<AgentSetup> = {}): Promise<void> {
+  /** Closes the session and opens another, by default in a template without a browser and a desktop. */
+  async reopen(setup: Partial<AgentSetup> = {}, machine: ToolMachine = {}): Promise<void> {
     await this.#session?.close();
     const deadlines = { interrupt: INTERRUPT_MS };
-    this.#session = await this.driver.open(this.world.context(setup), this.binary, deadlines);
+    const { driver, binary, world } = this;
+    this.#session = await driver.open(world.context(setup), { binary, machine }, deadlines);
   }
 
   /** Replaces the model's script; without rules the model repeats the user's message. */

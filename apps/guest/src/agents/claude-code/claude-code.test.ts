@@ -22,8 +22,9 @@ describeVendorCli(
     keepsInterruptedText: true,
     cutCode: 'llm_unavailable',
     program: ({ claude }) => claude,
-    open: (context, binary, deadlines) =>
-      openClaudeCode(context, { binary, maxRetries: 1 }, deadlines),
+    open: (context, parts, deadlines) =>
+      openClaudeCode(context, { ...parts, maxRetries: 1 }, deadlines),
+    toolCall: (name, input) => ({ name: `mcp__svc__${name}`, arguments: input }),
     shellCall: (command) => ({ name: 'Bash', arguments: { command } }),
     shellFrame: (command) => ({ name: 'Bash', arguments: { command } }),
     shellResult: (output) => output.trimEnd(),
@@ -77,6 +78,28 @@ describeVendorCli(
       expect(await readdir(join(world.home, 'work'))).not.toContain('by-bash');
       expect(existsSync(file('by-write'))).toBe(false);
       expect(cli.proxy.refused).toEqual([]);
+      await cli.reopen();
+    });
+
+    test('has only the tools of the template that its app names', async ({ cli }) => {
+      const machine = { browser: 'http://127.0.0.1:9' };
+      const offered = async (...tools: string[]) => {
+        await cli.reopen({ app: appWith(...tools) }, machine);
+        const before = cli.server.requests.length;
+        cli.world.frames.length = 0;
+        const calls = ['browser_text', 'browser_click'].map((name) => ({
+          ...{ name: `mcp__svc__${name}`, arguments: { ref: 'd1e1' } },
+        }));
+        cli.script({ times: 1, reply: { tool_calls: calls } }, { reply: { text: 'done' } });
+        await cli.run('use them');
+        return toolsIn(cli.server.requests.slice(before));
+      };
+      expect(await offered('browser_text')).toEqual(['mcp__svc__browser_text']);
+      const [text, click] = cli.world.texts('tool_result');
+      expect(text).toContain('No page is open');
+      expect(click).toContain('No such tool available: mcp__svc__browser_click');
+      expect(await offered('Read')).toEqual(['Read']);
+      expect(cli.world.texts('tool_result')[0]).toContain('No such tool available');
       await cli.reopen();
     });
 

@@ -1,6 +1,13 @@
 import { cpus } from 'node:os';
-import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
+import { AGENT_TOOLS, PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import type { AgentContext } from '../agent.ts';
+import {
+  SERVER_NAME,
+  TOKEN_VARIABLE,
+  TOOL_DEADLINES,
+  type ToolServer,
+} from '../tool-server/index.ts';
+import type { ToolMachine } from '../tools/template-tools.ts';
 import type { CliEnvironment } from '../vendor-cli/environment.ts';
 
 /** Options of a Claude Code process. https://code.claude.com/docs/en/cli-reference */
@@ -8,6 +15,8 @@ export interface ClaudeCodeOptions {
   readonly binary: string;
   /** Retries of a failed request by the CLI itself, with growing pauses. */
   readonly maxRetries: number;
+  /** Default: this sandbox. */
+  readonly machine?: ToolMachine;
 }
 
 export const CLAUDE_CODE_OPTIONS: ClaudeCodeOptions = {
@@ -27,20 +36,37 @@ const SETTINGS = {
   cleanupPeriodDays: 3650,
 };
 
+/** Before the names of the template's tools in messages of the CLI. */
+export const TOOL_PREFIX = `mcp__${SERVER_NAME}__`;
+
+/** The server of the template's tools. They are always offered, never only after a search. */
+function serverArgs({ url }: ToolServer): string[] {
+  const server = {
+    type: 'http',
+    url,
+    headers: { Authorization: `Bearer \${${TOKEN_VARIABLE}}` },
+    timeout: TOOL_DEADLINES.call,
+    alwaysLoad: true,
+  };
+  return [`--mcp-config=${JSON.stringify({ mcpServers: { [SERVER_NAME]: server } })}`];
+}
+
 /**
  * Limits a process to these tools. It reads no settings, skills, sub-agents or MCP servers from files, because the agent
  * may have written them itself: they run commands and bring further tools.
  */
 function limitArgs(tools: readonly string[] | undefined): string[] {
   if (tools === undefined) return [];
-  return [`--tools=${tools.join(',')}`, '--setting-sources=', '--strict-mcp-config'];
+  const builtIn = tools.filter((tool) => AGENT_TOOLS['claude-code'].includes(tool));
+  return [`--tools=${builtIn.join(',')}`, '--setting-sources=', '--strict-mcp-config'];
 }
 
-/** The arguments of a process. `tools`: the only ones that it may use; undefined: all. */
+/** The arguments of a process. `tools`: the only ones that it may use; undefined: all. `server`: those of the template. */
 export function claudeCodeArgs(
   model: string,
   session: { id: string; exists: boolean },
   tools: readonly string[] | undefined,
+  server: ToolServer | undefined,
 ): string[] {
   return [
     '--print',
@@ -53,6 +79,7 @@ export function claudeCodeArgs(
     `--settings=${JSON.stringify(SETTINGS)}`,
     `--disallowedTools=${DISABLED_TOOLS.join(',')}`,
     ...limitArgs(tools),
+    ...(server === undefined ? [] : serverArgs(server)),
     session.exists ? `--resume=${session.id}` : `--session-id=${session.id}`,
   ];
 }
@@ -62,6 +89,7 @@ export function claudeCodeEnvironment(
   { setup }: Pick<AgentContext, 'setup'>,
   configDirectory: string,
   { maxRetries }: ClaudeCodeOptions,
+  server: ToolServer | undefined,
 ): CliEnvironment {
   const models = ['HAIKU', 'SONNET', 'OPUS', 'FABLE'].map((name) => [
     `ANTHROPIC_DEFAULT_${name}_MODEL`,
@@ -88,6 +116,9 @@ export function claudeCodeEnvironment(
       // Allows root to skip permissions: the micro-VM is the sandbox.
       IS_SANDBOX: '1',
       // Under emulation, JIT-compiled code is translated again, which costs twice what it gains.
+      ...(server === undefined ? {} : { [TOKEN_VARIABLE]: server.token }),
+      // For the connection to servers of tools.
+      MCP_TIMEOUT: String(TOOL_DEADLINES.connect),
       ...(isEmulated() ? { BUN_JSC_useJIT: '0' } : {}),
     },
   };

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
 import { sharedTools } from '@svc/contract';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
+import { serveTools, type ToolServer } from '../tool-server/index.ts';
 import { restoreConversation } from '../vendor-cli/conversation.ts';
 import type { VendorCli } from '../vendor-cli/dialogue.ts';
 import { cliEnvironment } from '../vendor-cli/environment.ts';
@@ -25,16 +26,15 @@ export async function openClaudeCode(
   deadlines: Partial<Deadlines> = {},
 ): Promise<AgentSession> {
   const configDirectory = join(context.home, '.claude');
-  const cli = await ClaudeCode.create(context, configDirectory, {
-    ...CLAUDE_CODE_OPTIONS,
-    ...options,
-  });
+  const all = { ...CLAUDE_CODE_OPTIONS, ...options };
+  const cli = await ClaudeCode.create(context, configDirectory, all);
   return new VendorSession(context, cli, { ...DEADLINES, ...deadlines });
 }
 
 class ClaudeCode implements VendorCli {
   readonly name = 'Claude Code';
   readonly mark = randomUUID();
+  readonly tools: ToolServer | undefined;
   readonly #context: AgentContext;
   readonly #configDirectory: string;
   readonly #options: ClaudeCodeOptions;
@@ -45,7 +45,9 @@ class ClaudeCode implements VendorCli {
     configDirectory: string,
     options: ClaudeCodeOptions,
     session: string,
+    tools: ToolServer | undefined,
   ) {
+    this.tools = tools;
     this.#context = context;
     this.#configDirectory = configDirectory;
     this.#options = options;
@@ -66,11 +68,17 @@ class ClaudeCode implements VendorCli {
       );
     }
     const session = continues ? earlier : randomUUID();
-    return new ClaudeCode(context, configDirectory, options, session);
+    const tools = await serveTools(context, options.machine);
+    return new ClaudeCode(context, configDirectory, options, session, tools);
   }
 
   environment(): Record<string, string> {
-    const settings = claudeCodeEnvironment(this.#context, this.#configDirectory, this.#options);
+    const settings = claudeCodeEnvironment(
+      this.#context,
+      this.#configDirectory,
+      this.#options,
+      this.tools,
+    );
     return cliEnvironment(this.#context, settings, this.mark);
   }
 
@@ -81,7 +89,12 @@ class ClaudeCode implements VendorCli {
       { home, workingDirectory, signal, env: () => env },
       {
         binary: this.#options.binary,
-        args: claudeCodeArgs(setup.model, { id: this.#session, exists }, sharedTools(setup.app)),
+        args: claudeCodeArgs(
+          setup.model,
+          { id: this.#session, exists },
+          sharedTools(setup.app),
+          this.tools,
+        ),
         onSession: (session) => {
           this.#session = session;
         },

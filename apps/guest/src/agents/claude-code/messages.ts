@@ -1,5 +1,7 @@
 import { at, type JsonObject, objectsAt, stringAt } from '../vendor-cli/json.ts';
+import { textOfContent } from '../vendor-cli/tool-content.ts';
 import type { TurnFrames } from '../vendor-cli/turn-frames.ts';
+import { TOOL_PREFIX } from './command.ts';
 
 /**
  * Converts a message of a Claude Code turn to frames. Skips messages of sub-agents, which belong to the tool call that
@@ -22,7 +24,10 @@ function framesOfAnswer(message: JsonObject, frames: TurnFrames): void {
   for (const block of objectsAt(message, 'message', 'content')) {
     if (block.type === 'text') frames.message(stringAt(block, 'text') ?? '');
     if (block.type === 'tool_use') {
-      frames.toolCall(stringAt(block, 'id') ?? '', stringAt(block, 'name') ?? '', block.input);
+      const name = stringAt(block, 'name') ?? '';
+      const id = stringAt(block, 'id') ?? '';
+      // In the words of an app, as for every agent.
+      frames.toolCall(id, name.replace(TOOL_PREFIX, ''), block.input);
     }
   }
 }
@@ -39,7 +44,5 @@ function framesOfResults(message: JsonObject, frames: TurnFrames): void {
 function textOf(block: JsonObject): string {
   const content = at(block, 'content');
   if (typeof content === 'string') return content;
-  return objectsAt(block, 'content')
-    .map((part) => stringAt(part, 'text') ?? `[${stringAt(part, 'type') ?? 'nothing'}]`)
-    .join('\n');
+  return textOfContent(objectsAt(block, 'content'));
 }

@@ -17,7 +17,8 @@ describeVendorCli(
     keepsInterruptedText: false,
     cutCode: 'llm_bad_response',
     program: ({ codex }) => codex,
-    open: (context, binary, deadlines) => openCodex(context, { binary, maxRetries: 1 }, deadlines),
+    open: (context, parts, deadlines) => openCodex(context, { ...parts, maxRetries: 1 }, deadlines),
+    toolCall: (name, input) => ({ name, arguments: input }),
     // Unless told to wait, codex returns to the model before a long command has ended.
     shellCall: (command) => ({
       name: 'exec_command',

@@ -1,5 +1,12 @@
 import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import type { AgentContext } from '../agent.ts';
+import {
+  SERVER_NAME,
+  TOKEN_VARIABLE,
+  TOOL_DEADLINES,
+  type ToolServer,
+} from '../tool-server/index.ts';
+import type { ToolMachine } from '../tools/template-tools.ts';
 import type { CliEnvironment } from '../vendor-cli/environment.ts';
 import { REQUIREMENTS_PATH } from './requirements.ts';
 
@@ -12,6 +19,8 @@ export interface CodexOptions {
   readonly maxRetries: number;
   /** Longest silence within an answer of the model, in milliseconds. */
   readonly streamIdleMs: number;
+  /** Default: this sandbox. */
+  readonly machine?: ToolMachine;
 }
 
 export const CODEX_OPTIONS: CodexOptions = {
@@ -42,12 +51,13 @@ const DISABLED_FEATURES = [
 
 /**
  * Settings as command-line arguments, which take precedence over a config.toml in the agent's home. `tools`: the only
- * ones that it may use, which `requirements.ts` enforces; undefined: all.
+ * ones that it may use, which `requirements.ts` enforces; undefined: all. `server`: those of the template.
  */
 export function codexArgs(
   { setup }: Pick<AgentContext, 'setup'>,
   { maxRetries, streamIdleMs }: CodexOptions,
   tools: readonly string[] | undefined,
+  server: ToolServer | undefined,
 ): string[] {
   const provider = {
     name: PROVIDER,
@@ -71,6 +81,7 @@ export function codexArgs(
     // Commands get all values of bundles; by default codex withholds those with names like KEY.
     'shell_environment_policy.ignore_default_excludes': true,
     ...(tools === undefined ? {} : limits(tools)),
+    ...(server === undefined ? {} : serverSettings(server)),
     ...prefixed('features', Object.fromEntries(DISABLED_FEATURES.map((name) => [name, false]))),
   };
   // JSON strings, numbers and booleans are valid TOML.
@@ -83,14 +94,36 @@ function limits(tools: readonly string[]) {
   return { notify: [], ...(tools.includes('web_search') ? {} : { web_search: 'disabled' }) };
 }
 
+/** The server of the template's tools. They are always offered, never only after a search. */
+function serverSettings({ url }: ToolServer) {
+  const server = {
+    url,
+    bearer_token_env_var: TOKEN_VARIABLE,
+    enabled: true,
+    // Otherwise a turn would begin without the tools while codex still connects.
+    required: true,
+    startup_timeout_sec: TOOL_DEADLINES.connect / 1000,
+    tool_timeout_sec: TOOL_DEADLINES.call / 1000,
+  };
+  return {
+    ...prefixed(`mcp_servers.${SERVER_NAME}`, server),
+    'features.code_mode.direct_only_tool_namespaces': [`mcp__${SERVER_NAME}`],
+  };
+}
+
 /** `databases` is a directory for indexes that codex can rebuild from its transcripts. */
-export function codexEnvironment(home: string, databases: string): CliEnvironment {
+export function codexEnvironment(
+  home: string,
+  databases: string,
+  server: ToolServer | undefined,
+): CliEnvironment {
   return {
     reserved: ['CODEX_'],
     set: {
       CODEX_HOME: home,
       CODEX_SQLITE_HOME: databases,
       [KEY_VARIABLE]: PLACEHOLDER_LLM_KEY,
+      ...(server === undefined ? {} : { [TOKEN_VARIABLE]: server.token }),
       RUST_LOG: 'error',
     },
   };

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { sharedTools } from '@svc/contract';
 import type { AgentContext, AgentSession, StartAgent } from '../agent.ts';
 import { giveToOwner } from '../processes/process-owner.ts';
+import { serveTools, type ToolServer } from '../tool-server/index.ts';
 import { restoreConversation } from '../vendor-cli/conversation.ts';
 import type { VendorCli } from '../vendor-cli/dialogue.ts';
 import { cliEnvironment } from '../vendor-cli/environment.ts';
@@ -28,7 +29,9 @@ export async function openCodex(
   await mkdir(home, { recursive: true });
   await giveToOwner(context.home, [home, databases]);
   const earlier = await restoreConversation(context, transcriptsIn(home));
-  const cli = new Codex(context, home, databases, earlier, { ...CODEX_OPTIONS, ...options });
+  const all = { ...CODEX_OPTIONS, ...options };
+  const tools = await serveTools(context, all.machine);
+  const cli = new Codex({ context, home, databases, earlier, options: all, tools });
   const session = new VendorSession(context, cli, { ...DEADLINES, ...deadlines });
   return {
     runTask: (task, signal) => session.runTask(task, signal),
@@ -43,29 +46,33 @@ export async function openCodex(
 class Codex implements VendorCli {
   readonly name = 'codex';
   readonly mark = randomUUID();
+  readonly tools: ToolServer | undefined;
   readonly #context: AgentContext;
   readonly #home: string;
   readonly #databases: string;
   readonly #options: CodexOptions;
   readonly #memory: ThreadMemory;
 
-  constructor(
-    context: AgentContext,
-    home: string,
-    databases: string,
-    earlier: string | undefined,
-    options: CodexOptions,
-  ) {
+  constructor(parts: {
+    readonly context: AgentContext;
+    readonly home: string;
+    readonly databases: string;
+    readonly earlier: string | undefined;
+    readonly options: CodexOptions;
+    readonly tools: ToolServer | undefined;
+  }) {
+    const { context, earlier } = parts;
+    this.tools = parts.tools;
     this.#context = context;
-    this.#home = home;
-    this.#databases = databases;
-    this.#options = options;
+    this.#home = parts.home;
+    this.#databases = parts.databases;
+    this.#options = parts.options;
     const { resumeId } = context.setup;
     this.#memory = new ThreadMemory(earlier ?? resumeId, context.log.bind(context));
   }
 
   environment(): Record<string, string> {
-    const settings = codexEnvironment(this.#home, this.#databases);
+    const settings = codexEnvironment(this.#home, this.#databases, this.tools);
     return cliEnvironment(this.#context, settings, this.mark);
   }
 
@@ -73,10 +80,15 @@ class Codex implements VendorCli {
     const { home, workingDirectory, signal, setup } = this.#context;
     const tools = sharedTools(setup.app);
     // At each start: an agent with a shell may have removed it.
-    if (tools !== undefined) await writeRequirements(this.#options.requirements, tools);
+    if (tools !== undefined) {
+      await writeRequirements(this.#options.requirements, tools, this.tools?.url);
+    }
     return CodexDialogue.start(
       { home, workingDirectory, signal, env: () => env },
-      { command: this.#options.binary, args: codexArgs(this.#context, this.#options, tools) },
+      {
+        command: this.#options.binary,
+        args: codexArgs(this.#context, this.#options, tools, this.tools),
+      },
       setup.model,
       this.#memory,
       {

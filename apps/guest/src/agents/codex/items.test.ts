@@ -33,7 +33,10 @@ test('shows the changes of a patch', () => {
 
 test('shows the content or the error of an MCP tool', () => {
   const item = { type: 'mcpToolCall', id: 'm', server: 'files', tool: 'read', arguments: { a: 1 } };
-  const content = [{ type: 'text', text: 'hi' }];
+  const content = [
+    { type: 'text', text: 'hi' },
+    { type: 'image', data: 'aGk=', mimeType: 'image/png' },
+  ];
   const [call, result] = framesOf({
     ...item,
     status: 'completed',
@@ -41,9 +44,15 @@ test('shows the content or the error of an MCP tool', () => {
     error: null,
   });
   expect(call).toMatchObject({ name: 'files.read', arguments: { a: 1 } });
-  expect(result).toMatchObject({ content: JSON.stringify(content), is_error: false });
+  expect(result).toMatchObject({ content: 'hi\n[image]', is_error: false });
   const failed = framesOf({ ...item, status: 'failed', error: { message: 'gone' } });
   expect(failed[1]).toMatchObject({ content: 'gone', is_error: true });
+});
+
+test('shows the tools of the template by the names that an app uses', () => {
+  const item = { type: 'mcpToolCall', id: 'm', server: 'svc', tool: 'browser_text', arguments: {} };
+  const [call] = framesOf({ ...item, status: 'inProgress' });
+  expect(call).toMatchObject({ name: 'browser_text' });
 });
 
 test('emits nothing for other items', () => {

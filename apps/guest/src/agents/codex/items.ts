@@ -1,4 +1,6 @@
-import { at, type JsonObject, numberAt, stringAt } from '../vendor-cli/json.ts';
+import { SERVER_NAME } from '../tool-server/index.ts';
+import { type JsonObject, numberAt, objectsAt, stringAt } from '../vendor-cli/json.ts';
+import { textOfContent } from '../vendor-cli/tool-content.ts';
 import type { TurnFrames } from '../vendor-cli/turn-frames.ts';
 
 /** A thread item that is a tool call. */
@@ -29,7 +31,11 @@ function callOf(item: JsonObject): Call | undefined {
     case 'fileChange':
       return { name: 'apply_patch', args: { changes: item.changes } };
     case 'mcpToolCall':
-      return { name: `${item.server}.${item.tool}`, args: item.arguments };
+      // The template's tools in the words of an app, as for every agent.
+      return {
+        name: item.server === SERVER_NAME ? String(item.tool) : `${item.server}.${item.tool}`,
+        args: item.arguments,
+      };
     case 'dynamicToolCall':
       return { name: String(item.tool), args: item.arguments };
     case 'collabAgentToolCall':
@@ -47,7 +53,9 @@ function resultOf(item: JsonObject): string {
   if (item.type === 'commandExecution') return stringAt(item, 'aggregatedOutput') ?? '';
   const error = stringAt(item, 'error', 'message');
   if (error !== undefined) return error;
-  const content = at(item, 'result', 'content') ?? item.contentItems;
+  const parts = objectsAt(item, 'result', 'content');
+  if (parts.length > 0) return textOfContent(parts);
+  const content = item.contentItems;
   if (content !== undefined && content !== null) return JSON.stringify(content);
   return stringAt(item, 'status') ?? '';
 }

@@ -10,12 +10,21 @@ import { INSTALL_MS, installClis } from '../../../test/vendor-cli/install-clis.t
 import { appWith, toolsIn } from '../../../test/vendor-cli/limits.ts';
 import { TURN_MS } from '../../../test/vendor-cli/test-cli.ts';
 import type { AgentSession } from '../agent.ts';
+import type { ToolMachine } from '../tools/template-tools.ts';
 import { openCodex } from './index.ts';
 
 /** Codex offers `apply_patch` to this model, and its own plan tool to none. */
 const MODEL = 'gpt-5.5';
-/** Asks the user, which codex only does in a mode that the service does not use. */
-const INERT = ['request_user_input'];
+/**
+ * Asks the user, which codex only does in a mode that the service does not use; read resources of MCP servers, which the
+ * server of the template's tools does not have.
+ */
+const INERT = [
+  ...['request_user_input', 'list_mcp_resources', 'list_mcp_resource_templates'],
+  'read_mcp_resource',
+];
+/** Nothing connects to it before a tool is called. */
+const MACHINE = { browser: 'http://127.0.0.1:9' };
 const NEVER = new AbortController().signal;
 
 /** Runs codex with the directory `etc` over /etc, in a mount namespace of its own. */
@@ -44,8 +53,9 @@ beforeEach(() => {
   world.frames.length = 0;
 });
 
-function open(setup: Partial<AgentSetup>): Promise<AgentSession> {
+function open(setup: Partial<AgentSetup>, machine: ToolMachine): Promise<AgentSession> {
   return openCodex(world.context(setup), {
+    machine,
     binary: join(world.home, 'limited'),
     requirements: join(world.home, 'etc/codex/requirements.toml'),
     maxRetries: 1,
@@ -53,9 +63,9 @@ function open(setup: Partial<AgentSetup>): Promise<AgentSession> {
 }
 
 /** The tools that the model is offered, and the conversation afterwards. */
-async function offered(setup: Partial<AgentSetup>, prompt = 'go') {
+async function offered(setup: Partial<AgentSetup>, prompt = 'go', machine: ToolMachine = {}) {
   const before = server.requests.length;
-  const session = await open(setup);
+  const session = await open(setup, machine);
   try {
     const outcome = await session.runTask({ prompt }, NEVER);
     expect(outcome, world.log()).toMatchObject({ status: 'completed' });
@@ -117,6 +127,21 @@ describe('the tools of codex', { timeout: TURN_MS }, () => {
     expect(await readdir(join(world.home, 'work'))).toEqual([]);
   });
 
+  test('of the template are limited too', async () => {
+    const calls = ['browser_text', 'browser_click'].map((name) => ({ name, arguments: {} }));
+    const rules = [
+      { when: { tool: '' }, reply: { text: 'done' } },
+      { reply: { tool_calls: calls } },
+    ];
+    const named = (...tools: string[]) => ({ app: appWith('apply_patch', ...tools) });
+    server.setScript({ rules });
+    const { tools } = await offered(named('browser_text'), 'go', MACHINE);
+    expect(tools).toEqual(['apply_patch', 'browser_text']);
+    const results = world.texts('tool_result');
+    expect(results).toEqual([expect.stringContaining('No page is open')]);
+    expect((await offered(named(), 'go', MACHINE)).tools).toEqual(['apply_patch']);
+  });
+
   test('cannot be added by a config.toml, which the agent could write', async () => {
     const { stdout } = await promisify(execFile)(codex, ['features', 'list'], {
       env: { HOME: world.home },
@@ -134,13 +159,18 @@ describe('the tools of codex', { timeout: TURN_MS }, () => {
       ...enabled.map((name) => `${name} = true`),
       '[mcp_servers.evil]\ncommand = "touch"',
       `args = [${JSON.stringify(join(world.home, 'ran-server'))}]`,
+      '[mcp_servers.svc]\nurl = "http://127.0.0.1:9/other"\nenabled = false',
       `${hook}command = "touch ${world.home}/ran-hook"`,
       `[projects.${JSON.stringify(join(world.home, 'work'))}]\ntrust_level = "trusted"`,
     ];
     await mkdir(join(world.home, '.codex'), { recursive: true });
     await writeFile(join(world.home, '.codex/config.toml'), config.join('\n'));
-    const { tools } = await offered({ app: appWith('apply_patch') });
-    expect(tools).toEqual(['apply_patch']);
+    expect((await offered({ app: appWith('apply_patch') })).tools).toEqual(['apply_patch']);
+    const named = { app: appWith('apply_patch', 'browser_text') };
+    const { tools } = await offered(named, 'go', MACHINE);
+    // With some of these features it offers those of servers by a search.
+    expect(['apply_patch', 'browser_text', 'tool_search']).toEqual(expect.arrayContaining(tools));
+    expect(JSON.stringify(server.requests.at(-1)?.body)).not.toContain('browser_click');
     expect((await readdir(world.home)).filter((name) => name.startsWith('ran-'))).toEqual([]);
   });
 });

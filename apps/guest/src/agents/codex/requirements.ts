@@ -1,5 +1,6 @@
 import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
+import { SERVER_NAME } from '../tool-server/index.ts';
 
 /** The administrator's file: stronger than every other setting, and not writable for the agent. */
 export const REQUIREMENTS_PATH = '/etc/codex/requirements.toml';
@@ -23,16 +24,20 @@ const OTHER_FEATURES = [
 ];
 
 /**
- * Writes the file that limits codex to these tools, without MCP servers.
+ * Writes the file that limits codex to these tools, and to the MCP server of the template's tools if there is one.
  * https://developers.openai.com/codex/enterprise/managed-configuration
  */
-export async function writeRequirements(path: string, tools: readonly string[]): Promise<void> {
+export async function writeRequirements(
+  path: string,
+  tools: readonly string[],
+  server: string | undefined,
+): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
-  await writeFile(path, requirementsFor(tools));
+  await writeFile(path, requirementsFor(tools, server));
   await chmod(path, 0o644);
 }
 
-function requirementsFor(tools: readonly string[]): string {
+function requirementsFor(tools: readonly string[], server: string | undefined): string {
   const features = [
     ...Object.entries(FEATURES).map(([tool, feature]) => [feature, tools.includes(tool)]),
     ...OTHER_FEATURES.map((feature) => [feature, false]),
@@ -43,8 +48,11 @@ function requirementsFor(tools: readonly string[]): string {
     'allow_managed_hooks_only = true',
     '[features]',
     ...features.map(([feature, enabled]) => `${feature} = ${enabled}`),
-    // Allows none.
+    // Allows none that is not named.
     '[mcp_servers]',
+    ...(server === undefined
+      ? []
+      : [`[mcp_servers.${SERVER_NAME}.identity]`, `url = ${JSON.stringify(server)}`]),
     '',
   ].join('\n');
 }

@@ -8,9 +8,8 @@ export class ThreadMemory {
     this.#log = log;
   }
 
-  /** Codex cannot resume the thread: a new conversation begins. */
+  /** Codex cannot resume the thread: a new conversation begins, if codex can begin one. */
   lost(error: unknown): void {
     this.#log(`The thread ${this.thread} cannot be resumed; a new one begins: ${String(error)}\n`);
-    this.thread = undefined;
   }
 }

@@ -1,5 +1,5 @@
-import { sandboxDesktop } from '../../desktop/index.ts';
 import type { AgentContext, AgentSession, AgentTask, TaskOutcome } from '../agent.ts';
+import { MAX_RESULT_CHARS } from '../tools/tool.ts';
 import { CHARS_PER_TOKEN } from './conversation/estimate.ts';
 import { type Conversations, readRecord, writeRecord } from './conversation/record.ts';
 import type { WorkingAgent, WorkLimits } from './loop/agent-loop.ts';
@@ -15,8 +15,7 @@ import type { DeicticOptions } from './options.ts';
 import { assembleTeam, type Team } from './team/assemble.ts';
 import { createTools } from './tools/index.ts';
 
-/** Longest result of a tool in characters, and its largest share of a small context window. */
-const MAX_RESULT_CHARS = 30_000;
+/** Largest share of a small context window for the result of a tool. */
 const RESULT_SHARE = 0.1;
 
 /** The service's own agent: a loop of model calls and tools, alone or coordinating several agents. */
@@ -46,9 +45,7 @@ export class Deictic implements AgentSession {
     this.#team = assembleTeam({
       setup,
       workingDirectory,
-      tools: createTools(processes, this.#limits.resultChars, {
-        desktop: options.desktop ?? sandboxDesktop(),
-      }),
+      tools: createTools(processes, this.#limits.resultChars, options.machine),
       restored: restore(context),
       perform: (agent, prompt) => this.#perform(agent, prompt),
       log,

@@ -39,7 +39,7 @@ describe('with a desktop', { timeout: 120_000 }, () => {
         { when: { user: 'the tool has shown' }, reply: { text: 'A form.' } },
         { reply: { text: 'A form.' } },
       ],
-      { setup: { dialect, model }, options: { desktop } },
+      { setup: { dialect, model }, options: { machine: { desktop } } },
     );
     expect(await session.run('look')).toEqual({ status: 'completed', result: 'A form.' });
     expect(session.ofType('tool_result')).toMatchObject([{ is_error: false }]);
@@ -57,7 +57,7 @@ describe('with a desktop', { timeout: 120_000 }, () => {
         { when: { tool: 'the desktop' }, reply: { text: 'Seen.', usage } },
         { when: { user: 'look' }, reply: { ...SCREENSHOT, usage } },
       ],
-      { options: { desktop } },
+      { options: { machine: { desktop } } },
     );
     for (const prompt of ['look 1', 'look 2', 'look 3', 'look 4']) await session.run(prompt);
     const sent = JSON.stringify(session.server.requests.at(-1)?.body);
@@ -90,7 +90,7 @@ describe('with a desktop', { timeout: 120_000 }, () => {
         { when: { tool: 'Clicked at' }, reply: call('click', { x: 5_000, y: 1 }) },
         { when: { tool: 'not on the display' }, reply: { text: 'done' } },
       ],
-      { options: { desktop } },
+      { options: { machine: { desktop } } },
     );
     expect(await session.run('fill')).toMatchObject({ result: 'done' });
     await expect

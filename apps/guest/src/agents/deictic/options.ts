@@ -1,4 +1,4 @@
-import type { Desktop } from '../../desktop/index.ts';
+import type { ToolMachine } from '../tools/template-tools.ts';
 
 /** Limits of deictic. The service uses {@link DEFAULT_OPTIONS}; tests use smaller ones. */
 export interface DeicticOptions {
@@ -16,8 +16,8 @@ export interface DeicticOptions {
   readonly maxPauseMs: number;
   /** Context window of the model in tokens. Default: that of the table of known models. */
   readonly contextWindow?: number;
-  /** Default: that of the sandbox, if its template has one. */
-  readonly desktop?: Desktop;
+  /** Default: this sandbox. */
+  readonly machine?: ToolMachine;
 }
 
 export const DEFAULT_OPTIONS: DeicticOptions = {

@@ -1,4 +1,4 @@
-import { runProcess } from '../../processes/index.ts';
+import { runProcess } from '../processes/index.ts';
 import type { ToolContext } from './tool.ts';
 
 export interface Captured {

@@ -3,7 +3,7 @@ import {
   type Desktop,
   DesktopError,
   runDesktopTool,
-} from '../../../desktop/index.ts';
+} from '../../desktop/index.ts';
 import { type AgentTool, defineTool, done, failed } from './tool.ts';
 
 /** The tools that use a desktop. */

@@ -1,6 +1,5 @@
-import { type Tool, tool } from 'ai';
-import type { z } from 'zod';
-import type { ProcessContext } from '../../processes/index.ts';
+import { z } from 'zod';
+import type { ProcessContext } from '../processes/index.ts';
 
 /** A picture for the model. */
 export interface ToolImage {
@@ -19,8 +18,9 @@ export interface ToolOutcome {
 /** A tool that the model can call. */
 export interface AgentTool {
   readonly name: string;
-  /** Description and input schema, in the SDK's format. */
-  readonly definition: Tool;
+  readonly description: string;
+  /** Schema of the input. */
+  readonly input: z.ZodType;
   /**
    * Runs the tool. Rejects with the reason of `signal` when it aborts. Every other failure is an outcome, or an error
    * with a message for the model.
@@ -40,7 +40,8 @@ export function defineTool<S extends z.ZodType>(spec: {
 }): AgentTool {
   return {
     name: spec.name,
-    definition: tool({ description: spec.description, inputSchema: spec.input }),
+    description: spec.description,
+    input: spec.input,
     run: async (input, signal) => await spec.run(spec.input.parse(input), signal),
   };
 }
@@ -52,3 +53,14 @@ export function done(text: string): ToolOutcome {
 export function failed(text: string): ToolOutcome {
   return { text, isError: true };
 }
+
+/** The outcome for an error of a tool. */
+export function outcomeOf(error: unknown): ToolOutcome {
+  if (error instanceof z.ZodError) return failed(z.prettifyError(error));
+  return failed(error instanceof Error ? error.message : String(error));
+}
+
+/** Result of a tool that was interrupted. */
+export const INTERRUPTED_RESULT = 'Interrupted by the user.';
+/** Longest result of a tool, in characters. */
+export const MAX_RESULT_CHARS = 30_000;

@@ -1,4 +1,5 @@
 import type { ProcessExit } from '../processes/index.ts';
+import type { ToolServer } from '../tool-server/index.ts';
 import type { AgentFailure } from './failure.ts';
 import type { TurnFrames } from './turn-frames.ts';
 
@@ -41,4 +42,6 @@ export interface VendorCli {
   readonly transcripts: string;
   /** Its id of the conversation; undefined before there is one. */
   readonly conversation: string | undefined;
+  /** The server of the template's tools; undefined if there are none. */
+  readonly tools: ToolServer | undefined;
 }

@@ -46,6 +46,7 @@ export class VendorSession implements AgentSession {
   }
 
   async runTask(task: AgentTask, signal: AbortSignal): Promise<TaskOutcome> {
+    this.#cli.tools?.duringTask(signal);
     const frames = new TurnFrames(this.#context);
     const end = await this.#run(task.prompt, frames, signal).catch(
       (error: unknown): TurnEnd => ({ status: 'failed', failure: failureOf(error) }),
@@ -75,8 +76,14 @@ export class VendorSession implements AgentSession {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#end().then(() => killMarked(this.#cli.mark));
+    this.#closing ??= this.#close();
     return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#end();
+    await killMarked(this.#cli.mark);
+    this.#cli.tools?.close();
   }
 
   async #run(prompt: string, frames: TurnFrames, signal: AbortSignal): Promise<TurnEnd> {

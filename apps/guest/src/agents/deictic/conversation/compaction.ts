@@ -1,8 +1,8 @@
 import type { ModelMessage } from 'ai';
+import { truncateMiddle } from '../../tools/truncate.ts';
 import { CHARS_PER_TOKEN, estimateTokens } from './estimate.ts';
 import { textOf } from './images.ts';
 import { transcript } from './transcript.ts';
-import { truncateMiddle } from './truncate.ts';
 
 /** Shares of the context window: for messages kept verbatim, and for the summary. */
 const KEPT_SHARE = 0.2;

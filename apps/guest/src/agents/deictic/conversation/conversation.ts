@@ -1,5 +1,5 @@
 import type { AssistantModelMessage, ModelMessage } from 'ai';
-import type { ToolImage } from '../tools/index.ts';
+import type { ToolImage } from '../../tools/tool.ts';
 import { estimateTokens } from './estimate.ts';
 import { withNewestImages } from './images.ts';
 import { type Stop, settled, toolResult } from './settled.ts';

@@ -1,5 +1,5 @@
 import type { FilePart, ModelMessage, ToolModelMessage, ToolResultPart } from 'ai';
-import type { ToolImage } from '../tools/index.ts';
+import type { ToolImage } from '../../tools/tool.ts';
 
 type ContentOutput = Extract<ToolResultPart['output'], { type: 'content' }>;
 type ContentPart = ContentOutput['value'][number];

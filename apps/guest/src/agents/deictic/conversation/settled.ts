@@ -1,5 +1,5 @@
 import type { ModelMessage, ToolCallPart, ToolModelMessage } from 'ai';
-import type { ToolImage } from '../tools/index.ts';
+import type { ToolImage } from '../../tools/tool.ts';
 import { imagePart } from './images.ts';
 
 /** The reason why a turn stopped early, as the model reads it later. */

@@ -1,6 +1,6 @@
 import type { ModelMessage, ToolResultPart } from 'ai';
+import { truncateMiddle } from '../../tools/truncate.ts';
 import { textOf } from './images.ts';
-import { truncateMiddle } from './truncate.ts';
 
 /** Longest entry of a transcript in characters. The content of a file matters less than what was done with it. */
 const MAX_PIECE_CHARS = 4_000;

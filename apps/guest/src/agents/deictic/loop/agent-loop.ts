@@ -1,8 +1,13 @@
-import type { ToolSet } from 'ai';
+import { type ToolSet, tool } from 'ai';
+import {
+  type AgentTool,
+  INTERRUPTED_RESULT,
+  outcomeOf,
+  type ToolOutcome,
+} from '../../tools/tool.ts';
+import { truncateMiddle } from '../../tools/truncate.ts';
 import type { Conversation } from '../conversation/conversation.ts';
-import { truncateMiddle } from '../conversation/truncate.ts';
 import type { ModelAnswer, ToolRequest } from '../model/call-model.ts';
-import type { AgentTool, ToolOutcome } from '../tools/index.ts';
 import type { SessionModel } from './session-model.ts';
 import type { Task, WorkFrame } from './task.ts';
 import { TaskFailure } from './task-failure.ts';
@@ -22,8 +27,6 @@ export interface WorkLimits {
   readonly resultChars: number;
 }
 
-/** Result of a tool that was interrupted. */
-export const INTERRUPTED_RESULT = 'Interrupted by the user.';
 const FAILED_RESULT = 'The task has failed.';
 
 /** How often the model may continue an answer that was cut at its output limit. */
@@ -45,7 +48,12 @@ export class AgentLoop {
     this.#task = task;
     this.#model = model;
     this.#limits = limits;
-    this.#tools = Object.fromEntries(agent.tools.map(({ name, definition }) => [name, definition]));
+    this.#tools = Object.fromEntries(
+      agent.tools.map(({ name, description, input }) => [
+        name,
+        tool({ description, inputSchema: input }),
+      ]),
+    );
   }
 
   /** Returns the final text. @throws TaskFailure, ModelFailure, or the reason of the task's signal when it aborts */
@@ -115,14 +123,14 @@ export class AgentLoop {
 
   async #outcome({ name, input, problem }: ToolRequest): Promise<ToolOutcome> {
     const { signal } = this.#task;
-    const tool = this.#agent.tools.find((candidate) => candidate.name === name);
-    if (tool === undefined) return { text: `There is no tool ${name} here.`, isError: true };
+    const called = this.#agent.tools.find((candidate) => candidate.name === name);
+    if (called === undefined) return { text: `There is no tool ${name} here.`, isError: true };
     if (problem !== undefined) return { text: problem, isError: true };
     try {
-      return await tool.run(input, signal);
+      return await called.run(input, signal);
     } catch (error) {
       if (signal.aborted || error instanceof TaskFailure) throw error;
-      return { text: error instanceof Error ? error.message : String(error), isError: true };
+      return outcomeOf(error);
     }
   }
 

@@ -1,6 +1,7 @@
+import { INTERRUPTED_RESULT } from '../../tools/tool.ts';
 import type { Stop } from '../conversation/settled.ts';
 import { ModelFailure } from '../model/model-failure.ts';
-import { AgentLoop, INTERRUPTED_RESULT, type WorkingAgent, type WorkLimits } from './agent-loop.ts';
+import { AgentLoop, type WorkingAgent, type WorkLimits } from './agent-loop.ts';
 import type { SessionModel } from './session-model.ts';
 import type { Task } from './task.ts';
 import { TaskFailure } from './task-failure.ts';

@@ -1,9 +1,9 @@
 import type { AgentSetup } from '@svc/contract';
 import type { ModelMessage } from 'ai';
+import type { AgentTool } from '../../tools/tool.ts';
 import { Conversation } from '../conversation/conversation.ts';
 import type { Conversations } from '../conversation/record.ts';
 import type { WorkingAgent } from '../loop/agent-loop.ts';
-import type { AgentTool } from '../tools/index.ts';
 import { delegateTool, type Member } from './delegate.ts';
 import {
   type AgentDescription,

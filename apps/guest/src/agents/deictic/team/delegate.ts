@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type AgentTool, defineTool, done } from '../tools/tool.ts';
+import { type AgentTool, defineTool, done } from '../../tools/tool.ts';
 
 /** An agent to delegate to. */
 export interface Member {

@@ -1,4 +1,4 @@
-import type { AgentTool } from '../tools/index.ts';
+import type { AgentTool } from '../../tools/tool.ts';
 import type { AgentDescription } from './instructions.ts';
 
 /**

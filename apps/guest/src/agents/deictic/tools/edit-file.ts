@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { PathInput, resolvePath } from '../../tools/paths.ts';
+import { type AgentTool, defineTool, done, failed, type ToolContext } from '../../tools/tool.ts';
 import { MAX_FILE_CHARS, readText, writeText } from './files.ts';
-import { PathInput, resolvePath } from './paths.ts';
-import { type AgentTool, defineTool, done, failed, type ToolContext } from './tool.ts';
 
 export function editFileTool(context: ToolContext): AgentTool {
   return defineTool({

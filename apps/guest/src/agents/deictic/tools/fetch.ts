@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { truncateMiddle } from '../conversation/truncate.ts';
+import { type AgentTool, defineTool, done, failed } from '../../tools/tool.ts';
+import { truncateMiddle } from '../../tools/truncate.ts';
 import { htmlText } from './html-text.ts';
-import { type AgentTool, defineTool, done, failed } from './tool.ts';
 
 const DEADLINE_MS = 30_000;
 const MAX_BYTES = 1024 * 1024;

@@ -1,6 +1,6 @@
 import { dirname } from 'node:path';
-import { capture } from './capture.ts';
-import type { ToolContext } from './tool.ts';
+import { capture } from '../../tools/capture.ts';
+import type { ToolContext } from '../../tools/tool.ts';
 
 /** Largest file that tools read completely, in characters. */
 export const MAX_FILE_CHARS = 2 * 1024 * 1024;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { capture } from './capture.ts';
-import { PathInput, resolvePath } from './paths.ts';
-import { type AgentTool, defineTool, done, failed, type ToolContext } from './tool.ts';
+import { capture } from '../../tools/capture.ts';
+import { PathInput, resolvePath } from '../../tools/paths.ts';
+import { type AgentTool, defineTool, done, failed, type ToolContext } from '../../tools/tool.ts';
 
 const MAX_DEPTH = 8;
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { PathInput, resolvePath } from '../../tools/paths.ts';
+import { type AgentTool, defineTool, done, type ToolContext } from '../../tools/tool.ts';
 import { readText } from './files.ts';
-import { PathInput, resolvePath } from './paths.ts';
-import { type AgentTool, defineTool, done, type ToolContext } from './tool.ts';
 
 const MAX_LINES = 2_000;
 const MAX_LINE_CHARS = 2_000;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { capture, NO_SUCH_PROGRAM } from './capture.ts';
-import { PathInput, resolvePath } from './paths.ts';
-import { type AgentTool, defineTool, done, failed, type ToolContext } from './tool.ts';
+import { capture, NO_SUCH_PROGRAM } from '../../tools/capture.ts';
+import { PathInput, resolvePath } from '../../tools/paths.ts';
+import { type AgentTool, defineTool, done, failed, type ToolContext } from '../../tools/tool.ts';
 
 const MAX_PATTERN_CHARS = 2_000;
 /** Exit code of both programs when nothing matches. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { runProcess } from '../../processes/index.ts';
-import { HeadAndTail } from '../conversation/truncate.ts';
-import { type AgentTool, defineTool, type ToolContext } from './tool.ts';
+import { type AgentTool, defineTool, type ToolContext } from '../../tools/tool.ts';
+import { HeadAndTail } from '../../tools/truncate.ts';
 
 const DEFAULT_SECONDS = 120;
 const MAX_SECONDS = 1_800;

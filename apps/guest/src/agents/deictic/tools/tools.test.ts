@@ -7,8 +7,9 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { AGENT_TOOLS } from '@svc/contract';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { ToolOutcome } from '../../tools/tool.ts';
 import { htmlText } from './html-text.ts';
-import { createTools, type ToolOutcome } from './index.ts';
+import { createTools } from './index.ts';
 
 const MAX_CHARS = 4_000;
 let directory: string;

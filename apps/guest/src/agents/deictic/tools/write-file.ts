@@ -1,7 +1,7 @@
 import { z } from 'zod';
+import { PathInput, resolvePath } from '../../tools/paths.ts';
+import { type AgentTool, defineTool, done, type ToolContext } from '../../tools/tool.ts';
 import { MAX_FILE_CHARS, writeText } from './files.ts';
-import { PathInput, resolvePath } from './paths.ts';
-import { type AgentTool, defineTool, done, type ToolContext } from './tool.ts';
 
 export function writeFileTool(context: ToolContext): AgentTool {
   return defineTool({

@@ -19,6 +19,8 @@ const PAGE_CRASHED = 'The page had crashed: navigate to it again.';
 interface Page {
   readonly targetId: string;
   readonly sessionId: string;
+  /** Aborts when the page has crashed or was closed. Its commands would not be answered. */
+  readonly lost: AbortController;
 }
 
 /**
@@ -67,7 +69,7 @@ export class AgentBrowser {
 
   /**
    * Sends a command to the page and returns its result.
-   * @throws BrowserGone; an Error when there is no page; see also {@link CdpConnection.send}
+   * @throws BrowserGone, also when the page crashes; an Error when there is no page; see also {@link CdpConnection.send}
    */
   async send<S extends z.ZodType>(
     method: string,
@@ -76,7 +78,11 @@ export class AgentBrowser {
     signal: AbortSignal,
   ): Promise<z.infer<S>> {
     const { connection, page } = this.#current();
-    return connection.send(method, params, result, { sessionId: page.sessionId, signal });
+    const { sessionId, lost } = page;
+    return connection.send(method, params, result, {
+      sessionId,
+      signal: AbortSignal.any([signal, lost.signal]),
+    });
   }
 
   /** Sends a command that has no result to the page. */
@@ -150,8 +156,8 @@ export class AgentBrowser {
   }
 
   async #sleep(ms: number, signal: AbortSignal): Promise<void> {
-    const { connection } = this.#current();
-    const ended = AbortSignal.any([signal, connection.gone]);
+    const { connection, page } = this.#current();
+    const ended = AbortSignal.any([signal, connection.gone, page.lost.signal]);
     try {
       await sleep(ms, undefined, { signal: ended });
     } catch (error) {
@@ -192,10 +198,10 @@ export class AgentBrowser {
       attached,
       { signal },
     );
-    this.#page = { targetId, sessionId };
+    this.#page = { targetId, sessionId, lost: new AbortController() };
     this.#opened = undefined;
     this.#navigations += 1;
-    for (const domain of ['Page', 'DOM', 'Inspector']) {
+    for (const domain of ['Page', 'DOM']) {
       await this.tell(`${domain}.enable`, {}, signal);
     }
   }
@@ -224,6 +230,10 @@ export class AgentBrowser {
       }
       return;
     }
+    if (method === 'Target.targetCrashed' && params.targetId === this.#page?.targetId) {
+      this.#lose(PAGE_CRASHED);
+      return;
+    }
     if (sessionId === undefined || sessionId !== this.#page?.sessionId) {
       if (method === 'Target.detachedFromTarget' && params.sessionId === this.#page?.sessionId) {
         this.#lose('The page was closed.');
@@ -232,11 +242,11 @@ export class AgentBrowser {
     }
     if (method === 'Page.loadEventFired') this.#loads += 1;
     if (method === 'Page.frameNavigated') this.#countDocument(params);
-    if (method === 'Inspector.targetCrashed') this.#lose(PAGE_CRASHED);
     if (method === 'Page.javascriptDialogOpening') this.#dismissDialog(params);
   }
 
   #lose(notice: string): void {
+    this.#page?.lost.abort(new BrowserGone('the page ended'));
     this.#page = undefined;
     this.#notices.push(notice);
   }

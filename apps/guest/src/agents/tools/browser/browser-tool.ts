@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { truncateMiddle } from '../../conversation/truncate.ts';
+import type { OperationQueue } from '../../../operation-queue.ts';
 import { type AgentTool, defineTool, failed, type ToolContext, type ToolOutcome } from '../tool.ts';
+import { truncateMiddle } from '../truncate.ts';
 import type { AgentBrowser } from './agent-browser.ts';
 import { BrowserGone } from './cdp-connection.ts';
 import { AccessibilityNodes, describeTree, elementOf } from './page-snapshot.ts';
@@ -8,6 +9,8 @@ import { AccessibilityNodes, describeTree, elementOf } from './page-snapshot.ts'
 /** What the tools of a browser share. */
 export interface BrowserParts {
   readonly browser: AgentBrowser;
+  /** The sub-agents of an agent use the same page. */
+  readonly queue: OperationQueue;
   readonly context: ToolContext;
   /** Characters of a result. */
   readonly maxChars: number;
@@ -25,7 +28,7 @@ const Place = z.object({
 
 /** Defines a tool of the browser, whose results begin with what happened to the browser meanwhile. */
 export function defineBrowserTool<S extends z.ZodType>(
-  { browser, maxChars }: BrowserParts,
+  { browser, queue, maxChars }: BrowserParts,
   spec: {
     readonly name: string;
     readonly description: string;
@@ -35,11 +38,12 @@ export function defineBrowserTool<S extends z.ZodType>(
 ): AgentTool {
   return defineTool({
     ...spec,
-    async run(input: z.infer<S>, signal) {
-      const { text, isError } = await runSafely(() => spec.run(input, signal), signal);
-      const all = [...new Set([...browser.takeNotices(), text])].join('\n');
-      return { text: truncateMiddle(all, maxChars), isError };
-    },
+    run: (input: z.infer<S>, signal) =>
+      queue.run(signal, async () => {
+        const { text, isError } = await runSafely(() => spec.run(input, signal), signal);
+        const all = [...new Set([...browser.takeNotices(), text])].join('\n');
+        return { text: truncateMiddle(all, maxChars), isError };
+      }),
   });
 }
 

@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -6,11 +5,12 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { AGENT_TOOLS, BROWSER_TOOLS } from '@svc/contract';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { createTools, type ToolOutcome } from '../index.ts';
+import { BROWSER_TOOLS } from '@svc/contract';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { RunningBrowser } from '../../../../test/browser/running-browser.ts';
+import { templateTools } from '../template-tools.ts';
+import type { ToolOutcome } from '../tool.ts';
 
-const WAIT = { timeout: 120_000 };
 const PAGES: Record<string, string> = {
   '/': `<title>Order</title><h1>Order</h1><form method="post" action="/sent">
     <label>Name <input name="name" value="nobody"></label>
@@ -24,18 +24,25 @@ const PAGES: Record<string, string> = {
 let site: Server;
 let origin: string;
 let received: string[];
+/** Settles when the endless download has ended. */
+let endless: Promise<unknown> | undefined;
 let directory: string;
-let chromium: ChildProcess | undefined;
-let address: string;
+let browser: RunningBrowser;
 let ended: AbortController;
 
 beforeAll(async () => {
-  directory = await mkdtemp(join(tmpdir(), 'deictic-browser-'));
+  directory = await mkdtemp(join(tmpdir(), 'svc-browser-tools-'));
   site = createServer(async (request, response) => {
     if (request.method === 'POST') received.push(await text(request));
     if (request.url === '/file') {
       response.setHeader('content-disposition', 'attachment; filename="data.bin"');
       response.end(Buffer.alloc(70_000, 7));
+      return;
+    }
+    if (request.url === '/endless') {
+      response.setHeader('content-disposition', 'attachment; filename="endless.bin"');
+      response.write(Buffer.alloc(100_000));
+      endless = once(response, 'close');
       return;
     }
     response.setHeader('content-type', 'text/html; charset=utf-8');
@@ -44,60 +51,34 @@ beforeAll(async () => {
   site.listen(0, '127.0.0.1');
   await once(site, 'listening');
   origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
-  address = await startChromium(0);
+  browser = await RunningBrowser.start();
 });
 afterAll(async () => {
-  await endChromium();
+  await browser?.[Symbol.asyncDispose]();
   site.closeAllConnections();
   site.close();
   await rm(directory, { recursive: true, force: true, maxRetries: 5 });
 });
 beforeEach(() => {
   received = [];
+  endless = undefined;
   ended = new AbortController();
 });
 afterEach(() => ended.abort());
 
-/** Starts Chromium of this machine. Returns the address of its DevTools. */
-async function startChromium(port: number): Promise<string> {
-  const profile = join(directory, 'profile');
-  const active = join(profile, 'DevToolsActivePort');
-  await rm(active, { force: true });
-  chromium = spawn(
-    'chromium',
-    [
-      ...['--headless', '--no-sandbox', '--disable-gpu', '--no-startup-window', '--no-first-run'],
-      ...[`--remote-debugging-port=${port}`, `--user-data-dir=${profile}`],
-    ],
-    { stdio: 'ignore' },
-  );
-  const listens =
-    port === 0
-      ? await vi.waitFor(async () => Number((await readFile(active, 'utf8')).split('\n')[0]), WAIT)
-      : port;
-  return `http://127.0.0.1:${listens}`;
-}
-
-async function endChromium(): Promise<void> {
-  if (chromium === undefined || chromium.exitCode !== null) return;
-  const exited = once(chromium, 'exit');
-  chromium.kill('SIGKILL');
-  await exited;
-}
-
 /** The tools of one agent. */
-function openTools(): (name: string, input?: object) => Promise<ToolOutcome> {
+function openTools() {
   const env = { PATH: process.env.PATH ?? '', HOME: directory };
   const context = {
     ...{ home: directory, workingDirectory: directory, env: () => env, signal: ended.signal },
   };
-  const tools = createTools(context, 30_000, { browser: address });
-  expect(tools.map(({ name }) => name)).toEqual([...AGENT_TOOLS.deictic, ...BROWSER_TOOLS]);
-  return async (name, input = {}) => {
+  const tools = templateTools(context, 30_000, { browser: browser.address });
+  expect(tools.map(({ name }) => name)).toEqual(BROWSER_TOOLS);
+  return async (name: string, input = {}, signal = ended.signal): Promise<ToolOutcome> => {
     const tool = tools.find((candidate) => candidate.name === `browser_${name}`);
     if (tool === undefined) throw new Error(`no tool ${name}`);
     try {
-      return await tool.run(input, ended.signal);
+      return await tool.run(input, signal);
     } catch (error) {
       return { text: error instanceof Error ? error.message : String(error), isError: true };
     }
@@ -182,6 +163,28 @@ describe('the tools of the browser', () => {
     expect((await readFile(join(directory, 'more/data.bin'))).byteLength).toBe(70_000);
   });
 
+  test('end a download that is interrupted', async () => {
+    const use = openTools();
+    const interrupt = new AbortController();
+    const running = use('download', { url: `${origin}/endless` }, interrupt.signal);
+    await expect.poll(() => endless !== undefined).toBe(true);
+    await expect.poll(async () => (await readdir(directory)).join()).toContain('.crdownload');
+    interrupt.abort();
+    expect(await running).toMatchObject({ isError: true });
+    await endless;
+    expect(await use('navigate', { url: `${origin}/other` })).toMatchObject({ isError: false });
+  });
+
+  test('work one after another', async () => {
+    const use = openTools();
+    const [page, shown] = await Promise.all([
+      use('navigate', { url: `${origin}/` }),
+      use('navigate', { url: `${origin}/other` }),
+    ]);
+    expect(page.text).toContain('Page: Order');
+    expect(shown.text).toContain('Page: Other');
+  });
+
   test('say why a page cannot be opened, and that none is', async () => {
     const use = openTools();
     expect((await use('snapshot')).text).toContain('No page is open');
@@ -193,9 +196,7 @@ describe('the tools of the browser', () => {
   test('tell the agent that the browser crashed, and work with the next one', async () => {
     const use = openTools();
     await use('navigate', { url: `${origin}/` });
-    const port = new URL(address).port;
-    await endChromium();
-    await startChromium(Number(port));
+    await browser.crash();
     const after = await use('snapshot');
     expect(after).toMatchObject({ isError: true });
     expect(after.text).toContain('The browser had crashed and was started again');
@@ -205,21 +206,8 @@ describe('the tools of the browser', () => {
   test('tell the agent that a page crashed', async () => {
     const use = openTools();
     await use('navigate', { url: `${origin}/` });
-    for (const pid of await renderers()) process.kill(pid, 'SIGKILL');
+    await browser.crashPages();
     await expect.poll(async () => (await use('text')).text).toContain('The page had crashed');
     expect(await use('navigate', { url: `${origin}/other` })).toMatchObject({ isError: false });
   });
 });
-
-/** The processes of this test's browser that show pages. */
-async function renderers(): Promise<number[]> {
-  const found: number[] = [];
-  for (const name of (await readdir('/proc')).filter((entry) => /^\d+$/.test(entry))) {
-    // A process that has ended in the meantime has no command line.
-    const command = await readFile(`/proc/${name}/cmdline`, 'utf8').catch(() => '');
-    if (command.includes('--type=renderer') && command.includes(directory)) {
-      found.push(Number(name));
-    }
-  }
-  return found;
-}

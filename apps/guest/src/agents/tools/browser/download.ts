@@ -9,6 +9,7 @@ import { type BrowserParts, defineBrowserTool, findElement, Reference } from './
 import { BrowserGone } from './cdp-connection.ts';
 
 const DOWNLOAD_MS = 300_000;
+const CANCEL_MS = 10_000;
 const MAX_BYTES = 512 * 1024 * 1024;
 
 const Began = z.object({ guid: z.string(), suggestedFilename: z.string() });
@@ -82,11 +83,20 @@ async function download(
   try {
     await Promise.all([start(), promise]);
     return await promise;
+  } catch (error) {
+    if (begun !== undefined) await cancel(browser, begun.guid);
+    throw error;
   } finally {
     forget();
     ended();
     signal.removeEventListener('abort', abort);
   }
+}
+
+/** Ends a download that nobody waits for. Without effect if it has ended, or the browser. */
+async function cancel(browser: AgentBrowser, guid: string): Promise<void> {
+  const deadline = AbortSignal.timeout(CANCEL_MS);
+  await browser.tellBrowser('Browser.cancelDownload', { guid }, deadline).catch(() => undefined);
 }
 
 /** Has the page click a link to a URL, which the browser is asked to download rather than to show. */

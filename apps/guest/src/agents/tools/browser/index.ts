@@ -1,4 +1,5 @@
 import { existsSync } from 'node:fs';
+import { OperationQueue } from '../../../operation-queue.ts';
 import type { AgentTool, ToolContext } from '../tool.ts';
 import { clickTool, navigateTool, typeTool } from './actions.ts';
 import { AgentBrowser } from './agent-browser.ts';
@@ -8,6 +9,7 @@ import { screenshotTool, snapshotTool, textTool } from './reading.ts';
 /** Where templates with a browser have the program that starts it. */
 const PROGRAM = '/usr/lib/svc/browser';
 const ADDRESS = 'http://127.0.0.1:9222';
+const MAX_PENDING = 32;
 
 /** The address of this sandbox's browser; undefined if it has none. */
 export function browserAddress(): string | undefined {
@@ -18,7 +20,8 @@ export function browserAddress(): string | undefined {
 export function browserTools(context: ToolContext, maxChars: number, address: string): AgentTool[] {
   const browser = new AgentBrowser(address);
   context.signal.addEventListener('abort', () => browser.close(), { once: true });
-  const parts = { browser, context, maxChars };
+  const queue = new OperationQueue(MAX_PENDING, () => new Error('Too many calls at once.'));
+  const parts = { browser, queue, context, maxChars };
   return [
     navigateTool(parts),
     snapshotTool(parts),
