@@ -1,4 +1,6 @@
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
+import { AGENTS, type Agent } from '@svc/contract';
+import type { When } from '@svc/model-server';
 import { chromium } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { framesOf } from '../../test/sessions/session-client.ts';
@@ -28,30 +30,39 @@ createServer((request, response) => {
 }).listen(8000, '127.0.0.1');
 `;
 
-const FORM_TOOLS = [
-  {
-    when: { user: 'order' },
-    reply: { tool_calls: [{ name: 'browser_navigate', arguments: { url: `${SITE}/` } }] },
-  },
-  {
-    when: { tool: 'textbox "Name" [^\\n]*\\[ref=(\\w+)\\](?!: Ada)' },
-    reply: { tool_calls: [{ name: 'browser_type', arguments: { ref: '$1', text: 'Ada' } }] },
-  },
-  {
-    when: { tool: ': Ada[^]*button "Send" [^\\n]*\\[ref=(\\w+)\\]' },
-    reply: { tool_calls: [{ name: 'browser_click', arguments: { ref: '$1' } }] },
-  },
-  {
-    when: { tool: 'Thank you' },
-    reply: {
-      tool_calls: [{ name: 'browser_take_screenshot', arguments: { path: '/tmp/thanks.png' } }],
+/** What tells the requests of an agent from those of others, and how its model names the tools of the template. */
+const AGENT_REQUESTS: Readonly<Record<Agent, { readonly when: When; readonly prefix: string }>> = {
+  deictic: { when: { system: 'You are deictic' }, prefix: '' },
+  'claude-code': { when: { system: 'Claude' }, prefix: 'mcp__svc__' },
+  codex: { when: { path: '/responses' }, prefix: '' },
+};
+
+const FORM_TOOLS = AGENTS.flatMap((agent) => {
+  const { when, prefix } = AGENT_REQUESTS[agent];
+  const call = (name: string, input: object) => ({
+    tool_calls: [{ name: `${prefix}browser_${name}`, arguments: input }],
+  });
+  const rules = [
+    { when: { user: 'order' }, reply: call('navigate', { url: `${SITE}/` }) },
+    {
+      when: { tool: 'textbox "Name" [^\\n]*\\[ref=(\\w+)\\](?!: Ada)' },
+      reply: call('type', { ref: '$1', text: 'Ada' }),
     },
-  },
-  { when: { tool: 'Saved the picture' }, reply: { text: 'The order was sent.' } },
-  { when: { user: 'look' }, reply: { tool_calls: [{ name: 'browser_snapshot', arguments: {} }] } },
-  { when: { tool: 'crashed' }, reply: { text: 'The browser had crashed.' } },
-  { when: { tool: '([^]*)' }, reply: { text: 'Unexpected: $1' } },
-];
+    {
+      when: { tool: ': Ada[^]*button "Send" [^\\n]*\\[ref=(\\w+)\\]' },
+      reply: call('click', { ref: '$1' }),
+    },
+    {
+      when: { tool: 'Thank you' },
+      reply: call('take_screenshot', { path: '/tmp/thanks.png' }),
+    },
+    { when: { tool: 'Saved the picture' }, reply: { text: 'The order was sent.' } },
+    { when: { user: 'look' }, reply: call('snapshot', {}) },
+    { when: { tool: 'crashed' }, reply: { text: 'The browser had crashed.' } },
+    { when: { tool: '([^]*)' }, reply: { text: 'Unexpected: $1' } },
+  ];
+  return rules.map((rule) => ({ ...rule, when: { ...rule.when, ...when } }));
+});
 
 let fixture: SessionFixture;
 beforeAll(async () => {
@@ -75,10 +86,10 @@ const linesReceived = async (vmId: string) =>
     .trim()
     .split('\n');
 
-test(
-  'deictic fills and sends a form, and is told that the browser crashed',
-  async () => {
-    const session = await fixture.create('deictic', { template: 'browser' });
+test.each(AGENTS)(
+  '%s fills and sends a form, and is told that the browser crashed',
+  async (agent) => {
+    const session = await fixture.create(agent, { template: 'browser' });
     const vmId = await fixture.sandboxOf(session);
     await serve(vmId);
     const client = await fixture.attach(session);
@@ -103,8 +114,9 @@ test(
     await expect
       .poll(async () => (await sandboxes.exec(vmId, 'curl -s 127.0.0.1:9222/json/version')).stdout)
       .toContain('HeadlessChrome');
+    await fixture.sessions.delete(session.chat_session_id);
   },
-  VM_TEST_MS,
+  2 * VM_TEST_MS,
 );
 
 describe('two sandboxes', () => {

@@ -2,7 +2,7 @@ import type { AgentSetup } from '@svc/contract';
 import { expect, test } from 'vitest';
 import { cliEnvironment } from './environment.ts';
 
-test('a bundle cannot redirect the CLI away from the gateway', () => {
+test('a bundle cannot redirect the CLI away from the gateway or the server of tools', () => {
   const env = cliEnvironment(
     {
       setup: { gateway: 'http://172.30.0.1:7200/anthropic' } as AgentSetup,
@@ -23,8 +23,8 @@ test('a bundle cannot redirect the CLI away from the gateway', () => {
     PATH: '/bin',
     HOME: '/home/agent',
     HTTPS_PROXY: 'http://proxy.example',
-    NO_PROXY: 'internal.example,172.30.0.1',
-    no_proxy: 'internal.example,172.30.0.1',
+    NO_PROXY: 'internal.example,172.30.0.1,127.0.0.1',
+    no_proxy: 'internal.example,172.30.0.1,127.0.0.1',
     TOKEN: 'value',
     CLI: '1',
     SVC_AGENT_MARK: 'mark',
