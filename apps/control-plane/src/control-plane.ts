@@ -64,7 +64,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   try {
     const database = options.database ?? (await openDatabase(config, logger));
     resources.defer(() => database.close());
-    const store = await openLedger(database.url, config, logger, options.signal);
+    const registry = createMetrics();
+    const { signal } = options;
+    const store = await openLedger(database.url, config, { logger, registry, signal });
     resources.defer(() => store.close());
     const connections = new WorkerConnections();
     resources.defer(() => connections.close());
@@ -73,7 +75,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     // Known once the server listens.
     let port = config.listen.port;
     const baseUrl = () => publicUrl(config.baseUrl, 'https', config, port);
-    const registry = createMetrics();
     const objects = await openObjects({
       config,
       urlKey: deriveKey(options.clusterSecret, 'svc object URLs v1'),

@@ -1,8 +1,10 @@
 import type { Config } from '@svc/config';
 import { isServiceError, WORKER_TIMES } from '@svc/contract';
+import type { Registry } from '@svc/service-kit';
 import { retry } from '@svc/service-kit/concurrency';
 import { EmbeddedPostgres, type EmbeddedPostgresEvent, openStore, type Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
+import { createPoolMetrics } from './metrics.ts';
 
 /** With the usual backoff: about half a minute. */
 const OPEN_ATTEMPTS = 15;
@@ -27,13 +29,19 @@ export async function openDatabase(
   });
 }
 
+interface LedgerParts {
+  readonly logger: FastifyBaseLogger;
+  readonly registry: Registry;
+  readonly signal: AbortSignal | undefined;
+}
+
 /** Opens the ledger. Retries while the server is starting. */
 export function openLedger(
   url: string,
   config: Pick<Config, 'limits'>,
-  logger: FastifyBaseLogger,
-  signal: AbortSignal | undefined,
+  { logger, registry, signal }: LedgerParts,
 ): Promise<Store> {
+  const waits = createPoolMetrics(registry);
   const open = () =>
     openStore({
       url,
@@ -44,6 +52,7 @@ export function openLedger(
       sessionBytesPerTenant: config.limits.sessionBytesPerTenant,
       workspaceBytesPerTenant: config.limits.workspaceBytes,
       onConnectionLost: (err) => logger.debug({ err }, 'idle database connection lost'),
+      onWaited: (pool, seconds) => waits.observe({ pool }, seconds),
     });
   return retry(open, {
     attempts: OPEN_ATTEMPTS,

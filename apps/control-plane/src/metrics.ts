@@ -1,9 +1,22 @@
 import { ACTIVE_STATES, END_REASONS, isServiceError, WORKER_TIMES } from '@svc/contract';
-import { Gauge, type Registry, SingleFlight } from '@svc/service-kit';
+import { Gauge, Histogram, type Registry, SingleFlight } from '@svc/service-kit';
 import type { Store } from '@svc/store';
 
 /** Long enough for several scrapes, in seconds. */
 const ENDED_WITHIN_SECONDS = 300;
+/** Up to the deadline, after which a statement fails. */
+const WAIT_BUCKETS = [0.001, 0.01, 0.1, 0.5, 1, 2, 5];
+
+/** Times how long statements wait for a connection to the database. */
+export function createPoolMetrics(registry: Registry): Histogram<'pool'> {
+  return new Histogram({
+    name: 'svc_database_wait_seconds',
+    help: 'How long statements and transactions waited for a connection, by the kind of work.',
+    labelNames: ['pool'],
+    buckets: WAIT_BUCKETS,
+    registers: [registry],
+  });
+}
 
 /**
  * Reads what the ledger says of sandboxes and workers at each scrape, so that every control plane reports the same.

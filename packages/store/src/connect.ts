@@ -1,5 +1,5 @@
 import { Kysely, PostgresDialect, type PostgresPool } from 'kysely';
-import { type Deadlines, openPool, openPools } from './pool.ts';
+import { type Deadlines, openPool, openPools, type PoolListener } from './pool.ts';
 import type { Schema } from './schema.ts';
 
 /** Enough for one statement of each kind of look-up, and for the keys that sign account tokens. */
@@ -9,32 +9,28 @@ const COMMAND_CONNECTIONS = 2;
 
 /** Opens connections for one command, each made when it is needed. */
 export function connect(url: string, deadlines: Deadlines): Kysely<Schema> {
-  return over(openPool(url, deadlines, ignore, { connections: COMMAND_CONNECTIONS }));
+  return over(openPool('service', url, deadlines, { connections: COMMAND_CONNECTIONS }));
 }
 
 /** Opens the connections of a control plane for the statements of requests, each made when it is needed. */
 export function connectForRequests(
   url: string,
   deadlines: Deadlines,
-  onConnectionLost: (error: Error) => void = ignore,
+  listener: PoolListener,
 ): Kysely<Schema> {
-  return over(openPools(url, deadlines, onConnectionLost));
+  return over(openPools(url, deadlines, listener));
 }
 
 /** Opens connections for authentication and for look-ups that serve many requests with one statement. */
 export function connectForLookups(
   url: string,
   deadlines: Deadlines,
-  onConnectionLost: (error: Error) => void = ignore,
+  listener: PoolListener,
 ): Kysely<Schema> {
   const size = { connections: LOOKUP_CONNECTIONS };
-  return over(openPool(url, deadlines, onConnectionLost, size));
+  return over(openPool('lookups', url, deadlines, size, listener));
 }
 
 function over(pool: PostgresPool): Kysely<Schema> {
   return new Kysely<Schema>({ dialect: new PostgresDialect({ pool }) });
-}
-
-function ignore(): void {
-  // The pool opens another connection.
 }

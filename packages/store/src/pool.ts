@@ -40,17 +40,24 @@ export interface PoolSize {
 const CUSTOMERS: PoolSize = { connections: 16, perOwner: 8 };
 const SERVICE: PoolSize = { connections: 8 };
 
+/** What connections are for: requests of customers, those of workers and the service's own work, or look-ups. */
+export type PoolName = 'customers' | 'service' | 'lookups';
+
+/** Told of what happens in pools. */
+export interface PoolListener {
+  /** A connection that nobody used was lost. */
+  readonly onConnectionLost?: ((error: Error) => void) | undefined;
+  /** A statement or transaction got its connection, or gave up, after so many seconds. */
+  readonly onWaited?: ((pool: PoolName, seconds: number) => void) | undefined;
+}
+
 /**
  * Opens the pools for requests. Each statement, or transaction, uses that of its owner. Otherwise like {@link openPool}.
  */
-export function openPools(
-  url: string,
-  deadlines: Deadlines,
-  onIdleError: (error: Error) => void,
-): PostgresPool {
+export function openPools(url: string, deadlines: Deadlines, listener: PoolListener): PostgresPool {
   const pools = {
-    customers: openPool(url, deadlines, onIdleError, CUSTOMERS),
-    service: openPool(url, deadlines, onIdleError, SERVICE),
+    customers: openPool('customers', url, deadlines, CUSTOMERS, listener),
+    service: openPool('service', url, deadlines, SERVICE, listener),
   };
   return {
     connect: () => pools[statementOwner().pool].connect(),
@@ -66,10 +73,11 @@ export function openPools(
  * available again. The owners of statements take turns.
  */
 export function openPool(
+  name: PoolName,
   url: string,
   deadlines: Deadlines,
-  onIdleError: (error: Error) => void,
   { connections, perOwner = connections }: PoolSize,
+  { onConnectionLost = () => undefined, onWaited = () => undefined }: PoolListener = {},
 ): PostgresPool {
   const pool = new pg.Pool({
     connectionString: url,
@@ -83,7 +91,8 @@ export function openPool(
     keepAlive: true,
     application_name: 'svc',
   });
-  pool.on('error', onIdleError);
+  // The pool opens another connection.
+  pool.on('error', onConnectionLost);
   // The pool handles errors of idle connections only. Without this listener, an error on a connection in use would end
   // the process. Its query fails as well, so the error is not lost.
   pool.on('connect', (client) => client.on('error', () => undefined));
@@ -91,12 +100,17 @@ export function openPool(
   const slots = new Slots(connections, perOwner);
   return {
     connect: async () => {
-      const release = await takeTurn(slots, deadlines.connect);
+      const begun = performance.now();
       try {
-        return guard(await pool.connect().catch(rethrowMapped), release);
-      } catch (error) {
-        release();
-        throw error;
+        const release = await takeTurn(slots, deadlines.connect);
+        try {
+          return guard(await pool.connect().catch(rethrowMapped), release);
+        } catch (error) {
+          release();
+          throw error;
+        }
+      } finally {
+        onWaited(name, (performance.now() - begun) / 1000);
       }
     },
     end: () => pool.end(),

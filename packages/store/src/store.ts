@@ -2,7 +2,7 @@ import { LIMITS } from '@svc/contract';
 import { sql } from 'kysely';
 import { connect, connectForLookups, connectForRequests } from './connect.ts';
 import { migrate } from './migrate.ts';
-import { MIGRATION_DEADLINES, REQUEST_DEADLINES } from './pool.ts';
+import { MIGRATION_DEADLINES, type PoolListener, REQUEST_DEADLINES } from './pool.ts';
 import { AgentLogRepository } from './repositories/agent-logs/agent-log-repository.ts';
 import { AgentSecretsRepository } from './repositories/agent-secrets.ts';
 import { ApiKeyRepository } from './repositories/api-keys.ts';
@@ -33,7 +33,7 @@ import { UsageRepository } from './repositories/usage/usage-repository.ts';
 import { WorkerRepository } from './repositories/workers.ts';
 import { WorkspaceRepository } from './repositories/workspaces/workspace-repository.ts';
 
-export interface StoreOptions {
+export interface StoreOptions extends PoolListener {
   /** Connection string of a PostgreSQL database. */
   readonly url: string;
   readonly placement: PlacementRules;
@@ -41,8 +41,6 @@ export interface StoreOptions {
   readonly sessionBytesPerTenant?: number;
   /** What the workspaces of a tenant may have, in bytes; default: any number. */
   readonly workspaceBytesPerTenant?: number;
-  /** Called when an idle connection breaks. */
-  readonly onConnectionLost?: (error: Error) => void;
 }
 
 /** The ledger, with one repository per aggregate. */
@@ -84,8 +82,8 @@ export interface Store {
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   await migrateDatabase(options.url);
-  const db = connectForRequests(options.url, REQUEST_DEADLINES, options.onConnectionLost);
-  const lookups = connectForLookups(options.url, REQUEST_DEADLINES, options.onConnectionLost);
+  const db = connectForRequests(options.url, REQUEST_DEADLINES, options);
+  const lookups = connectForLookups(options.url, REQUEST_DEADLINES, options);
   return {
     tenants: new TenantRepository(db),
     otp: new OtpRepository(db),

@@ -117,6 +117,7 @@ describe('health', () => {
     const metrics = await own.metrics();
     expect(metrics).toMatchObject({
       svc_database_up: 1,
+      'svc_database_wait_seconds_count{pool="customers"}': expect.any(Number),
       'svc_control_plane_problems_total{code="no_workers"}': 1,
       'svc_workers{reachable="true"}': 1,
       'svc_workers{reachable="false"}': 1,
