@@ -11,14 +11,19 @@ const SANDBOX =
 
 /** Headers by which a server rules its origin, which is the API's, or by which it asks for credentials. */
 const WITHHELD: ReadonlySet<string> = new Set([
+  'accept-ch',
+  'activate-storage-access',
   'alt-svc',
   'cache-control',
   'clear-site-data',
   'content-location',
   'content-security-policy',
+  'critical-ch',
   'cross-origin-resource-policy',
   'expect-ct',
+  'idp-signin-status',
   'nel',
+  'observe-browsing-topics',
   'origin-agent-cluster',
   'public-key-pins',
   'public-key-pins-report-only',
@@ -26,12 +31,18 @@ const WITHHELD: ReadonlySet<string> = new Set([
   'refresh',
   'report-to',
   'reporting-endpoints',
+  'sec-session-registration',
+  'secure-session-registration',
   'service-worker-allowed',
   'set-login',
+  'shared-storage-write',
   'strict-transport-security',
+  'use-as-dictionary',
   'www-authenticate',
   'x-request-id',
 ]);
+
+const WITHHELD_PREFIXES = ['access-control-', 'attribution-reporting-'];
 
 /** A page of a port may read the answers of its server. The link is its credential, so no other page can. */
 const READABLE_BY_LINK = {
@@ -51,7 +62,7 @@ export function responseHeaders(
     ([name]) =>
       !dropped.has(name) &&
       !WITHHELD.has(name) &&
-      !name.startsWith('access-control-') &&
+      !WITHHELD_PREFIXES.some((prefix) => name.startsWith(prefix)) &&
       name !== 'set-cookie' &&
       name !== 'location',
   );
