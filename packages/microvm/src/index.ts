@@ -12,11 +12,11 @@
  */
 export {
   GuestTree,
-  type GuestTreeOptions,
   type MicrovmTree,
   TREE_BATCH,
 } from './guest/tree/guest-tree.ts';
 export type {
+  GuestTreeOptions,
   TreeContent,
   TreeEntry,
   TreeKind,

@@ -5,10 +5,10 @@ import { KeptConnection } from '../channel/kept-connection.ts';
 import { abandonWhenStalled, openConnection } from '../channel/open-request.ts';
 import { protocolViolation, readAnswer } from '../channel/read-answer.ts';
 import { drained } from '../channel/send-content.ts';
-import type { GuestAddress } from '../connect-to-guest.ts';
 import { ByteReader } from './byte-reader.ts';
 import { destroyOnAbort, reasonOf } from './connection-errors.ts';
 import type {
+  GuestTreeOptions,
   TreeContent,
   TreeEntry,
   TreeListing,
@@ -44,15 +44,6 @@ const GENERATION = /^[0-9a-f]{32}$/;
 
 /** One tree of files in a guest. See {@link GuestTree}. */
 export type MicrovmTree = Pick<GuestTree, 'list' | 'read' | 'write'>;
-
-/** Where a tree is. */
-export interface GuestTreeOptions {
-  readonly address: GuestAddress;
-  /** Token of the guest channel. */
-  readonly token: string;
-  /** The directory that the tree is below, as an absolute path. */
-  readonly root: string;
-}
 
 /**
  * One tree of files in a guest: lists what has changed, reads and writes many files in one request. No symbolic link is

@@ -1,3 +1,14 @@
+import type { GuestAddress } from '../connect-to-guest.ts';
+
+/** Where a tree is. */
+export interface GuestTreeOptions {
+  readonly address: GuestAddress;
+  /** Token of the guest channel. */
+  readonly token: string;
+  /** The directory that the tree is below, as an absolute path. */
+  readonly root: string;
+}
+
 /** The kinds of entries in a tree. Devices, pipes and sockets are not part of a tree. */
 export type TreeKind = 'file' | 'directory' | 'symlink';
 

@@ -4,7 +4,7 @@ import { KeptConnection } from '../channel/kept-connection.ts';
 import { openConnection } from '../channel/open-request.ts';
 import { protocolViolation, readAnswer, readChunk } from '../channel/read-answer.ts';
 import { destroyOnAbort, reasonOf } from './connection-errors.ts';
-import type { GuestTreeOptions } from './guest-tree.ts';
+import type { GuestTreeOptions } from './tree-entry.ts';
 
 /**
  * Asks the guest whether anything at all has happened in the file system of a tree since a listing. The guest answers in a
