@@ -8,7 +8,8 @@ import { buffer } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { temporaryDirectory } from '../test/temporary-directory.ts';
 import { testImage } from '../test/test-image.ts';
-import { removeStored } from './image/storage/prune.ts';
+import { openFiles } from './image/storage/open-files.ts';
+import { isInUse, removeStored } from './image/storage/prune.ts';
 import { listStored } from './image/storage/stored-item.ts';
 import type { Microvm } from './microvm.ts';
 import type { MicrovmHost, RestoreRequest } from './microvm-host.ts';
@@ -356,14 +357,17 @@ test('restores with a larger disk and another shape', async () => {
   expect(Number(disk)).toBeGreaterThan(5500);
   expect(Number(memory)).toBeGreaterThan(680 * 1024);
   expect(cpus).toBe('2');
-  // The snapshot can go while VMs run from it.
   const { items } = await listStored(imageDir);
   const [snapshot] = items.filter(({ name }) => name.endsWith('-2x768'));
   if (snapshot === undefined) throw new Error('the snapshot is not listed');
+  // A prune leaves it alone while a VM runs from it, however long ago that was restored. Else it could go.
+  const longAgo = { ...snapshot, lastUsedAt: new Date(0) };
+  expect(isInUse(longAgo, [], await openFiles())).toBe(true);
   expect(await removeStored(imageDir, snapshot)).toBe(true);
   expect(await host.hasShape('standard', shape)).toBe(false);
   expect(await output(microvm, 'find /usr -type f | wc -l')).toMatch(/^[1-9]\d{3,}$/);
   await microvm.destroy();
+  expect(isInUse(longAgo, [], await openFiles())).toBe(false);
 });
 
 test('a destroyed VM leaves no files, and its methods fail with vm_gone', async () => {

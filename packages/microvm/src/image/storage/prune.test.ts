@@ -1,7 +1,7 @@
-import { link, mkdir, readdir, utimes, writeFile } from 'node:fs/promises';
+import { link, mkdir, open, readdir, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lockFile } from '@svc/service-kit/process';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { smallRecipe } from '../../../test/small-recipe.ts';
 import { temporaryDirectory } from '../../../test/temporary-directory.ts';
 import { readRecipe } from '../recipe.ts';
@@ -86,6 +86,96 @@ test('leaves alone what is being built, and goes on with the next', async () => 
     await lock.release();
   }
   expect(await prune(0)).toEqual(['image outdated']);
+});
+
+/** Stores a directory that shares files with others, and has one of its own: path in the image directory → source. */
+async function storeLinked(
+  path: string,
+  hours: number,
+  { own, ...links }: { readonly own: string } & Readonly<Record<string, string>>,
+): Promise<void> {
+  const at = join(imageDir, path);
+  await mkdir(at, { recursive: true });
+  await writeFile(join(at, own), Buffer.alloc(MIB, 1));
+  for (const [name, source] of Object.entries(links)) {
+    await link(join(imageDir, source), join(at, name));
+  }
+  await usedHoursAgo(path, hours);
+}
+
+describe('with layers that several images share', () => {
+  const LOW = '.bases/low-000000000001';
+  const HIGH = '.bases/high-000000000002';
+
+  /** A base with one image, and another base above it with an image of its own. */
+  beforeEach(async () => {
+    await storeLinked(LOW, 90, { own: 'rootfs.ext4' });
+    await storeLinked('low/a', 50, { own: 'initrd', 'low-a.ext4': `${LOW}/rootfs.ext4` });
+    const below = { 'low-000000000001.ext4': `${LOW}/rootfs.ext4` };
+    await storeLinked(HIGH, 80, { own: 'rootfs.qcow2', ...below });
+    const above = { 'high-b.qcow2': `${HIGH}/rootfs.qcow2` };
+    await storeLinked('high/b', 40, { own: 'initrd', ...below, ...above });
+  });
+
+  test('a budget removes images before the bases that others need', async () => {
+    const { bytes } = await listStored(imageDir);
+    expect(bytes).toBe(4 * MIB);
+    expect(await prune(4)).toEqual([]);
+    expect(await prune(3)).toEqual(['image a']);
+    // The lower base is older than what is above it, and part of it.
+    expect(await prune(2)).toEqual(['image b']);
+    expect(await prune(1)).toEqual(['base 000000000002']);
+    expect(await prune(0)).toEqual(['base 000000000001']);
+  });
+
+  test('everything goes, each base after the last image above it', async () => {
+    expect(await prune(0)).toEqual([
+      'image a',
+      'image b',
+      'base 000000000002',
+      'base 000000000001',
+    ]);
+    expect(await listStored(imageDir)).toEqual({ items: [], bytes: 0 });
+  });
+
+  test('the bases of an image in use stay', async () => {
+    await usedHoursAgo('high/b', 0);
+    expect(await prune(0)).toEqual(['image a']);
+    await usedHoursAgo('high/b', 40);
+    expect(await prune(0)).toEqual(['image b', 'base 000000000002', 'base 000000000001']);
+  });
+
+  test('the bases of an image of the recipes stay', async () => {
+    await storeLinked(currentBase, 90, { own: 'rootfs.qcow2', low: `${LOW}/rootfs.ext4` });
+    await storeLinked(currentId, 90, { own: 'initrd', disk: `${currentBase}/rootfs.qcow2` });
+    expect(await prune(0)).toEqual(['image a', 'image b', 'base 000000000002']);
+    const { items } = await listStored(imageDir);
+    expect(items.map(({ kind }) => kind).sort()).toEqual(['base', 'base', 'image']);
+  });
+
+  test('an image of which a VM runs stays, with its snapshot and its bases', async () => {
+    await store('low/a/snapshots/key-1x512', 60);
+    await usedHoursAgo('low/a', 50);
+    await store('high/b/snapshots/key-1x512', 60);
+    await usedHoursAgo('high/b', 40);
+    const disk = await open(join(imageDir, 'high/b/high-b.qcow2'));
+    const memory = await open(join(imageDir, 'high/b/snapshots/key-1x512/memory'));
+    try {
+      expect(await prune(0)).toEqual(['snapshot a-1x512', 'image a']);
+    } finally {
+      await memory.close();
+      await disk.close();
+    }
+    expect((await prune(0)).at(-1)).toBe('base 000000000001');
+    expect((await listStored(imageDir)).items).toEqual([]);
+  });
+
+  test('an image whose snapshot is being restored stays', async () => {
+    const snapshot = await store('high/b/snapshots/key-1x512', 60);
+    await usedHoursAgo('high/b', 40);
+    expect(await markUsed(snapshot)).toBe(true);
+    expect(await prune(0)).toEqual(['image a']);
+  });
 });
 
 test('counts what a base and its images share once', async () => {

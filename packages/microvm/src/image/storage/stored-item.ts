@@ -2,6 +2,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { allocatedBytes } from '../../disk-space.ts';
 import { isOfBase, namesIn } from '../image-store.ts';
+import { inodeOf } from './open-files.ts';
 
 /** Something in an image directory that can be removed and built again. */
 export interface StoredItem {
@@ -17,6 +18,10 @@ export interface StoredItem {
   /** Those of `bytes` that belong to the root disks of other templates, on which this one is based. */
   readonly baseBytes: number;
   readonly lastUsedAt: Date;
+  /** Its files, see {@link inodeOf}. */
+  readonly inodes: ReadonlySet<string>;
+  /** Of a base, the file with what it contributes to the root disks of images. */
+  readonly ownDisk: string | undefined;
 }
 
 export interface StoredItems {
@@ -30,7 +35,7 @@ export async function listStored(imageDir: string): Promise<StoredItems> {
   const counted = new Map<string, number>();
   const items: StoredItem[] = [];
   const add = async (
-    item: Omit<StoredItem, 'bytes' | 'baseBytes' | 'lastUsedAt'>,
+    item: Pick<StoredItem, 'kind' | 'template' | 'name' | 'directory' | 'build'>,
   ): Promise<void> => {
     const files = await filesOf(item.directory, item.kind === 'image' ? ['snapshots'] : []);
     const info = await statOf(item.directory);
@@ -42,6 +47,8 @@ export async function listStored(imageDir: string): Promise<StoredItems> {
       bytes: sum(files.map(({ bytes }) => bytes)),
       baseBytes: sum(below.map(({ bytes }) => bytes)),
       lastUsedAt: info.mtime,
+      inodes: new Set(files.map(({ inode }) => inode)),
+      ownDisk: files.find(({ name }) => item.kind === 'base' && name.startsWith('rootfs.'))?.inode,
     });
   };
   for (const template of await namesIn(imageDir)) {
@@ -80,7 +87,7 @@ async function filesOf(directory: string, except: readonly string[]): Promise<St
     if (skipped.some((prefix) => path === prefix || path.startsWith(`${prefix}/`))) continue;
     const info = entry.isFile() ? await statOf(path) : undefined;
     if (info === undefined) continue;
-    const inode = `${info.dev}:${info.ino}`;
+    const inode = inodeOf(info);
     files.set(inode, { name: entry.name, inode, bytes: allocatedBytes(info) });
   }
   return [...files.values()];
