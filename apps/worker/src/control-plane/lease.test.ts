@@ -1,6 +1,9 @@
 import { afterEach, expect, it } from 'vitest';
 import { Harness, type HarnessOptions } from '../../test/harness.ts';
+import { silentLogger } from '../../test/silent-logger.ts';
 import { systemClock } from '../clock.ts';
+import { Lease } from './lease.ts';
+import { LeaseFile } from './lease-file.ts';
 
 const LEASE_MS = 500;
 const LATER_MS = 3_600_000;
@@ -64,6 +67,40 @@ it('a VM whose sandbox was ended meanwhile does not run again', async () => {
   await expect.poll(() => vm.isGone).toBe(true);
   expect(vm.paused).toBe(true);
   await expect.poll(() => other.paused).toBe(false);
+});
+
+it('a VM that cannot be released is tried again', async () => {
+  let failures = 1;
+  const power = {
+    isHeld: false,
+    hold: async () => {
+      power.isHeld = true;
+    },
+    release: async () => {
+      failures -= 1;
+      if (failures >= 0) throw new Error('not yet');
+      power.isHeld = false;
+    },
+  };
+  const faults: unknown[] = [];
+  const lease = new Lease({
+    file: new LeaseFile('/dev/null/lease.json', 'boot'),
+    renewedAtMs: systemClock.monotonic() - LATER_MS,
+    leaseMs: LEASE_MS,
+    registry: { live: () => [{ id: 'vm_a', power }] },
+    clock: systemClock,
+    logger: silentLogger,
+    onFault: (_error, action) => faults.push(action),
+  });
+  const stop = new AbortController();
+  const running = lease.run(stop.signal);
+  await expect.poll(() => power.isHeld).toBe(true);
+  // The lease does not end soon.
+  lease.renew(systemClock.monotonic() + LATER_MS, []);
+  await expect.poll(() => power.isHeld).toBe(false);
+  expect(faults).toContain('release vm_a');
+  stop.abort();
+  await running;
 });
 
 it('a worker that starts again goes on with the lease that it had', async () => {

@@ -66,7 +66,8 @@ export class Lease {
       const leftMs = this.#renewedAt + leaseMs - clock.monotonic();
       if (leftMs > 0) await this.#release();
       else await this.#hold();
-      await this.#wakeable.wait(leftMs > 0 ? leftMs : HELD_POLL_MS, signal);
+      const isSettled = leftMs > 0 && this.#held().length === 0;
+      await this.#wakeable.wait(isSettled ? leftMs : HELD_POLL_MS, signal);
     }
   }
 
@@ -90,11 +91,14 @@ export class Lease {
   }
 
   async #release(): Promise<void> {
-    const { registry, logger } = this.#options;
-    if (this.#isOver) logger.info('a control plane answers again; the VMs go on');
+    if (this.#isOver) this.#options.logger.info('a control plane answers again; the VMs go on');
     this.#isOver = false;
-    const held = registry.live().filter(({ id, power }) => power.isHeld && !this.#ended.has(id));
+    const held = this.#held().filter(({ id }) => !this.#ended.has(id));
     await this.#each(held, (sandbox) => sandbox.power.release(), 'release');
+  }
+
+  #held(): HeldSandbox[] {
+    return this.#options.registry.live().filter(({ power }) => power.isHeld);
   }
 
   async #each(
