@@ -71,9 +71,10 @@ export class RunningBrowser implements AsyncDisposable {
   }
 
   async #kill(): Promise<void> {
-    if (this.#process === undefined || this.#process.exitCode !== null) return;
-    const exited = once(this.#process, 'exit');
-    this.#process.kill('SIGKILL');
+    const process = this.#process;
+    if (process === undefined || process.exitCode !== null || process.signalCode !== null) return;
+    const exited = once(process, 'exit');
+    process.kill('SIGKILL');
     await exited;
   }
 }
