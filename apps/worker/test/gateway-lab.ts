@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
-import { dialectOf, type LlmVendor } from '@svc/contract';
+import { dialectOf, type LlmVendor, PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import { createEgress, type Egress } from '@svc/egress';
 import { type ModelServer, type Reply, startModelServer } from '@svc/model-server';
 import { Secret } from '@svc/service-kit';
@@ -27,7 +27,7 @@ export const messages = [{ role: 'user', content: 'hello' }];
 const NO_RULES = { rules: [] };
 
 interface AskOptions {
-  readonly method?: 'GET' | 'POST' | 'HEAD';
+  readonly method?: 'GET' | 'POST' | 'HEAD' | 'OPTIONS';
   /** Text and streams are sent unchanged, other values as JSON. The length of a stream is not announced. */
   readonly body?: unknown;
   readonly headers?: Record<string, string>;
@@ -158,7 +158,11 @@ export class GatewayLab implements AsyncDisposable {
     return (path, { method = 'POST', body, headers = {}, signal, from = HOST } = {}) =>
       request(`http://${HOST}:${port}${path}`, {
         method,
-        headers: { 'content-type': 'application/json', ...headers },
+        headers: {
+          'content-type': 'application/json',
+          'x-api-key': PLACEHOLDER_LLM_KEY,
+          ...headers,
+        },
         body: bodyOf(body),
         dispatcher: agentFrom(from),
         ...(signal === undefined ? {} : { signal }),

@@ -1,3 +1,4 @@
+import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import { type Agent, request } from 'undici';
 import { summarise } from '../measure/statistics.ts';
 
@@ -13,7 +14,7 @@ export async function medianTransit(baseUrl: string, dispatcher: Agent): Promise
   const { body, statusCode } = await request(`${baseUrl}/v1/messages`, {
     dispatcher,
     method: 'POST',
-    headers: { 'content-type': 'application/json', 'x-api-key': 'sk-bench' },
+    headers: { 'content-type': 'application/json', 'x-api-key': PLACEHOLDER_LLM_KEY },
     body: '{"model":"claude-sonnet-4-5","max_tokens":64,"stream":true,"messages":[]}',
   });
   if (statusCode !== 200) throw new Error(`${baseUrl}: ${statusCode} ${await body.text()}`);

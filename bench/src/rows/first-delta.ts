@@ -6,7 +6,7 @@ import { BenchSessions } from '../sessions/bench-sessions.ts';
 const AT_MOST_MS = 250;
 /** Sends the agent's request to the gateway and prints the time to the first byte of the answer, in seconds. */
 const BARE_CLIENT = `curl -sN -o /dev/null -w '%{time_starttransfer}' \
-  -H 'content-type: application/json' -H 'anthropic-version: 2023-06-01' \
+  -H 'content-type: application/json' -H 'x-api-key: svc-llm-gateway' -H 'anthropic-version: 2023-06-01' \
   -d '{"model":"claude-sonnet-4-5","max_tokens":64,"stream":true,"messages":[{"role":"user","content":"${PROMPT}"}]}' \
   http://172.30.0.1:7200/anthropic/v1/messages`;
 

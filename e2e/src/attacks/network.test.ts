@@ -27,13 +27,16 @@ const ZONE = {
   'rebinding.example': [[NETWORK.public], ['10.0.0.1'], ['169.254.169.254']],
 };
 const GATEWAY = '172.30.0.1';
+const VM_TEST_MS = 600_000;
+/** How long a page waits for an answer, on an emulated processor. */
+const PAGE_MS = 15_000;
 
 let service: SimulatedNetworkService;
 let attacker: TestSandbox;
 let neighbour: TestSandbox;
 
 beforeAll(async () => {
-  service = await startOnSimulatedNetwork(ZONE);
+  service = await startOnSimulatedNetwork(ZONE, ['standard', 'browser']);
   const create = async () => TestSandbox.create(await service.access.signUp());
   [attacker, neighbour] = await Promise.all([create(), create()]);
   await installProbe(attacker);
@@ -194,6 +197,100 @@ print(json.dumps([addresses(name) for name in sys.argv[1:]]))`;
     expect(rounds[0]).toEqual([NETWORK.public]);
     for (const address of rounds.flat()) expect(address).toBe(NETWORK.public);
   });
+});
+
+describe('from a page of the browser in a sandbox', () => {
+  const SITE = 'http://127.0.0.1:8000/';
+  const GATEWAY_PORT = 7200;
+  let sandbox: TestSandbox;
+
+  beforeAll(async () => {
+    // The gateway of the models answers only sandboxes with an agent.
+    const agent = { agent: 'deictic', llm_key: 'sk-e2e', model: 'claude-sonnet-4-5' } as const;
+    sandbox = await TestSandbox.create(attacker.account, { template: 'browser', ...agent });
+    await sandbox.run(
+      `cd /tmp && nohup python3 -m http.server 8000 --bind 127.0.0.1 >/dev/null 2>&1 & until curl -sf ${SITE} >/dev/null; do sleep 0.2; done`,
+    );
+  }, VM_TEST_MS);
+  afterAll(() => sandbox?.delete());
+
+  /** The addresses that answer a page. It comes from the sandbox itself, since browsers trust such a page most. */
+  async function answering(urls: readonly string[]): Promise<string[]> {
+    const program = `
+      const { chromium } = require('playwright-core');
+      (async () => {
+        const browser = await chromium.connectOverCDP('http://127.0.0.1:9222', { timeout: ${VM_TEST_MS} });
+        const page = await browser.contexts()[0].newPage();
+        page.setDefaultTimeout(${VM_TEST_MS});
+        await page.goto('${SITE}');
+        const answers = await page.evaluate((urls) => Promise.all(urls.map((url) =>
+          fetch(url, { mode: 'no-cors', signal: AbortSignal.timeout(${PAGE_MS}) }).then(() => url, () => undefined))),
+          ${JSON.stringify(urls)});
+        console.log(JSON.stringify(answers.filter((url) => url !== undefined)));
+        await page.close();
+        process.exit(0);
+      })();`;
+    await sandbox.account.client.sandboxes.files.write(sandbox.id, '/root/fetch.cjs', program);
+    return JSON.parse((await sandbox.run('node /root/fetch.cjs')).split('\n').at(-1) ?? '');
+  }
+
+  test(
+    'public addresses and the sandbox itself answer',
+    async () => {
+      const urls = [`${SITE}own`, `http://${NETWORK.public}/`, 'http://public.example/'];
+      expect(await answering(urls)).toEqual(urls);
+      await expect
+        .poll(() => service.internet.arrivals())
+        .toContain(`tcp ${NETWORK.host} > ${NETWORK.public}`);
+    },
+    VM_TEST_MS,
+  );
+
+  test(
+    'private, link-local, carrier-grade NAT and metadata addresses do not answer',
+    async () => {
+      // They have listeners, which the host reaches.
+      const listening = ['10.0.0.1', '169.254.169.254', '192.168.1.1', '100.64.0.1'];
+      for (const address of listening) {
+        expect(await service.host.connect(address, NETWORK.tcpPort)).toBe('connected');
+      }
+      const fromHost = listening.map((address) => `tcp ${NETWORK.host} > ${address}`);
+      await expect
+        .poll(() => service.internet.arrivals())
+        .toEqual(expect.arrayContaining(fromHost));
+      const before = (await service.internet.arrivals()).length;
+      const names = ['private', 'metadata', 'cgnat', 'mixed', 'rebinding'];
+      const urls = [...FORBIDDEN, ...names.map((name) => `${name}.example`)];
+      const answered = await answering(urls.map((host) => `http://${host}/`));
+      const allowed = ['http://mixed.example/', 'http://rebinding.example/'];
+      expect(answered.filter((url) => !allowed.includes(url))).toEqual([]);
+      const arrived = (await service.internet.arrivals()).slice(before);
+      expect(arrived.filter((one) => !one.endsWith(` > ${NETWORK.public}`))).toEqual([]);
+    },
+    VM_TEST_MS,
+  );
+
+  test(
+    'the host, another sandbox and the gateway of the models do not answer',
+    async () => {
+      expect(await service.host.connect(hostOf(neighbour), neighbour.hostPort)).toBe('connected');
+      const own = `curl -s -o /dev/null -w '%{http_code}' localhost:${NETWORK.hostPort}`;
+      await expect.poll(async () => (await neighbour.exec(own)).output).toBe('200');
+      // The programs of a sandbox reach the gateway, unlike its pages.
+      const gateway = `curl -s -o /dev/null -w '%{http_code}' ${GATEWAY}:${GATEWAY_PORT}`;
+      expect(await sandbox.run(gateway)).toMatch(/^[45]\d\d$/);
+      const hosts = [GATEWAY, NETWORK.host, hostSideOf(hostOf(sandbox)), hostOf(neighbour)];
+      const before = (await service.host.arrivals()).length;
+      const urls = [
+        ...hosts.map((host) => `http://${host}:${NETWORK.hostPort}/`),
+        `http://${GATEWAY}:${GATEWAY_PORT}/`,
+        `http://[::ffff:${GATEWAY}]:${GATEWAY_PORT}/`,
+      ];
+      expect(await answering(urls)).toEqual([]);
+      expect((await service.host.arrivals()).slice(before)).toEqual([]);
+    },
+    VM_TEST_MS,
+  );
 });
 
 describe('a changed identity', () => {

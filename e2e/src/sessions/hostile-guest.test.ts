@@ -21,9 +21,11 @@ def status_of(path, headers, body=b'{}'):
     except OSError as error:
         return type(error).__name__
 
-print('other dialect', status_of('/openai/chat/completions', {'content-type': 'application/json'}))
-print('traversal', status_of('/anthropic/../../internal/v1/sandboxes', {}))
-print('unknown path', status_of('/anthropic/v1/organizations', {}))
+key = {'x-api-key': 'svc-llm-gateway'}
+print('no key', status_of('/anthropic/v1/messages', {}))
+print('other dialect', status_of('/openai/chat/completions', {'content-type': 'application/json', **key}))
+print('traversal', status_of('/anthropic/../../internal/v1/sandboxes', key))
+print('unknown path', status_of('/anthropic/v1/organizations', key))
 for pid in filter(str.isdigit, os.listdir('/proc')):
     try:
         command = open(f'/proc/{pid}/cmdline', 'rb').read()
@@ -81,9 +83,10 @@ test('a guest that forges frames affects only its own session, and cannot falsif
   );
   expect(textOf(await neighbour.task('Say hello', 'n'))).toBe('Hello to you.');
   const { output } = await attacked;
-  expect(output).toMatch(/other dialect 40\d/);
-  expect(output).toMatch(/traversal 40\d/);
-  expect(output).toMatch(/unknown path 40\d/);
+  expect(output).toContain('no key 401');
+  expect(output).toMatch(/other dialect 40[^1]/);
+  expect(output).toMatch(/traversal 40[^1]/);
+  expect(output).toMatch(/unknown path 40[^1]/);
   expect(textOf(await neighbour.task('Say hello', 'm'))).toBe('Hello to you.');
 
   const usage = client.frames.flatMap((frame) =>

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
+import type { Template } from '@svc/contract';
 import { readServiceRecord } from '@svc/service-driver';
 import { Access } from '../access.ts';
 import { startService } from '../start-service.ts';
@@ -21,8 +22,14 @@ export interface SimulatedNetworkService extends AsyncDisposable {
   readonly ports: readonly number[];
 }
 
-/** Starts the service. The control plane listens on all addresses of the host, so that only the filters keep a sandbox away. */
-export async function startOnSimulatedNetwork(zone: Zone): Promise<SimulatedNetworkService> {
+/**
+ * Starts the service with the images of some templates. The control plane listens on all addresses of the host, so that only
+ * the filters keep a sandbox away.
+ */
+export async function startOnSimulatedNetwork(
+  zone: Zone,
+  templates: readonly Template[],
+): Promise<SimulatedNetworkService> {
   await using failed = new AsyncDisposableStack();
   const network = failed.use(await SimulatedNetwork.open());
   const [internet, host] = await Promise.all([
@@ -34,7 +41,11 @@ export async function startOnSimulatedNetwork(zone: Zone): Promise<SimulatedNetw
     network.serveDns(zone),
   ]);
   const service = failed.use(
-    await startService({ launcher: network.launcher, listenEverywhere: true }),
+    await startService({
+      launcher: network.launcher,
+      listenEverywhere: true,
+      env: { SVC_TEMPLATES: templates.join(',') },
+    }),
   );
   const port = Number(new URL(service.address.baseUrl).port);
   const socketPath = join(service.dataDir, 'e2e-bridge.sock');

@@ -194,7 +194,7 @@ describe('a sandbox', () => {
     await once(socket, 'connect');
     const text = JSON.stringify(body);
     socket.write(
-      `POST /anthropic/v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+      `POST /anthropic/v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: svc-llm-gateway\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
     );
     await expect.poll(() => usages.length).toBe(1);
     expect(usages[0]?.output_tokens).toBe(1);

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type LlmVendor, VENDOR_BASE_URLS } from '@svc/contract';
+import { type LlmVendor, PLACEHOLDER_LLM_KEY, VENDOR_BASE_URLS } from '@svc/contract';
 import type { Egress } from '@svc/egress';
 import type { WorkerLogger } from '../logger.ts';
 import type { LlmAccount } from './account.ts';
@@ -16,6 +16,7 @@ import {
   type Target,
   targetOf,
 } from './request/endpoints.ts';
+import { hasPlaceholderKey } from './request/placeholder-key.ts';
 
 export interface RequestHandlerOptions {
   readonly egress: Egress;
@@ -51,6 +52,7 @@ export class RequestHandler {
     const isAdmitted = registration.startRequest();
     try {
       if (!isAdmitted) throw new GatewayFailure(429, 'Too many requests are under way; try again.');
+      if (!hasPlaceholderKey(request.headers)) throw noKey();
       if (account === undefined) throw wrongDialect(registration.account);
       await this.#forward(request, response, registration, account);
     } catch (error) {
@@ -114,6 +116,10 @@ export class RequestHandler {
     }
     sendFailure(response, dialectOfRoute(routeOfPath(url)), failure);
   }
+}
+
+function noKey(): GatewayFailure {
+  return new GatewayFailure(401, `Send ${PLACEHOLDER_LLM_KEY} as the API key.`);
 }
 
 function wrongDialect({ dialect }: LlmAccount): GatewayFailure {

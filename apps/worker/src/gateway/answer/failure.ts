@@ -3,10 +3,11 @@
 import type { ServerResponse } from 'node:http';
 import type { LlmDialect } from '@svc/contract';
 
-export type FailureStatus = 400 | 403 | 404 | 413 | 429 | 502 | 504;
+export type FailureStatus = 400 | 401 | 403 | 404 | 413 | 429 | 502 | 504;
 
 const ANTHROPIC: Readonly<Record<FailureStatus, string>> = {
   400: 'invalid_request_error',
+  401: 'authentication_error',
   403: 'permission_error',
   404: 'not_found_error',
   413: 'request_too_large',
@@ -16,6 +17,7 @@ const ANTHROPIC: Readonly<Record<FailureStatus, string>> = {
 };
 const GOOGLE: Readonly<Record<FailureStatus, string>> = {
   400: 'INVALID_ARGUMENT',
+  401: 'UNAUTHENTICATED',
   403: 'PERMISSION_DENIED',
   404: 'NOT_FOUND',
   413: 'INVALID_ARGUMENT',
@@ -25,6 +27,7 @@ const GOOGLE: Readonly<Record<FailureStatus, string>> = {
 };
 const OPENAI: Readonly<Record<FailureStatus, { type: string; code: string }>> = {
   400: { type: 'invalid_request_error', code: 'invalid_request' },
+  401: { type: 'invalid_request_error', code: 'invalid_api_key' },
   403: { type: 'invalid_request_error', code: 'not_allowed' },
   404: { type: 'invalid_request_error', code: 'not_found' },
   413: { type: 'invalid_request_error', code: 'request_too_large' },

@@ -122,7 +122,7 @@ describe('an unusual endpoint', () => {
     const socket = connect({ host: HOST, port }).on('error', () => undefined);
     const answered = once(socket, 'data');
     socket.write(
-      `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 9000000\r\n\r\n${'x'.repeat(1_000_000)}`,
+      `POST ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: svc-llm-gateway\r\ncontent-length: 9000000\r\n\r\n${'x'.repeat(1_000_000)}`,
     );
     expect(String((await answered)[0])).toContain('401');
     socket.destroy();

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { GatewayLab, KEY, messages } from '../../../test/gateway-lab.ts';
 
@@ -46,6 +47,39 @@ describe('requests', () => {
       ...['accept-encoding', 'connection', 'content-type', 'content-length'],
     ];
     expect(Object.keys(got).filter((name) => !known.includes(name))).toEqual([]);
+  });
+
+  test.each([
+    [{ 'x-api-key': '' }],
+    [{ 'x-api-key': 'another' }],
+    [{ 'x-api-key': '', authorization: `Basic ${btoa(`u:${PLACEHOLDER_LLM_KEY}`)}` }],
+    // As a page of the sandbox's browser may send.
+    [{ 'x-api-key': '', origin: 'https://page.example', 'content-type': 'text/plain' }],
+  ])('without the placeholder key are refused: %j', async (headers) => {
+    const { ask, usages } = await lab.start('anthropic');
+    const before = lab.model.requests.length;
+    const refused = await ask('/anthropic/v1/messages', { body: { messages }, headers });
+    expect(refused.statusCode).toBe(401);
+    expect(refused.headers['access-control-allow-origin']).toBeUndefined();
+    expect(await refused.body.json()).toMatchObject({ error: { type: 'authentication_error' } });
+    const preflight = await ask('/anthropic/v1/messages', { method: 'OPTIONS', headers });
+    expect(preflight.statusCode).toBe(401);
+    expect(preflight.headers['access-control-allow-headers']).toBeUndefined();
+    expect(lab.model.requests.length).toBe(before);
+    expect(usages).toEqual([]);
+  });
+
+  test('with the placeholder key in the header of any dialect pass', async () => {
+    const { ask } = await lab.start('anthropic');
+    for (const headers of [
+      { 'x-api-key': PLACEHOLDER_LLM_KEY },
+      { 'x-api-key': '', 'x-goog-api-key': PLACEHOLDER_LLM_KEY },
+      { 'x-api-key': '', authorization: `Bearer ${PLACEHOLDER_LLM_KEY}` },
+    ]) {
+      const passed = await ask('/anthropic/v1/messages', { body: { messages }, headers });
+      expect(passed.statusCode).toBe(200);
+      await passed.body.dump();
+    }
   });
 
   test('that check connectivity are answered by the gateway', async () => {
