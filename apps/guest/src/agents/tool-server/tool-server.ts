@@ -20,7 +20,6 @@ const MAX_BYTES = 1024 * 1024;
  * https://modelcontextprotocol.io/specification/2025-11-25/basic/transports
  */
 export class ToolServer {
-  readonly tools: readonly AgentTool[];
   readonly url: string;
   /** The bearer token of its clients. */
   readonly token: string;
@@ -29,7 +28,6 @@ export class ToolServer {
   readonly #ending: AbortController;
 
   private constructor(tools: readonly AgentTool[], server: Server, ending: AbortController) {
-    this.tools = tools;
     this.url = `http://${HOST}:${(server.address() as AddressInfo).port}${PATH}`;
     this.token = randomBytes(32).toString('base64url');
     this.#authorization = Buffer.from(`Bearer ${this.token}`);
