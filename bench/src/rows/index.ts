@@ -8,7 +8,7 @@ import { fileTransfer } from './file-transfer.ts';
 import { firstDelta } from './first-delta.ts';
 import { gatewayStream } from './gateway-stream.ts';
 import { idleSessions } from './idle-sessions.ts';
-import { manySandboxes } from './many-sandboxes.ts';
+import { manyDesktops, manySandboxes } from './many-sandboxes.ts';
 import { metering } from './metering.ts';
 import { portPage } from './port-page.ts';
 import { readBundle } from './read-bundle.ts';
@@ -48,5 +48,6 @@ export const ROWS: readonly Row[] = [
   templateCreateEmptyPool,
   templateCreateFromPool,
   templateMemory,
+  manyDesktops,
   browserPage,
 ];

@@ -125,7 +125,8 @@ export const DESKTOP_TOOLKIT: readonly DesktopTool[] = [
   }),
   define({
     name: 'desktop_key',
-    description: 'Presses key combinations, such as Return, ctrl+a or "ctrl+l Delete".',
+    description:
+      'Presses key combinations, such as Return, ctrl+a or "ctrl+l Delete". The browser offers them to its page first: if one moves the focus, look at what is focused before you type.',
     input: z.object({ keys: z.string().min(1).max(200) }),
     async run(desktop, { keys }, signal) {
       await desktop.press(keys, signal);

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
@@ -16,7 +17,7 @@ export interface FormEvent {
   readonly [property: string]: unknown;
 }
 
-/** The programs of a sandbox's desktop on a display of their own, without the browser. */
+/** The programs of a sandbox's desktop on a display of their own. The browser starts on request. */
 export class RunningDesktop {
   readonly settings: DesktopSettings;
   /** What the form has reported. */
@@ -24,6 +25,8 @@ export class RunningDesktop {
   readonly #directory: string;
   readonly #processes: ChildProcess[] = [];
   readonly #env: NodeJS.ProcessEnv;
+  #form: ChildProcess | undefined;
+  #devtoolsPort = 0;
 
   private constructor(directory: string, display: string) {
     this.#directory = directory;
@@ -70,13 +73,28 @@ export class RunningDesktop {
     await writeFile(join(this.settings.starts, program), `${starts}\n`);
   }
 
+  /** Opens a page in the desktop's browser, on top of the form. */
+  openBrowser(page: string): void {
+    const profile = join(this.#directory, 'profile');
+    // Its own sandbox needs another user than root.
+    const options = ['--no-sandbox', `--user-data-dir=${profile}`];
+    const port = `--remote-debugging-port=${this.#devtoolsPort}`;
+    this.#spawn(join(PROGRAMS, 'browser'), [...options, port, page]);
+  }
+
+  /** Stops the form, so that it answers no questions, or lets it go on. */
+  signalForm(signal: 'SIGSTOP' | 'SIGCONT'): void {
+    this.#form?.kill(signal);
+  }
+
   async close(): Promise<void> {
     for (const child of this.#processes.reverse()) {
       if (child.exitCode !== null || child.signalCode !== null) continue;
       child.kill('SIGKILL');
       await once(child, 'exit');
     }
-    await rm(this.#directory, { recursive: true, force: true });
+    // A browser that was killed leaves processes that end a little later.
+    await rm(this.#directory, { recursive: true, force: true, maxRetries: 10 });
   }
 
   async #startPrograms(): Promise<void> {
@@ -85,8 +103,10 @@ export class RunningDesktop {
     const daemon = this.#spawn('dbus-daemon', [...session, '--print-address=1']);
     await firstLine(daemon, daemon.stdout);
     this.#spawn('openbox', []);
+    this.#devtoolsPort = await freePort();
     const server = this.#spawn('/usr/bin/python3', [
-      ...['-IB', join(PROGRAMS, 'server.py'), '--port', '0', '--devtools-port', '1'],
+      ...['-IB', join(PROGRAMS, 'server.py'), '--port', '0'],
+      ...['--devtools-port', String(this.#devtoolsPort)],
       ...['--framebuffer', join(this.#directory, 'Xvfb_screen0')],
     ]);
     const listening = await firstLine(server, server.stdout);
@@ -97,6 +117,7 @@ export class RunningDesktop {
 
   async #openForm(): Promise<void> {
     const form = this.#spawn('/usr/bin/python3', [FORM]);
+    this.#form = form;
     let rest = '';
     form.stdout.setEncoding('utf8').on('data', (text: string) => {
       const lines = (rest + text).split('\n');
@@ -110,6 +131,16 @@ export class RunningDesktop {
     this.#processes.push(child);
     return child;
   }
+}
+
+/** A port on which nothing listens, for a program that cannot choose one itself. */
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
 }
 
 async function firstLine(child: ChildProcess, output: Readable): Promise<string> {

@@ -10,6 +10,7 @@ class Ids:
 
     def __init__(self):
         self.ids = collections.OrderedDict()
+        self.keys = {}
         self.next = 1
 
     def of(self, key):
@@ -18,8 +19,14 @@ class Ids:
             known = f'e{self.next}'
             self.next += 1
             self.ids[key] = known
+            self.keys[known] = key
             if len(self.ids) > MAX_IDS:
-                self.ids.popitem(last=False)
+                _, forgotten = self.ids.popitem(last=False)
+                del self.keys[forgotten]
         else:
             self.ids.move_to_end(key)
         return known
+
+    def key(self, known):
+        """The key of an id; None for an id that was never given or is forgotten."""
+        return self.keys.get(known)

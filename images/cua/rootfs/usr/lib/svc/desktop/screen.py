@@ -13,14 +13,21 @@ HEADER = struct.Struct('>25I')
 BOX_COLOURS = ('#d50000', '#2962ff', '#00796b', '#aa00ff', '#e65100')
 
 
+def size(path):
+    """The width and height of the display in pixels. `path` as for `capture`."""
+    with open(path, 'rb') as file:
+        header = HEADER.unpack(file.read(HEADER.size))
+    return header[4], header[5]
+
+
 def capture(path):
     """The display as an image. `path` is Xvfb's frame buffer: an XWD file of 32 bits per pixel."""
     with open(path, 'rb') as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
         header = HEADER.unpack_from(memory)
-        size, width, height, bits, stride, colours = (header[index] for index in (0, 4, 5, 11, 12, 19))
+        header_bytes, width, height, bits, stride, colours = (header[index] for index in (0, 4, 5, 11, 12, 19))
         if bits != 32:
             raise ValueError(f'{path} has {bits} bits per pixel')
-        start = size + colours * 12
+        start = header_bytes + colours * 12
         pixels = memory[start:start + stride * height]
     return Image.frombuffer('RGB', (width, height), pixels, 'raw', 'BGRX', stride, 1)
 

@@ -12,12 +12,12 @@ import os
 import sys
 import threading
 import time
-import urllib.error
 import urllib.parse
 
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 import accessibility  # noqa: E402 - files next to this one, which isolated mode does not look for
 import browser  # noqa: E402
+import failures  # noqa: E402
 import geometry  # noqa: E402
 import ids  # noqa: E402
 import screen  # noqa: E402
@@ -39,59 +39,90 @@ class Problem(Exception):
 
 
 class Detector:
-    """Finds elements. One thread does all of it: the accessibility library is not made for several."""
+    """Finds elements. One thread does all of it: neither source of elements is made for several."""
 
     def __init__(self, options):
         self.framebuffer = options.framebuffer
         self.ids = ids.Ids()
         self.display = stacking.Display()
+        self.tree = accessibility.Tree()
         self.browser = browser.Browser(options.devtools_port)
         self.worker = concurrent.futures.ThreadPoolExecutor(1)
 
     def elements(self, limit):
         """The elements, nearest the top left corner first, and whether some are missing."""
-        task = self.worker.submit(self.find, limit)
+        return self.work(self.find, limit)
+
+    def element(self, known):
+        """One element as it is now. Asks only the program that shows it."""
+        return self.work(self.find_one, known)
+
+    def work(self, task, *parameters):
         try:
-            return task.result(SECONDS + 10)
+            return self.worker.submit(task, *parameters).result(SECONDS + 10)
         except concurrent.futures.TimeoutError as error:
-            raise Problem(503, 'the accessibility tree does not answer') from error
+            raise Problem(503, 'the programs of the desktop do not answer') from error
 
     def find(self, limit):
         deadline = time.monotonic() + SECONDS
-        width, height = screen.capture(self.framebuffer).size
-        bounds = (0, 0, width, height)
-        windows = self.display.windows()
+        bounds, windows = self.bounds(), self.display.windows()
         try:
-            self.browser.targets(time.monotonic() + 2)
-            has_browser = True
-        except (OSError, ValueError, urllib.error.URLError):
-            has_browser = False
-        walk = accessibility.Walk(bounds, windows, deadline, limit, not has_browser).run()
-        found, truncated = list(walk.elements), walk.truncated
-        if has_browser:
-            try:
-                more, cut = self.browser.elements(bounds, walk.documents, windows, deadline, limit)
-                found.extend(more)
-                truncated = truncated or cut
-            except (OSError, ValueError):
-                truncated = True
-        found.extend(self.bare_windows(windows, bounds))
-        found.sort(key=lambda element: (element['box'][1], element['box'][0]))
-        return [self.describe(element) for element in found[:limit]], truncated or len(found) > limit
+            pages, is_silent = self.browser.pages(deadline), False
+        except failures.Unanswered:
+            pages, is_silent = [], True
+        found = self.tree.find(bounds, windows, self.browser.process, deadline, limit)
+        in_pages, is_cut = self.browser.elements(pages, bounds, found, windows, deadline, limit)
+        bare = [self.bare_window(window, bounds, windows) for window in windows.windows]
+        elements = [element for element in [*found.elements, *in_pages, *bare] if element is not None]
+        elements.sort(key=lambda element: (element['box'][1], element['box'][0]))
+        truncated = found.truncated or is_silent or is_cut or len(elements) > limit
+        return [self.describe(element) for element in elements[:limit]], truncated
+
+    def find_one(self, known):
+        key = self.ids.key(known)
+        if key is None:
+            raise Problem(404, f'there is no element {known}')
+        deadline = time.monotonic() + SECONDS
+        try:
+            return self.describe(self.look_up(key, deadline))
+        except failures.Gone as error:
+            raise Problem(404, f'the element {known} is gone; list the elements again') from error
+        except failures.Hidden as error:
+            raise Problem(409, f'nothing of the element {known} can be seen at the moment: it is hidden, covered or scrolled away') from error
+        except failures.Unanswered as error:
+            raise Problem(503, f'the program that shows the element {known} does not answer; try again in a moment') from error
+
+    def look_up(self, key, deadline):
+        source, *rest = key
+        bounds, windows = self.bounds(), self.display.windows()
+        if source == 'window':
+            return self.tree.element(key, bounds, windows, deadline)
+        if source == 'page':
+            documents = self.tree.current_documents(deadline)
+            return self.browser.element(*rest, bounds, documents, windows, deadline)
+        window = next((window for window in windows.windows if window.number == rest[0]), None)
+        if window is None:
+            raise failures.Gone()
+        element = self.bare_window(window, bounds, windows)
+        if element is None:
+            raise failures.Hidden()
+        return element
+
+    def bounds(self):
+        return (0, 0, *screen.size(self.framebuffer))
 
     def bind_keys(self, text):
         """Makes sure that the keyboard has a key for each character. Returns how many were missing."""
-        return self.worker.submit(self.display.bind_keys, text).result(SECONDS)
+        return self.work(self.display.bind_keys, text)
 
-    def bare_windows(self, windows, bounds):
-        """Each window as an element, also those of programs without accessibility."""
-        for window in windows.windows:
-            box = geometry.clip(window.box, bounds)
-            if box is None:
-                continue
-            states = [] if windows.shows(window, geometry.centre(box)) else ['covered']
-            yield {'key': ('x', window.number), 'role': 'window', 'name': window.name, 'box': box, 'source': 'window',
-                   'states': states}
+    def bare_window(self, window, bounds, windows):
+        """A window as an element, also one of a program without accessibility. None outside the display."""
+        box = geometry.clip(window.box, bounds)
+        if box is None:
+            return None
+        states = [] if windows.shows(window, geometry.centre(box)) else ['covered']
+        return {'key': ('x', window.number), 'role': 'window', 'name': window.name, 'box': box, 'source': 'window',
+                'states': states}
 
     def describe(self, element):
         x, y, width, height = element['box']
@@ -147,12 +178,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             elements, truncated = self.detector.elements(number(query, 'limit', DEFAULT_ELEMENTS, 1, MAX_ELEMENTS))
             self.send_json(200, {'elements': elements, 'truncated': truncated})
         elif url.path.startswith('/elements/'):
-            wanted = url.path.removeprefix('/elements/')
-            elements, _ = self.detector.elements(MAX_ELEMENTS)
-            found = next((element for element in elements if element['id'] == wanted), None)
-            if found is None:
-                raise Problem(404, f'there is no element {wanted} on the display')
-            self.send_json(200, found)
+            self.send_json(200, self.detector.element(url.path.removeprefix('/elements/')))
         elif url.path == '/screenshot':
             self.screenshot(query)
         else:
