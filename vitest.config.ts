@@ -18,7 +18,7 @@ const SLOWEST = [
   'packages/microvm/src/resources/remove-abandoned.test.ts',
 ];
 
-/** End-to-end tests that bound a time or compare latencies. They run one after the other, and last. */
+/** End-to-end tests that bound a time, compare latencies or need the whole machine. They run one after the other, and last. */
 const TIMED = [
   'e2e/src/attacks/resources.test.ts',
   'e2e/src/faults/child-process-killed.test.ts',
@@ -28,6 +28,8 @@ const TIMED = [
   'e2e/src/sandboxes/burst.test.ts',
   'e2e/src/sandboxes/pause.test.ts',
   'e2e/src/sandboxes/reaping.test.ts',
+  'e2e/src/templates/cua.test.ts',
+  'e2e/src/templates/live-view.test.ts',
 ];
 
 const endToEnd = {

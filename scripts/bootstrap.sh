@@ -82,6 +82,7 @@ step() {
 clean_up() {
   [ -z "${pid:-}" ] || kill -s TERM -- "-$pid" 2>/dev/null || true
   [ -z "${work:-}" ] || rm -rf "$work"
+  [ -z "${policy:-}" ] || rm -f "$policy"
 }
 
 # --- npm packages ---------------------------------------------------------------------------------
@@ -154,6 +155,15 @@ install_debian_packages() {
   apt install --no-install-recommends $1
 }
 
+# Some packages start a service when they are installed, which nothing here needs. The file is described in
+# invoke-rc.d(8); one that the machine has already stays.
+forbid_services() {
+  [ ! -e /usr/sbin/policy-rc.d ] || return 0
+  policy=/usr/sbin/policy-rc.d
+  printf '#!/bin/sh\nexit 101\n' >"$policy"
+  chmod 755 "$policy"
+}
+
 install_host_packages() {
   list=$(missing_packages | paste -sd ' ' -)
   command -v apt-get >/dev/null 2>&1 ||
@@ -161,6 +171,7 @@ install_host_packages() {
   [ "$(id -u)" -eq 0 ] ||
     die "these Debian packages are missing, and installing them requires root: $list" "run as root: apt-get install -y --no-install-recommends $list"
   wait_for_lock 8 /run/lock/svc-host-packages.lock
+  forbid_services
   others=$(missing_packages | grep -v '^qemu-' | paste -sd ' ' -)
   if [ -n "$others" ]; then
     step "installing from Debian: $others" install_debian_packages "$others" ||

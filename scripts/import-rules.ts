@@ -82,7 +82,7 @@ export default {
       from: { path: '^e2e/' },
       to: {
         path: '^(apps|packages|tools|bench)/',
-        pathNot: '^(packages/(sdk|contract)|tools/(model-server|service-driver))/',
+        pathNot: '^(packages/(sdk|contract)|tools/(fleet-lab|model-server|service-driver))/',
       },
     },
     {

@@ -4,6 +4,7 @@ import {
   createMetrics,
   type DrainTimes,
   type HttpServer,
+  openTracing,
   RequestDrain,
   registerCertificateMetrics,
   registerHttpMetrics,
@@ -18,6 +19,7 @@ import { type Database, openDatabase, openLedger } from './database.ts';
 import { registerLedgerMetrics } from './metrics.ts';
 import { openObjects } from './objects/open-objects.ts';
 import { sweepObjects } from './objects/sweep-objects.ts';
+import { LostWorkers } from './reconcile/lost-workers.ts';
 import { sweep } from './reconcile/sweeper.ts';
 import { objectRules } from './retention/object-rules.ts';
 import { createRetentionMetrics, Retention } from './retention/retention.ts';
@@ -40,6 +42,8 @@ export interface ControlPlaneOptions {
   readonly database?: Database;
   /** Public URL of the runtime host, read for each session; default: the configured one. */
   readonly runtimeUrl?: () => string;
+  /** Monotonic time in ms. Default: that of the process. */
+  readonly now?: () => number;
   /** Closes the control plane when it aborts. */
   readonly signal?: AbortSignal;
 }
@@ -65,6 +69,17 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     const database = options.database ?? (await openDatabase(config, logger));
     resources.defer(() => database.close());
     const registry = createMetrics();
+    const tracing = await openTracing({
+      endpoint: config.otlpEndpoint,
+      headers: config.otlpHeaders,
+      ratio: config.traceRatio,
+      component: 'control-plane',
+      version: API_VERSION,
+      logger,
+      registry,
+    });
+    // Ends after everything that has spans.
+    resources.defer(() => tracing?.close());
     const { signal } = options;
     const store = await openLedger(database.url, config, { logger, registry, signal });
     resources.defer(() => store.close());
@@ -87,8 +102,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       registerCertificateMetrics(registry, 'control_plane', options.tls.cert);
     }
     const runtimeUrl = options.runtimeUrl ?? (() => runtimeUrlOf(config));
+    const lostWorkers = new LostWorkers(store.workers, options.now);
     const services = await createServices({
       ...options,
+      lostWorkers,
       baseUrl,
       store,
       connections,
@@ -109,7 +126,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         logger,
         tls: options.tls,
         trustProxy: [...config.trustProxy],
-        accessLog: config.accessLog ? callerFields : undefined,
+        caller: callerFields,
+        accessLog: config.accessLog,
+        tracing: tracing && { tracing, isFromOutside: isCustomerRequest },
         browsers: { origins: config.corsOrigins, secure: isPublicHttps(config.baseUrl) },
         baseUrl: config.baseUrl ?? '/',
         version: API_VERSION,
@@ -126,7 +145,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     const sweeping = new AbortController();
     const metrics = createRetentionMetrics(registry);
     const retention = new Retention({ rules: retentionRules(store, config), metrics, logger });
-    const sweeper = sweep({ store, retention, logger }, sweeping.signal);
+    const sweeper = sweep({ store, lostWorkers, retention, logger }, sweeping.signal);
     resources.defer(() => sweeper);
     resources.defer(() => sweeping.abort());
     const tidying = new AbortController();

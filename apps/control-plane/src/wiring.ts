@@ -9,6 +9,7 @@ import {
   type Secret,
   SessionTokens,
 } from '@svc/service-kit';
+import { FairStarts } from '@svc/service-kit/concurrency';
 import type { PriceTable, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import { AgentVault } from './agents/agent-vault.ts';
@@ -31,6 +32,7 @@ import { LinkTokens } from './ports/link-tokens.ts';
 import { PortLinks } from './ports/links.ts';
 import { Ports } from './ports/ports.ts';
 import { limitRate } from './rate-limits/rate-limiter.ts';
+import type { LostWorkers } from './reconcile/lost-workers.ts';
 import { Reconciler } from './reconcile/reconciler.ts';
 import { SandboxDeleter } from './sandboxes/delete.ts';
 import { createSandboxes } from './sandboxes/sandboxes.ts';
@@ -66,6 +68,7 @@ export interface Parts {
   readonly clusterSecret: Secret;
   readonly logger: FastifyBaseLogger;
   readonly store: Store;
+  readonly lostWorkers: LostWorkers;
   readonly connections: WorkerConnections;
   readonly mailer: Mailer;
   readonly objects: Objects;
@@ -132,6 +135,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     store,
     tokens,
     new TenantRequests(config.limits.requestsPerTenant),
+    new FairStarts(),
   );
   const sandboxes = createSandboxes({
     store,
@@ -188,6 +192,7 @@ export async function createServices(parts: Parts): Promise<Services> {
       access,
       audit,
       credit,
+      lostWorkers: parts.lostWorkers,
       configUpdates: new ConfigUpdates({ store, fleet, logger }),
       sessionsPerTenant: config.limits.sessionsPerTenant,
       objects: parts.objects,

@@ -75,7 +75,7 @@ export class Harness implements AsyncDisposable {
       ...environment,
     };
     const logLines: string[] = [];
-    const plane = await startPlane(postgres, dataDir, all, logLines);
+    const plane = await startPlane({ postgres, dataDir, environment: all, logLines });
     return new Harness(postgres, dataDir, sql, plane, all, logLines);
   }
 
@@ -85,9 +85,13 @@ export class Harness implements AsyncDisposable {
   }
 
   /** Starts another control plane on the same database. The caller closes it. */
-  async startAnother(environment: Record<string, string> = {}): Promise<ControlPlane> {
+  async startAnother(
+    environment: Record<string, string> = {},
+    now?: () => number,
+  ): Promise<ControlPlane> {
+    const { postgres, dataDir, logLines } = this;
     const all = { ...this.#environment, ...environment };
-    return startPlane(this.postgres, this.dataDir, all, this.logLines);
+    return startPlane({ postgres, dataDir, environment: all, logLines, now });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -252,12 +256,19 @@ export function sessionRequest(changes: object = {}): Record<string, unknown> {
   };
 }
 
-async function startPlane(
-  postgres: TestPostgres,
-  dataDir: string,
-  environment: Record<string, string>,
-  logLines: string[],
-): Promise<ControlPlane> {
+async function startPlane({
+  postgres,
+  dataDir,
+  environment,
+  logLines,
+  now,
+}: {
+  readonly postgres: TestPostgres;
+  readonly dataDir: string;
+  readonly environment: Record<string, string>;
+  readonly logLines: string[];
+  readonly now?: (() => number) | undefined;
+}): Promise<ControlPlane> {
   return startControlPlane({
     config: loadConfig({
       SVC_DATA_DIR: dataDir,
@@ -272,5 +283,6 @@ async function startPlane(
     }),
     clusterSecret: CLUSTER_SECRET,
     database: { url: postgres.url, close: async () => undefined },
+    ...(now === undefined ? {} : { now }),
   });
 }

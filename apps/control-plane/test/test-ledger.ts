@@ -1,4 +1,4 @@
-import { openStore, type Store } from '@svc/store';
+import { openStore, type Store, type StoreOptions } from '@svc/store';
 import { startTestPostgres } from '@svc/store/testing';
 import pg from 'pg';
 
@@ -9,10 +9,12 @@ export interface TestLedger extends AsyncDisposable {
 }
 
 /** Starts a server and opens its ledger. Disposing of it stops the server and removes its files. */
-export async function startTestLedger(): Promise<TestLedger> {
+export async function startTestLedger(
+  quotas: Pick<StoreOptions, 'sessionBytesPerTenant'> = {},
+): Promise<TestLedger> {
   const postgres = await startTestPostgres();
   const placement = { unreachableMs: 30_000, sandboxesPerTenant: 1 };
-  const store = await openStore({ url: postgres.url, placement });
+  const store = await openStore({ url: postgres.url, placement, ...quotas });
   const sql = new pg.Client({ connectionString: postgres.url });
   // The server ends the connection when it stops.
   sql.on('error', () => undefined);

@@ -14,6 +14,8 @@ export interface ControlPlaneAddress {
 export interface RuntimeBounds {
   /** Interval between pings. Two unanswered pings close a connection. */
   readonly keepaliveIntervalMs: number;
+  /** The same for connections to workers, which a client waits for when its worker is lost. */
+  readonly workerKeepaliveIntervalMs: number;
   /** Time without progress after which a connection with a full buffer is closed. */
   readonly stalledMs: number;
   /** Time limit of a handshake, from the first byte of the connection. */
@@ -32,6 +34,7 @@ export interface RuntimeBounds {
 
 export const DEFAULT_BOUNDS: Omit<RuntimeBounds, 'connectionsPerTenant'> = {
   keepaliveIntervalMs: LIMITS.keepaliveIntervalMs,
+  workerKeepaliveIntervalMs: 8_000,
   stalledMs: 15_000,
   handshakeMs: 10_000,
   closeGraceMs: 10_000,
@@ -41,7 +44,17 @@ export const DEFAULT_BOUNDS: Omit<RuntimeBounds, 'connectionsPerTenant'> = {
 };
 
 export interface RuntimeHostOptions {
-  readonly config: Pick<Config, 'runtimeListen' | 'tls' | 'trustProxy' | 'limits' | 'accessLog'>;
+  readonly config: Pick<
+    Config,
+    | 'runtimeListen'
+    | 'tls'
+    | 'trustProxy'
+    | 'limits'
+    | 'accessLog'
+    | 'otlpEndpoint'
+    | 'otlpHeaders'
+    | 'traceRatio'
+  >;
   readonly logger: FastifyBaseLogger;
   /** Shared with control planes and workers. */
   readonly clusterSecret: Secret;

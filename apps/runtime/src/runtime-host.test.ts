@@ -1,7 +1,17 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { Harness } from '../test/harness.ts';
+
+/** An address at which nothing listens. */
+async function closedAddress(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return `https://127.0.0.1:${port}`;
+}
 
 test('keeps an idle client that answers pings, and closes one that does not', async () => {
   await using harness = await Harness.start({ keepaliveIntervalMs: 200, closeGraceMs: 200 });
@@ -17,11 +27,25 @@ test('keeps an idle client that answers pings, and closes one that does not', as
 });
 
 test('treats a silent worker as gone', async () => {
-  await using harness = await Harness.start({ keepaliveIntervalMs: 200 });
+  await using harness = await Harness.start({ workerKeepaliveIntervalMs: 200 });
   const client = await harness.attach();
   await expect.poll(() => client.frames.length).toBe(1);
   harness.worker.last.socket.pause();
   expect(await client.ended).toEqual({ code: 1011, reason: 'upstream unavailable' });
+});
+
+test('reaches a session elsewhere whose worker is lost', async () => {
+  await using harness = await Harness.start();
+  const session = harness.addSession();
+  if (!('worker' in session)) throw new Error('the session has no worker');
+  const id = session.chat_session_id;
+  const lost = { ...session.worker, vm_id: 'vm_lost', url: await closedAddress() };
+  harness.controlPlane.sessions.set(id, { ...session, worker: lost });
+  const refused = await harness.attach(session);
+  expect(await refused.ended).toEqual({ code: 1011, reason: 'upstream unavailable' });
+  harness.controlPlane.recovered.set(id, session);
+  const client = await harness.attach(session);
+  await expect.poll(() => client.frames).toEqual(['{"type":"ready"}']);
 });
 
 test('keeps 100 idle clients, and pings all of them', async () => {

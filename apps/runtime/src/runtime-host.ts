@@ -4,6 +4,7 @@ import {
   closeGracefully,
   createHttpServer,
   createTokenMinter,
+  openTracing,
   RequestDrain,
   registerCertificateMetrics,
   registerHttpMetrics,
@@ -30,6 +31,14 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
   const connectionsPerTenant = config.limits.webSocketsPerTenant;
   const bounds = { ...DEFAULT_BOUNDS, connectionsPerTenant, ...options.bounds };
   const metrics = new RuntimeMetrics();
+  const tracing = await openTracing({
+    endpoint: config.otlpEndpoint,
+    headers: config.otlpHeaders,
+    ratio: config.traceRatio,
+    component: 'runtime',
+    logger,
+    registry: metrics.registry,
+  });
   const mint = createTokenMinter(clusterSecret, RUNTIME_NAME);
   const sessions = new SessionDirectory(options.controlPlane, mint, logger);
   const connections = new OpenConnections(bounds, metrics);
@@ -38,9 +47,15 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
     logger,
     tls: options.tls,
     trustProxy: [...config.trustProxy],
-    accessLog: config.accessLog ? () => ({}) : undefined,
+    caller: ({ tenantId }) => ({ tenant_id: tenantId }),
+    accessLog: config.accessLog,
+    tracing: tracing && {
+      tracing,
+      isFromOutside: ({ routeOptions }) => routeOptions.config.webSocket === true,
+    },
     headersTimeoutMs: bounds.handshakeMs,
   });
+  app.decorateRequest('tenantId', undefined);
   app.server.maxConnections = bounds.connections + SPARE_CONNECTIONS;
   registerHttpMetrics(app, metrics.registry, 'runtime');
   if (options.tls !== undefined) {
@@ -63,7 +78,7 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
   try {
     await app.listen({ host: config.runtimeListen.host, port: config.runtimeListen.port });
   } catch (error) {
-    await Promise.all([app.close(), sessions.close()]);
+    await Promise.all([app.close(), sessions.close(), tracing?.close()]);
     throw error;
   }
   let closing: Promise<void> | undefined;
@@ -79,7 +94,8 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
       closing ??= connections
         .closeAll(END_MS)
         .then(() => closeGracefully(app, END_MS))
-        .finally(() => sessions.close());
+        .finally(() => sessions.close())
+        .finally(() => tracing?.close());
       return closing;
     },
   };

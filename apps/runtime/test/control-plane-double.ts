@@ -1,5 +1,11 @@
 import type { AddressInfo } from 'node:net';
-import { CONTROL_PLANE_NAME, RUNTIME_NAME, ServiceError, type SessionRoute } from '@svc/contract';
+import {
+  CONTROL_PLANE_NAME,
+  INTERNAL_PREFIX,
+  RUNTIME_NAME,
+  ServiceError,
+  type SessionRoute,
+} from '@svc/contract';
 import {
   type CertificatePair,
   createHttpServer,
@@ -13,6 +19,8 @@ import { pino } from 'pino';
 export class ControlPlaneDouble {
   readonly sessions = new Map<string, SessionRoute>();
   readonly asked: string[] = [];
+  /** The routes of sessions after their recovery. */
+  readonly recovered = new Map<string, SessionRoute>();
   /** Answers every request with 500 while set. */
   isBroken = false;
   readonly #app: HttpServer;
@@ -24,9 +32,19 @@ export class ControlPlaneDouble {
       if (this.isBroken) throw new ServiceError('internal_error');
       return { status: 'ready' };
     });
-    this.#app.get('/internal/v1/sessions/:id', async (request) => {
-      const { issuer } = await verify(request.headers.authorization);
+    this.#app.addHook('onRequest', async ({ url, headers }) => {
+      if (!url.startsWith(INTERNAL_PREFIX)) return;
+      const { issuer } = await verify(headers.authorization);
       if (issuer !== RUNTIME_NAME) throw new ServiceError('unauthorized');
+    });
+    this.#app.post(`${INTERNAL_PREFIX}/sessions/:id/recover`, async (request) => {
+      const { id } = request.params as { id: string };
+      const route = this.recovered.get(id) ?? this.sessions.get(id);
+      if (route === undefined) throw new ServiceError('session_not_found');
+      this.sessions.set(id, route);
+      return route;
+    });
+    this.#app.get(`${INTERNAL_PREFIX}/sessions/:id`, async (request) => {
       const { id } = request.params as { id: string };
       this.asked.push(id);
       if (this.isBroken) throw new ServiceError('internal_error');

@@ -1,14 +1,15 @@
 import { join } from 'node:path';
-import { isActive, WORKER_TIMES, type WorkerSandbox } from '@svc/contract';
+import { isActive, type WorkerSandbox } from '@svc/contract';
 import { createEgress } from '@svc/egress';
 import type { Microvm } from '@svc/microvm';
 import {
   type CertificatePair,
-  createMetrics,
   createTokenMinter,
   createTokenVerifier,
+  type Registry,
   RequestDrain,
   SessionTokens,
+  type Tracing,
 } from '@svc/service-kit';
 import { Slots } from '@svc/service-kit/concurrency';
 import { Agents } from './agents/agents.ts';
@@ -16,12 +17,12 @@ import { warmUpRuntime } from './agents/link/warm-up.ts';
 import { AgentLogs } from './agents/logs/agent-logs.ts';
 import { LogDelivery } from './agents/logs/log-delivery.ts';
 import { AGENT_TIMEOUTS } from './agents/timeouts.ts';
-import { SaveRates } from './chunks/save-rates.ts';
+import { saveRates } from './chunks/save-rates.ts';
 import { systemClock } from './clock.ts';
 import { ControlPlaneClient } from './control-plane/control-plane-client.ts';
 import { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
 import { DestroyOrders } from './control-plane/destroy-orders.ts';
-import { Lease, type LeaseOptions } from './control-plane/lease.ts';
+import { LEASE_TIMES, Lease, type LeaseOptions } from './control-plane/lease.ts';
 import { ObjectTransfer } from './control-plane/object-transfer.ts';
 import { WorkerRegistration } from './control-plane/registration.ts';
 import { SessionApi } from './control-plane/session-api.ts';
@@ -30,6 +31,7 @@ import { WorkerReporter } from './control-plane/worker-report.ts';
 import { WorkspaceApi } from './control-plane/workspace-api.ts';
 import { SandboxCreator } from './creating/create.ts';
 import { ExecSlots } from './exec/exec-slots.ts';
+import { outputRates } from './exec/output-rates.ts';
 import { LlmGateway, UPSTREAM_CONNECT_MS } from './gateway/index.ts';
 import { isWork } from './http/guards.ts';
 import { serveSessionSockets } from './http/routes/session-socket.ts';
@@ -50,6 +52,7 @@ import { OrphanedJournals } from './sessions/journal/orphaned-journals.ts';
 import { SessionMetrics } from './sessions/metrics.ts';
 import { SessionRegistry } from './sessions/registry.ts';
 import { SessionStarter } from './sessions/session-starter.ts';
+import { viewRates } from './sessions/view/view-rates.ts';
 import { Capacity, type CapacityLimits } from './vms/capacity/capacity.ts';
 import { restoreConcurrency } from './vms/capacity/machine-limits.ts';
 import { cachedImages } from './vms/image-cache.ts';
@@ -78,6 +81,9 @@ export interface AssemblyInput {
   /** Changes when the machine boots. */
   readonly bootId: string;
   readonly lease: Pick<LeaseOptions, 'file' | 'renewedAtMs'>;
+  /** Has the metrics of this process from the start. */
+  readonly metrics: Registry;
+  readonly tracing: Tracing | undefined;
   /** Aborts when the worker ends. */
   readonly ending: AbortSignal;
 }
@@ -87,7 +93,7 @@ export type WorkerParts = ReturnType<typeof assemble>;
 /** Creates the parts of a worker and connects them; starts none of them. */
 export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const { config, logger, microvms, workerId, clusterSecret } = options;
-  const { tls, version, ending } = input;
+  const { tls, version, metrics, tracing, ending } = input;
   const clock = options.clock ?? systemClock;
   const onFault = (err: unknown, action: string) => logger.error({ err }, `could not ${action}`);
   const onChange = (record: WorkerSandbox) => {
@@ -123,7 +129,6 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     logger,
   });
   const execSlots = new ExecSlots();
-  const metrics = createMetrics();
   const {
     exec: execMetrics,
     onCreated,
@@ -165,7 +170,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const api = new SessionApi(transport);
   const { url: controlPlaneUrl, ca } = options.controlPlane;
   const transfer = new ObjectTransfer({ url: controlPlaneUrl, ca, onFailure: onTransferFailed });
-  const rates = new SaveRates(config.limits.savedBytesPerSecond);
+  const rates = saveRates(config.limits.savedBytesPerSecond);
   const delivery = new LogDelivery({ logs, api, registry, clock, logger, onFault });
   const agentDeps = {
     api,
@@ -181,6 +186,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     delivery,
     metering,
     desktops: new DesktopRates(),
+    views: viewRates(config.limits.viewBytesPerSecond),
     clock,
     logger,
     timeouts: { ...AGENT_TIMEOUTS, ...options.agentTimeouts },
@@ -248,7 +254,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   });
   const lease = new Lease({
     ...input.lease,
-    leaseMs: options.leaseMs ?? WORKER_TIMES.leaseMs,
+    times: options.lease ?? LEASE_TIMES,
     registry,
     clock,
     logger,
@@ -263,6 +269,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       registry,
       creator,
       execSlots,
+      outputRates: outputRates(config.limits.outputBytesPerSecond),
       ports: new SandboxPorts(),
       transfers: { maxUploadBytes: config.limits.uploadBytes, stallMs: TRANSFER_STALL_MS },
       agentLogs: logs,
@@ -271,7 +278,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       execMetrics,
       ending,
     },
-    { logger, tls },
+    { logger, tls, tracing },
   );
   serveSessionSockets(app, {
     sessions,
@@ -311,6 +318,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     reaper,
     registry,
     shapes,
+    tracing,
     transport,
     transfer,
   };

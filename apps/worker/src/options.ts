@@ -3,14 +3,28 @@ import type { MicrovmHost } from '@svc/microvm';
 import type { Secret } from '@svc/service-kit';
 import type { AgentTimeouts } from './agents/timeouts.ts';
 import type { Clock } from './clock.ts';
+import type { LeaseTimes } from './control-plane/lease.ts';
 import type { WorkerLogger } from './logger.ts';
 import type { CapacityLimits } from './vms/capacity/capacity.ts';
 
 export interface WorkerOptions {
   readonly config: Pick<
     Config,
-    'pool' | 'workerUrl' | 'workerEndSeconds' | 'dataDir' | 'egressAllowHosts' | 'egressCaFile'
-  > & { readonly limits: Pick<Config['limits'], 'uploadBytes' | 'savedBytesPerSecond'> };
+    | 'pool'
+    | 'workerUrl'
+    | 'workerEndSeconds'
+    | 'dataDir'
+    | 'egressAllowHosts'
+    | 'egressCaFile'
+    | 'otlpEndpoint'
+    | 'otlpHeaders'
+    | 'traceRatio'
+  > & {
+    readonly limits: Pick<
+      Config['limits'],
+      'uploadBytes' | 'savedBytesPerSecond' | 'viewBytesPerSecond' | 'outputBytesPerSecond'
+    >;
+  };
   /** Shared with the control plane; the keys of the internal tokens are derived from it. */
   readonly clusterSecret: Secret;
   readonly logger: WorkerLogger;
@@ -32,8 +46,8 @@ export interface WorkerOptions {
   readonly gatewayPort?: number;
   /** Default: {@link AGENT_TIMEOUTS}. */
   readonly agentTimeouts?: Partial<AgentTimeouts>;
-  /** For how long the VMs may run without an accepted report, in ms. Default: that of `WORKER_TIMES`. */
-  readonly leaseMs?: number;
+  /** Default: those of `WORKER_TIMES`. */
+  readonly lease?: LeaseTimes;
 }
 
 export interface RunningWorker {

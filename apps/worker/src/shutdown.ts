@@ -1,7 +1,13 @@
 import type { Egress } from '@svc/egress';
-import { closeGracefully, type HttpServer, type RequestDrain } from '@svc/service-kit';
+import {
+  closeGracefully,
+  type HttpServer,
+  type RequestDrain,
+  type Tracing,
+} from '@svc/service-kit';
 import { runEveryStep, Slots } from '@svc/service-kit/concurrency';
 import type { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
+import type { Lease } from './control-plane/lease.ts';
 import type { ObjectTransfer } from './control-plane/object-transfer.ts';
 import type { WorkerRegistration } from './control-plane/registration.ts';
 import type { LlmGateway } from './gateway/index.ts';
@@ -22,11 +28,13 @@ export interface ShutdownParts {
   readonly registry: SandboxRegistry;
   readonly pool: Pool;
   readonly registration: WorkerRegistration;
+  readonly lease: Pick<Lease, 'saved'>;
   readonly metering: Metering;
   readonly transport: ControlPlaneTransport;
   readonly transfer: ObjectTransfer;
   readonly gateway: LlmGateway;
   readonly egress: Egress;
+  readonly tracing: Tracing | undefined;
   /** The background loops; `stop` ends them. */
   readonly loops: readonly Promise<void>[];
   /** Ends the loops and aborts all requests of callers. */
@@ -52,7 +60,7 @@ export async function shutDown(
   parts: ShutdownParts,
   { keepSandboxes, endMs }: ShutdownOptions,
 ): Promise<void> {
-  const { app, drain, registry, pool, registration, metering, gateway, egress } = parts;
+  const { app, drain, registry, pool, registration, lease, metering, gateway, egress } = parts;
   const { transport, transfer } = parts;
   const { loops, stop, stopReports, onFault } = parts;
   drain.refuse();
@@ -98,6 +106,7 @@ export async function shutDown(
   await stopReports();
   await runEveryStep([
     { name: 'report to the control plane', run: () => registration.flush(FLUSH_MS) },
+    { name: 'save the lease', run: () => lease.saved() },
     { name: 'report usage', run: () => metering.flush(FLUSH_MS) },
     { name: 'disconnect from the object store', run: () => transfer.close() },
     { name: 'disconnect from the control plane', run: () => transport.close() },
@@ -105,6 +114,7 @@ export async function shutDown(
     { name: 'close the outgoing connections', run: () => egress.close() },
     // All work has ended: only unused connections and callers that do not read are left.
     { name: 'close the server', run: () => closeGracefully(app, CLOSE_MS) },
+    { name: 'send the last spans', run: () => parts.tracing?.close() },
   ]);
 }
 

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { GUEST_LINK, shuttingDownError } from '@svc/contract';
-import { createSelfSigned, readBootId } from '@svc/service-kit';
+import { createMetrics, createSelfSigned, openTracing, readBootId } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { certificateNames, reachableUrl } from './address.ts';
 import { adoptVms } from './adoption/adopt.ts';
@@ -27,6 +27,19 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const bootId = await readBootId();
   const leaseFile = new LeaseFile(join(options.config.dataDir, 'lease.json'), bootId);
   const { clock = systemClock } = options;
+  const { config, logger } = options;
+  const version = readVersion();
+  const metrics = createMetrics();
+  const tracing = await openTracing({
+    endpoint: config.otlpEndpoint,
+    headers: config.otlpHeaders,
+    ratio: config.traceRatio,
+    component: 'worker',
+    instance: workerId,
+    version,
+    logger,
+    registry: metrics,
+  });
   const parts = assemble(options, {
     limits: options.capacity ?? (await machineLimits(microvms)),
     tls: await createSelfSigned({
@@ -34,7 +47,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       names: certificateNames(options),
       days: CERTIFICATE_DAYS,
     }),
-    version: readVersion(),
+    version,
+    metrics,
+    tracing,
     bootId,
     lease: {
       file: leaseFile,

@@ -15,6 +15,7 @@ import { pino } from 'pino';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { AgentTimeouts } from '../src/agents/timeouts.ts';
 import type { Clock } from '../src/clock.ts';
+import type { LeaseTimes } from '../src/control-plane/lease.ts';
 import { type RunningWorker, startWorker } from '../src/index.ts';
 import type { CapacityLimits } from '../src/vms/capacity/capacity.ts';
 import { ControlPlaneDouble } from './control-plane-double.ts';
@@ -29,6 +30,7 @@ export interface HarnessOptions {
   readonly pool?: Record<string, number>;
   readonly capacity?: CapacityLimits;
   readonly uploadBytes?: number;
+  readonly viewBytesPerSecond?: number;
   /** The agent runtime of every VM. */
   readonly guest?: ScriptedGuest;
   /** The data directory of an earlier worker, to start its successor. */
@@ -39,8 +41,9 @@ export interface HarnessOptions {
   readonly endSeconds?: number;
   readonly clock?: Clock;
   readonly agentTimeouts?: Partial<AgentTimeouts>;
-  readonly leaseMs?: number;
+  readonly lease?: LeaseTimes;
   readonly egress?: Partial<Pick<Config, 'egressAllowHosts' | 'egressCaFile'>>;
+  readonly tracing?: Partial<Pick<Config, 'otlpEndpoint' | 'otlpHeaders' | 'traceRatio'>>;
   /** Leaves the control plane unreachable until the test starts it. */
   readonly withoutControlPlane?: boolean;
 }
@@ -88,8 +91,14 @@ export class Harness implements AsyncDisposable {
         dataDir,
         egressAllowHosts: options.egress?.egressAllowHosts ?? [],
         egressCaFile: options.egress?.egressCaFile,
+        otlpEndpoint: undefined,
+        otlpHeaders: {},
+        traceRatio: 1,
+        ...options.tracing,
         limits: {
           savedBytesPerSecond: 1024 ** 3,
+          viewBytesPerSecond: options.viewBytesPerSecond ?? 1024 ** 3,
+          outputBytesPerSecond: 1024 ** 3,
           uploadBytes: options.uploadBytes ?? 64 * 1024 * 1024,
         },
       },
@@ -104,7 +113,7 @@ export class Harness implements AsyncDisposable {
       gatewayPort: options.gatewayPort ?? 0,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
       ...(options.agentTimeouts === undefined ? {} : { agentTimeouts: options.agentTimeouts }),
-      ...(options.leaseMs === undefined ? {} : { leaseMs: options.leaseMs }),
+      ...(options.lease === undefined ? {} : { lease: options.lease }),
     });
     if (options.withoutControlPlane !== true) await worker.ready;
     return new Harness(host, worker, controlPlane, dataDir, secret);

@@ -7,7 +7,7 @@ import {
 } from '@svc/contract';
 import { Slots } from '@svc/service-kit/concurrency';
 import { Compile } from 'typebox/compile';
-import { SaveRates } from '../src/chunks/save-rates.ts';
+import { saveRates } from '../src/chunks/save-rates.ts';
 import { ControlPlaneError } from '../src/control-plane/control-plane-transport.ts';
 import type { WorkspaceDeps } from '../src/workspace/deps.ts';
 import { MemoryChunks } from './memory-chunks.ts';
@@ -37,7 +37,7 @@ export class MemoryWorkspace {
       api: this.chunks.api,
       transfer: this.chunks.transfer,
       saves: new Slots(2),
-      rates: new SaveRates(Number.MAX_SAFE_INTEGER),
+      rates: saveRates(Number.MAX_SAFE_INTEGER),
     },
     objects: {
       getRange: async (url, start, end) => {

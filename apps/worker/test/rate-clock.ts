@@ -1,4 +1,4 @@
-import type { RateTime } from '../src/chunks/save-rates.ts';
+import type { RateTime } from '../src/rates/byte-rates.ts';
 
 /** A time that passes only while somebody waits. Milliseconds. */
 export class RateClock implements RateTime {
@@ -10,7 +10,7 @@ export class RateClock implements RateTime {
   };
 
   /** The bytes of a burst and of the time until now. */
-  allowed(perSecond: number): number {
-    return perSecond * (64 + this.waited / 1000);
+  allowed(perSecond: number, burstSeconds = 64): number {
+    return perSecond * (burstSeconds + this.waited / 1000);
   }
 }

@@ -19,6 +19,8 @@ export class ScriptedGuest implements AsyncDisposable {
   };
   /** Answers a `save` request. By default, sends the current conversation. */
   onSave: () => void = () => this.state(this.conversation);
+  /** Answers a request for pictures of the display. By default, there are none. */
+  onCapture: (request: Extract<WorkerMessage, { type: 'capture' }>) => void = () => undefined;
   /** Answers a `configure` request in place of the default, `configured`. */
   onConfigure: ((socket: Socket) => void) | undefined;
   /** Whether the guest accepts connections. */
@@ -83,6 +85,11 @@ export class ScriptedGuest implements AsyncDisposable {
   /** Sends a frame and the picture that follows it. */
   picture(frame: Record<string, unknown>, image: Buffer): void {
     this.#push({ type: 'frame', frame: frame as AgentFrame, image: image.toString('base64') });
+  }
+
+  /** Sends an update of a live view, as the answer to the request with this id. */
+  captured(id: number, update: Uint8Array): void {
+    this.#send({ type: 'captured', id, update: Buffer.from(update).toString('base64') });
   }
 
   state(conversation: string, files = false): void {
@@ -164,6 +171,7 @@ export class ScriptedGuest implements AsyncDisposable {
     else if (message.type === 'ack') this.#acknowledge(message.n);
     else if (message.type === 'client') this.#client(message);
     else if (message.type === 'save') this.onSave();
+    else if (message.type === 'capture') this.onCapture(message);
   }
 
   #configure(socket: Socket, token: string): void {

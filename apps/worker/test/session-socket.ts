@@ -1,5 +1,11 @@
 import { once } from 'node:events';
-import { INTERNAL_PREFIX, SESSION_PROTOCOL } from '@svc/contract';
+import {
+  INTERNAL_PREFIX,
+  isViewUpdate,
+  readViewUpdate,
+  SESSION_PROTOCOL,
+  type ViewUpdate,
+} from '@svc/contract';
 import { SessionTokens } from '@svc/service-kit';
 import { vi } from 'vitest';
 import WebSocket from 'ws';
@@ -28,12 +34,16 @@ export class SessionSocket {
   readonly frames: ReceivedFrame[] = [];
   /** Each with the number of frames before it. */
   readonly pictures: { readonly data: Buffer; readonly after: number }[] = [];
+  /** Of a live view. */
+  readonly updates: ViewUpdate[] = [];
   readonly closed: Promise<{ code: number; reason: string }>;
 
   private constructor(ws: WebSocket) {
     this.ws = ws;
     ws.on('message', (data: Buffer, isBinary) => {
-      if (isBinary) this.pictures.push({ data, after: this.frames.length });
+      const update = isBinary && isViewUpdate(data) ? readViewUpdate(data) : undefined;
+      if (update !== undefined) this.updates.push(update);
+      else if (isBinary) this.pictures.push({ data, after: this.frames.length });
       else this.frames.push(JSON.parse(data.toString('utf8')));
     });
     ws.on('error', () => undefined);

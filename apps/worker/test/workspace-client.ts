@@ -1,7 +1,7 @@
 import type { MicrovmTree } from '@svc/microvm';
 import { createTokenMinter, type Secret } from '@svc/service-kit';
 import { Slots } from '@svc/service-kit/concurrency';
-import { SaveRates } from '../src/chunks/save-rates.ts';
+import { saveRates } from '../src/chunks/save-rates.ts';
 import { ControlPlaneTransport } from '../src/control-plane/control-plane-transport.ts';
 import { ObjectTransfer } from '../src/control-plane/object-transfer.ts';
 import { WorkspaceApi } from '../src/control-plane/workspace-api.ts';
@@ -54,7 +54,7 @@ export class WorkspaceClient {
       },
       chunks: {
         saves: new Slots(2),
-        rates: new SaveRates(Number.MAX_SAFE_INTEGER),
+        rates: saveRates(Number.MAX_SAFE_INTEGER),
         transfer: {
           get: (...args) => transfer.get(...args),
           put: (...args) => step('put', () => transfer.put(...args)),

@@ -122,6 +122,8 @@ test(
     await changeHome(client);
     await client.task('turn zero', 'zero');
     let committed = turnMessages('turn zero');
+    // A turn that no client saw complete: it may be committed without the files that its VM did not give any more.
+    let unsure: string[] = [];
     for (const { name, reached, service: fate } of STEPS) {
       const [prompt, before] = [`turn ${name}`, await listHome(client)];
       await changeHome(client);
@@ -144,7 +146,9 @@ test(
       if (service.hasEnded) await service.startAgain();
       const status = async () => (await fixture.sessions.get(chat_session_id)).status;
       await expect.poll(status).toBe('failed');
-      expect(conversationBefore(fixture, prompt)).toEqual(committed);
+      const known = conversationBefore(fixture, prompt);
+      if (known.length > committed.length) committed = [...committed, ...unsure];
+      expect(known).toEqual(committed);
 
       const seen = numbered(client);
       const isSeen = completed(client).includes(name);
@@ -153,13 +157,16 @@ test(
       const isCommitted = isSeen || restored === after;
       expect(restored).toBe(isCommitted ? after : before);
       if (isCommitted) committed = [...committed, ...turnMessages(prompt)];
+      unsure = isCommitted ? [] : turnMessages(prompt);
       await expect.poll(() => resumed.seqs.length).toBeGreaterThanOrEqual(seen.size);
       const replayed = numbered(resumed);
       for (const [seq, frame] of seen) expect(replayed.get(seq)).toEqual(frame);
       client = resumed;
     }
     await client.task('turn last', 'last');
-    expect(conversationBefore(fixture, 'turn last')).toEqual(committed);
+    const known = conversationBefore(fixture, 'turn last');
+    if (known.length > committed.length) committed = [...committed, ...unsure];
+    expect(known).toEqual(committed);
     await fixture.end();
   },
 );

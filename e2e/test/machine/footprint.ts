@@ -98,8 +98,8 @@ async function mountPoints(): Promise<string[]> {
 
 async function cgroupsOf(name: string): Promise<string[]> {
   const groups: string[] = [];
-  for (const tree of CGROUPS) {
-    const parent = `${tree}${name}`;
+  const parents = CGROUPS.flatMap((tree) => [`${tree}${name}`, `${tree}${name}-service`]);
+  for (const parent of parents) {
     const entries = await orIfAbsent(readdir(parent, { withFileTypes: true }), undefined);
     if (entries === undefined) continue;
     const children = entries.filter((entry) => entry.isDirectory());

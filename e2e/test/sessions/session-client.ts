@@ -6,9 +6,10 @@ const FRAME_MS = 400_000;
 
 type FrameOf<T extends ServerFrame['type']> = Extract<ServerFrame, { type: T }>;
 
-/** A client of a session that records every frame except screenshots. */
+/** A client of a session that records every frame, and the screenshots apart from the others. */
 export class SessionClient {
   readonly frames: ServerFrame[] = [];
+  readonly screenshots: Uint8Array[] = [];
   readonly #connection: SessionConnection;
   readonly #reading: Promise<void>;
   #wake = Promise.withResolvers<void>();
@@ -83,7 +84,8 @@ export class SessionClient {
   async #read(): Promise<void> {
     try {
       for await (const frame of this.#connection) {
-        if (frame.type !== 'screenshot') this.frames.push(frame);
+        if (frame.type === 'screenshot') this.screenshots.push(frame.data);
+        else this.frames.push(frame);
         this.#signal();
       }
     } finally {

@@ -75,6 +75,9 @@ describe('values', () => {
       SVC_TEMPLATES: 'standard,cua',
       SVC_EGRESS_ALLOW_HOSTS: 'Models.test:9000,[::1],10.0.0.1',
       SVC_TRUST_PROXY: '10.0.0.0/8',
+      SVC_OTLP_ENDPOINT: 'https://otlp.example.com/tenant/',
+      SVC_OTLP_HEADERS: 'Authorization=Basic pw==, x-scope=a',
+      SVC_TRACE_RATIO: '0.25',
       SVC_LIMIT_UPLOAD_BYTES: '1024',
       SVC_MASTER_KEY: '00'.repeat(32),
       SVC_DATABASE_URL: 'postgres://ada:pw@db/svc',
@@ -90,9 +93,13 @@ describe('values', () => {
         { host: '10.0.0.1', port: undefined },
       ],
       trustProxy: ['10.0.0.0/8'],
+      otlpEndpoint: 'https://otlp.example.com/tenant',
+      traceRatio: 0.25,
       limits: { uploadBytes: 1024 },
     });
     expect(Buffer.from(config.masterKey?.reveal() ?? '', 'base64')).toEqual(Buffer.alloc(32));
+    expect(config.otlpHeaders.authorization?.reveal()).toBe('Basic pw==');
+    expect(config.otlpHeaders['x-scope']?.reveal()).toBe('a');
     expect(config.databaseUrl?.reveal()).toBe('postgres://ada:pw@db/svc');
     expect(JSON.stringify(config)).not.toContain('pw');
   });
@@ -116,6 +123,13 @@ describe('values', () => {
     ['SVC_TLS', 'maybe'],
     ['SVC_ACCESS_LOG', 'yes'],
     ['SVC_LOG_LEVEL', 'loud'],
+    ['SVC_OTLP_ENDPOINT', 'otlp.example.com:4318'],
+    ['SVC_OTLP_ENDPOINT', 'https://user:pw@otlp.example.com'],
+    ['SVC_OTLP_ENDPOINT', 'https://otlp.example.com/?key=1'],
+    ['SVC_OTLP_HEADERS', 'authorization'],
+    ['SVC_OTLP_HEADERS', 'a b=c'],
+    ['SVC_TRACE_RATIO', '1.5'],
+    ['SVC_TRACE_RATIO', '10%'],
     ['SVC_LIMIT_SANDBOXES_PER_TENANT', '0'],
     ['SVC_LIMIT_SANDBOXES_PER_TENANT', '1.5'],
     ['SVC_MASTER_KEY', 'short'],
@@ -129,10 +143,11 @@ describe('values', () => {
     const problems = problemsOf({
       SVC_LISTEN: 'nowhere',
       SVC_CLUSTER_SECRET: 'canary',
+      SVC_OTLP_HEADERS: 'canary',
       SVC_LIMIT_OTP_PER_IP_PER_HOUR: 'many',
       SVC_TLS_CERT_FILE: '/cert.pem',
     });
-    expect(problems).toHaveLength(4);
+    expect(problems).toHaveLength(5);
     expect(problems.join()).not.toContain('canary');
     expect(problems.join()).toContain(
       'SVC_TLS_CERT_FILE and SVC_TLS_KEY_FILE must be set together',

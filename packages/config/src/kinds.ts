@@ -42,13 +42,37 @@ export function origin(...protocols: string[]): Kind<string> {
     expects: `a URL of the form ${forms}`,
     schema: Type.String(),
     convert(text) {
-      const url = parseUrl(text, protocols);
-      if (url === undefined || url.username !== '' || url.password !== '') return undefined;
-      if (url.pathname !== '/' && url.pathname !== '') return undefined;
-      return url.search === '' && url.hash === '' ? `${url.protocol}//${url.host}` : undefined;
+      const url = parsePlainUrl(text, protocols);
+      const isOrigin = url?.pathname === '/' || url?.pathname === '';
+      return url !== undefined && isOrigin ? `${url.protocol}//${url.host}` : undefined;
     },
   };
 }
+
+/** A URL without query or credentials, to which paths are added, kept without a trailing slash. */
+export function baseUrl(...protocols: string[]): Kind<string> {
+  const forms = protocols.map((protocol) => `${protocol}//host[:port][/path]`).join(' or ');
+  return {
+    expects: `a URL of the form ${forms}`,
+    schema: Type.String(),
+    convert(text) {
+      const url = parsePlainUrl(text, protocols);
+      if (url === undefined) return undefined;
+      return `${url.protocol}//${url.host}${url.pathname}`.replace(/\/+$/, '');
+    },
+  };
+}
+
+/** Comma-separated `name=value` of HTTP headers that carry credentials. */
+export const secretHeaders: Kind<Readonly<Record<string, Secret>>> = {
+  expects: 'a comma-separated list of name=value, as in authorization=Bearer x',
+  schema: Defined,
+  secret: true,
+  convert(text) {
+    const entries = everyItem(text, parseHeader);
+    return entries === undefined ? undefined : Object.fromEntries(entries);
+  },
+};
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 
@@ -106,6 +130,13 @@ export function integer(minimum: number, maximum: number): Kind<number> {
     convert: (text) => (/^\d{1,16}$/.test(text) ? Number(text) : undefined),
   };
 }
+
+/** A share of a whole. */
+export const share: Kind<number> = {
+  expects: 'a number from 0 to 1, as in 0.1',
+  schema: Type.Number({ minimum: 0, maximum: 1 }),
+  convert: (text) => (/^\d(\.\d{1,9})?$/.test(text) ? Number(text) : undefined),
+};
 
 /** One of a few words. */
 export function oneOf<const Word extends string>(...words: Word[]): Kind<Word> {
@@ -224,6 +255,14 @@ function parsePoolEntry(item: string): [Template, number] | undefined {
   return template === undefined ? undefined : [template, Number(count)];
 }
 
+/** A name and a value of visible ASCII characters and spaces. */
+function parseHeader(item: string): [string, Secret] | undefined {
+  const [, name, value] = /^([A-Za-z0-9!#$%&'*+.^_`|~-]+)=([\x20-\x7e]+)$/.exec(item) ?? [];
+  return name === undefined || value === undefined
+    ? undefined
+    : [name.toLowerCase(), new Secret(value)];
+}
+
 function parseAllowedHost(item: string): AllowedHost | undefined {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([A-Za-z0-9._-]+))(?::(\d{1,5}))?$/.exec(item);
   const host = match?.[1] ?? match?.[2];
@@ -232,6 +271,13 @@ function parseAllowedHost(item: string): AllowedHost | undefined {
     host: host.toLowerCase(),
     port: match?.[3] === undefined ? undefined : Number(match[3]),
   };
+}
+
+/** A URL without credentials, query and fragment. */
+function parsePlainUrl(text: string, protocols: readonly string[]): URL | undefined {
+  const url = parseUrl(text, protocols);
+  const extras = url === undefined ? '' : url.username + url.password + url.search + url.hash;
+  return extras === '' ? url : undefined;
 }
 
 function parseUrl(text: string, protocols: readonly string[]): URL | undefined {

@@ -123,6 +123,26 @@ export const VARIABLES = {
     'off',
     '`on` logs a line for each request of the control plane and the runtime host. See operations.md.',
   ),
+  otlpEndpoint: {
+    ...variable(
+      'SVC_OTLP_ENDPOINT',
+      kinds.baseUrl('https:', 'http:'),
+      'OpenTelemetry collector that gets traces, as OTLP over HTTP with JSON, at `/v1/traces` below this URL. See operations.md.',
+    ),
+    documentedDefault: 'none: nothing is traced',
+  },
+  otlpHeaders: withDefault(
+    'SVC_OTLP_HEADERS',
+    kinds.secretHeaders,
+    '',
+    'Headers for the collector with credentials, as in `authorization=Bearer …`.',
+  ),
+  traceRatio: withDefault(
+    'SVC_TRACE_RATIO',
+    kinds.share,
+    '0.1',
+    'Share of the requests of clients that are traced, from 0 to 1, whatever their `traceparent` says.',
+  ),
   databaseUrl: {
     ...variable(
       'SVC_DATABASE_URL',
@@ -402,6 +422,18 @@ export const LIMIT_VARIABLES = {
     kinds.integer(1, MAX_INT),
     String(DEFAULT_LIMITS.savedBytesPerSecond),
     'Bytes that the sandboxes of one tenant on one worker may save in a second, in sessions and in workspaces. Those of 64 seconds may be saved at once.',
+  ),
+  viewBytesPerSecond: withDefault(
+    'SVC_LIMIT_VIEW_BYTES_PER_SECOND',
+    kinds.integer(1, MAX_INT),
+    String(DEFAULT_LIMITS.viewBytesPerSecond),
+    'Bytes of live views of desktops that the clients of one tenant on one worker are sent in a second. Those of 4 seconds may be sent at once.',
+  ),
+  outputBytesPerSecond: withDefault(
+    'SVC_LIMIT_OUTPUT_BYTES_PER_SECOND',
+    kinds.integer(1, MAX_INT),
+    String(DEFAULT_LIMITS.outputBytesPerSecond),
+    'Bytes that the commands of one tenant on one worker may send in a second, as JSON. Those of 2 seconds may be sent at once.',
   ),
   apiKeysPerTenant: withDefault(
     'SVC_LIMIT_API_KEYS_PER_TENANT',

@@ -78,6 +78,23 @@ export const LIMITS = {
   clientFrameBytes: MIB,
   /** Largest picture of a desktop; a PNG above becomes a JPEG. */
   screenshotBytes: 2 * MIB,
+  /** Pictures a second of a live view, and the quality of their JPEGs. */
+  viewFpsDefault: 3,
+  viewFpsMax: 5,
+  viewQualityMin: 20,
+  viewQualityDefault: 70,
+  viewQualityMax: 90,
+  /** A live view consists of square tiles of this size, cut off at the right and lower edges of the display. */
+  viewTilePixels: 128,
+  /** Largest picture of a tile. */
+  viewTileBytes: 64 * KIB,
+  /** An update of a live view that has reached this size gets no further tile. */
+  viewUpdateBytes: 128 * KIB,
+  /** Updates of a live view that a client may have left unacknowledged; it gets no other until it confirms one. */
+  viewUnacknowledged: 2,
+  /** Bytes of live views that one client is sent in a second, and all clients of a session together. */
+  viewBytesPerSecondAndClient: MIB,
+  viewBytesPerSecondAndSession: 4 * MIB,
   /** WebSockets attached to one session at the same time. */
   clientsPerSession: 64,
   /** Tasks that wait behind the running one. */
@@ -135,6 +152,8 @@ export const DEFAULT_LIMITS = {
   sessionsPerTenant: 1_000,
   sessionBytesPerTenant: 10 * GIB,
   savedBytesPerSecond: 32 * MIB,
+  viewBytesPerSecond: 16 * MIB,
+  outputBytesPerSecond: 8 * MIB,
   apiKeysPerTenant: 100,
   requestsPerTenant: 512,
   operationsPerTenant: 64,

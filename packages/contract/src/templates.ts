@@ -17,6 +17,9 @@ export function isSessionTemplate(value: string): value is SessionTemplate {
   return (SESSION_TEMPLATES as readonly string[]).includes(value);
 }
 
+/** Size of the display of a desktop, in pixels. */
+export const DESKTOP_SIZE = { width: 1280, height: 800 } as const;
+
 /** Whether sandboxes of this template have a desktop, which clients of a session may control. */
 export function hasDesktop(template: string): boolean {
   return template === 'cua';

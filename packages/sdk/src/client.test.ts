@@ -41,6 +41,19 @@ describe('requests', () => {
     expect(seen[0]?.url.href).toBe('https://svc.test/v1/sandboxes/vm_%2F..%2Fx/logs?lines=5');
   });
 
+  test('carry the trace context of their caller, asked for each', async () => {
+    const { fetch, seen } = scriptedFetch(json(200, []));
+    let calls = 0;
+    const traceparent = () => {
+      calls += 1;
+      return calls === 1 ? 'of the first' : undefined;
+    };
+    const client = new SvcClient({ baseUrl: 'https://svc.test', fetch, traceparent });
+    await client.sandboxes.list();
+    await client.sandboxes.list();
+    expect(seen.map(({ headers }) => headers.get('traceparent'))).toEqual(['of the first', null]);
+  });
+
   test('reject an invalid base URL', () => {
     expect(() => new SvcClient({ baseUrl: 'localhost:8443' })).toThrow(/baseUrl/);
   });

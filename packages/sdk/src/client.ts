@@ -33,6 +33,11 @@ export interface SvcClientOptions {
    * an upload of a stream. 0: fail at once. Default: 60,000.
    */
   readonly maxWaitMs?: number | undefined;
+  /**
+   * The W3C `traceparent` of the caller, asked for each request, so that the spans of the service belong to the caller's
+   * trace. Unnecessary where OpenTelemetry instruments HTTP requests by itself. A browser's WebSocket cannot send it.
+   */
+  readonly traceparent?: (() => string | undefined) | undefined;
 }
 
 /** A client of the service. Any number of concurrent calls can share one client. */
@@ -60,6 +65,7 @@ export class SvcClient {
       timeoutMs: options.timeoutMs,
       maxRetries: options.maxRetries,
       maxWaitMs: options.maxWaitMs,
+      traceparent: options.traceparent,
     });
     this.sandboxes = new Sandboxes(transport, options.ca);
     this.sessions = new Sessions(transport, options.ca);

@@ -2,6 +2,7 @@ import type { ErrorCode, FieldError, Problem } from '@svc/contract';
 
 /** Codes of failures that happen before or without a response of the service. */
 type ClientErrorCode =
+  | 'already_watching'
   | 'connection_failed'
   | 'timeout'
   | 'invalid_response'
@@ -12,7 +13,8 @@ type ClientErrorCode =
   | 'frame_too_large'
   | 'frames_lost'
   | 'send_queue_full'
-  | 'session_ended';
+  | 'session_ended'
+  | 'watch_refused';
 
 /** The codes of the service's catalogue and of this client. A newer service may send additional codes. */
 export type SvcErrorCode = ErrorCode | ClientErrorCode | (string & {});

@@ -82,6 +82,9 @@ export type {
   UsageHistoryResponse,
   VerifyOtpResponse,
   VerifyTenantResponse,
+  ViewRegion,
+  ViewUpdate,
+  WatchArguments,
   Workspace,
   WorkspaceFile,
   WorkspaceFilesQuery,
@@ -103,6 +106,7 @@ export type { Tenants } from './resources/tenants.ts';
 export type { Usage } from './resources/usage.ts';
 export type { WorkspaceId, WorkspaceSource, Workspaces } from './resources/workspaces.ts';
 export type { SessionConnection } from './sessions/connection.ts';
+export type { DesktopView } from './sessions/desktop-view.ts';
 export type { ScreenshotFrame, SessionFrame } from './sessions/frames.ts';
 export type { ConnectOptions, SessionAddress } from './sessions/options.ts';
 export type { SocketEnd } from './sessions/socket.ts';

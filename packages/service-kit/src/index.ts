@@ -11,6 +11,7 @@
  * - `streams/`      bounds for the bodies of uploads and other streams
  * - `tls/`          the local CA, server certificates, self-signed worker certificates
  * - `tokens/`       short-lived tokens between the components, and session tokens
+ * - `tracing/`      the request that code serves, and its spans
  * - `websocket/`    WebSocket endpoints among the routes of an HTTP server
  *
  * Each folder can be imported on its own (`@svc/service-kit/process`). Commands that must start fast do that.
@@ -25,3 +26,4 @@ export * from './process/index.ts';
 export * from './secret.ts';
 export * from './tls/index.ts';
 export * from './tokens/index.ts';
+export * from './tracing/index.ts';

@@ -1,2 +1,3 @@
 export { freePort, freePorts } from './free-ports.ts';
+export { OtlpCollector, type ReceivedSpan } from './otlp-collector.ts';
 export { insideEdges, outsideEdges } from './range-edges.ts';

@@ -2,6 +2,7 @@
 
 export { type DatabaseServer, databaseServer } from './database-server.ts';
 export { DetachedService } from './detached-service.ts';
+export { callersEnvironment } from './environment.ts';
 export { mailedCode } from './mailed-code.ts';
 export { orIfAbsent } from './or-if-absent.ts';
 export {
@@ -12,5 +13,6 @@ export {
 export { cpuMs, proportionalMib, residentMib } from './process-usage.ts';
 export { RuntimeHost } from './runtime-host.ts';
 export { readServiceRecord, type ServiceRecord } from './service-record.ts';
+export { SvcProcess } from './svc-process.ts';
 export { type UntilOptions, until } from './until.ts';
 export { type VmRecord, vmPid, vmRecords } from './vm-records.ts';

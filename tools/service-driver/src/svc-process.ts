@@ -96,7 +96,7 @@ export class SvcProcess {
   }
 
   /** Sends a signal and resolves with the exit code; null when the signal ended the process. */
-  async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
+  async end(signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): Promise<number | null> {
     if (!this.hasEnded) {
       const ended = once(this.#child, 'exit', { signal: AbortSignal.timeout(STOP_MS) });
       this.#child.kill(signal);

@@ -22,6 +22,7 @@ let svc: (args: readonly string[], input?: string) => Promise<Outcome>;
 const received: { type: string; prompt?: string; id?: string; command?: string }[] = [];
 let agentStatus = 'completed';
 let status = 'active';
+let template = 'standard';
 let seq = 0;
 
 /** A service with one session, whose agent repeats its prompts and never ends the task `hang`. */
@@ -36,12 +37,12 @@ beforeAll(async () => {
       connect_url: `ws://${origin}/v1/sessions/${ID}/ws`,
       expires_at: new Date(Date.now() + 600_000).toISOString(),
     };
-    const record = { ...access, status, agent: { kind: 'deictic' }, llm: { model: 'm' } };
+    const record = { ...access, status, template, agent: { kind: 'deictic' }, llm: { model: 'm' } };
     const answers: Record<string, unknown> = {
       'POST /v1/sessions': access,
       'POST /v1/sessions/resume': { ...access, resumed_from: { previous_status: 'failed' } },
       'GET /v1/sessions': {
-        sessions: [{ ...record, created_at: access.expires_at, template: 'standard' }],
+        sessions: [{ ...record, created_at: access.expires_at }],
         total: 3,
       },
       [`POST /v1/sandboxes/${SANDBOX}/connect`]: {
@@ -166,6 +167,29 @@ test('Ctrl-C pressed twice leaves the chat', async () => {
   child.kill('SIGINT');
   expect(await once(child, 'close')).toEqual([1, null]);
   expect(errors).toContain('disconnected;');
+});
+
+test('shows the desktop of a session that has one in a local page, until Ctrl-C', async () => {
+  await svc(['session', 'start', '--task', 'hello']);
+  const without = await svc(['session', 'watch', ID, '--no-open']);
+  expect(without).toMatchObject({ code: 1, errors: expect.stringContaining('no_desktop') });
+  expect((await svc(['session', 'watch', ID, '--fps', '6'])).code).toBe(1);
+  template = 'cua';
+  const child = startSvc(environment, ['session', 'watch', ID, '--no-open']);
+  let [output, errors] = ['', ''];
+  child.stdout.on('data', (chunk) => {
+    output += chunk;
+  });
+  child.stderr.on('data', (chunk) => {
+    errors += chunk;
+  });
+  await expect.poll(() => output).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#[\w-]{32}\n$/);
+  const page = await fetch(output.trim());
+  expect(await page.text()).toContain('<canvas');
+  child.kill('SIGINT');
+  expect(await once(child, 'close')).toEqual([0, null]);
+  expect(errors).toContain('watching has ended');
+  template = 'standard';
 });
 
 test('lists and ends sessions, and says how to continue one that is over or was started elsewhere', async () => {

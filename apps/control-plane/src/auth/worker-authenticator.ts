@@ -1,5 +1,5 @@
 import { ServiceError } from '@svc/contract';
-import type { TokenVerifier } from '@svc/service-kit';
+import { type TokenVerifier, trustCaller } from '@svc/service-kit';
 import type { FastifyRequest } from 'fastify';
 import { setStatementOwner } from './statement-owners.ts';
 
@@ -19,6 +19,7 @@ export function createWorkerAuthenticator(verify: TokenVerifier): WorkerAuthenti
     hook: async (request) => {
       const { issuer } = await verify(request.headers.authorization);
       request.workerId = issuer;
+      trustCaller();
       setStatementOwner(request, { pool: 'service', key: issuer });
     },
   };

@@ -2,6 +2,7 @@ import { createLogger } from '@svc/service-kit';
 import { openStore } from '@svc/store';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';
+import { LostWorkers } from './lost-workers.ts';
 import { sweep } from './sweeper.ts';
 
 let harness: Harness;
@@ -42,7 +43,8 @@ test('ends the sandboxes of a lost worker, but not those of a silent one', async
 
   // A control plane that has just started cannot tell: the worker may be about to register.
   const early = new AbortController();
-  const listening = sweep(parts, early.signal);
+  const started = { ...parts, lostWorkers: new LostWorkers(store.workers) };
+  const listening = sweep(started, early.signal);
   await expect.poll(() => passes).toBe(1);
   expect(await record(onLost)).toMatchObject({ state: 'running' });
   early.abort();
@@ -50,10 +52,11 @@ test('ends the sandboxes of a lost worker, but not those of a silent one', async
 
   const controller = new AbortController();
   let time = 0;
-  const sweeping = sweep(parts, controller.signal, () => {
+  const lostWorkers = new LostWorkers(store.workers, () => {
     time += 300_000;
     return time;
   });
+  const sweeping = sweep({ ...parts, lostWorkers }, controller.signal);
   await expect
     .poll(() => record(onLost))
     .toMatchObject({ state: 'destroyed', end_reason: 'worker_lost' });

@@ -1,8 +1,8 @@
-import { WORKER_TIMES } from '@svc/contract';
 import { sleep } from '@svc/service-kit/concurrency';
 import type { Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Retention } from '../retention/retention.ts';
+import type { LostWorkers } from './lost-workers.ts';
 
 const INTERVAL_MS = 10_000;
 const RETENTION_INTERVAL_MS = 600_000;
@@ -14,41 +14,32 @@ const MOST_ARE_SILENT =
 /** What the sweeper works on. */
 export interface SweeperParts {
   readonly store: Store;
+  readonly lostWorkers: Pick<LostWorkers, 'givenUp' | 'noteOutage'>;
   readonly retention: Pick<Retention, 'pass'>;
   readonly logger: FastifyBaseLogger;
 }
 
-/**
- * Gives up the sandboxes of lost workers and removes data whose time is over, until the signal aborts.
- *
- * A worker counts as lost only if its heartbeats could have been received all the time. After a start, or an
- * outage of the database, the full time begins again for every worker, since its VMs may have survived. When most workers
- * are silent at once, none is given up.
- */
+/** Gives up the sandboxes of lost workers and removes data whose time is over, until the signal aborts. */
 export async function sweep(
-  { store, retention, logger }: SweeperParts,
+  { store, lostWorkers, retention, logger }: SweeperParts,
   signal: AbortSignal,
-  now: () => number = () => performance.now(),
 ): Promise<void> {
   let retentionDue = Number.NEGATIVE_INFINITY;
-  let listeningSince = now();
   while (!signal.aborted) {
     try {
-      const { lost, held } = await store.workers.findLost(WORKER_TIMES);
-      if (now() - listeningSince >= WORKER_TIMES.lostMs) {
-        await giveUp(lost, store, logger);
-        if (held.length > 0) logger.error({ workers: held }, MOST_ARE_SILENT);
-      }
+      const { lost, held } = await lostWorkers.givenUp();
+      await giveUp(lost, store, logger);
+      if (held.length > 0) logger.error({ workers: held }, MOST_ARE_SILENT);
       await store.agentSecrets.removeOrphans();
       await closeOrphans(store, logger);
       await endStaleUpdates(store, logger);
     } catch (err) {
-      listeningSince = now();
+      lostWorkers.noteOutage();
       logger.warn({ err }, 'sweep failed; the next one will try again');
     }
     // What is left over is due at once.
-    if (now() >= retentionDue && (await retention.pass(signal))) {
-      retentionDue = now() + RETENTION_INTERVAL_MS;
+    if (performance.now() >= retentionDue && (await retention.pass(signal))) {
+      retentionDue = performance.now() + RETENTION_INTERVAL_MS;
     }
     await sleep(INTERVAL_MS, signal, { ref: false });
   }

@@ -5,6 +5,7 @@ import { openStore } from '@svc/store';
 import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness, type StartedSession } from '../../test/harness.ts';
+import { LostWorkers } from '../reconcile/lost-workers.ts';
 import { sweep } from '../reconcile/sweeper.ts';
 import { MasterKeyring } from '../secrets/master-keyring.ts';
 import { rotateMasterKey } from '../secrets/rotate-master-key.ts';
@@ -149,7 +150,12 @@ test('the remains of a crash are cleaned up', async () => {
   const store = await openLedger();
   const controller = new AbortController();
   const sweeping = sweep(
-    { store, retention: { pass: async () => true }, logger: createLogger({ level: 'silent' }) },
+    {
+      store,
+      lostWorkers: new LostWorkers(store.workers),
+      retention: { pass: async () => true },
+      logger: createLogger({ level: 'silent' }),
+    },
     controller.signal,
   );
   await expect.poll(async () => (await harness.session(key, cut.id)).status).toBe('failed');

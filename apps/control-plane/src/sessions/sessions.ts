@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify';
 import type { AuditTrail } from '../audit/audit-trail.ts';
 import type { CreditGate } from '../billing/credit-gate.ts';
+import type { LostWorkers } from '../reconcile/lost-workers.ts';
 import type { SandboxDeleter } from '../sandboxes/delete.ts';
 import type { ConfigUpdates } from './config-updates.ts';
 import { SessionCreator, type SessionParts } from './create.ts';
@@ -11,6 +12,8 @@ import {
   type SessionChunksParts,
 } from './files/session-chunks.ts';
 import { SessionReader } from './read.ts';
+import { SessionRecoverer } from './recover.ts';
+import { SessionRestarter } from './restart.ts';
 import { SessionResumer } from './resume.ts';
 import { SessionHistory } from './session-history.ts';
 import { SessionStopper } from './stop.ts';
@@ -21,6 +24,7 @@ import { TurnPacker } from './transcripts/turn-packer.ts';
 export interface Sessions
   extends Pick<SessionCreator, 'create'>,
     Pick<SessionResumer, 'resume'>,
+    Pick<SessionRecoverer, 'recover'>,
     Pick<SessionReader, 'get' | 'list' | 'route'>,
     Pick<SessionStopper, 'delete'> {
   /** Turns, for the workers that run them. */
@@ -38,6 +42,7 @@ export interface SessionsParts extends SessionParts, Pick<SessionChunksParts, 'o
   readonly audit: AuditTrail;
   readonly configUpdates: ConfigUpdates;
   readonly credit: CreditGate;
+  readonly lostWorkers: LostWorkers;
   readonly logger: Pick<FastifyBaseLogger, 'warn'>;
 }
 
@@ -47,11 +52,14 @@ export function createSessions(parts: SessionsParts): Sessions {
   const packer = new TurnPacker({ chunks: transcripts, logger });
   const stopper = new SessionStopper(store, deleter);
   const creator = new SessionCreator(parts);
-  const resumer = new SessionResumer({ ...parts, stopper, transcripts });
+  const restarter = new SessionRestarter({ ...parts, transcripts });
+  const resumer = new SessionResumer({ ...parts, restarter, stopper });
+  const recoverer = new SessionRecoverer({ ...parts, restarter });
   const reader = new SessionReader(store);
   return {
     create: (...call) => creator.create(...call),
     resume: (...call) => resumer.resume(...call),
+    recover: (...call) => recoverer.recover(...call),
     get: (...call) => reader.get(...call),
     list: (...call) => reader.list(...call),
     route: (...call) => reader.route(...call),

@@ -14,6 +14,7 @@ import { type AnswerForm, BadAnswer } from './read-answer.ts';
 
 /** Workers send output in much smaller chunks, which JSON can make six times as long. */
 const MAX_EVENT_CHARS = 4 * 1024 * 1024;
+const END = '\n\n';
 const EVENT = /^event: ([a-z]+)\ndata: (.*)$/;
 const CODE = 'worker_bad_response';
 
@@ -57,28 +58,51 @@ export async function* checkedEvents(
 
 class EventCheck {
   readonly #decoder = new StringDecoder('utf8');
-  #pending = '';
+  /** The beginning of an event, in pieces: joining them for each new one would take time that grows with their square. */
+  #pending: string[] = [];
+  #pendingChars = 0;
   #isOver = false;
 
   /** Yields the events that this chunk completes. @throws BadAnswer after the events before the bad one */
   *accept(chunk: Buffer): Generator<SentEvent> {
-    const text = this.#pending + this.#decoder.write(chunk);
+    // An end may lie on both sides of the border between two pieces.
+    const text = this.#takeLastChar() + this.#decoder.write(chunk);
     let start = 0;
     for (;;) {
-      const end = text.indexOf('\n\n', start);
+      const end = text.indexOf(END, start);
       if (end < 0) break;
-      const event = text.slice(start, end);
+      const event = this.#takePending() + text.slice(start, end);
       const value = this.#check(event);
-      start = end + 2;
-      yield { text: `${event}\n\n`, ...(value === undefined ? {} : { value }) };
+      start = end + END.length;
+      yield { text: event + END, ...(value === undefined ? {} : { value }) };
     }
-    this.#pending = text.slice(start);
-    if (this.#pending.length > MAX_EVENT_CHARS) throw new BadAnswer('an event has no end');
+    this.#addPending(text.slice(start));
+    if (this.#pendingChars > MAX_EVENT_CHARS) throw new BadAnswer('an event has no end');
   }
 
   end(): void {
-    if (this.#pending !== '') throw new BadAnswer('the stream ends within an event');
+    if (this.#pendingChars > 0) throw new BadAnswer('the stream ends within an event');
     if (!this.#isOver) throw new BadAnswer('the stream ends without an exit or error event');
+  }
+
+  #addPending(text: string): void {
+    if (text === '') return;
+    this.#pending.push(text);
+    this.#pendingChars += text.length;
+  }
+
+  #takePending(): string {
+    const text = this.#pending.join('');
+    this.#pending = [];
+    this.#pendingChars = 0;
+    return text;
+  }
+
+  #takeLastChar(): string {
+    const last = this.#pending.pop() ?? '';
+    this.#pendingChars -= last.length;
+    this.#addPending(last.slice(0, -1));
+    return last.slice(-1);
   }
 
   #check(event: string): ExecEvent | undefined {

@@ -8,6 +8,7 @@ import {
   ServiceError,
 } from '@svc/contract';
 import { withDeadline } from '@svc/service-kit/concurrency';
+import { callHeaders, inSpan } from '@svc/service-kit/tracing';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Dispatcher } from 'undici';
 import type { CallKind, WorkerConnections } from './connections.ts';
@@ -149,12 +150,14 @@ export class WorkerClient {
     try {
       const signal = withDeadline(request.signal, request.deadlineMs);
       const token = await this.#parts.mintToken(worker.worker_id);
-      return await upgradeConnection(worker, {
-        path: INTERNAL_PREFIX + pathOf(request),
-        headers: headersOf(request, token),
-        protocol,
-        signal,
-      });
+      return await inSpan(spanOf(worker, request), () =>
+        upgradeConnection(worker, {
+          path: INTERNAL_PREFIX + pathOf(request),
+          headers: headersOf(request, token),
+          protocol,
+          signal,
+        }),
+      );
     } catch (error) {
       throw this.#failure(worker, request, error);
     }
@@ -179,20 +182,23 @@ export class WorkerClient {
     signal: AbortSignal,
   ): Promise<Dispatcher.ResponseData> {
     const { connections, mintToken } = this.#parts;
-    const token = await mintToken(worker.worker_id);
-    const response = await connections.agentFor(worker, request.kind ?? 'control').request({
-      origin: worker.url,
-      method: request.method,
-      path: INTERNAL_PREFIX + pathOf(request),
-      headers: headersOf(request, token),
-      body: bodyOf(request),
-      signal,
-      ...(request.query === undefined ? {} : { query: request.query }),
-      headersTimeout: 0,
-      bodyTimeout: request.silenceMs ?? JSON_SILENCE_MS,
+    return inSpan(spanOf(worker, request), async (span) => {
+      const token = await mintToken(worker.worker_id);
+      const response = await connections.agentFor(worker, request.kind ?? 'control').request({
+        origin: worker.url,
+        method: request.method,
+        path: INTERNAL_PREFIX + pathOf(request),
+        headers: headersOf(request, token),
+        body: bodyOf(request),
+        signal,
+        ...(request.query === undefined ? {} : { query: request.query }),
+        headersTimeout: 0,
+        bodyTimeout: request.silenceMs ?? JSON_SILENCE_MS,
+      });
+      span?.set({ 'http.response.status_code': response.statusCode });
+      if (response.statusCode < 400) return response;
+      throw await errorFromWorker(worker.worker_id, response);
     });
-    if (response.statusCode < 400) return response;
-    throw await errorFromWorker(worker.worker_id, response);
   }
 
   #failure(worker: WorkerAddress, request: WorkerRequest, error: unknown): unknown {
@@ -233,8 +239,22 @@ function pathOf({ route, vmId }: WorkerRequest): string {
   return vmId === undefined ? route : route.replace('{id}', () => encodeURIComponent(vmId));
 }
 
+/** The span of a call until its answer begins. */
+function spanOf(worker: WorkerAddress, { method, route, vmId }: WorkerRequest) {
+  return {
+    name: `worker ${method} ${route}`,
+    kind: 'client',
+    attributes: {
+      'http.request.method': method,
+      'svc.worker_id': worker.worker_id,
+      'svc.sandbox_id': vmId,
+    },
+  } as const;
+}
+
 function headersOf(request: WorkerRequest, token: string): Record<string, string> {
   return {
+    ...callHeaders(),
     authorization: `Bearer ${token}`,
     accept: request.accept ?? 'application/json',
     ...(request.json === undefined ? {} : { 'content-type': 'application/json' }),

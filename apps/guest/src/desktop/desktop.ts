@@ -62,6 +62,14 @@ export class Desktop {
     return await this.#queue.run(signal, () => this.#server.screenshot(options, signal));
   }
 
+  /**
+   * What has changed on the display, for a live view; see {@link ElementServer.changes}. It waits for no operation, and
+   * none waits for it.
+   */
+  async changes(since: number, quality: number, signal: AbortSignal): Promise<Buffer> {
+    return await this.#server.changes(since, quality, signal);
+  }
+
   /** Moves the mouse. */
   async move(to: Point, signal: AbortSignal): Promise<void> {
     await this.#input(this.#moveTo(to), signal);

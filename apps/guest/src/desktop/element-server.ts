@@ -83,6 +83,17 @@ export class ElementServer {
     await this.#request('/keyboard', { method: 'POST', body: text }, signal);
   }
 
+  /**
+   * What has changed on the display since the update with this number, or all of it if there was none: an update of a
+   * live view, see `view-update.ts` in `@svc/contract`. Waits for a change; empty if there is none within 20 s. `quality`:
+   * of the pictures, 20 to 90. Throws like {@link screenshot}.
+   */
+  async changes(since: number, quality: number, signal: AbortSignal): Promise<Buffer> {
+    const query = new URLSearchParams({ since: `${since}`, quality: `${quality}`, wait: '20' });
+    const { data } = await this.#get(`/changes?${query}`, signal);
+    return data;
+  }
+
   async #get(path: string, signal: AbortSignal): Promise<Answer> {
     return await this.#request(path, {}, signal);
   }

@@ -1,3 +1,5 @@
+import { DESKTOP_SIZE } from '@svc/contract';
+
 /** Where a desktop is. */
 export interface DesktopSettings {
   /** Name of the X display. */
@@ -16,6 +18,5 @@ export const SANDBOX_DESKTOP: DesktopSettings = {
   display: ':0',
   server: 'http://127.0.0.1:7310',
   starts: '/run/desktop/starts',
-  width: 1280,
-  height: 800,
+  ...DESKTOP_SIZE,
 };

@@ -8,7 +8,14 @@ const TOKEN = 'the token of the link';
 
 let link: AgentLink;
 let connections: WorkerConnection[];
-const handler = { configure: vi.fn(), client: vi.fn(), setValues: vi.fn(), save: vi.fn() };
+const handler = {
+  configure: vi.fn(),
+  client: vi.fn(),
+  setValues: vi.fn(),
+  capture: vi.fn(),
+  stopCapture: vi.fn(),
+  save: vi.fn(),
+};
 
 beforeEach(() => {
   connections = [];
@@ -62,6 +69,7 @@ describe('authentication', () => {
     ['a client frame', { type: 'client', c: 1, frame: { type: 'exec', command: 'true' } }],
     ['new values', { type: 'env', env: {} }],
     ['an acknowledgement', { type: 'ack', n: 1 }],
+    ['a request for pictures', { type: 'capture', id: 1, whole: true, quality: 70 }],
   ] as const)(
     '%s ends the connection and leaves the authenticated one alone',
     async (_what, said) => {
@@ -74,7 +82,7 @@ describe('authentication', () => {
       await owner.waitForFrame('text_delta');
       expect(stranger.received).toEqual([]);
       expect(handler.configure).toHaveBeenCalledOnce();
-      for (const name of ['client', 'setValues', 'save'] as const) {
+      for (const name of ['client', 'setValues', 'capture', 'save'] as const) {
         expect(handler[name]).not.toHaveBeenCalled();
       }
     },
@@ -132,6 +140,7 @@ describe('authentication', () => {
     ['invalid JSON', 'hello\n'],
     ['an unknown message type', '{"type":"constructor"}\n'],
     ['a message without its fields', '{"type":"attach","token":5,"after":0}\n'],
+    ['a request for pictures without a quality', '{"type":"capture","id":1,"whole":true}\n'],
     ['an endless line', 'x'.repeat(AGENT_LINK_LINE_BYTES + 1)],
   ])('%s ends the connection', async (_what, said) => {
     await listen();
@@ -251,5 +260,43 @@ describe('client frames', () => {
     again.send({ type: 'client', c: 2, frame }, { type: 'client', c: 3, frame });
     await again.waitFor('received', ({ c }) => c === 3);
     expect(handler.client).toHaveBeenCalledTimes(3);
+  });
+});
+
+describe('requests for pictures', () => {
+  const REQUEST = { id: 3, whole: true, quality: 70 };
+
+  test('are handled, answered and withdrawn', async () => {
+    await listen();
+    const worker = await configured();
+    worker.send({ type: 'capture', ...REQUEST });
+    await expect.poll(() => handler.capture).toHaveBeenCalledOnce();
+    expect(handler.capture.mock.calls[0]?.[0]).toMatchObject(REQUEST);
+    link.captured(3, 'cGljdHVyZQ==');
+    expect(await worker.waitFor('captured')).toEqual({
+      type: 'captured',
+      id: 3,
+      update: 'cGljdHVyZQ==',
+    });
+    handler.stopCapture.mockReset();
+    worker.send({ type: 'capture_stop' });
+    await expect.poll(() => handler.stopCapture).toHaveBeenCalledOnce();
+  });
+
+  test('end with the connection that made them, and are answered on no other', async () => {
+    await listen();
+    const first = await configured();
+    first.send({ type: 'capture', ...REQUEST });
+    await expect.poll(() => handler.capture).toHaveBeenCalledOnce();
+    handler.stopCapture.mockReset();
+    first.close();
+    await expect.poll(() => handler.stopCapture).toHaveBeenCalledOnce();
+    link.captured(3, 'lost');
+    const second = await attach(0);
+    handler.stopCapture.mockReset();
+    await attach(0);
+    expect(handler.stopCapture).toHaveBeenCalled();
+    text('the end');
+    expect(second.all('captured')).toEqual([]);
   });
 });

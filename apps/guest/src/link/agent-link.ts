@@ -3,6 +3,7 @@ import {
   type AgentFrame,
   type AgentLlm,
   type AgentSetup,
+  type CaptureRequest,
   type WorkerMessage,
 } from '@svc/contract';
 import type { LinkConnection } from './link-connection.ts';
@@ -24,6 +25,9 @@ export interface LinkHandler {
   client(frame: Extract<WorkerMessage, { type: 'client' }>['frame']): void;
   /** New values; `llm` is undefined when it stays. */
   setValues(env: Readonly<Record<string, string>>, llm: AgentLlm | undefined): void;
+  /** Pictures of the display are wanted, or no longer; also called when the connection that wanted them is lost. */
+  capture(request: CaptureRequest): void;
+  stopCapture(): void;
   save(): void;
 }
 
@@ -46,7 +50,9 @@ export class AgentLink {
     this.#server = new LinkServer(options, {
       onMessage: (from, message) => this.#receive(from, message),
       onClosed: (connection) => {
-        if (this.#attached === connection) this.#attached = undefined;
+        if (this.#attached !== connection) return;
+        this.#attached = undefined;
+        this.#handler.stopCapture();
       },
     });
   }
@@ -79,6 +85,11 @@ export class AgentLink {
   /** Sends the state of the session. False when it is too large for one message. */
   state(conversation: string, files: boolean): boolean {
     return this.#push({ type: 'state', conversation, files }, false) === 'kept';
+  }
+
+  /** Answers the request for pictures with this id. Lost without a connection: the worker then asks again. */
+  captured(id: number, update: string): void {
+    this.#attached?.answer({ type: 'captured', id, update });
   }
 
   exited(exitCode: number): void {
@@ -144,6 +155,8 @@ export class AgentLink {
   /** The newest authenticated connection replaces the one before. */
   #switchTo(connection: LinkConnection): void {
     const before = this.#attached;
+    // The worker repeats what it wants on each connection.
+    this.#handler.stopCapture();
     this.#attached = connection;
     if (before !== connection) before?.close();
     connection.authenticated(this.#outbox);
@@ -156,6 +169,8 @@ export class AgentLink {
     if (message.type === 'ack') this.#outbox.acknowledge(message.n);
     else if (message.type === 'env') this.#handler.setValues(message.env, message.llm);
     else if (message.type === 'save') this.#handler.save();
+    else if (message.type === 'capture') this.#handler.capture(message);
+    else if (message.type === 'capture_stop') this.#handler.stopCapture();
     else {
       const { c, frame } = message;
       // Before the frame is handled, so that its receipt precedes the frames it causes.

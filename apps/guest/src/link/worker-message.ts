@@ -9,6 +9,9 @@ const CHECKS: Readonly<Record<WorkerMessage['type'], (message: Fields) => boolea
   ack: ({ n }) => Number.isSafeInteger(n),
   client: ({ c, frame }) => Number.isSafeInteger(c) && isObject(frame),
   env: ({ env, llm }) => isObject(env) && (llm === undefined || isObject(llm)),
+  capture: ({ id, whole, quality }) =>
+    Number.isSafeInteger(id) && typeof whole === 'boolean' && Number.isSafeInteger(quality),
+  capture_stop: () => true,
   save: () => true,
   rehearse: isStart,
 };

@@ -1,5 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { type AgentLlm, type AgentSetup, type ClientFrame, FRAME_ERRORS } from '@svc/contract';
+import {
+  type AgentLlm,
+  type AgentSetup,
+  type CaptureRequest,
+  type ForwardedFrame,
+  FRAME_ERRORS,
+} from '@svc/contract';
 import type { AgentContext, AgentTask } from '../agents/agent.ts';
 import { SessionFiles } from '../files/index.ts';
 import type { AgentLink } from '../link/index.ts';
@@ -7,6 +13,7 @@ import { AgentLog } from './agent-log.ts';
 import { AgentSupervisor } from './agent-supervisor.ts';
 import { ClientTools } from './client-tools.ts';
 import { agentEnvironment } from './environment.ts';
+import { LiveView } from './live-view.ts';
 import type { RuntimeOptions } from './options.ts';
 import { runTask } from './run-task.ts';
 import { SessionOutput } from './session-output.ts';
@@ -16,7 +23,7 @@ import { TaskQueue } from './task-queue.ts';
 import { workingDirectoryOf } from './working-directory.ts';
 
 /** The outgoing half of the link. */
-export type SessionLink = Pick<AgentLink, 'frame' | 'state' | 'exited' | 'drained'>;
+export type SessionLink = Pick<AgentLink, 'frame' | 'state' | 'captured' | 'exited' | 'drained'>;
 
 /** One session: its agent, and the tasks and commands of its clients. */
 export class GuestSession {
@@ -30,6 +37,7 @@ export class GuestSession {
   readonly #tasks: TaskQueue;
   readonly #commands: ShellCommands;
   readonly #tools: ClientTools;
+  readonly #view: LiveView;
   readonly #ending = new AbortController();
   #env: Readonly<Record<string, string>>;
   /** For agents that start from now on. */
@@ -69,6 +77,12 @@ export class GuestSession {
       onFault: (error) => this.#output.logFailure('A tool of the desktop has failed', error),
       signal: this.#ending.signal,
     });
+    this.#view = new LiveView({
+      desktop: options.desktop,
+      captured: (id, update) => link.captured(id, update),
+      onFault: (error) => this.#output.logFailure('The live view has failed', error),
+      signal: this.#ending.signal,
+    });
     const maxBytes = filesBytes === undefined ? {} : { maxBytes: filesBytes };
     this.#state = new SessionState({
       home,
@@ -83,7 +97,7 @@ export class GuestSession {
   }
 
   /** Carries out a client's request; all results are frames. */
-  client(frame: Exclude<ClientFrame, { type: 'ping' }>): void {
+  client(frame: ForwardedFrame): void {
     const named = frame.id === undefined ? {} : { id: frame.id };
     if (frame.type === 'task') {
       if (this.#tasks.add({ prompt: frame.prompt, ...named })) return;
@@ -96,6 +110,15 @@ export class GuestSession {
     } else {
       void this.#tools.run(frame);
     }
+  }
+
+  /** Sends pictures of the display as soon as it has changed. */
+  capture(request: CaptureRequest): void {
+    this.#view.capture(request);
+  }
+
+  stopCapture(): void {
+    this.#view.stop();
   }
 
   /** Sets the environment of processes that start from now on, and the model from the next task on. */

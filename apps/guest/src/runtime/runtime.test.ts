@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { ClientFrame } from '@svc/contract';
+import type { ForwardedFrame } from '@svc/contract';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RunningRuntime } from '../../test/running-runtime.ts';
 import type { WorkerConnection } from '../../test/worker-connection.ts';
@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => runtime[Symbol.asyncDispose]());
 
-function ask(...frames: readonly Exclude<ClientFrame, { type: 'ping' }>[]): void {
+function ask(...frames: readonly ForwardedFrame[]): void {
   for (const frame of frames) {
     sent += 1;
     worker.send({ type: 'client', c: sent, frame });

@@ -29,6 +29,8 @@ export async function startRuntime(options: RuntimeOptions): Promise<Runtime> {
     },
     client: (frame) => session?.client(frame),
     setValues: (env, llm) => session?.setValues(env, llm),
+    capture: (request) => session?.capture(request),
+    stopCapture: () => session?.stopCapture(),
     save: () => void session?.save(),
   });
   return {

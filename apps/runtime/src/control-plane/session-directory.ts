@@ -1,6 +1,7 @@
 import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, ServiceError, SessionRoute } from '@svc/contract';
 import type { TokenMinter } from '@svc/service-kit';
 import { retry, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
+import { callHeaders, inSpan } from '@svc/service-kit/tracing';
 import type { FastifyBaseLogger } from 'fastify';
 import { Compile } from 'typebox/compile';
 import { Agent, request } from 'undici';
@@ -9,6 +10,8 @@ import type { ControlPlaneAddress } from '../options.ts';
 const DEADLINE_MS = 5_000;
 const CONNECT_MS = 2_000;
 const CONNECTIONS = 32;
+/** Recoveries take long. They have their own connections, so that those of a lost worker do not delay lookups. */
+const RECOVERIES = 16;
 /** A lookup can be lost with a keep-alive connection that has just been closed, so it is retried once. */
 const TRIES = 2;
 
@@ -23,8 +26,8 @@ interface Answer {
 export class SessionDirectory {
   readonly #mint: TokenMinter;
   readonly #logger: FastifyBaseLogger;
-  readonly #open: Promise<{ url: string; agent: Agent }>;
-  #agent: Agent | undefined;
+  readonly #open: Promise<{ url: string; lookups: Agent; recoveries: Agent }>;
+  #agents: Agent[] = [];
 
   constructor(
     controlPlane: ControlPlaneAddress | Promise<ControlPlaneAddress>,
@@ -35,9 +38,10 @@ export class SessionDirectory {
     this.#logger = logger;
     this.#open = Promise.resolve(controlPlane).then(({ url, ca }) => {
       const connect = { timeout: CONNECT_MS, ...(ca === undefined ? {} : { ca }) };
-      const agent = new Agent({ connections: CONNECTIONS, connect });
-      this.#agent = agent;
-      return { url, agent };
+      const lookups = new Agent({ connections: CONNECTIONS, connect });
+      const recoveries = new Agent({ connections: RECOVERIES, connect });
+      this.#agents = [lookups, recoveries];
+      return { url, lookups, recoveries };
     });
     // Each lookup reports a failure; until then it must not count as unhandled.
     this.#open.catch(() => undefined);
@@ -48,11 +52,21 @@ export class SessionDirectory {
    * @throws ServiceError `control_plane_unreachable`
    */
   async find(id: string, signal: AbortSignal): Promise<SessionRoute | undefined> {
-    const { status, text } = await this.#get(
-      `${INTERNAL_PREFIX}/sessions/${encodeURIComponent(id)}`,
-      signal,
-    );
+    const { status, text } = await this.#get(pathOf(id), signal);
     if (status === 404) return undefined;
+    return this.#routeOf(status, text);
+  }
+
+  /**
+   * Has a session started elsewhere if its worker, which cannot be reached, is lost. Resolves with its owner and its
+   * worker then. Rejects when the control plane cannot be reached, or when the session could not be started.
+   */
+  async recover(id: string, signal: AbortSignal): Promise<SessionRoute> {
+    const { status, text } = await this.#send('POST', `${pathOf(id)}/recover`, signal);
+    return this.#routeOf(status, text);
+  }
+
+  #routeOf(status: number, text: string): SessionRoute {
     const value = status === 200 ? parse(text) : undefined;
     if (route.Check(value)) return value;
     if (status === 401) {
@@ -68,28 +82,40 @@ export class SessionDirectory {
   }
 
   async close(): Promise<void> {
-    await this.#agent?.destroy();
+    await Promise.all(this.#agents.map((agent) => agent.destroy()));
   }
 
   async #get(path: string, caller: AbortSignal): Promise<Answer> {
     const signal = withDeadline(caller, DEADLINE_MS);
     try {
-      return await retry(() => this.#send(path, signal), { attempts: TRIES, signal });
+      return await retry(() => this.#send('GET', path, signal), { attempts: TRIES, signal });
     } catch (error) {
       caller.throwIfAborted();
       throw unreachable(error);
     }
   }
 
-  async #send(path: string, signal: AbortSignal): Promise<Answer> {
-    const { url, agent } = await untilAborted(this.#open, signal);
-    const { statusCode, body } = await request(new URL(path, url), {
-      dispatcher: agent,
-      headers: { authorization: `Bearer ${await this.#mint(CONTROL_PLANE_NAME)}` },
-      signal,
+  async #send(method: 'GET' | 'POST', path: string, signal: AbortSignal): Promise<Answer> {
+    const { url, lookups, recoveries } = await untilAborted(this.#open, signal);
+    const call = method === 'GET' ? 'GET /sessions/{id}' : 'POST /sessions/{id}/recover';
+    return inSpan({ name: `control plane ${call}`, kind: 'client' }, async (span) => {
+      const { statusCode, body } = await request(new URL(path, url), {
+        method,
+        dispatcher: method === 'GET' ? lookups : recoveries,
+        headers: {
+          ...callHeaders(),
+          authorization: `Bearer ${await this.#mint(CONTROL_PLANE_NAME)}`,
+        },
+        signal,
+      });
+      span?.set({ 'http.response.status_code': statusCode });
+      return { status: statusCode, text: await body.text() };
     });
-    return { status: statusCode, text: await body.text() };
   }
+}
+
+function pathOf(id: string): string {
+  return `${INTERNAL_PREFIX}/sessions/${encodeURIComponent(id)}`;
 }
 
 function parse(text: string): unknown {

@@ -17,7 +17,10 @@ export interface WebSocketProxyOptions {
   readonly client: WebSocket;
   /** Open and paused. */
   readonly worker: WebSocket;
-  readonly bounds: Pick<RuntimeBounds, 'keepaliveIntervalMs' | 'stalledMs' | 'closeGraceMs'>;
+  readonly bounds: Pick<
+    RuntimeBounds,
+    'keepaliveIntervalMs' | 'workerKeepaliveIntervalMs' | 'stalledMs' | 'closeGraceMs'
+  >;
   readonly metrics: RuntimeMetrics;
 }
 
@@ -36,7 +39,7 @@ export class WebSocketProxy {
   constructor(options: WebSocketProxyOptions) {
     this.#options = options;
     const { client, worker, bounds } = options;
-    const { keepaliveIntervalMs: intervalMs, stalledMs } = bounds;
+    const { keepaliveIntervalMs, workerKeepaliveIntervalMs, stalledMs } = bounds;
     const events = { onFull: () => this.#balance(), onDrained: () => this.#balance() };
     this.#toClient = new SendBuffer(client, stalledMs, {
       ...events,
@@ -54,12 +57,12 @@ export class WebSocketProxy {
     worker.on('close', (code, reason) => this.#workerClosed(code, reason.toString()));
     this.#stopPings = [
       keepAlive(client, {
-        intervalMs,
+        intervalMs: keepaliveIntervalMs,
         isPaused: () => client.isPaused,
         onTimeout: () => this.close(KEEPALIVE_TIMEOUT),
       }),
       keepAlive(worker, {
-        intervalMs,
+        intervalMs: workerKeepaliveIntervalMs,
         isPaused: () => worker.isPaused,
         onTimeout: () => worker.terminate(),
       }),

@@ -22,6 +22,13 @@ import type { ConnectionSlots } from '../upgrade/connection-slots.ts';
 import { tokenOf } from '../upgrade/session-token.ts';
 import { connectWorker, type WorkerUpgrade } from '../worker/connect-worker.ts';
 
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The owner of the session, once its token has been verified. */
+    tenantId: string | undefined;
+  }
+}
+
 const RETRY_AFTER_SECONDS = '5';
 
 export interface SocketContext {
@@ -64,21 +71,26 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
         const { id } = request.params;
         const token = tokenOf(request.headers.authorization, query);
         const { route } = await authorize(id, token, context, signal);
+        request.tenantId = route.tenant_id;
         releaseTenant = takeTenant(tenants, route.tenant_id);
         const afterSeq = parseAfterSeq(query);
         const hop = {
           sessionId: id,
           afterSeq,
           token: await context.hopTokens.mint(identityOf(route)),
-          requestId: request.id,
         };
-        const worker = await reach(route, hop, signal).catch((err: unknown) => {
-          request.log.warn(
-            { err, session: id, worker: route.worker?.worker_id },
-            'cannot reach the worker of a session',
-          );
-          return undefined;
-        });
+        const worker = await reach(route, hop, signal)
+          .catch((err: unknown) => {
+            request.log.warn(
+              { err, session: id, worker: route.worker?.worker_id },
+              'cannot reach the worker of a session',
+            );
+            return reachElsewhere(route, hop, context.sessions, signal);
+          })
+          .catch((err: unknown) => {
+            request.log.warn({ err, session: id }, 'cannot reach the session elsewhere');
+            return undefined;
+          });
         if (upgrade.gone.aborted || isClosing()) {
           worker?.terminate();
           throw shuttingDownError();
@@ -117,6 +129,21 @@ async function reach(
 ): Promise<WebSocket> {
   if (worker === undefined) throw new Error('the session has no running sandbox');
   return connectWorker(worker, hop, signal);
+}
+
+/**
+ * Reaches a session that was started on another worker because this one is lost. Undefined when it was not.
+ * @throws when it could not be started, or its new worker does not accept the upgrade
+ */
+async function reachElsewhere(
+  { worker: lost }: SessionRoute,
+  hop: WorkerUpgrade,
+  sessions: SessionDirectory,
+  signal: AbortSignal,
+): Promise<WebSocket | undefined> {
+  const route = await sessions.recover(hop.sessionId, signal);
+  if (route.worker === undefined || route.worker.vm_id === lost?.vm_id) return undefined;
+  return reach(route, hop, signal);
 }
 
 /** @throws ServiceError `too_many_connections` */

@@ -1,6 +1,7 @@
 import { Agent } from 'node:https';
 import { INTERNAL_PREFIX, type SessionRoute } from '@svc/contract';
 import { pinCertificate } from '@svc/service-kit/tls';
+import { callHeaders, inSpan } from '@svc/service-kit/tracing';
 import { WebSocket } from 'ws';
 
 const CONNECT_MS = 5_000;
@@ -15,16 +16,27 @@ export interface WorkerUpgrade {
   readonly afterSeq: number | undefined;
   /** Minted only for this upgrade. */
   readonly token: string;
-  readonly requestId: string;
 }
 
 /**
  * Opens the session's WebSocket at its worker, pinned to the certificate that the worker registered. The socket is
  * paused, so that no frame is lost before listeners are added. Rejects when the worker does not accept in time.
  */
-export async function connectWorker(
+export function connectWorker(
   worker: WorkerOfSession,
-  { sessionId, afterSeq, token, requestId }: WorkerUpgrade,
+  upgrade: WorkerUpgrade,
+  signal: AbortSignal,
+): Promise<WebSocket> {
+  const { sessionId } = upgrade;
+  const attributes = { 'svc.worker_id': worker.worker_id, 'svc.session_id': sessionId };
+  return inSpan({ name: 'worker GET /sessions/{id}/ws', kind: 'client', attributes }, () =>
+    connect(worker, upgrade, signal),
+  );
+}
+
+async function connect(
+  worker: WorkerOfSession,
+  { sessionId, afterSeq, token }: WorkerUpgrade,
   signal: AbortSignal,
 ): Promise<WebSocket> {
   signal.throwIfAborted();
@@ -39,7 +51,7 @@ export async function connectWorker(
     handshakeTimeout: CONNECT_MS,
     maxPayload: MAX_FRAME_BYTES,
     perMessageDeflate: false,
-    headers: { authorization: `Bearer ${token}`, 'x-request-id': requestId },
+    headers: { ...callHeaders(), authorization: `Bearer ${token}` },
   });
   const opened = Promise.withResolvers<WebSocket>();
   const abort = () => socket.terminate();

@@ -1,6 +1,7 @@
 import type { AgentSecrets, LlmVendor } from '@svc/contract';
 import { Secret } from '@svc/service-kit';
 import { retry } from '@svc/service-kit/concurrency';
+import type { TraceOrigin } from '@svc/service-kit/tracing';
 import { mayPass } from '../control-plane/control-plane-transport.ts';
 import type { LlmAccount, LlmAccounts, LlmUsage } from '../gateway/index.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
@@ -15,6 +16,8 @@ export interface AgentCredentialsOptions {
   readonly address: string;
   readonly vmId: string;
   readonly vendor: LlmVendor;
+  /** Where the next request to the model belongs in a trace. */
+  readonly origin?: () => TraceOrigin | undefined;
   /** Called with the tokens that each request to the model used. */
   readonly onUsage: (usage: LlmUsage) => void;
 }
@@ -31,7 +34,7 @@ export class AgentCredentials {
 
   /** Replaces the credentials in use. */
   use(secrets: AgentSecrets): void {
-    const { accounts, address, vmId, vendor, onUsage } = this.#options;
+    const { accounts, address, vmId, vendor, origin, onUsage } = this.#options;
     const { api_key, base_url } = secrets.llm;
     const account: LlmAccount = {
       vmId,
@@ -39,6 +42,7 @@ export class AgentCredentials {
       dialect: dialectIn(vendor, secrets),
       apiKey: new Secret(api_key),
       ...(base_url === undefined ? {} : { baseUrl: base_url }),
+      ...(origin === undefined ? {} : { origin }),
       onUsage,
     };
     if (this.#unregister === undefined || !accounts.update(address, account)) {

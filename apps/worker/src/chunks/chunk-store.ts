@@ -17,8 +17,8 @@ import {
   transferMayPass,
 } from '../control-plane/object-transfer.ts';
 import type { ChunksOwner } from '../control-plane/session-chunks-api.ts';
+import type { ByteRates } from '../rates/byte-rates.ts';
 import { BackgroundTasks } from './background-tasks.ts';
-import type { SaveRates } from './save-rates.ts';
 
 const MIB = 1024 * 1024;
 /** Chunks are looked up and uploaded in batches, while the next ones are read. */
@@ -42,7 +42,7 @@ export interface ChunkStorage<Owner = ChunksOwner> {
   readonly transfer: Pick<ObjectTransfer, 'get' | 'put'>;
   /** Bounds the saves that run at once, and so the memory that they need. Tenants take turns. */
   readonly saves: Slots;
-  readonly rates: Pick<SaveRates, 'ready' | 'spend'>;
+  readonly rates: Pick<ByteRates, 'ready' | 'spend'>;
 }
 
 export interface ChunkStoreOptions<Owner> extends ChunkStorage<Owner> {

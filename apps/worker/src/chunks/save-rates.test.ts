@@ -7,7 +7,7 @@ import { RateClock } from '../../test/rate-clock.ts';
 import type { Committer } from '../sessions/turns/committer.ts';
 import { TurnCommits } from '../sessions/turns/turn-commits.ts';
 import { ChunkStore } from './chunk-store.ts';
-import { SaveRates } from './save-rates.ts';
+import { saveRates } from './save-rates.ts';
 
 const MIB = 1024 * 1024;
 const PER_SECOND = 32 * 1024;
@@ -17,7 +17,7 @@ const { signal } = new AbortController();
 function lab() {
   const time = new RateClock();
   const chunks = new MemoryChunks();
-  const storage = { ...chunks, saves: new Slots(2), rates: new SaveRates(PER_SECOND, time) };
+  const storage = { ...chunks, saves: new Slots(2), rates: saveRates(PER_SECOND, time) };
   const session = (tenantId: string, sessionId: string, closed = signal) => {
     const store = new ChunkStore({ ...storage, tenantId, owner: { sessionId, generation: 1 } });
     const committer = {
@@ -74,7 +74,7 @@ it('another tenant does not wait', async () => {
 });
 
 it('a wait ends when its session closes', async () => {
-  const rates = new SaveRates(1);
+  const rates = saveRates(1);
   rates.spend('t', 1000);
   const closing = new AbortController();
   const ready = rates.ready('t', closing.signal);

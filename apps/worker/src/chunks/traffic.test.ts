@@ -9,7 +9,7 @@ import { Slots } from '@svc/service-kit/concurrency';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { MemoryChunks } from '../../test/memory-chunks.ts';
 import { ChunkStore } from './chunk-store.ts';
-import { SaveRates } from './save-rates.ts';
+import { saveRates } from './save-rates.ts';
 
 const MIB = 1024 * 1024;
 const { signal } = new AbortController();
@@ -41,7 +41,7 @@ it('a changed file in a home of 100 MiB costs less than 2 MiB, and no change nex
   const store = new ChunkStore({
     ...chunks,
     saves: new Slots(1),
-    rates: new SaveRates(Number.MAX_SAFE_INTEGER),
+    rates: saveRates(Number.MAX_SAFE_INTEGER),
     tenantId: 't',
     owner: { sessionId: 's', generation: 1 },
   });
@@ -64,8 +64,13 @@ it('a changed file in a home of 100 MiB costs less than 2 MiB, and no change nex
   expect(unchanged.stored).toBe(0);
   expect(unchanged.traffic).toBeLessThan(first.archive / 1_000);
 
-  await writeFile(join(home, 'd5', 'f17'), 'a small change');
-  const changed = await save();
-  expect(changed.stored).toBeLessThan(2 * MIB);
-  expect(changed.traffic).toBeLessThan(2 * MIB);
+  const changed = [];
+  for (const directory of ['d1', 'd3', 'd5', 'd7', 'd9']) {
+    await writeFile(join(home, directory, 'f17'), 'a small change');
+    changed.push(await save());
+  }
+  // On average: where chunks end depends on the content, which is random here.
+  const mean = (bytes: number[]) => bytes.reduce((sum, next) => sum + next) / bytes.length;
+  expect(mean(changed.map(({ stored }) => stored))).toBeLessThan(2 * MIB);
+  expect(mean(changed.map(({ traffic }) => traffic))).toBeLessThan(2 * MIB);
 }, 120_000);

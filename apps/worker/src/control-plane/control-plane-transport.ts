@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream';
 import { CONTROL_PLANE_NAME, INTERNAL_PREFIX } from '@svc/contract';
 import type { TokenMinter } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
+import { callHeaders, inSpan } from '@svc/service-kit/tracing';
 import type { TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
 import { Agent, type Dispatcher, request } from 'undici';
@@ -94,18 +95,25 @@ export class ControlPlaneTransport {
     const { method, path, isReport, json, body, signal, deadlineMs } = call;
     const media = json === undefined ? 'application/octet-stream' : 'application/json';
     const content = json === undefined ? body : JSON.stringify(json);
-    const response = await request(new URL(`${INTERNAL_PREFIX}${path}`, url), {
-      dispatcher: isReport ? this.#reports : this.#agent,
-      method,
-      headers: {
-        authorization: `Bearer ${await mint(CONTROL_PLANE_NAME)}`,
-        ...(content === undefined ? {} : { 'content-type': media }),
+    return inSpan(
+      { name: `control plane ${method} ${patternOf(path)}`, kind: 'client' },
+      async (span) => {
+        const response = await request(new URL(`${INTERNAL_PREFIX}${path}`, url), {
+          dispatcher: isReport ? this.#reports : this.#agent,
+          method,
+          headers: {
+            ...callHeaders(),
+            authorization: `Bearer ${await mint(CONTROL_PLANE_NAME)}`,
+            ...(content === undefined ? {} : { 'content-type': media }),
+          },
+          body: content ?? null,
+          signal: withDeadline(signal, deadlineMs),
+        });
+        span?.set({ 'http.response.status_code': response.statusCode });
+        if (response.statusCode < 300) return response;
+        throw new ControlPlaneError(response.statusCode, codeOf(await response.body.text()));
       },
-      body: content ?? null,
-      signal: withDeadline(signal, deadlineMs),
-    });
-    if (response.statusCode < 300) return response;
-    throw new ControlPlaneError(response.statusCode, codeOf(await response.body.text()));
+    );
   }
 }
 
@@ -119,6 +127,12 @@ export function mayPass(error: unknown): boolean {
 export function answerOf<T>(schema: TSchema): Answer<T> {
   const compiled = Compile(schema);
   return { Check: (value): value is T => compiled.Check(value) };
+}
+
+/** The path of a call without its id, which is the second part of each. */
+function patternOf(path: string): string {
+  const [route = ''] = path.split('?', 1);
+  return route.replace(/^(\/[^/]+)\/[^/]+/, '$1/{id}');
 }
 
 function codeOf(text: string): string | undefined {

@@ -1,5 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { Harness, type HarnessOptions } from '../../test/harness.ts';
+import { SessionLab } from '../../test/session-lab.ts';
+import { SessionSocket } from '../../test/session-socket.ts';
 import { silentLogger } from '../../test/silent-logger.ts';
 import { systemClock } from '../clock.ts';
 import { Lease } from './lease.ts';
@@ -14,15 +16,16 @@ afterEach(async () => {
 });
 
 async function start(options: HarnessOptions = {}): Promise<Harness> {
-  const harness = await Harness.start({ leaseMs: LEASE_MS, ...options });
+  const harness = await Harness.start({ lease: leaseOf(LEASE_MS), ...options });
   harnesses.push(harness);
   return harness;
 }
 
+const leaseOf = (ms: number) => ({ sandboxMs: ms, sessionMs: ms });
 const run = { command: 'true', timeout_ms: 1000 };
 
 it('VMs run as long as a control plane accepts reports', async () => {
-  const harness = await start({ leaseMs: 4_000 });
+  const harness = await start({ lease: leaseOf(4_000) });
   const vm = harness.host.vmOf(await harness.create());
   const reports = () => harness.controlPlane.heartbeats.length;
   const before = reports();
@@ -56,6 +59,26 @@ it('a worker that no control plane answers holds its VMs, and releases them when
   expect(other.paused).toBe(false);
 });
 
+it('the VM of a session is held long before others, and its clients are disconnected', async () => {
+  await using lab = await SessionLab.start({
+    lease: { sandboxMs: LATER_MS, sessionMs: LEASE_MS },
+  });
+  const { harness } = lab;
+  const other = harness.host.vmOf(await harness.create());
+  const { session, vmId, client } = await lab.startAttached();
+  const vm = harness.host.vmOf(vmId);
+  harness.controlPlane.broken = true;
+  expect(await client.closed).toEqual({ code: 1011, reason: 'upstream unavailable' });
+  expect(vm.paused).toBe(true);
+  expect(await SessionSocket.refusal(harness, session)).toMatchObject({
+    code: 'worker_unreachable',
+  });
+  expect(other.paused).toBe(false);
+  harness.controlPlane.broken = false;
+  await expect.poll(() => vm.paused).toBe(false);
+  await lab.attach(session);
+});
+
 it('a VM whose sandbox was ended meanwhile does not run again', async () => {
   const harness = await start();
   const [given, kept] = [await harness.create(), await harness.create()];
@@ -86,8 +109,10 @@ it('a VM that cannot be released is tried again', async () => {
   const lease = new Lease({
     file: new LeaseFile('/dev/null/lease.json', 'boot'),
     renewedAtMs: systemClock.monotonic() - LATER_MS,
-    leaseMs: LEASE_MS,
-    registry: { live: () => [{ id: 'vm_a', power }] },
+    times: leaseOf(LEASE_MS),
+    registry: {
+      live: () => [{ id: 'vm_a', isSession: false, connections: { closeAll: () => {} }, power }],
+    },
     clock: systemClock,
     logger: silentLogger,
     onFault: (_error, action) => faults.push(action),
@@ -104,7 +129,7 @@ it('a VM that cannot be released is tried again', async () => {
 });
 
 it('a worker that starts again goes on with the lease that it had', async () => {
-  const first = await start({ leaseMs: LATER_MS });
+  const first = await start({ lease: leaseOf(LATER_MS) });
   const id = await first.create();
   const vm = first.host.vmOf(id);
   await first.controlPlane.stop();
@@ -114,7 +139,7 @@ it('a worker that starts again goes on with the lease that it had', async () => 
   const { host, dataDir, controlPlane } = first;
   const second = await start({
     ...{ host, dataDir, controlPlane, clock },
-    leaseMs: LATER_MS,
+    lease: leaseOf(LATER_MS),
     withoutControlPlane: true,
   });
   await expect.poll(() => vm.paused).toBe(true);

@@ -1,3 +1,4 @@
+import { WORKER_TIMES } from '@svc/contract';
 import { Wakeable } from '@svc/service-kit/concurrency';
 import type { Clock } from '../clock.ts';
 import type { WorkerLogger } from '../logger.ts';
@@ -9,6 +10,9 @@ const HELD_POLL_MS = 1_000;
 /** A sandbox whose VM can be held. */
 interface HeldSandbox {
   readonly id: string;
+  /** Whether it runs a session, which may go on elsewhere long before the worker is given up. */
+  readonly isSession: boolean;
+  readonly connections: { closeAll(code: number, reason: string): void };
   readonly power: {
     readonly isHeld: boolean;
     hold(): Promise<void>;
@@ -16,12 +20,23 @@ interface HeldSandbox {
   };
 }
 
+/** For how long VMs may run after a report that the control plane has accepted, in ms. */
+export interface LeaseTimes {
+  readonly sandboxMs: number;
+  /** Of the VM of a session. At most `sandboxMs`. */
+  readonly sessionMs: number;
+}
+
+export const LEASE_TIMES: LeaseTimes = {
+  sandboxMs: WORKER_TIMES.sandboxLeaseMs,
+  sessionMs: WORKER_TIMES.sessionLeaseMs,
+};
+
 export interface LeaseOptions {
   readonly file: LeaseFile;
   /** Monotonic time of the last renewal in ms: of an earlier process, or now. */
   readonly renewedAtMs: number;
-  /** For how long the VMs may run after a report that the control plane has accepted, in ms. */
-  readonly leaseMs: number;
+  readonly times: LeaseTimes;
   readonly registry: { live(): HeldSandbox[] };
   readonly clock: Clock;
   readonly logger: WorkerLogger;
@@ -30,8 +45,9 @@ export interface LeaseOptions {
 
 /**
  * The right of this worker to run its VMs, which each report renews that a control plane accepts. When it ends, the VMs
- * are held, because the control plane is about to give the worker up and their sessions may go on elsewhere. When it is
- * renewed, they go on as if nothing had happened, except those that the control plane has ended meanwhile.
+ * are held and their clients disconnected, because the control plane is about to give the worker up. The right to run
+ * sessions ends sooner: they go on elsewhere as soon as a client cannot reach them here. When the lease is renewed,
+ * the VMs go on as if nothing had happened, except those that the control plane has ended meanwhile.
  */
 export class Lease {
   readonly #options: LeaseOptions;
@@ -40,7 +56,7 @@ export class Lease {
   /** The sandboxes that the last report was told to destroy. */
   #ended: ReadonlySet<string> = new Set();
   #isOver = false;
-  #isSaving = false;
+  #saving: Promise<void> | undefined;
 
   constructor(options: LeaseOptions) {
     this.#options = options;
@@ -56,44 +72,61 @@ export class Lease {
     this.#renewedAt = Math.max(this.#renewedAt, sentAtMs);
     this.#ended = new Set(destroy);
     if (this.#isOver) this.#wakeable.wake();
-    this.#save().catch((error) => this.#options.onFault(error, 'save when the lease was renewed'));
+    this.#save();
   }
 
   /** Holds and releases the VMs until `signal` aborts. Never rejects. */
   async run(signal: AbortSignal): Promise<void> {
-    const { clock, leaseMs } = this.#options;
+    const { clock, times } = this.#options;
     while (!signal.aborted) {
-      const leftMs = this.#renewedAt + leaseMs - clock.monotonic();
-      if (leftMs > 0) await this.#release();
-      else await this.#hold();
-      const isSettled = leftMs > 0 && this.#held().length === 0;
-      await this.#wakeable.wait(isSettled ? leftMs : HELD_POLL_MS, signal);
+      const age = clock.monotonic() - this.#renewedAt;
+      this.#note(age >= times.sessionMs);
+      await this.#hold((sandbox) => age >= this.#leaseOf(sandbox));
+      await this.#release((sandbox) => age < this.#leaseOf(sandbox));
+      const isSettled = !this.#isOver && this.#held().length === 0;
+      await this.#wakeable.wait(isSettled ? times.sessionMs - age : HELD_POLL_MS, signal);
     }
+  }
+
+  /** Resolves when the last renewal has been saved. */
+  async saved(): Promise<void> {
+    await this.#saving;
+  }
+
+  #leaseOf({ isSession }: HeldSandbox): number {
+    const { sandboxMs, sessionMs } = this.#options.times;
+    return isSession ? sessionMs : sandboxMs;
   }
 
   /** Without the last renewals, the lease of a later process ends sooner. */
-  async #save(): Promise<void> {
-    if (this.#isSaving) return;
-    this.#isSaving = true;
-    try {
-      await this.#options.file.save(this.#renewedAt);
-    } finally {
-      this.#isSaving = false;
-    }
+  #save(): void {
+    this.#saving ??= this.#options.file
+      .save(this.#renewedAt)
+      .catch((error) => this.#options.onFault(error, 'save when the lease was renewed'))
+      .finally(() => {
+        this.#saving = undefined;
+      });
   }
 
-  async #hold(): Promise<void> {
-    const { registry, logger } = this.#options;
-    if (!this.#isOver) logger.error('no control plane has answered for long; the VMs are held');
-    this.#isOver = true;
-    const running = registry.live().filter(({ power }) => !power.isHeld);
+  #note(isOver: boolean): void {
+    if (isOver === this.#isOver) return;
+    this.#isOver = isOver;
+    const { logger } = this.#options;
+    if (isOver)
+      logger.error('no control plane answers; the VMs of sessions are held, the others soon');
+    else logger.info('a control plane answers again; the VMs go on');
+  }
+
+  async #hold(isOver: (sandbox: HeldSandbox) => boolean): Promise<void> {
+    const ended = this.#options.registry.live().filter(isOver);
+    const running = ended.filter(({ power }) => !power.isHeld);
     await this.#each(running, (sandbox) => sandbox.power.hold(), 'hold');
+    // Also those that were about to attach when their VM was held.
+    for (const { connections } of ended) connections.closeAll(1011, 'upstream unavailable');
   }
 
-  async #release(): Promise<void> {
-    if (this.#isOver) this.#options.logger.info('a control plane answers again; the VMs go on');
-    this.#isOver = false;
-    const held = this.#held().filter(({ id }) => !this.#ended.has(id));
+  async #release(mayRun: (sandbox: HeldSandbox) => boolean): Promise<void> {
+    const held = this.#held().filter((sandbox) => !this.#ended.has(sandbox.id) && mayRun(sandbox));
     await this.#each(held, (sandbox) => sandbox.power.release(), 'release');
   }
 

@@ -8,6 +8,7 @@ import {
 } from '@svc/contract';
 import type { ImageInfo, Microvm } from '@svc/microvm';
 import { untilAborted, withDeadline } from '@svc/service-kit/concurrency';
+import { inSpan } from '@svc/service-kit/tracing';
 import type { AgentStarter } from '../agents/agent-starter.ts';
 import type { Clock } from '../clock.ts';
 import { assignmentOf } from '../sandbox/assignment.ts';
@@ -192,9 +193,17 @@ export class SandboxCreator {
     const wanted = { image, size: placement.size, env, hostname, tenantId };
     try {
       await sandbox.bringUp({
-        acquire: (labels) => acquire({ ...wanted, labels }, this.#deps, signal),
+        acquire: (labels) =>
+          inSpan({ name: 'acquire VM', kind: 'internal' }, () =>
+            acquire({ ...wanted, labels }, this.#deps, signal),
+          ),
         mountWorkspace: (vm) => mountWorkspace(sandbox, vm),
-        ...(agent === undefined ? {} : { startAgent: (vm) => agent.start(vm, signal) }),
+        ...(agent === undefined
+          ? {}
+          : {
+              startAgent: (vm) =>
+                inSpan({ name: 'start agent', kind: 'internal' }, () => agent.start(vm, signal)),
+            }),
       });
     } catch (error) {
       await agent?.abandon().catch((fault) => onFault(fault, 'abandon the start of an agent'));

@@ -36,10 +36,12 @@ export class EventStream {
     return this.#stalled.signal;
   }
 
-  /** Writes an event. Settles when the buffer accepts more. */
-  async send(event: string, data: unknown): Promise<void> {
-    if (this.#out.destroyed || this.#out.writableEnded) return;
-    if (!this.#out.write(formatEvent(event, data))) await this.#drained();
+  /** Writes an event. Settles when the buffer accepts more, with the characters that were written. */
+  async send(event: string, data: unknown): Promise<number> {
+    if (this.#out.destroyed || this.#out.writableEnded) return 0;
+    const text = formatEvent(event, data);
+    if (!this.#out.write(text)) await this.#drained();
+    return text.length;
   }
 
   end(): void {

@@ -4,8 +4,15 @@ import { type Deadline, openDeadline, settledWithin } from '@svc/service-kit/con
 import { toSandboxError } from '../sandbox/microvm-errors.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 
-/** Receives output in order of arrival. While a returned promise is pending, the command is held back. */
-export type OutputSink = (stream: OutputStream, chunk: Buffer) => void | Promise<void>;
+/**
+ * Receives output in order of arrival. While a returned promise is pending, the command is held back. `wanted` aborts when
+ * the command is to end, after which nobody waits for its output.
+ */
+export type OutputSink = (
+  stream: OutputStream,
+  chunk: Buffer,
+  wanted: AbortSignal,
+) => void | Promise<void>;
 
 /** How a command ended. The caller adds whether its output was truncated. */
 export type ExecOutcome = Omit<ExecExitEvent, 'truncated'>;
@@ -31,7 +38,8 @@ export async function runCommand(
     const gone = AbortSignal.any([caller, sandbox.signal]);
     using deadline = deadlineOf(request, gone);
     const stop = deadline?.signal ?? gone;
-    const finished = vm.exec(commandOf(request, onOutput), stop);
+    const sink: MicrovmExecRequest['onOutput'] = (stream, chunk) => onOutput(stream, chunk, stop);
+    const finished = vm.exec(commandOf(request, sink), stop);
     const exitCode = await settle(finished, stop, sandbox.signal);
     const duration_ms = Math.round(performance.now() - start);
     if (exitCode !== undefined) return { exit_code: exitCode, duration_ms };
@@ -77,7 +85,10 @@ function deadlineOf(request: ExecRequest, gone: AbortSignal): Deadline | undefin
   return seconds === undefined ? undefined : openDeadline(gone, Math.ceil(seconds * 1000));
 }
 
-function commandOf(request: ExecRequest, onOutput: OutputSink): MicrovmExecRequest {
+function commandOf(
+  request: ExecRequest,
+  onOutput: MicrovmExecRequest['onOutput'],
+): MicrovmExecRequest {
   const { command, cwd, env } = request;
   return {
     command,

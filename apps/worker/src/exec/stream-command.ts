@@ -1,29 +1,39 @@
 import { ERRORS, type ExecRequest, isServiceError } from '@svc/contract';
+import type { ByteRates } from '../rates/byte-rates.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
 import type { EventStream } from './event-stream.ts';
 import { OutputDecoder } from './output-decoder.ts';
 import { runCommand } from './run-command.ts';
 
+export interface CommandOutput {
+  readonly events: EventStream;
+  readonly rates: Pick<ByteRates, 'ready' | 'spend'>;
+}
+
 /**
  * Runs a command and sends its output as events. The last event is `exit`, or `error` for a failure after the start.
- * Nothing is dropped: a slow reader holds the command back. Never rejects.
+ * Nothing is dropped: a slow reader holds the command back, and so does the rate of its tenant. Never rejects.
  */
 export async function streamCommand(
   sandbox: Sandbox,
   request: ExecRequest,
-  events: EventStream,
+  { events, rates }: CommandOutput,
   caller: AbortSignal,
 ): Promise<void> {
+  const { tenant_id: tenantId } = sandbox.assignment;
   const text = new OutputDecoder();
   const send = async (stream: 'stdout' | 'stderr', data: string) => {
-    if (data !== '') await events.send(stream, { data });
+    if (data !== '') rates.spend(tenantId, await events.send(stream, { data }));
   };
   try {
     const signal = AbortSignal.any([caller, events.stalled]);
     const outcome = await runCommand(
       sandbox,
       request,
-      (stream, chunk) => send(stream, text.add(stream, chunk)),
+      async (stream, chunk, wanted) => {
+        await rates.ready(tenantId, wanted);
+        await send(stream, text.add(stream, chunk));
+      },
       signal,
     );
     await send('stdout', text.end('stdout'));

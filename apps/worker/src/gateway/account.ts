@@ -1,5 +1,6 @@
 import type { LlmDialect, LlmVendor } from '@svc/contract';
 import type { Secret } from '@svc/service-kit';
+import type { TraceOrigin } from '@svc/service-kit/tracing';
 
 /** Tokens of one request, as counted by the vendor. */
 export interface LlmUsage {
@@ -20,6 +21,8 @@ export interface LlmAccount {
   readonly apiKey: Secret;
   /** The customer's own endpoint instead of the vendor's. Checked for every connection. */
   readonly baseUrl?: string;
+  /** Where the next request belongs in a trace. */
+  readonly origin?: () => TraceOrigin | undefined;
   /** Called once per request that the vendor counted, even if it was aborted. */
   onUsage(usage: LlmUsage): void;
 }

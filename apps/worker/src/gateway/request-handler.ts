@@ -47,7 +47,13 @@ export class RequestHandler {
     }
     const { metrics } = this.#options;
     const account = registration.accountFor(routeOfPath(request.url ?? '/'));
-    const { vendor } = registration.account;
+    const { vendor, vmId, origin } = registration.account;
+    // The vendor gets no trace of ours, and the agent's own is not taken: it could be anything.
+    const scope = origin?.()?.begin({
+      name: 'model request',
+      kind: 'client',
+      attributes: { 'svc.llm_vendor': vendor, 'svc.sandbox_id': vmId },
+    });
     metrics.started();
     const isAdmitted = registration.startRequest();
     try {
@@ -56,10 +62,14 @@ export class RequestHandler {
       if (account === undefined) throw wrongDialect(registration.account);
       await this.#forward(request, response, registration, account);
     } catch (error) {
+      scope?.fail(error);
       this.#answerFailure(response, registration.account, error, request);
     } finally {
       if (isAdmitted) registration.endRequest();
-      metrics.ended(vendor, response.headersSent ? response.statusCode : 0);
+      const status = response.headersSent ? response.statusCode : 0;
+      metrics.ended(vendor, status);
+      scope?.set({ 'http.response.status_code': status });
+      scope?.end();
       // Drains the rest of the body; otherwise the connection could not carry another request.
       request.resume();
     }

@@ -6,6 +6,7 @@ import type { ExecSlots } from '../exec/exec-slots.ts';
 import type { TransferLimits } from '../files/upload.ts';
 import type { ExecMetrics } from '../metrics.ts';
 import type { SandboxPorts } from '../ports/sandbox-ports.ts';
+import type { ByteRates } from '../rates/byte-rates.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 
 /** The services used by the routes. */
@@ -15,6 +16,7 @@ export interface WorkerContext {
   readonly registry: SandboxRegistry;
   readonly creator: SandboxCreator;
   readonly execSlots: ExecSlots;
+  readonly outputRates: Pick<ByteRates, 'ready' | 'spend'>;
   readonly transfers: TransferLimits;
   readonly ports: SandboxPorts;
   readonly agentLogs: AgentLogs;

@@ -1,5 +1,5 @@
 import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, ServiceError } from '@svc/contract';
-import type { HttpServer, TokenVerifier } from '@svc/service-kit';
+import { type HttpServer, type TokenVerifier, trustCaller } from '@svc/service-kit';
 import type { FastifyRequest } from 'fastify';
 
 /** The routes that are work whatever their method. */
@@ -13,6 +13,7 @@ export function requireControlPlane(app: HttpServer, verify: TokenVerifier): voi
   app.addHook('onRequest', async (request) => {
     const { issuer } = await verify(request.headers.authorization);
     if (issuer !== CONTROL_PLANE_NAME) throw new ServiceError('unauthorized');
+    trustCaller();
   });
 }
 

@@ -5,6 +5,7 @@ import {
   type HttpServer,
   registerCertificateMetrics,
   registerHttpMetrics,
+  type Tracing,
 } from '@svc/service-kit';
 import { routeUpgrades } from '@svc/service-kit/websocket';
 import type { WorkerLogger } from '../logger.ts';
@@ -46,9 +47,18 @@ const ROUTES = [
 /** The worker's HTTPS server: the internal API for the control plane, and metrics. */
 export function createWorkerServer(
   context: WorkerContext,
-  options: { readonly logger: WorkerLogger; readonly tls: CertificatePair },
+  options: {
+    readonly logger: WorkerLogger;
+    readonly tls: CertificatePair;
+    readonly tracing: Tracing | undefined;
+  },
 ): HttpServer {
-  const app = createHttpServer(options);
+  const { tracing } = options;
+  const app = createHttpServer({
+    ...options,
+    // A worker takes part in the traces of those that call it, and begins none.
+    tracing: tracing && { tracing, isFromOutside: () => false },
+  });
   routeUpgrades(app, HANDSHAKE_MS);
   registerHttpMetrics(app, context.metrics, 'worker');
   registerCertificateMetrics(context.metrics, 'worker', options.tls.cert);

@@ -17,6 +17,7 @@ import type { Sandbox } from '../sandbox/sandbox.ts';
 import { DesktopRates } from '../sessions/clients/desktop-rates.ts';
 import { JournalClaims } from '../sessions/journal/claims.ts';
 import { SessionRegistry } from '../sessions/registry.ts';
+import { viewRates } from '../sessions/view/view-rates.ts';
 import { OneShotStarter } from './one-shot-starter.ts';
 
 const NEVER = new AbortController().signal;
@@ -51,7 +52,11 @@ function start(host: MemoryHost): void {
         api: { agentSecrets: async () => ({ llm: { api_key: 'k' }, env: {} }) },
         accounts: { register: () => () => undefined, update: () => true },
         egress: { request: () => Promise.reject(new Error('this test sends nothing')) },
-        metrics: { linkLost: () => undefined, frameStored: () => undefined },
+        metrics: {
+          linkLost: () => undefined,
+          frameStored: () => undefined,
+          viewShown: () => undefined,
+        },
         logs: new AgentLogs(directory),
         delivery: { deliver: async () => true },
         metering: { wake: () => undefined },
@@ -59,6 +64,7 @@ function start(host: MemoryHost): void {
         logger: silentLogger,
         timeouts: { ...AGENT_TIMEOUTS, linkLostMs: 100 },
         desktops: new DesktopRates(),
+        views: viewRates(1),
         onFault: (error) => core.faults.push(error),
       },
     }),

@@ -104,6 +104,11 @@ export class Sandbox {
     return this.#lifecycle.assignment;
   }
 
+  /** Whether its agent is that of a session. */
+  get isSession(): boolean {
+    return this.assignment.placement.agent?.session !== undefined;
+  }
+
   get state(): SandboxState {
     return this.#lifecycle.state;
   }

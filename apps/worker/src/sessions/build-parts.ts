@@ -1,5 +1,6 @@
 import type { PlacedAgent } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
+import type { KeyedTokenBuckets } from '@svc/service-kit/concurrency';
 import { AgentCredentials } from '../agents/credentials.ts';
 import { AgentLink, type AgentLinkHandler } from '../agents/link/agent-link.ts';
 import { LogCopy, type LogCopyOptions } from '../agents/logs/log-copy.ts';
@@ -14,17 +15,21 @@ import { AttachedClients } from './clients/attached-clients.ts';
 import type { DesktopRates } from './clients/desktop-rates.ts';
 import type { SessionMetrics } from './metrics.ts';
 import type { SessionFiles } from './session-files.ts';
+import { TaskTrace } from './turns/task-trace.ts';
 import { type AgentEvents, TurnPipeline } from './turns/turn-pipeline.ts';
 import type { TurnStore } from './turns/turn-store.ts';
+import { DesktopView } from './view/desktop-view.ts';
 
 /** The parts of the worker that all its agents share. */
 export interface AgentDeps {
   readonly accounts: LlmAccounts;
-  readonly metrics: Pick<SessionMetrics, 'frameStored' | 'linkLost'>;
+  readonly metrics: Pick<SessionMetrics, 'frameStored' | 'linkLost' | 'viewShown'>;
   readonly logs: LogCopyOptions['logs'];
   readonly delivery: LogCopyOptions['delivery'];
   readonly metering: Pick<Metering, 'wake'>;
   readonly desktops: DesktopRates;
+  /** The bytes of the live views of each tenant. */
+  readonly views: KeyedTokenBuckets;
   readonly clock: Clock;
   readonly logger: WorkerLogger;
   readonly timeouts: AgentTimeouts;
@@ -64,18 +69,42 @@ export function buildParts(start: AgentStart, deps: AgentDeps, use: AgentUse): A
     vm,
     token,
     lastN: use.lastN,
+    onCaptured: (message) => view.captured(message),
     outbox,
     timeouts,
     metrics,
     logger,
   });
   const { slowConsumerMs, finishMs } = timeouts;
-  const clients = new AttachedClients({ journal, sandbox, clock, slowConsumerMs, onFault });
+  const tenantId = sandbox.assignment.tenant_id;
+  const mayUseDesktop = (tool: string) => deps.desktops.take(tenantId, tool);
+  const view: DesktopView = new DesktopView({
+    guest: link,
+    tenantId,
+    tenants: deps.views,
+    metrics,
+  });
+  const clients = new AttachedClients({
+    journal,
+    sandbox,
+    clock,
+    slowConsumerMs,
+    view,
+    mayUseDesktop,
+    onFault,
+  });
+  const trace = new TaskTrace({
+    'svc.session_id': placed.session?.chat_session_id,
+    'svc.sandbox_id': sandbox.id,
+    'svc.tenant_id': tenantId,
+    'svc.agent': placed.kind,
+  });
   const credentials = new AgentCredentials({
     accounts,
     address: vm.host,
     vmId: sandbox.id,
     vendor: placed.vendor,
+    origin: () => trace.origin,
     onUsage: (usage) => {
       sandbox.usage.addTokens(usage);
       metering.wake();
@@ -94,7 +123,8 @@ export function buildParts(start: AgentStart, deps: AgentDeps, use: AgentUse): A
     turns,
     timeouts,
     metrics,
-    mayUseDesktop: (tool) => deps.desktops.take(sandbox.assignment.tenant_id, tool),
+    mayUseDesktop,
+    trace,
     onFault,
     closed,
   });

@@ -19,6 +19,7 @@ interface CountedSession {
 export class SessionMetrics {
   readonly #frames: Counter;
   readonly #tasks: Counter;
+  readonly #viewBytes: Counter;
   readonly #commits: Histogram;
   readonly #lostLinks: Counter;
 
@@ -54,6 +55,11 @@ export class SessionMetrics {
       labelNames: ['agent', 'status'],
       registers,
     });
+    this.#viewBytes = new Counter({
+      name: 'svc_worker_view_bytes_total',
+      help: 'Bytes of live views of desktops that were sent to clients.',
+      registers,
+    });
     this.#commits = new Histogram({
       name: 'svc_worker_session_turn_commit_duration_seconds',
       help: 'Time from the end of a turn until its commit succeeded or was abandoned.',
@@ -76,6 +82,10 @@ export class SessionMetrics {
   frameStored(agent: Agent, frame: NewFrame['frame']): void {
     this.#frames.inc({ type: frame.type });
     if (frame.type === 'task_completed') this.#tasks.inc({ agent, status: frame.status });
+  }
+
+  viewShown(bytes: number): void {
+    this.#viewBytes.inc(bytes);
   }
 
   /** Starts to time the commit of a turn; the returned function records its outcome. */

@@ -28,12 +28,15 @@ export class VmMaker {
   /** Separate, because the first restore of a size takes much longer and must not delay the others. */
   readonly #snapshotSlots = new Slots(SNAPSHOTS_AT_ONCE);
 
-  /** `concurrency`: the number of restores at a time; more than the machine's cores would only slow each of them. */
+  /**
+   * `concurrency`: the number of restores at a time that tenants wait for; more than the machine's cores would only slow each
+   * of them. A tenant has one less, so that the restore of another one begins at once.
+   */
   constructor(host: MicrovmHost, capacity: Capacity, pool: Pool, concurrency: number) {
     this.#host = host;
     this.#capacity = capacity;
     this.#pool = pool;
-    this.#slots = new Slots(concurrency);
+    this.#slots = new Slots(concurrency, Math.max(1, concurrency - 1));
   }
 
   /**
@@ -56,7 +59,10 @@ export class VmMaker {
       if (!isUsual)
         await this.#ensureSnapshot(image.template, { vcpu, memoryMib }, tenantId, signal);
       const restore = () => this.#host.restore(request, signal);
-      const vm = await this.#slots.run(restore, signal, tenantId);
+      // The pool gets one VM at a time, which no tenant waits for.
+      const vm = await (tenantId === undefined
+        ? restore()
+        : this.#slots.run(restore, signal, tenantId));
       reservation.settle();
       return { vm, reservation };
     } catch (error) {

@@ -22,7 +22,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { MemoryWorkspace } from '../../test/memory-workspace.ts';
 import { RateClock } from '../../test/rate-clock.ts';
 import { contentOf } from '../../test/tree-content.ts';
-import { SaveRates } from '../chunks/save-rates.ts';
+import { saveRates } from '../chunks/save-rates.ts';
 import { ControlPlaneError } from '../control-plane/control-plane-transport.ts';
 import { SandboxWorkspace, type SandboxWorkspaceOptions } from './sandbox-workspace.ts';
 
@@ -507,7 +507,7 @@ describe('after a restart of the worker', () => {
 
 it('a guest that saves in a loop is slowed to a bound of bytes', async () => {
   const time = new RateClock();
-  const rates = new SaveRates(32 * 1024, time);
+  const rates = saveRates(32 * 1024, time);
   const deps = { ...stored.deps, chunks: { ...stored.deps.chunks, rates } };
   const { root, workspace } = await loaded({ deps });
   for (let turn = 0; turn < 30; turn += 1) {

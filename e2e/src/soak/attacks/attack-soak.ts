@@ -8,7 +8,7 @@ import { leftoversOf } from '../../../test/machine/footprint.ts';
 import { instanceOf } from '../../../test/machine/instance.ts';
 import { startService } from '../../../test/start-service.ts';
 import { deleteAll } from '../delete-all.ts';
-import { ATTACKS, attackUntilEnd } from './attacks.ts';
+import { AttackerProcess } from './attacker-process.ts';
 import { comparison } from './latencies.ts';
 import { MEASURED, startModel, Victim } from './victim.ts';
 
@@ -51,22 +51,15 @@ export async function attackSoak({ minutes, report }: AttackSoakOptions): Promis
 
       const end = performance.now() + minutes * 60_000;
       const alone = await victim.measureUntil(performance.now() + ALONE * minutes * 60_000);
-      const ending = new AbortController();
-      const context = {
-        access,
-        attacker,
-        victim: victim.account,
-        models,
+      const attack = AttackerProcess.start({
+        address: service.address,
+        apiKey: attacker.apiKey,
+        victimEmail: victim.account.email,
+        modelUrl: models.url,
         sandbox,
-        signal: ending.signal,
-      };
-      const attacks = Object.entries(ATTACKS).map(async ([name, attack]) => {
-        const outcomes = await attackUntilEnd(attack, context);
-        return `${name}: ${JSON.stringify(Object.fromEntries(outcomes))}`;
       });
       const attacked = await victim.measureUntil(end);
-      ending.abort();
-      for (const line of await Promise.all(attacks)) report(line);
+      for (const line of await attack.stop()) report(line);
       for (const name of MEASURED) report(comparison(name, alone[name], attacked[name]));
 
       await victim.close();

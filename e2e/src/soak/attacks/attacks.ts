@@ -11,9 +11,9 @@ import { startSession } from './victim.ts';
 /** What the attacks have. */
 export interface AttackContext {
   readonly access: Access;
-  readonly attacker: Account;
-  readonly victim: Account;
-  readonly models: ModelServer;
+  readonly attacker: Pick<Account, 'client' | 'apiKey'>;
+  readonly victim: Pick<Account, 'email'>;
+  readonly models: Pick<ModelServer, 'url'>;
   /** A running sandbox of the attacker. */
   readonly sandbox: string;
   /** Ends the attacks. */

@@ -28,8 +28,10 @@ export function startModel(
 }
 
 /** Starts a session of an account with a scripted model, and attaches to it. */
-export async function startSession(account: Account, models: ModelServer): Promise<SessionClient> {
-  const { client } = account;
+export async function startSession(
+  { client }: Pick<Account, 'client'>,
+  models: Pick<ModelServer, 'url'>,
+): Promise<SessionClient> {
   const bundles = await client.secrets.list();
   if (bundles.length === 0) {
     await client.secrets.create('llm', { LLM_API_KEY: 'k', LLM_BASE_URL: models.url });

@@ -19,6 +19,9 @@ export const Problem = Type.Object(
     detail: Type.String({ description: 'One sentence that says what to do.' }),
     code: Type.String({ description: 'Stable code to match on.' }),
     request_id: Type.String({ description: 'Also in the X-Request-Id header.' }),
+    trace_id: Type.Optional(
+      Type.String({ description: 'The trace of the request, if the service takes part in it.' }),
+    ),
     errors: Type.Optional(Type.Array(FieldError)),
   },
   { title: 'Problem', description: 'RFC 9457 problem details.' },

@@ -6,7 +6,7 @@
 
 import type { Agent } from '../agents.ts';
 import type { AppJson } from '../sandboxes/app-json.ts';
-import type { AgentFrame, ClientFrame } from '../sessions/frames.ts';
+import type { AgentFrame, ForwardedFrame } from '../sessions/frames.ts';
 import type { LlmDialect } from '../vendors.ts';
 
 /** The key that agents send. The gateway replaces it with the real one. */
@@ -47,6 +47,16 @@ export interface AgentSetup extends AgentLlm {
   readonly restoreFiles: boolean;
 }
 
+/** A request for pictures of the display. */
+export interface CaptureRequest {
+  /** Names the request in its answer. */
+  readonly id: number;
+  /** Whether to send the whole display, changed or not. */
+  readonly whole: boolean;
+  /** Quality of the pictures, 20 to 90. */
+  readonly quality: number;
+}
+
 /** From the worker to the runtime. */
 export type WorkerMessage =
   /** The first message, sent once: sets the token for every later connection. Answered by `configured`. */
@@ -56,17 +66,20 @@ export type WorkerMessage =
   /** Everything up to message `n` is stored: the runtime may discard it. */
   | { readonly type: 'ack'; readonly n: number }
   /** A validated client frame. `c` increases by one; the runtime skips a number that it has seen. */
-  | {
-      readonly type: 'client';
-      readonly c: number;
-      readonly frame: Exclude<ClientFrame, { type: 'ping' }>;
-    }
+  | { readonly type: 'client'; readonly c: number; readonly frame: ForwardedFrame }
   /** New values: `env` for processes that start from now on, `llm` from the next task on. */
   | {
       readonly type: 'env';
       readonly env: Readonly<Record<string, string>>;
       readonly llm?: AgentLlm;
     }
+  /**
+   * Asks for what has changed on the display since the last `captured` of this session, or for all of it: answered by
+   * `captured` as soon as there is something. It replaces an earlier request that is not answered yet.
+   */
+  | ({ readonly type: 'capture' } & CaptureRequest)
+  /** Withdraws a request that is not answered yet. */
+  | { readonly type: 'capture_stop' }
   /** The sandbox is about to end: save now and answer with `state`. */
   | { readonly type: 'save' }
   /** Warms up an idle runtime: runs the code paths of `configure` and keeps nothing. Answered by `rehearsed`. */
@@ -78,6 +91,8 @@ export type GuestMessage =
   | { readonly type: 'attached'; readonly c: number }
   | { readonly type: 'rehearsed' }
   | { readonly type: 'received'; readonly c: number }
+  /** The answer to `capture`, sent once: `update` is a `ViewUpdate` in base64. */
+  | { readonly type: 'captured'; readonly id: number; readonly update: string }
   /** `image`: the picture, in base64, that a client's `tool_call` asked for; only with a `tool_result`. */
   | {
       readonly type: 'frame';

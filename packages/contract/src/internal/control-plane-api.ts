@@ -96,10 +96,15 @@ export const CONTROL_PLANE_NAME = 'svc-control-plane';
 
 export const WORKER_TIMES = {
   heartbeatIntervalMs: 5_000,
-  /** After this much silence a worker gets no new sandboxes, and lists show its sandboxes from the ledger. */
+  /**
+   * After this much silence a worker gets no new sandboxes, lists show its sandboxes from the ledger, and a session that its
+   * client cannot reach goes on elsewhere.
+   */
   unreachableMs: 30_000,
-  /** After this much time without an accepted report a worker holds its VMs: before they are given up. */
-  leaseMs: 240_000,
+  /** After this much time without an accepted report a worker holds the VMs of sessions: before they go on elsewhere. */
+  sessionLeaseMs: 25_000,
+  /** After this much time without an accepted report a worker holds all VMs: before they are given up. */
+  sandboxLeaseMs: 240_000,
   /** After this much silence the sandboxes of a worker are ended as `worker_lost`. */
   lostMs: 300_000,
 } as const;

@@ -33,6 +33,12 @@ export const SessionRoute = Type.Object({
 });
 export type SessionRoute = Static<typeof SessionRoute>;
 
+/**
+ * `POST /internal/v1/sessions/{chat_session_id}/recover` of the control plane, for a runtime host that cannot reach the
+ * worker of a session: starts it elsewhere if that worker is lost. 200 with the {@link SessionRoute} afterwards, which is
+ * the same as before if it is not; otherwise the errors of a resume.
+ */
+
 /** `GET /internal/v1/sessions/{chat_session_id}/ws?after_seq=N` of a worker: the upgrade, with a hop token. */
 export const SessionSocketQuery = Type.Object({
   after_seq: Type.Optional(Type.Integer({ minimum: 0 })),

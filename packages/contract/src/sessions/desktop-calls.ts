@@ -37,3 +37,26 @@ export interface DesktopCalls {
   readonly keyboard: KeyboardArguments;
 }
 export type DesktopCallName = keyof DesktopCalls;
+
+/**
+ * Begins to show this client the desktop live, or changes how. The `tool_result` goes to this client alone and has no
+ * number. The updates of the view follow it, see `view-update.ts`: first the whole display, later what has changed. The
+ * client confirms each with a `view_ack` frame; while `LIMITS.viewUnacknowledged` of them are not confirmed, no other is
+ * sent, and what changes meanwhile is sent once, as it is then.
+ */
+export interface WatchArguments {
+  /** Most pictures a second, 1 to 5. Default 3. Fewer are sent when the client or its rate does not allow more. */
+  readonly fps?: number;
+  /**
+   * Quality of the pictures, 20 to 90. Default 70. All who watch a desktop get the same pictures, in the highest quality
+   * that one of them asks for.
+   */
+  readonly quality?: number;
+}
+
+/** The names of the `tool_call` frames by which a client watches the desktop, and the arguments of each. */
+export interface ViewCalls {
+  readonly watch: WatchArguments;
+  /** Ends the view. Updates that are on the way may still arrive. */
+  readonly unwatch: Readonly<Record<string, never>>;
+}

@@ -20,10 +20,21 @@ export const ClientFrame = Type.Union([
   frame('exec', { command: Type.String({ minLength: 1, maxLength: LIMITS.commandChars }), id: Id }),
   frame('interrupt', { id: Id }),
   frame('tool_call', { id: Id, name: Type.String(), arguments: mapOf<unknown>({}) }),
+  /** Confirms the update of a live view with this number, and those before it. Nothing answers it. */
+  frame('view_ack', { number: Type.Integer({ minimum: 0, maximum: 0xffff_ffff }) }),
   frame('ping', {}),
 ]);
 export type ClientFrame = Static<typeof ClientFrame>;
-export const CLIENT_FRAME_TYPES = ['task', 'exec', 'interrupt', 'tool_call', 'ping'] as const;
+/** A frame that reaches the agent runtime; the worker handles the others itself. */
+export type ForwardedFrame = Exclude<ClientFrame, { type: 'ping' | 'view_ack' }>;
+export const CLIENT_FRAME_TYPES = [
+  'task',
+  'exec',
+  'interrupt',
+  'tool_call',
+  'view_ack',
+  'ping',
+] as const;
 
 export const TASK_STATUSES = ['completed', 'failed', 'interrupted'] as const;
 

@@ -5,3 +5,4 @@ export * from './desktop-calls.ts';
 export * from './frames.ts';
 export * from './record.ts';
 export * from './token.ts';
+export * from './view-update.ts';

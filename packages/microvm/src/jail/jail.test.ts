@@ -10,6 +10,8 @@ const NO_CGROUPS: Cgroups = {
   kind: 'none',
   add: async () => undefined,
   assign: async () => undefined,
+  balance: async () => undefined,
+  favour: async () => undefined,
   remove: async () => undefined,
   close: async () => undefined,
 };

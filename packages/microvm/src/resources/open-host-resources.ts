@@ -1,7 +1,8 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runEveryStep, UndoList } from '@svc/service-kit/concurrency';
+import { runEveryStep, sleep, UndoList } from '@svc/service-kit/concurrency';
 import { readImages } from '../image/image-store.ts';
+import type { Cgroups } from '../jail/cgroups/cgroups.ts';
 import { openCgroups } from '../jail/cgroups/open-cgroups.ts';
 import { Jail } from '../jail/jail.ts';
 import { MicrovmError } from '../microvm-error.ts';
@@ -11,6 +12,8 @@ import type { HostResources, MicrovmLogger } from './host-resources.ts';
 import { ensureSshKey } from './ssh-key.ts';
 
 const KVM_PROBE_MS = 8_000;
+/** How often the shares of the processor follow what VMs want. */
+const BALANCE_MS = 2_000;
 
 export interface HostResourcesOptions {
   readonly dataDir: string;
@@ -59,6 +62,9 @@ export async function openHostResources(
   const open = async () => {
     const cgroups = await openCgroups(instance.name, (message) => logger.warn({}, message));
     undo.add('remove the control groups', () => cgroups.close());
+    await cgroups.favour(process.pid);
+    const balancing = balanceForever(cgroups, logger);
+    undo.add('stop to balance the control groups', async () => balancing.abort());
     const jail = await Jail.open({ runDir: instance.runDir, vmsDir, imageDir, cgroups });
     undo.add('close the jail', () => jail.close());
     const [vmm, sshKey] = await Promise.all([
@@ -81,9 +87,9 @@ export async function openHostResources(
       ...(slotPoolSize === undefined ? {} : { poolSize: slotPoolSize }),
       onBackgroundError: (error) => logger.warn({ err: error }, 'cannot prepare a network slot'),
     });
-    return { jail, vmm, sshKey, slots };
+    return { jail, vmm, sshKey, slots, balancing };
   };
-  const { jail, vmm, sshKey, slots } = await open().catch(async (error: unknown) => {
+  const { jail, vmm, sshKey, slots, balancing } = await open().catch(async (error: unknown) => {
     // While VMs are running, the next start needs the jail and the instance.
     if (keepSlots.length === 0) {
       await undo.run().catch((failure: unknown) => {
@@ -103,6 +109,7 @@ export async function openHostResources(
     sshKey,
     logger,
     close: async ({ keep }) => {
+      balancing.abort();
       await runEveryStep([
         // The jail closes first: releasing the instance removes its run directory.
         ...(keep.length === 0 ? [{ name: 'close the jail', run: () => jail.close() }] : []),
@@ -110,4 +117,23 @@ export async function openHostResources(
       ]);
     },
   };
+}
+
+/** Balances until it is aborted. A failure is logged: VMs work without. */
+function balanceForever(
+  cgroups: Pick<Cgroups, 'balance'>,
+  logger: Pick<MicrovmLogger, 'warn'>,
+): AbortController {
+  const stop = new AbortController();
+  const run = async () => {
+    for (;;) {
+      await sleep(BALANCE_MS, stop.signal, { ref: false });
+      if (stop.signal.aborted) return;
+      await cgroups.balance().catch((error: unknown) => {
+        logger.warn({ err: error }, 'cannot balance the shares of the processor');
+      });
+    }
+  };
+  void run();
+  return stop;
 }

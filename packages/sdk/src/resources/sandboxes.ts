@@ -166,6 +166,7 @@ export class Sandboxes {
     const address = await this.access(id, { signal, timeoutMs });
     return new SessionConnection(address, options, {
       ca: this.#ca,
+      traceparent: () => this.#transport.traceparent,
       hasEnded: async () => {
         const { agent_status } = await this.get(id, { timeoutMs: LOOK_TIMEOUT_MS });
         return agent_status !== 'running';

@@ -98,6 +98,7 @@ export class Sessions {
   connect(access: SessionAddress, options: ConnectOptions = {}): SessionConnection {
     return new SessionConnection(access, options, {
       ca: this.#ca,
+      traceparent: () => this.#transport.traceparent,
       hasEnded: async () => {
         const { status } = await this.get(access.chat_session_id, { timeoutMs: LOOK_TIMEOUT_MS });
         return status !== 'active';

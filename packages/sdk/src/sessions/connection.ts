@@ -1,8 +1,15 @@
 /// <reference lib="esnext.disposable" preserve="true" />
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { ClientFrame, DesktopCallName, DesktopCalls } from '@svc/contract';
+import {
+  type ClientFrame,
+  type DesktopCallName,
+  type DesktopCalls,
+  isViewUpdate,
+  type WatchArguments,
+} from '@svc/contract';
 import { SvcError } from '../errors.ts';
+import { DesktopView, isViewAnswer } from './desktop-view.ts';
 import { gaveUp, isOrderlyEnd, isWithoutUpstream, mayPass } from './ends.ts';
 import { FrameQueue } from './frame-queue.ts';
 import { frameOf, type SessionFrame } from './frames.ts';
@@ -34,6 +41,8 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
   #everReady = false;
   #wasReady = false;
   #isOver = false;
+  #view: DesktopView | undefined;
+  #views = 0;
 
   constructor(address: ConnectionAddress, options: ConnectOptions, parts: ConnectionParts) {
     this.#address = address;
@@ -42,7 +51,10 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
     this.#sequence = new Sequence(options.afterSeq);
     this.closed = this.#run();
     // The loop over the frames throws the error.
-    this.closed.catch(() => undefined);
+    this.closed.then(
+      () => this.#view?.finish({}),
+      (error) => this.#view?.finish({ error }),
+    );
   }
 
   /** The number of the last received frame. As `afterSeq` of another connection, it continues from here. */
@@ -80,13 +92,38 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
   }
 
   /**
+   * Shows the desktop of a session with the template `cua` live. Use the mouse and the keyboard with {@link callTool}, and
+   * read the frames of this connection meanwhile: a connection whose frames are not read stops the view too. The view
+   * throws a SvcError when the service refuses it: `tool_not_available` without a desktop, `frame_rate`, or
+   * `watch_refused` for arguments that it does not take.
+   * @throws SvcError `already_watching` while another view is open, `connection_closed`
+   */
+  watch(settings: WatchArguments = {}): DesktopView {
+    this.#mustBeOpen();
+    if (this.#view !== undefined) {
+      const detail = 'Leave the view that is open first.';
+      throw new SvcError({ code: 'already_watching', detail });
+    }
+    this.#views += 1;
+    const view = new DesktopView(this.#views, settings, {
+      send: (frame) => {
+        if (this.#wasReady && this.#socket !== undefined) this.#outbox.send(frame);
+      },
+      onEnd: () => {
+        this.#view = undefined;
+      },
+    });
+    this.#view = view;
+    view.start();
+    return view;
+  }
+
+  /**
    * Sends any frame, immediately or as soon as there is a connection.
    * @throws SvcError `connection_closed`, `frame_too_large`, `send_queue_full`
    */
   send(frame: ClientFrame): void {
-    if (this.#isOver || this.#stop.signal.aborted) {
-      throw new SvcError({ code: 'connection_closed', detail: 'The connection has ended.' });
-    }
+    this.#mustBeOpen();
     this.#outbox.send(frame);
   }
 
@@ -102,6 +139,11 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
 
   [Symbol.asyncIterator](): AsyncIterator<SessionFrame, undefined> {
     return { next: () => this.#queue.next() };
+  }
+
+  #mustBeOpen(): void {
+    if (!this.#isOver && !this.#stop.signal.aborted) return;
+    throw new SvcError({ code: 'connection_closed', detail: 'The connection has ended.' });
   }
 
   async #run(): Promise<SocketEnd> {
@@ -165,10 +207,16 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
     try {
       const { connect_url: url, jwt: token } = this.#address;
       this.#socket = await open(
-        { url: this.#resumed(url), token, ca: this.#parts.ca, signal },
+        {
+          url: this.#resumed(url),
+          token,
+          ca: this.#parts.ca,
+          traceparent: this.#parts.traceparent?.(),
+          signal,
+        },
         { message: receive, closed: over.resolve },
       );
-      if (this.#wasReady) this.#outbox.open(this.#socket);
+      if (this.#wasReady) this.#opened(this.#socket);
       this.#socket.setPaused(this.#queue.isFull);
       return await over.promise;
     } catch (error) {
@@ -183,9 +231,15 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
   }
 
   #receive(data: string | Uint8Array): void {
+    if (typeof data !== 'string' && isViewUpdate(data)) {
+      this.#view?.receive(data);
+      return;
+    }
     const frame = frameOf(data);
     if (frame === undefined) return;
-    if (frame.type === 'ready') {
+    if (isViewAnswer(frame)) {
+      this.#view?.answered(frame);
+    } else if (frame.type === 'ready') {
       this.#sequence.begin(frame);
       this.#ready(frame);
     } else if (this.#sequence.take(frame)) {
@@ -198,9 +252,15 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
     const isFirst = !this.#everReady;
     this.#everReady = true;
     this.#wasReady = true;
-    if (this.#socket !== undefined) this.#outbox.open(this.#socket);
+    if (this.#socket !== undefined) this.#opened(this.#socket);
     if (isFirst) this.#queue.push(frame);
     this.#options.onStatus?.('connected');
+  }
+
+  /** Frames can be sent from now on. */
+  #opened(socket: SessionSocket): void {
+    this.#outbox.open(socket);
+    this.#view?.start();
   }
 
   #resumed(url: string): string {

@@ -12,10 +12,16 @@ const LONGEST_FRAME_BYTES = 64 * 1024 * 1024;
 const LONGEST_PROBLEM_BYTES = 64 * 1024;
 
 /** For Node: sends the token in a header, can trust a private CA, and detects silent connections. */
-export const openNodeSocket: OpenSocket = async ({ url, token, ca, signal }, handlers) => {
+export const openNodeSocket: OpenSocket = async (
+  { url, token, ca, traceparent, signal },
+  handlers,
+) => {
   signal.throwIfAborted();
   const socket = new WebSocket(url, [SESSION_PROTOCOL], {
-    headers: { authorization: `Bearer ${token}` },
+    headers: {
+      authorization: `Bearer ${token}`,
+      ...(traceparent === undefined ? {} : { traceparent }),
+    },
     handshakeTimeout: HANDSHAKE_MS,
     maxPayload: LONGEST_FRAME_BYTES,
     perMessageDeflate: false,
@@ -59,6 +65,8 @@ function handleOf(socket: WebSocket): SessionSocket {
     },
     setPaused: (paused) => (paused ? socket.pause() : socket.resume()),
     close: () => {
+      // A timer would keep the process alive for nothing.
+      if (socket.readyState === socket.CLOSED) return;
       socket.close(1000);
       socket.resume();
       const timer = setTimeout(() => socket.terminate(), CLOSE_MS);

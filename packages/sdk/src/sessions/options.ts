@@ -25,6 +25,8 @@ export interface ConnectOptions {
 /** Dependencies of a connection, replaced in tests. */
 export interface ConnectionParts {
   readonly ca: string | Uint8Array | undefined;
+  /** The position of the caller in its trace. */
+  readonly traceparent?: () => string | undefined;
   /** Whether the session has ended. A rejection leaves that open. */
   readonly hasEnded: () => Promise<boolean>;
   /** The error for a session that has. */

@@ -26,6 +26,8 @@ export interface SocketRequest {
   /** Session JWT. */
   readonly token: string;
   readonly ca: string | Uint8Array | undefined;
+  /** The position of the caller in its trace. */
+  readonly traceparent: string | undefined;
   /** Cancels the opening. */
   readonly signal: AbortSignal;
 }

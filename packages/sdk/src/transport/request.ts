@@ -51,6 +51,7 @@ export interface TransportOptions {
   readonly timeoutMs?: number | undefined;
   readonly maxRetries?: number | undefined;
   readonly maxWaitMs?: number | undefined;
+  readonly traceparent?: (() => string | undefined) | undefined;
 }
 
 const DEFAULT_TIMEOUT_MS = 60_000;
@@ -65,6 +66,11 @@ export class Transport {
   constructor(options: TransportOptions) {
     this.#options = options;
     this.#baseUrl = checkBaseUrl(options.baseUrl);
+  }
+
+  /** The position of the caller in its trace. */
+  get traceparent(): string | undefined {
+    return this.#options.traceparent?.();
   }
 
   /** Sends a call and reads its JSON response. */
@@ -170,6 +176,8 @@ export class Transport {
     const headers: Record<string, string> = { accept: 'application/json', ...request.headers };
     if (this.#options.apiKey !== undefined)
       headers.authorization = `Bearer ${this.#options.apiKey}`;
+    const { traceparent } = this;
+    if (traceparent !== undefined) headers.traceparent = traceparent;
     const init: RequestInit & { duplex?: 'half' } = {
       method: request.method,
       headers,

@@ -21,7 +21,8 @@ const HEADERS = {
 const STRICT_TRANSPORT = { 'strict-transport-security': 'max-age=31536000' } as const;
 
 const METHODS = 'GET, POST, PUT, DELETE';
-const REQUEST_HEADERS = 'authorization, content-type, accept, idempotency-key, x-request-id';
+const REQUEST_HEADERS =
+  'authorization, content-type, accept, idempotency-key, traceparent, x-request-id';
 const EXPOSED_HEADERS = 'x-request-id, retry-after, ratelimit, ratelimit-policy, allow';
 const PREFLIGHT_SECONDS = 600;
 

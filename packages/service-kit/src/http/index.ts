@@ -6,4 +6,6 @@ export { closeGracefully } from './graceful-close.ts';
 export { isTooDeep, MAX_JSON_DEPTH } from './json-depth.ts';
 export { RequestDrain } from './request-drain.ts';
 export { REQUEST_ID_HEADER } from './request-id.ts';
+export type { CallerFields } from './request-log.ts';
+export type { RequestTracing } from './request-scopes.ts';
 export { createHttpServer, type HttpServer, type HttpServerOptions } from './server.ts';

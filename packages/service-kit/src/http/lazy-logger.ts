@@ -1,4 +1,5 @@
 import type { FastifyBaseLogger } from 'fastify';
+import { HAS_REQUEST_ID } from '../logging/logger.ts';
 
 type Bindings = Parameters<FastifyBaseLogger['child']>[0];
 type ChildOptions = Parameters<FastifyBaseLogger['child']>[1];
@@ -24,7 +25,11 @@ class LazyLogger {
   }
 
   made(): FastifyBaseLogger {
-    this.#made ??= this.#parent.child(this.#bindings, this.#options);
+    if (this.#made === undefined) {
+      this.#made = this.#parent.child(this.#bindings, this.#options);
+      // Its bindings have the request id.
+      Object.assign(this.#made, { [HAS_REQUEST_ID]: true });
+    }
     return this.#made;
   }
 }

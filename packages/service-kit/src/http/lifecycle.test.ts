@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { Agent, type ClientRequest, type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
-import { OCTET_STREAM_MEDIA_TYPE, type Problem } from '@svc/contract';
+import { OCTET_STREAM_MEDIA_TYPE, type Problem, ServiceError } from '@svc/contract';
 import { type Logger, pino } from 'pino';
 import { afterEach, describe, expect, it } from 'vitest';
 import { acceptStreamOnly } from './body-parsers.ts';
@@ -159,7 +159,7 @@ describe('the log', () => {
   it('has each request at info level when asked to, without its URL', async () => {
     const lines: Record<string, unknown>[] = [];
     const logger = pino({ level: 'info' }, { write: (line) => lines.push(JSON.parse(line)) });
-    const app = createHttpServer({ logger, accessLog: () => ({ tenant_id: 't-1' }) });
+    const app = createHttpServer({ logger, accessLog: true, caller: () => ({ tenant_id: 't-1' }) });
     app.get('/things/:id', () => ({}));
     await app.inject('/things/forty-two?token=secret');
     await app.inject('/nowhere/forty-two?token=secret');
@@ -170,4 +170,79 @@ describe('the log', () => {
     expect(JSON.stringify(lines)).not.toMatch(/forty-two|secret/);
     await app.close();
   });
+
+  it('has the bytes of each request on its connection', async () => {
+    const { app, lines } = withAccessLog();
+    app.get('/large', () => 'x'.repeat(100_000));
+    app.post('/up', () => ({}));
+    const port = await listen(app);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    const payload = JSON.stringify('y'.repeat(50_000));
+    const headers = { 'content-type': 'application/json' };
+    await answerOf(request({ port, path: '/up', method: 'POST', agent, headers }).end(payload));
+    await answerOf(request({ port, path: '/large', agent }).end());
+    agent.destroy();
+    await expect.poll(() => lines.length).toBe(2);
+    const [up, large] = lines;
+    expect(up).toMatchObject({ route: '/up', status: 200 });
+    expect(Number(up?.received_bytes)).toBeGreaterThan(50_000);
+    expect(Number(up?.sent_bytes)).toBeLessThan(2_000);
+    expect(Number(large?.received_bytes)).toBeLessThan(2_000);
+    expect(Number(large?.sent_bytes)).toBeGreaterThan(100_000);
+  });
+
+  it('has a request whose client left, once and without a status', async () => {
+    const { app, lines } = withAccessLog();
+    const entered = Promise.withResolvers<void>();
+    app.get('/wait', () => {
+      entered.resolve();
+      return new Promise(() => undefined);
+    });
+    const sent = request({ port: await listen(app), path: '/wait?token=secret' });
+    sent.on('error', () => sent.destroy());
+    sent.end();
+    await entered.promise;
+    sent.destroy();
+    await expect
+      .poll(() => lines)
+      .toMatchObject([{ route: '/wait', aborted: true, client: '127.0.0.1' }]);
+    expect(lines[0]).not.toHaveProperty('status');
+  });
+
+  it('shows no secret of a request, wherever it is', async () => {
+    const { app, lines } = withAccessLog();
+    app.get('/things/:id', () => ({ made: 'secret' }));
+    app.post('/things', () => {
+      throw new ServiceError('validation_failed', 'secret');
+    });
+    await app.inject({
+      url: '/things/secret?token=secret&X-Amz-Signature=secret',
+      headers: {
+        authorization: 'Bearer secret',
+        cookie: 'a=secret',
+        'user-agent': 'secret',
+        referer: 'https://secret.example',
+        'x-request-id': 'not sane: secret',
+        traceparent: 'secret',
+        tracestate: 'secret=secret',
+        baggage: 'a=secret',
+      },
+    });
+    await app.inject({ method: 'POST', url: '/things', payload: { llm_key: 'secret' } });
+    await app.inject('/secret/secret');
+    await app.inject('/things/%secret');
+    expect(lines.length).toBeGreaterThanOrEqual(3);
+    expect(JSON.stringify(lines)).not.toContain('secret');
+  });
 });
+
+function withAccessLog() {
+  const lines: Record<string, unknown>[] = [];
+  const write = (text: string) => {
+    const line = JSON.parse(text);
+    if (line.msg === 'request') lines.push(line);
+  };
+  const app = createHttpServer({ logger: pino({ level: 'info' }, { write }), accessLog: true });
+  servers.push(app);
+  return { app, lines };
+}

@@ -1,12 +1,20 @@
+import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LogController } from 'fastify';
+import { scopeOf } from './request-scopes.ts';
 
 const VERBOSE: ReadonlySet<string> = new Set(['trace', 'debug']);
 
-/** What else the access log says of a request. */
-export type AccessFields = (
+/** Who sent a request, as far as that is known by now. */
+export type CallerFields = (
   request: FastifyRequest,
 ) => Readonly<Record<string, string | undefined>>;
+
+/** What was counted on a connection when its last request ended. */
+interface Counted {
+  readonly received: number;
+  readonly sent: number;
+}
 
 /**
  * Fastify's own log lines: one line per request. Without `access`, at debug level only, so that the usual level costs
@@ -14,15 +22,19 @@ export type AccessFields = (
  * handler logs failures.
  */
 export class RequestLog extends LogController {
-  readonly #access: AccessFields | undefined;
+  readonly #access: CallerFields | undefined;
+  readonly #clients = new WeakMap<FastifyRequest, string>();
+  readonly #connections = new WeakMap<Socket, Counted>();
 
-  constructor(access?: AccessFields) {
+  constructor(access?: CallerFields) {
     super({ requestIdLogLabel: 'request_id' });
     this.#access = access;
   }
 
-  override incomingRequest(): void {
-    // The line at the end of the request contains the same fields.
+  /** Writes nothing: the line at the end of the request says everything. */
+  override incomingRequest(request: FastifyRequest): void {
+    // The connection of a client that has left has no address.
+    if (this.#access !== undefined) this.#clients.set(request, request.ip);
   }
 
   override requestCompleted(
@@ -30,15 +42,48 @@ export class RequestLog extends LogController {
     request: FastifyRequest,
     reply: FastifyReply,
   ): void {
+    this.#write(request, reply, {
+      status: reply.statusCode,
+      ...(error ? { err: error } : {}),
+    });
+  }
+
+  /** The line of a request whose client left before it had the response. */
+  requestAborted(request: FastifyRequest, reply: FastifyReply): void {
+    const status = reply.raw.headersSent ? reply.statusCode : undefined;
+    this.#write(request, reply, { status, aborted: true });
+  }
+
+  /** The line of a request whose connection has another protocol from now on. */
+  requestUpgraded(request: FastifyRequest, reply: FastifyReply): void {
+    this.#write(request, reply, { status: 101 });
+  }
+
+  #write(request: FastifyRequest, reply: FastifyReply, outcome: Readonly<Record<string, unknown>>) {
     if (this.#access === undefined && !VERBOSE.has(reply.log.level)) return;
+    const traceId = scopeOf(request)?.traceId;
     const line = {
       method: request.method,
       route: request.routeOptions.url,
-      status: reply.statusCode,
+      ...outcome,
       duration_ms: Math.round(reply.elapsedTime * 10) / 10,
-      ...(error ? { err: error } : {}),
+      ...(traceId === undefined ? {} : { trace_id: traceId }),
     };
     if (this.#access === undefined) reply.log.debug(line, 'request');
-    else reply.log.info({ ...line, client: request.ip, ...this.#access(request) }, 'request');
+    else {
+      const bytes = this.#bytesOf(request.raw.socket);
+      const client = this.#clients.get(request);
+      reply.log.info({ ...line, ...bytes, client, ...this.#access(request) }, 'request');
+    }
+  }
+
+  /** What went over the connection since its last request, heads included. */
+  #bytesOf(socket: Socket): Readonly<Record<string, number>> {
+    const { bytesRead, bytesWritten } = socket;
+    // Requests that a test injects have no connection.
+    if (typeof bytesRead !== 'number' || typeof bytesWritten !== 'number') return {};
+    const before = this.#connections.get(socket) ?? { received: 0, sent: 0 };
+    this.#connections.set(socket, { received: bytesRead, sent: bytesWritten });
+    return { received_bytes: bytesRead - before.received, sent_bytes: bytesWritten - before.sent };
   }
 }

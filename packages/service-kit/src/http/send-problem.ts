@@ -1,8 +1,9 @@
-import { makeProblem, PROBLEM_MEDIA_TYPE, type ServiceError } from '@svc/contract';
+import { makeProblem, PROBLEM_MEDIA_TYPE, type Problem, type ServiceError } from '@svc/contract';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { isClientGone } from './client-gone.ts';
 import { toServiceError } from './framework-errors.ts';
 import { REQUEST_ID_HEADER } from './request-id.ts';
+import { scopeOf } from './request-scopes.ts';
 
 /** The error handler for Fastify: answers every failure as problem+json and logs those that concern an operator. */
 export function sendProblem(error: unknown, request: FastifyRequest, reply: FastifyReply): void {
@@ -18,11 +19,15 @@ export function sendProblem(error: unknown, request: FastifyRequest, reply: Fast
     .header('cache-control', 'no-store')
     .type(PROBLEM_MEDIA_TYPE)
     // A buffer bypasses the route's schema, which may not describe this response, and gets no charset.
-    .send(Buffer.from(JSON.stringify(problemOf(failure, request.id))));
+    .send(Buffer.from(JSON.stringify(problemOf(failure, request))));
 }
 
-function problemOf(failure: ServiceError, requestId: string) {
-  return makeProblem(failure.code, requestId, failure.message, failure.errors);
+function problemOf(failure: ServiceError, request: FastifyRequest): Problem {
+  const traceId = scopeOf(request)?.traceId;
+  return {
+    ...makeProblem(failure.code, request.id, failure.message, failure.errors),
+    ...(traceId === undefined ? {} : { trace_id: traceId }),
+  };
 }
 
 function logFailure(failure: ServiceError, request: FastifyRequest): void {

@@ -20,7 +20,8 @@ import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
 import { isWellEncoded } from './query.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
-import { type AccessFields, RequestLog } from './request-log.ts';
+import { type CallerFields, RequestLog } from './request-log.ts';
+import { openScopes, type RequestTracing } from './request-scopes.ts';
 import { RoutesTable } from './routes-table.ts';
 import { sendProblem } from './send-problem.ts';
 import { discardUnreadBodies } from './unread-body.ts';
@@ -43,8 +44,12 @@ export interface HttpServerOptions {
   readonly unreadResponseMs?: number;
   /** The proxies whose X-Forwarded-For header is trusted. Default none. */
   readonly trustProxy?: boolean | readonly string[];
-  /** Logs each request at info level, with these fields. Default: at debug level only. */
-  readonly accessLog?: AccessFields | undefined;
+  /** Who sent a request, for the access log and for spans. Default: nothing. */
+  readonly caller?: CallerFields;
+  /** Whether to log each request at info level. Default: at debug level only. */
+  readonly accessLog?: boolean | undefined;
+  /** How requests are traced. Default: not at all. */
+  readonly tracing?: RequestTracing | undefined;
   /** The rules for browsers; unnecessary for a server that no browser calls. */
   readonly browsers?: BrowserRules;
 }
@@ -71,9 +76,11 @@ const MAX_PARAM_CHARS = 4096;
  */
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const connections = new ConnectionTracker();
+  const caller = options.caller ?? nobody;
+  const log = new RequestLog(options.accessLog === true ? caller : undefined);
   const app: HttpServer = Fastify<Server>({
     loggerInstance: options.logger,
-    logController: new RequestLog(options.accessLog),
+    logController: log,
     childLoggerFactory: makeRequestLogger,
     bodyLimit: options.bodyLimit ?? LIMITS.jsonBodyBytes,
     genReqId: requestIdOf,
@@ -92,6 +99,12 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     },
   }).withTypeProvider<TypeBoxTypeProvider>();
   trackConnections(app, connections);
+  openScopes(app, {
+    tracing: options.tracing,
+    caller,
+    onAborted: (request, reply) => log.requestAborted(request, reply),
+    onUpgraded: (request, reply) => log.requestUpgraded(request, reply),
+  });
   app.setErrorHandler(sendProblem);
   app.setValidatorCompiler(compileValidator);
   acceptJsonOnly(app);
@@ -100,6 +113,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   sendInSlices(app);
   discardUnreadBodies(app, options.unreadBodyMs ?? UNREAD_BODY_MS);
   return app;
+}
+
+function nobody(): Readonly<Record<string, string | undefined>> {
+  return {};
 }
 
 function proxiesOf(trusted: HttpServerOptions['trustProxy'] = false): boolean | string[] {

@@ -1,4 +1,5 @@
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from 'pino';
+import { currentRequest } from '../tracing/request-scope.ts';
 import { prettyLine } from './pretty.ts';
 
 export interface LoggerOptions {
@@ -37,6 +38,7 @@ export function createLogger(options: LoggerOptions): Logger {
       level,
       timestamp: stdTimeFunctions.isoTime,
       base: null,
+      mixin: requestFields,
       redact: {
         paths: SENSITIVE.flatMap((name) => [name, `*.${name}`]),
         censor: '[redacted]',
@@ -44,6 +46,19 @@ export function createLogger(options: LoggerOptions): Logger {
     },
     pretty ? { write: (line) => destination.write(prettyLine(line)) } : destination,
   );
+}
+
+/** Marks a logger whose lines have the id of a request anyway. */
+export const HAS_REQUEST_ID = Symbol('has request id');
+
+/** Which request a line belongs to, whoever writes it. */
+function requestFields(_line: object, _level: number, logger: object): object {
+  const request = currentRequest();
+  if (request === undefined) return {};
+  return {
+    ...(HAS_REQUEST_ID in logger ? {} : { request_id: request.requestId }),
+    ...(request.traceId === undefined ? {} : { trace_id: request.traceId }),
+  };
 }
 
 export type { Logger } from 'pino';

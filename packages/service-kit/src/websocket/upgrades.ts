@@ -2,7 +2,7 @@ import { type IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { ServiceError } from '@svc/contract';
-import type { HttpServer } from '../http/server.ts';
+import type { FastifyInstance } from 'fastify';
 
 declare module 'fastify' {
   interface FastifyContextConfig {
@@ -19,6 +19,7 @@ export class Upgrade {
   readonly #gone = new AbortController();
   readonly #late: NodeJS.Timeout;
   #response: ServerResponse | undefined;
+  #onTaken: (() => void) | undefined;
 
   /** The connection is cut unless the upgrade is accepted within `handshakeMs` milliseconds. */
   constructor(socket: Duplex, head: Buffer, response: ServerResponse, handshakeMs: number) {
@@ -40,6 +41,11 @@ export class Upgrade {
     return this.#gone.signal;
   }
 
+  /** Sets what happens when the upgrade is accepted. */
+  whenTaken(act: () => void): void {
+    this.#onTaken = act;
+  }
+
   /** Detaches the connection from HTTP: no response is sent on it from now on. */
   take(): void {
     clearTimeout(this.#late);
@@ -50,6 +56,7 @@ export class Upgrade {
       this.socket.setTimeout(0);
     }
     this.#response = undefined;
+    this.#onTaken?.();
   }
 
   readonly #onClose = (): void => {
@@ -65,7 +72,10 @@ const upgrades = new WeakMap<IncomingMessage, Upgrade>();
  * `config.webSocket` accept an upgrade through `WebSocketEndpoint`; all others refuse it. A connection whose
  * upgrade is not accepted within `handshakeMs` milliseconds is cut. Call it before adding routes.
  */
-export function routeUpgrades(app: HttpServer, handshakeMs: number): void {
+export function routeUpgrades(
+  app: Pick<FastifyInstance, 'addHook' | 'routing' | 'server'>,
+  handshakeMs: number,
+): void {
   app.addHook('onRequest', (request, _reply, done) => {
     const isRefused =
       upgradeOf(request.raw) !== undefined && request.routeOptions.config.webSocket !== true;

@@ -3,6 +3,7 @@ import { attachCommand } from './attach.ts';
 import { listCommand, removeCommand } from './records.ts';
 import { resumeCommand } from './resume.ts';
 import { startCommand } from './start.ts';
+import { watchCommand } from './watch.ts';
 
 /** `svc session …` */
 export function sessionCommand(): Command {
@@ -11,6 +12,7 @@ export function sessionCommand(): Command {
     .addCommand(startCommand())
     .addCommand(attachCommand())
     .addCommand(resumeCommand())
+    .addCommand(watchCommand())
     .addCommand(listCommand())
     .addCommand(removeCommand());
 }

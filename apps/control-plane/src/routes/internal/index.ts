@@ -11,7 +11,7 @@ import { workerEvents } from './events.ts';
 import { workerHeartbeat } from './heartbeat.ts';
 import { registerWorker } from './register.ts';
 import { sessionFrameNumbers } from './session-frame-numbers.ts';
-import { sessionRoute } from './session-route.ts';
+import { recoverSession, sessionRoute } from './session-route.ts';
 import { sessionState } from './session-state.ts';
 import { sessionTurns } from './session-turns.ts';
 import { reportUsage } from './usage.ts';
@@ -25,6 +25,7 @@ export const internalRoutes: readonly Route[] = [
   agentSecrets,
   agentLog,
   sessionRoute,
+  recoverSession,
   sessionState,
   sessionFrameNumbers,
   sessionTurns,

@@ -20,6 +20,7 @@ import { TranscriptChunks, type TranscriptOwner } from './transcript-chunks.ts';
 import { TurnPacker } from './turn-packer.ts';
 
 const KIB = 1024;
+const GIB = 1024 * KIB * KIB;
 /** So long that a slow machine never reaches it. */
 const LONG_MS = 300_000;
 const keys = { derive: async () => Buffer.alloc(32, 7) };
@@ -40,7 +41,7 @@ let history: SessionHistory;
 let session: TranscriptOwner;
 
 beforeAll(async () => {
-  ledger = await startTestLedger();
+  ledger = await startTestLedger({ sessionBytesPerTenant: GIB });
   ({ store, sql } = ledger);
   await sql.query(`insert into workers (worker_id, url, certificate, version, vcpu, memory_mib, disk_mib, templates)
     values ('w', '', '', '', 1, 1, 1, '[]')`);
@@ -204,6 +205,25 @@ describe('a large turn', () => {
     });
     expect(await one('select from session_frames')).toBeUndefined();
     expect(await one('select from session_chunks')).toBeUndefined();
+  });
+
+  test('is refused while the account has too many unused chunks, and the object store is not blamed for it', async () => {
+    await sql.query(
+      `insert into session_chunks (session_id, chunk_id, object_key, stored_bytes)
+       values ($1, sha256('unused'), 'unused', $2)`,
+      [session.sessionId, GIB],
+    );
+    const turn = large();
+    await expect(commit(turn)).rejects.toMatchObject({ code: 'session_storage_full' });
+    expect(uploads).toBe(0);
+    expect(await state()).toEqual({ generation: 1, last_seq: 0, first_seq: 1, frames: '' });
+    // What fits into the database needs no chunk.
+    const short = { first_seq: 1, last_seq: 2, frames: frames(1, 2) };
+    await commit(short);
+    await sql.query(`delete from session_chunks where object_key = 'unused'`);
+    await commit({ first_seq: 3, last_seq: 2, frames: '', conversation: turn.conversation });
+    expect(uploads).toBeGreaterThan(0);
+    expect(await state()).toMatchObject({ frames: short.frames, conversation: turn.conversation });
   });
 
   test('survives the files of a later turn', async () => {

@@ -1,12 +1,18 @@
-import type { AgentLlm, AgentSetup, WorkerMessage } from '@svc/contract';
+import type {
+  AgentLlm,
+  AgentSetup,
+  CaptureRequest,
+  ForwardedFrame,
+  WorkerMessage,
+} from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { backoffMs, sleep } from '@svc/service-kit/concurrency';
 import type { WorkerLogger } from '../../logger.ts';
 import type { AgentTimeouts } from '../timeouts.ts';
-import type { NumberedMessage } from './guest-messages.ts';
+import type { CapturedMessage, NumberedMessage } from './guest-messages.ts';
 import type { LinkConnection } from './link-connection.ts';
 import { LinkConnector } from './link-connector.ts';
-import type { ForwardedFrame, Outbox } from './outbox.ts';
+import type { Outbox } from './outbox.ts';
 
 const RECONNECT_BACKOFF = { baseMs: 50, maxMs: 2_000 };
 
@@ -32,6 +38,8 @@ export interface AgentLinkOptions {
   readonly token: string;
   /** The number of the guest's last message that has been handled; 0 for a fresh runtime. */
   readonly lastN: number;
+  /** Receives pictures of the display, whether or not they were asked for. */
+  readonly onCaptured: (message: CapturedMessage) => void;
   /** Holds clients' frames until the guest has received them; undefined for an agent without clients. */
   readonly outbox: Outbox | undefined;
   readonly timeouts: Pick<AgentTimeouts, 'dialMs' | 'linkLostMs'>;
@@ -54,6 +62,7 @@ export class AgentLink {
   #progress = false;
   #values: Extract<WorkerMessage, { type: 'env' }> | undefined;
   #saving = false;
+  #capture: CaptureRequest | undefined;
 
   constructor(options: AgentLinkOptions) {
     const { vm, token, timeouts, lastN } = options;
@@ -98,6 +107,18 @@ export class AgentLink {
   save(): void {
     this.#saving = true;
     this.#connection?.send({ type: 'save' });
+  }
+
+  /** Asks for pictures of the display, now or once the link is up again. Replaces a request that is not answered. */
+  capture(request: CaptureRequest): void {
+    this.#capture = request;
+    this.#connection?.send({ type: 'capture', ...request });
+  }
+
+  /** Withdraws the request for pictures. */
+  stopCapture(): void {
+    this.#capture = undefined;
+    this.#connection?.send({ type: 'capture_stop' });
   }
 
   /** Closes the link; the runtime keeps running. */
@@ -157,6 +178,7 @@ export class AgentLink {
       let highest = this.#lastN;
       for (const message of messages) {
         if (message.type === 'received') outbox?.received(message.c);
+        if (message.type === 'captured') this.#captured(message);
         if (!('n' in message) || message.n <= highest) continue;
         highest = message.n;
         fresh.push(message);
@@ -166,6 +188,11 @@ export class AgentLink {
       await handler.receive(fresh, this.#acknowledge);
       this.#progress = true;
     }
+  }
+
+  #captured(message: CapturedMessage): void {
+    if (message.id === this.#capture?.id) this.#capture = undefined;
+    this.#options.onCaptured(message);
   }
 
   readonly #acknowledge = (n: number): void => {
@@ -179,6 +206,9 @@ export class AgentLink {
     const requests: WorkerMessage[] = [];
     if (this.#values !== undefined) requests.push(this.#values);
     if (this.#saving) requests.push({ type: 'save' });
+    // The answer may have been lost with the connection, so that the guest's next one would not continue from it.
+    if (this.#capture !== undefined)
+      requests.push({ type: 'capture', ...this.#capture, whole: true });
     return requests;
   }
 }

@@ -25,11 +25,20 @@ export type NumberedMessage =
     }
   | { readonly type: 'exited'; readonly n: number; readonly exitCode: number };
 
+/** The answer to a request for pictures of the display. Nothing about `update` has been checked. */
+export interface CapturedMessage {
+  readonly type: 'captured';
+  readonly id: number;
+  /** Base64. */
+  readonly update: string;
+}
+
 /** A validated message of the guest. */
 export type ValidGuestMessage =
   | NumberedMessage
   | { readonly type: 'configured' | 'rehearsed' }
-  | { readonly type: 'attached' | 'received'; readonly c: number };
+  | { readonly type: 'attached' | 'received'; readonly c: number }
+  | CapturedMessage;
 
 const N = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER });
 const C = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
@@ -49,6 +58,7 @@ const otherMessage = Compile(
   Type.Union([
     Type.Object({ type: Type.Enum(['configured', 'rehearsed']) }),
     Type.Object({ type: Type.Enum(['attached', 'received']), c: C }),
+    Type.Object({ type: Type.Literal('captured'), id: N, update: Type.String() }),
     Type.Object({
       type: Type.Literal('state'),
       n: N,

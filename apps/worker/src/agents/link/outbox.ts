@@ -1,12 +1,9 @@
 import { type FileHandle, open, readFile } from 'node:fs/promises';
-import type { ClientFrame } from '@svc/contract';
+import type { ForwardedFrame } from '@svc/contract';
 import { writeFileAtomic } from '@svc/service-kit';
 import { Mutex } from '@svc/service-kit/concurrency';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-
-/** A client's frame that is meant for the agent. */
-export type ForwardedFrame = Exclude<ClientFrame, { type: 'ping' }>;
 
 export interface OutboxEntry {
   readonly c: number;

@@ -27,7 +27,7 @@ export function execRoute(app: HttpServer, context: WorkerContext): void {
       const events = new EventStream();
       // The slot is free when the command has ended, and the caller has its output.
       finished(events.body, leave);
-      void streamCommand(sandbox, request.body, events, caller);
+      void streamCommand(sandbox, request.body, { events, rates: context.outputRates }, caller);
       return reply
         .type(EVENT_STREAM_MEDIA_TYPE)
         .header('cache-control', 'no-store')

@@ -8,6 +8,7 @@ import {
 } from '@svc/contract';
 import type { HttpServer, SessionTokens } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
+import { currentOrigin, trustCaller } from '@svc/service-kit/tracing';
 import { WebSocketEndpoint } from '@svc/service-kit/websocket';
 import type { FastifyRequest } from 'fastify';
 import type { AgentSession } from '../../sessions/agent-session.ts';
@@ -47,10 +48,12 @@ export function serveSessionSockets(app: HttpServer, deps: SessionSocketsDeps): 
           throw deps.ending.aborted ? shuttingDownError() : error;
         },
       );
+      // Before the upgrade is complete, and with it the request.
+      const origin = currentOrigin();
       const accepted = endpoint.accept(upgrade, request, reply);
       if (accepted !== undefined) {
         const from = afterSeq === undefined ? {} : { afterSeq };
-        session.attach({ ...accepted, ...from, controlsDesktop });
+        session.attach({ ...accepted, ...from, controlsDesktop, origin });
       }
       return reply;
     },
@@ -74,6 +77,7 @@ async function admit(
   const token = /^Bearer ([A-Za-z0-9._-]+)$/.exec(request.headers.authorization ?? '')?.[1];
   const claims = await tokens.verify(token);
   if (claims.chat_session_id !== id) throw new ServiceError('unauthorized');
+  trustCaller();
   const afterSeq = parseAfterSeq(new URL(request.url, 'https://worker').searchParams);
   const session = sessions.find(id);
   if (session === undefined) throw new ServiceError('session_not_found');

@@ -1,10 +1,12 @@
 import type { Duplex } from 'node:stream';
 import { sleep } from '@svc/service-kit/concurrency';
+import type { TraceOrigin } from '@svc/service-kit/tracing';
 import type { WebSocket } from 'ws';
 import type { Clock } from '../../clock.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { StoredFrame } from '../journal/format.ts';
 import type { Journal } from '../journal/journal.ts';
+import type { DesktopView } from '../view/desktop-view.ts';
 import { type FrameReceiver, SessionClient } from './session-client.ts';
 
 const POLL_MS = 10;
@@ -14,6 +16,9 @@ export interface AttachedClientsOptions {
   readonly sandbox: Pick<Sandbox, 'connections'>;
   readonly clock: Clock;
   readonly slowConsumerMs: number;
+  readonly view: DesktopView;
+  /** Whether the tenant's rate allows a `tool_call` of the desktop now. */
+  readonly mayUseDesktop: (tool: string) => boolean;
   readonly onFault: (error: unknown, what: string) => void;
 }
 
@@ -24,6 +29,8 @@ export interface ClientSocket {
   readonly afterSeq?: number;
   /** Whether the client may control the desktop, and sees its pictures. */
   readonly controlsDesktop: boolean;
+  /** Where its tasks belong in its trace. */
+  readonly origin?: TraceOrigin | undefined;
 }
 
 /** The clients attached to one agent. */
@@ -46,15 +53,8 @@ export class AttachedClients {
     ready: Readonly<Record<string, unknown>>,
     receiver: FrameReceiver,
   ): void {
-    const { journal, sandbox, clock, slowConsumerMs, onFault } = this.#options;
-    const attached = new SessionClient({
-      ...client,
-      journal,
-      clock,
-      slowConsumerMs,
-      receiver,
-      onFault,
-    });
+    const { journal, sandbox } = this.#options;
+    const attached = new SessionClient({ ...this.#options, ...client, receiver });
     this.#clients.add(attached);
     const detach = sandbox.connections.attach(attached);
     client.ws.once('close', () => {

@@ -11,6 +11,7 @@ it('limits each tenant, pictures more than movements, and forgets who asks no mo
   };
   expect(taken('usr_a', 'mouse')).toBe(400);
   expect(taken('usr_b', 'screenshot')).toBe(40);
+  expect(taken('usr_d', 'watch')).toBe(40);
   now += 1_000;
   expect(taken('usr_a', 'screenshot')).toBe(10);
   now += 60_000;

@@ -1,7 +1,7 @@
 import { KeyedTokenBuckets } from '@svc/service-kit/concurrency';
 
 const RATE = { perSecond: 100, burst: 400 };
-/** A picture costs a guest and its clients as much as this many movements of the mouse. */
+/** A picture, and the beginning of a live view, costs a guest and its clients as much as this many movements of the mouse. */
 const PICTURE_COST = 10;
 
 /**
@@ -18,6 +18,7 @@ export class DesktopRates {
 
   /** Whether the tenant may make this call now. */
   take(tenantId: string, tool: string): boolean {
-    return this.#tenants.take(tenantId, tool === 'screenshot' ? PICTURE_COST : 1);
+    const isPicture = tool === 'screenshot' || tool === 'watch';
+    return this.#tenants.take(tenantId, isPicture ? PICTURE_COST : 1);
   }
 }

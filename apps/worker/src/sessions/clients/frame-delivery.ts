@@ -51,8 +51,13 @@ export class FrameDelivery {
     return this.isOpen && this.#live && this.#options.ws.bufferedAmount > BEHIND_UNSENT;
   }
 
+  /** The bytes that wait to be sent. */
+  get unsentBytes(): number {
+    return this.#options.ws.bufferedAmount;
+  }
+
   /** Sends a message outside the session's frames. */
-  send(message: string | Buffer): void {
+  send(message: string | Uint8Array): void {
     const { ws } = this.#options;
     if (!this.isOpen) return;
     if (ws.bufferedAmount > MAX_UNSENT) this.disconnectSlow();

@@ -1,9 +1,11 @@
-import type { FrameErrorCode } from '@svc/contract';
+import type { ClientFrame, ForwardedFrame, FrameErrorCode } from '@svc/contract';
 import { TokenBucket } from '@svc/service-kit/concurrency';
-import type { ForwardedFrame } from '../../agents/link/outbox.ts';
+import type { TraceOrigin } from '@svc/service-kit/tracing';
 import { type Clock, timestamp } from '../../clock.ts';
 import type { Connection } from '../../sandbox/connections.ts';
 import type { StoredFrame } from '../journal/format.ts';
+import { ClientView, isViewCall, type ViewCall } from '../view/client-view.ts';
+import type { DesktopView } from '../view/desktop-view.ts';
 import { errorFrame, parseClientFrame } from './client-frames.ts';
 import { FrameDelivery, type FrameDeliveryOptions } from './frame-delivery.ts';
 
@@ -14,8 +16,14 @@ const RATE_ERROR_RATE = { perSecond: 1, burst: 1 };
 
 /** The receiver of clients' frames. */
 export interface FrameReceiver {
-  /** Forwards a frame to the agent. Returns why that is not possible; undefined when it is. */
-  forward(frame: ForwardedFrame): Promise<FrameErrorCode | undefined>;
+  /**
+   * Forwards a frame of a client, whose trace is that of `origin`, to the agent. Returns why that is not possible;
+   * undefined when it is.
+   */
+  forward(
+    frame: ForwardedFrame,
+    origin: TraceOrigin | undefined,
+  ): Promise<FrameErrorCode | undefined>;
 }
 
 export interface SessionClientOptions extends FrameDeliveryOptions {
@@ -23,6 +31,11 @@ export interface SessionClientOptions extends FrameDeliveryOptions {
   readonly receiver: FrameReceiver;
   /** Whether it may control the desktop, and sees its pictures. */
   readonly controlsDesktop: boolean;
+  readonly view: DesktopView;
+  /** Whether the tenant's rate allows a `tool_call` of the desktop now. */
+  readonly mayUseDesktop: (tool: string) => boolean;
+  /** Where its tasks belong in its trace. */
+  readonly origin?: TraceOrigin | undefined;
   readonly onFault: (error: unknown, what: string) => void;
 }
 
@@ -30,6 +43,7 @@ export interface SessionClientOptions extends FrameDeliveryOptions {
 export class SessionClient implements Connection {
   readonly #options: SessionClientOptions;
   readonly #delivery: FrameDelivery;
+  readonly #view: ClientView;
   readonly #frames = new TokenBucket(FRAME_RATE);
   readonly #errors = new TokenBucket(ERROR_RATE);
   readonly #rateErrors = new TokenBucket(RATE_ERROR_RATE);
@@ -39,9 +53,17 @@ export class SessionClient implements Connection {
     const { ws } = options;
     this.#options = options;
     this.#delivery = new FrameDelivery(options);
+    const delivery = this.#delivery;
+    this.#view = new ClientView(options.view, {
+      get unsentBytes() {
+        return delivery.unsentBytes;
+      },
+      showView: (update) => delivery.send(update),
+    });
     // On invalid UTF-8 or an oversized message, ws closes the connection with the right code.
     ws.on('error', () => undefined);
     ws.on('message', (data: Buffer, isBinary) => this.#receive(data, isBinary));
+    ws.once('close', () => this.#view.close());
   }
 
   /** Sends `ready`, then the frames that the client has missed. */
@@ -90,22 +112,31 @@ export class SessionClient implements Connection {
       return;
     }
     const parsed = parseClientFrame(data, isBinary);
-    if ('error' in parsed) {
-      this.#refuse(parsed.error);
-    } else if (parsed.frame.type === 'ping') {
+    if ('error' in parsed) this.#refuse(parsed.error);
+    else this.#handle(parsed.frame);
+  }
+
+  #handle(frame: ClientFrame): void {
+    if (frame.type === 'ping') {
       this.#delivery.send(JSON.stringify({ type: 'pong', ts: this.#ts() }));
+    } else if (frame.type === 'view_ack') {
+      this.#view.acknowledge(frame.number);
     } else {
-      this.#forward(parsed.frame);
+      this.#forward(frame);
     }
   }
 
   #forward(frame: ForwardedFrame): void {
-    const { receiver, controlsDesktop, onFault } = this.#options;
+    const { receiver, controlsDesktop, origin, onFault } = this.#options;
     if (frame.type === 'tool_call' && !controlsDesktop) {
       this.#refuse('tool_not_available', frame.id);
       return;
     }
-    receiver.forward(frame).then(
+    if (isViewCall(frame)) {
+      this.#watch(frame);
+      return;
+    }
+    receiver.forward(frame, origin).then(
       (refusal) => {
         if (refusal !== undefined) this.#refuse(refusal, frame.id);
       },
@@ -113,6 +144,16 @@ export class SessionClient implements Connection {
         onFault(error, 'forward a frame of a client');
         this.#refuse('busy', frame.id);
       },
+    );
+  }
+
+  #watch(call: ViewCall): void {
+    if (!this.#options.mayUseDesktop(call.name)) {
+      this.#refuse('frame_rate', call.id);
+      return;
+    }
+    this.#view.run(call, (frame) =>
+      this.#delivery.send(JSON.stringify({ ...frame, ts: this.#ts() })),
     );
   }
 

@@ -11,6 +11,7 @@ import type { Sandbox } from '../../sandbox/sandbox.ts';
 import { Journal } from '../journal/journal.ts';
 import { SessionMetrics } from '../metrics.ts';
 import { SessionRegistry } from '../registry.ts';
+import { TaskTrace } from './task-trace.ts';
 import { TurnPipeline } from './turn-pipeline.ts';
 
 let directory: string;
@@ -57,6 +58,7 @@ function newPipeline(commitInBackground: () => void = () => undefined): TurnPipe
     },
     timeouts: AGENT_TIMEOUTS,
     metrics: new SessionMetrics(new Registry(), new SessionRegistry()),
+    trace: new TaskTrace({}),
     mayUseDesktop: () => true,
     onFault: (error) => faults.push(error),
     closed: closed.signal,

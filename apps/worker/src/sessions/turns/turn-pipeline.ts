@@ -1,9 +1,14 @@
-import { FRAME_ERRORS, type FrameErrorCode, type PlacedAgent } from '@svc/contract';
+import {
+  type ForwardedFrame,
+  FRAME_ERRORS,
+  type FrameErrorCode,
+  type PlacedAgent,
+} from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { settledWithin, sleep, untilAborted } from '@svc/service-kit/concurrency';
+import type { TraceOrigin } from '@svc/service-kit/tracing';
 import type { AgentLink, AgentLinkHandler } from '../../agents/link/agent-link.ts';
 import type { NumberedMessage } from '../../agents/link/guest-messages.ts';
-import type { ForwardedFrame } from '../../agents/link/outbox.ts';
 import type { AgentTimeouts } from '../../agents/timeouts.ts';
 import type { LlmUsage } from '../../gateway/index.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
@@ -13,6 +18,7 @@ import type { NewFrame } from '../journal/format.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { SessionMetrics } from '../metrics.ts';
 import { OutputBudget } from './output-budget.ts';
+import type { TaskTrace } from './task-trace.ts';
 import type { TurnStore } from './turn-store.ts';
 
 const DISK_RETRY_MS = 1_000;
@@ -39,6 +45,7 @@ export interface TurnPipelineOptions {
   >;
   readonly timeouts: Pick<AgentTimeouts, 'saveMs' | 'slowConsumerMs'>;
   readonly metrics: Pick<SessionMetrics, 'frameStored'>;
+  readonly trace: TaskTrace;
   /** Whether the tenant's rate allows a client's `tool_call` now. */
   readonly mayUseDesktop: (tool: string) => boolean;
   readonly onFault: (error: unknown, what: string) => void;
@@ -58,34 +65,44 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
   #onStateHandled: () => void = () => undefined;
 
   constructor(options: TurnPipelineOptions) {
-    const { journal, sandbox, closed } = options;
+    const { journal, sandbox, trace, closed } = options;
     this.#options = options;
     if (journal.taskRunning) this.#endTask = sandbox.activity.begin();
-    closed.addEventListener('abort', () => this.#noteTaskEnd(), { once: true });
+    const close = () => {
+      trace.noteEnd('cut_short');
+      this.#noteTaskEnd();
+    };
+    closed.addEventListener('abort', close, { once: true });
   }
 
   /** Forwards a client's frame to the agent. Returns why that is not possible; undefined when it is. */
   async forward(
     frame: ForwardedFrame,
+    origin?: TraceOrigin,
   ): Promise<Extract<FrameErrorCode, 'busy' | 'frame_rate' | 'task_not_accepted'> | undefined> {
-    const { link, closed, placed, mayUseDesktop } = this.#options;
+    const { link, closed, placed, trace, mayUseDesktop } = this.#options;
     if (closed.aborted) return 'busy';
     const takesTasks = placed.mode === 'session' || placed.interactive === true;
     if (frame.type === 'task' && !takesTasks) return 'task_not_accepted';
     if (frame.type === 'tool_call' && !mayUseDesktop(frame.name)) return 'frame_rate';
     if (frame.type !== 'interrupt') this.#budget.refill();
+    if (frame.type === 'task') trace.noteAsked(origin);
     return (await link.forward(frame)) ? undefined : 'busy';
   }
 
   /** Stores frames, then shows them. Rejects, having stored none, when they cannot be written. */
   async store(frames: readonly NewFrame[]): Promise<void> {
-    const { placed, journal, clients, sandbox, turns, metrics } = this.#options;
+    const { placed, journal, clients, sandbox, turns, metrics, trace } = this.#options;
     await journal.append(frames, (stored) => clients.show(stored));
     for (const { frame } of frames) {
       metrics.frameStored(placed.kind, frame);
       if (frame.type === 'tool_call') sandbox.usage.addToolCall();
-      if (frame.type === 'task_started') this.#endTask ??= sandbox.activity.begin();
+      if (frame.type === 'task_started') {
+        this.#endTask ??= sandbox.activity.begin();
+        trace.noteBegin();
+      }
       if (frame.type !== 'task_completed') continue;
+      trace.noteEnd(frame.status);
       this.#noteTaskEnd();
       turns.commitInBackground();
     }
@@ -172,8 +189,8 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
 
   /** Settles once the frames behind the turn may be stored: never for a stale session. */
   async #commitTurn(state: Extract<NumberedMessage, { type: 'state' }>): Promise<void> {
-    const { turns, closed } = this.#options;
-    const outcome = await turns.commitTurn(state);
+    const { turns, trace, closed } = this.#options;
+    const outcome = await trace.run(() => turns.commitTurn(state));
     if (outcome === 'stale') await untilAborted(new Promise<never>(() => undefined), closed);
     if (outcome === 'failed') await this.#reportError('state_not_saved');
     if (outcome === 'storage_full') await this.#reportError('session_storage_full');

@@ -8,6 +8,7 @@ import { openCgroups } from './open-cgroups.ts';
 
 const MIB = 1024 * 1024;
 const LIMITS = { cores: 1.25, memoryBytes: 512 * MIB, tasks: 50 };
+const BUSY = ['sh', '-c', 'while :; do :; done'] as const;
 let name: string;
 let cgroups: Cgroups;
 let processes: ChildProcess[];
@@ -41,8 +42,12 @@ const exists = (path: string) =>
 const read = async (path: string) => (await readFile(path, 'utf8')).trim();
 
 /** A process in the group of a VM. */
-async function startVm(id: string, owner?: string): Promise<number> {
-  const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+async function startVm(
+  id: string,
+  owner?: string,
+  [program, ...args]: readonly [string, ...string[]] = ['sleep', '600'],
+): Promise<number> {
+  const child = spawn(program, args, { stdio: 'ignore' });
   processes.push(child);
   await once(child, 'spawn');
   const pid = Number(child.pid);
@@ -64,6 +69,32 @@ const weightFile = () => (cgroups.kind === 'v1' ? 'cpu.shares' : 'cpu.weight');
 const quotaFile = () => (cgroups.kind === 'v1' ? 'cpu.cfs_quota_us' : 'cpu.max');
 const quota = () => (cgroups.kind === 'v1' ? '125000' : '125000 100000');
 
+test('the service gets the processor before its VMs, where nobody else has grouped it', async () => {
+  if (cgroups.kind !== 'v1') return;
+  const child = spawn('sh', ['-c', 'while :; do sleep 1; done'], { stdio: 'ignore' });
+  processes.push(child);
+  await once(child, 'spawn');
+  const pid = Number(child.pid);
+  const groupOfChild = async () =>
+    /^\d+:(?:.*,)?cpu(?:,.*)?:(.*)$/m.exec(await read(`/proc/${pid}/cgroup`))?.[1];
+  const [before, group] = [await groupOfChild(), `/${name}-service`];
+  await cgroups.favour(pid);
+  if (before !== '/') {
+    expect(await groupOfChild()).toBe(before);
+    return;
+  }
+  expect(await groupOfChild()).toBe(group);
+  const shares = async (path: string) =>
+    Number(await read(join('/sys/fs/cgroup/cpu', path, 'cpu.shares')));
+  expect(await shares(group)).toBe(4 * (await shares(name)));
+  // A successor of a killed service finds its database there.
+  cgroups = await open();
+  await cgroups.favour(pid);
+  await cgroups.close();
+  expect(await groupOfChild()).toBe('/');
+  expect(await exists(join('/sys/fs/cgroup/cpu', group))).toBe(false);
+});
+
 describe('the groups of the processor', () => {
   test('give each owner the same weight, however many VMs it has, and each VM its own limit', async () => {
     const pids = new Map<string, number>();
@@ -73,10 +104,12 @@ describe('the groups of the processor', () => {
     await cgroups.assign('vm_c', 'modest', pidOf('vm_c'));
     // It is there already.
     await cgroups.assign('vm_c', 'modest', pidOf('vm_c'));
-    const weights = [groupOf('greedy'), groupOf('modest'), join(root(), 'vm_idle')].map((path) =>
-      read(join(path, weightFile())),
-    );
-    expect(new Set(await Promise.all(weights)).size).toBe(1);
+    const weightOf = async (path: string) => Number(await read(join(path, weightFile())));
+    const weight = await weightOf(groupOf('greedy'));
+    expect(await weightOf(groupOf('modest'))).toBe(weight);
+    expect(await weightOf(groupOf('greedy', 'vm_a'))).toBe(weight);
+    // Nobody waits for it yet.
+    expect(await weightOf(join(root(), 'vm_idle'))).toBe(weight / 4);
     for (const [owner, id] of [
       ['greedy', 'vm_a'],
       ['greedy', 'vm_b'],
@@ -87,6 +120,25 @@ describe('the groups of the processor', () => {
       expect(await exists(join(root(), id))).toBe(false);
     }
     expect(await read(join(root(), 'vm_idle', 'cgroup.procs'))).toBe(String(pidOf('vm_idle')));
+  });
+
+  test('give less to an owner whose VMs want several cores, as long as they do', async () => {
+    const busy = await Promise.all(
+      ['vm_a', 'vm_b', 'vm_c', 'vm_d'].map((id) => startVm(id, 'greedy', BUSY)),
+    );
+    await startVm('vm_e', 'modest', BUSY);
+    const weightOf = async (owner: string) => {
+      await cgroups.balance();
+      return Number(await read(join(groupOf(owner), weightFile())));
+    };
+    const full = cgroups.kind === 'v1' ? 1024 : 100;
+    await expect.poll(() => weightOf('greedy')).toBeLessThan(full / 2);
+    expect(await weightOf('greedy')).toBeGreaterThanOrEqual(full / 4);
+    await expect.poll(() => weightOf('modest')).toBeGreaterThan(0.8 * full);
+    for (const [index, id] of ['vm_b', 'vm_c', 'vm_d'].entries()) {
+      await endVm(id, busy[index + 1] ?? 0);
+    }
+    await expect.poll(() => weightOf('greedy')).toBeGreaterThan(0.8 * full);
   });
 
   test('have a VM that is made for an owner from the start', async () => {

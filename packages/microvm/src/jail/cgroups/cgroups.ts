@@ -13,12 +13,23 @@ export interface Cgroups {
   /** Limits a VM: in the group of its owner, or in that of the service until it has one. */
   add(id: string, limits: ResourceLimits, pid: number, owner: string | undefined): Promise<void>;
   /**
-   * Moves a VM to the group of its owner. All owners, and VMs without one, get equal shares of the processor while it is
-   * scarce. On older kernels no program can start on the machine while this runs.
+   * Moves a VM to the group of its owner. Owners get equal shares of the processor while it is scarce, see `balance`, and each
+   * VM without one a quarter of that. On older kernels no program can start on the machine while this runs.
    */
   assign(id: string, owner: string, pid: number): Promise<void>;
+  /**
+   * Gives owners whose VMs have wanted more than one core since the last time a smaller share, at least a quarter. Call it
+   * every few seconds.
+   */
+  balance(): Promise<void>;
+  /**
+   * Has the service get the processor before its VMs: moves its process, and so what it starts from now on, to a group with
+   * several times the weight of all VMs together. Does nothing where somebody else has put it into a group, such as the
+   * service manager, which is always so in the unified hierarchy.
+   */
+  favour(pid: number): Promise<void>;
   /** Removes the group of a VM, whose processes must have ended. Idempotent. */
   remove(id: string): Promise<void>;
-  /** Removes the parent group and any groups that a crash left in it. */
+  /** Removes the parent group and any groups that a crash left in it, and moves the service back to where it was. */
   close(): Promise<void>;
 }

@@ -23,6 +23,8 @@ const noCgroups: Cgroups = {
   kind: 'none',
   add: async () => undefined,
   assign: async () => undefined,
+  balance: async () => undefined,
+  favour: async () => undefined,
   remove: async () => undefined,
   close: async () => undefined,
 };

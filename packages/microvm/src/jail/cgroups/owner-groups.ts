@@ -2,9 +2,13 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Mutex } from '@svc/service-kit/concurrency';
 import { makeGroup, removeGroup, removeTree } from './group-files.ts';
+import { OwnerDemand } from './owner-demand.ts';
+import { wantedMs } from './wanted-time.ts';
 
 /** Groups of owners begin with this, and those of VMs do not. */
 const OWNER_PREFIX = 'owner-';
+/** The errors of files of a group that has been removed, before and after they were opened. */
+const GONE = ['ENOENT', 'ENODEV'];
 
 export interface OwnerGroupsOptions {
   /** The group of the service. */
@@ -13,6 +17,8 @@ export interface OwnerGroupsOptions {
   readonly owner: Readonly<Record<string, string | number>>;
   /** The files that limit a VM, and move with it. */
   readonly limits: readonly string[];
+  /** The file with the weight of a group, and the full weight of an owner. */
+  readonly weight: { readonly file: string; readonly full: number };
 }
 
 /**
@@ -24,6 +30,7 @@ export class OwnerGroups {
   /** By VM. */
   readonly #owners: Map<string, string>;
   readonly #changes = new Mutex();
+  readonly #demand = new OwnerDemand();
 
   private constructor(options: OwnerGroupsOptions, owners: Map<string, string>) {
     this.#options = options;
@@ -91,6 +98,21 @@ export class OwnerGroups {
     });
   }
 
+  /** Gives each owner its weight by what its VMs have wanted since the last time. See {@link OwnerDemand}. */
+  async balance(): Promise<void> {
+    const wanted = [...this.#owners].map(async ([id, owner]) => {
+      const files = await readFiles(this.#pathOf(id, owner), ['cgroup.procs']);
+      const pids = files?.['cgroup.procs']?.split('\n').filter(Boolean) ?? [];
+      const times = await Promise.all(pids.map(wantedMs));
+      return [id, { owner, wantedMs: times.reduce((sum, time) => sum + time, 0) }] as const;
+    });
+    this.#demand.note(new Map(await Promise.all(wanted)), performance.now());
+    const { file, full } = this.#options.weight;
+    for (const [owner, share] of this.#demand.shares()) {
+      await writeIfThere(join(this.#groupOf(owner), file), String(Math.round(full * share)));
+    }
+  }
+
   /** Removes the group of a VM, whose processes must have ended. Idempotent. */
   async remove(id: string): Promise<void> {
     await this.#changes.run(async () => {
@@ -132,8 +154,19 @@ async function readFiles(
     });
     return Object.fromEntries(await Promise.all(files));
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (GONE.includes(code)) return undefined;
     throw error;
+  }
+}
+
+async function writeIfThere(path: string, text: string): Promise<void> {
+  try {
+    // Without a flag to create it: the group may have been removed in the meantime.
+    await writeFile(path, text, { flag: 'r+' });
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (!GONE.includes(code)) throw error;
   }
 }
 

@@ -2,7 +2,7 @@ import { access, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Cgroups, ResourceLimits } from './cgroups.ts';
-import { CPU_PERIOD_US, makeGroup } from './group-files.ts';
+import { CPU_PERIOD_US, makeGroup, UNOWNED_WEIGHT } from './group-files.ts';
 import { OwnerGroups } from './owner-groups.ts';
 
 const ROOT = '/sys/fs/cgroup';
@@ -28,7 +28,8 @@ export class CgroupsV2 implements Cgroups {
     const weight = Math.min(MAX_WEIGHT, DEFAULT_WEIGHT * availableParallelism());
     await makeGroup(path, { 'cgroup.subtree_control': CONTROLLERS, 'cpu.weight': weight });
     const owner = { 'cgroup.subtree_control': CONTROLLERS, 'cpu.weight': DEFAULT_WEIGHT };
-    return new CgroupsV2(await OwnerGroups.open({ path, owner, limits: LIMITS }));
+    const ofOwner = { file: 'cpu.weight', full: DEFAULT_WEIGHT };
+    return new CgroupsV2(await OwnerGroups.open({ path, owner, limits: LIMITS, weight: ofOwner }));
   }
 
   async add(
@@ -38,6 +39,7 @@ export class CgroupsV2 implements Cgroups {
     owner: string | undefined,
   ): Promise<void> {
     await this.#groups.make(id, owner, {
+      'cpu.weight': Math.round(DEFAULT_WEIGHT * (owner === undefined ? UNOWNED_WEIGHT : 1)),
       'cpu.max': `${Math.round(limits.cores * CPU_PERIOD_US)} ${CPU_PERIOD_US}`,
       'memory.max': limits.memoryBytes,
       'pids.max': limits.tasks,
@@ -49,6 +51,13 @@ export class CgroupsV2 implements Cgroups {
   async assign(id: string, owner: string, pid: number): Promise<void> {
     await this.#groups.move(id, owner, pid);
   }
+
+  async balance(): Promise<void> {
+    await this.#groups.balance();
+  }
+
+  /** Every process is in the group of some manager. */
+  async favour(): Promise<void> {}
 
   async remove(id: string): Promise<void> {
     await this.#groups.remove(id);

@@ -16,6 +16,8 @@ export interface Ending {
   readonly endedAt?: string;
   readonly cpuSeconds?: number;
   readonly agentExitCode?: number | undefined;
+  /** Leaves the session of the sandbox active, for a caller that starts it again. */
+  readonly keepsSession?: boolean;
 }
 
 const IS_STARTING = sql`(state in ('creating', 'configuring', 'booting'))`;
@@ -58,6 +60,7 @@ export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRo
         ended_at = greatest(gone.ended_at, sessions.created_at)
       from gone where sessions.session_id = gone.session_id
         and sessions.generation = gone.session_generation and sessions.status = 'active'
+        and not ${ending.keepsSession ?? false}
     ), forgotten as (
       delete from agent_secrets using gone where agent_secrets.vm_id = gone.vm_id
     )`,

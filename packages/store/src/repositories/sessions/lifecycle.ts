@@ -3,12 +3,15 @@ import { type Kysely, sql } from 'kysely';
 import type { Schema, SessionRow } from '../../schema.ts';
 import { fromNow, SESSION_COLUMNS } from './columns.ts';
 
+const HAS_NO_SANDBOX = sql<boolean>`not exists (select from sandboxes
+  where sandboxes.vm_id = sessions.vm_id and sandboxes.state <> 'destroyed')`;
+
 /** Identifies one start of a session. */
 export type SessionStart = Pick<SessionRow, 'session_id' | 'generation'>;
 
 /**
- * Makes an ended session active again, with the next generation and another sandbox. Undefined when the session is
- * active or erased, or another request has restarted it.
+ * Makes an ended session active again, or one whose sandbox has ended, with the next generation and another sandbox.
+ * Undefined when its sandbox is live, when it is erased, or when another request has restarted it.
  */
 export async function restart(
   db: Kysely<Schema>,
@@ -27,7 +30,7 @@ export async function restart(
     }))
     .where('session_id', '=', sessionId)
     .where('generation', '=', generation)
-    .where('status', '<>', 'active')
+    .where((eb) => eb.or([eb('status', '<>', 'active'), HAS_NO_SANDBOX]))
     .where('erase_requested_at', 'is', null)
     .returning(SESSION_COLUMNS)
     .executeTakeFirst();
@@ -83,8 +86,7 @@ export async function close(
 export async function forget(db: Kysely<Schema>, sessionId: string): Promise<void> {
   await sql`
     delete from sessions where session_id = ${sessionId} and generation = 1
-      and not exists (select from sandboxes
-        where sandboxes.vm_id = sessions.vm_id and sandboxes.state <> 'destroyed')`.execute(db);
+      and ${HAS_NO_SANDBOX}`.execute(db);
 }
 
 /** Ends active sessions whose start was interrupted by a crash: they have no lease and no live sandbox. */
@@ -92,7 +94,6 @@ export async function closeOrphans(db: Kysely<Schema>): Promise<number> {
   const { numAffectedRows } = await sql`
     update sessions set status = 'failed', ended_at = now()
     where status = 'active' and (busy_until is null or busy_until < now())
-      and not exists (select from sandboxes
-        where sandboxes.vm_id = sessions.vm_id and sandboxes.state <> 'destroyed')`.execute(db);
+      and ${HAS_NO_SANDBOX}`.execute(db);
   return Number(numAffectedRows ?? 0);
 }

@@ -28,10 +28,19 @@ ROLES = {'push button': 'button', 'button': 'button', 'toggle button': 'button',
          'heading': 'heading', 'image': 'img', 'icon': 'img', 'alert': 'alert', 'info bar': 'alert', 'terminal': 'terminal'}
 # A label without a name tells nothing; a button can be clicked all the same.
 ONLY_NAMED = {'label', 'img', 'alert', 'menu', 'heading', 'listitem', 'cell'}
-LISTED = ROLES.keys() | DOCUMENTS | DIALOGS
 STATES = (('focused', Atspi.StateType.FOCUSED), ('checked', Atspi.StateType.CHECKED),
           ('selected', Atspi.StateType.SELECTED), ('expanded', Atspi.StateType.EXPANDED))
-NAMES = {number: Atspi.role_get_name(Atspi.Role(number)) for number in range(Atspi.Role.LAST_DEFINED)}
+
+
+def rule(names):
+    """Chooses the parts that are showing and have one of these roles."""
+    showing = Atspi.StateSet.new([Atspi.StateType.SHOWING])
+    roles = [role for role in map(Atspi.Role, range(Atspi.Role.LAST_DEFINED)) if Atspi.role_get_name(role) in names]
+    all_, any_ = Atspi.CollectionMatchType.ALL, Atspi.CollectionMatchType.ANY
+    return Atspi.MatchRule.new(showing, all_, {}, any_, roles, any_, [], all_, False)
+
+
+LISTED, PAGES = rule(ROLES.keys() | DOCUMENTS | DIALOGS), rule(DOCUMENTS)
 
 
 class Document:
@@ -152,7 +161,7 @@ class Walk:
             window = self.window(frame)
             self.check()
             try:
-                parts = matches_outside_page(frame) if is_browser else matches(frame, rule(LISTED))
+                parts = matches_outside_page(frame) if is_browser else matches(frame, LISTED)
             except GLib.Error:
                 self.check()
                 self.node(frame, frame, window)
@@ -223,6 +232,8 @@ class Walk:
 
     def add(self, node, frame, role, label, box, is_secret):
         states = node.get_state_set()
+        if states is None:
+            return
         named = [word for word, state in STATES if states.contains(state)]
         if not states.contains(Atspi.StateType.SENSITIVE) and not states.contains(Atspi.StateType.ENABLED):
             named.append('disabled')
@@ -244,14 +255,6 @@ def handle_events():
             break
 
 
-def rule(names):
-    """Chooses the parts that are showing and have one of these roles."""
-    showing = Atspi.StateSet.new([Atspi.StateType.SHOWING])
-    roles = [Atspi.Role(number) for number, name in NAMES.items() if name in names]
-    all_, any_ = Atspi.CollectionMatchType.ALL, Atspi.CollectionMatchType.ANY
-    return Atspi.MatchRule.new(showing, all_, {}, any_, roles, any_, [], all_, False)
-
-
 def matches(node, chosen, most=MAX_NODES):
     """
     The parts of a window that a rule chooses. Their program applies it: an emulated processor needs a second to ask for
@@ -262,13 +265,13 @@ def matches(node, chosen, most=MAX_NODES):
 
 def matches_outside_page(frame):
     """The same for a window of the browser, and its page, but nothing inside that: a page can be large."""
-    page = next(iter(matches(frame, rule(DOCUMENTS), 1)), None)
+    page = next(iter(matches(frame, PAGES, 1)), None)
     if page is None:
-        return matches(frame, rule(LISTED))
+        return matches(frame, LISTED)
     # Despite its name, it leaves out only what is inside the page, and not what comes after it.
     children = Atspi.CollectionTreeTraversalType.RESTRICT_CHILDREN
     canonical = Atspi.CollectionSortOrder.CANONICAL
-    return [page, *Atspi.Collection.get_matches_to(frame, page, rule(LISTED), canonical, children, False, MAX_NODES, True)]
+    return [page, *Atspi.Collection.get_matches_to(frame, page, LISTED, canonical, children, False, MAX_NODES, True)]
 
 
 def is_showing(node):

@@ -22,14 +22,29 @@ def size(path):
 
 def capture(path):
     """The display as an image. `path` is Xvfb's frame buffer: an XWD file of 32 bits per pixel."""
+    width, _, [pixels] = strips(path, None)
+    return image_of(width, pixels)
+
+
+def strips(path, rows, is_wanted=lambda top, bottom: True):
+    """Width and height of the display, and its pixels in strips of so many rows, from top to bottom; no `rows`: in one.
+
+    None for each strip that is not wanted, given its first row and the one after its last.
+    """
     with open(path, 'rb') as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as memory:
         header = HEADER.unpack_from(memory)
         header_bytes, width, height, bits, stride, colours = (header[index] for index in (0, 4, 5, 11, 12, 19))
-        if bits != 32:
-            raise ValueError(f'{path} has {bits} bits per pixel')
-        start = header_bytes + colours * 12
-        pixels = memory[start:start + stride * height]
-    return Image.frombuffer('RGB', (width, height), pixels, 'raw', 'BGRX', stride, 1)
+        if bits != 32 or stride != width * 4:
+            raise ValueError(f'{path} has {bits} bits per pixel, and rows of {stride} bytes')
+        start, rows = header_bytes + colours * 12, rows or height
+        bounds = [(top, min(top + rows, height)) for top in range(0, height, rows)]
+        return width, height, [memory[start + top * stride:start + bottom * stride] if is_wanted(top, bottom) else None
+                               for top, bottom in bounds]
+
+
+def image_of(width, pixels):
+    """An image of whole rows of pixels."""
+    return Image.frombuffer('RGB', (width, len(pixels) // (width * 4)), pixels, 'raw', 'BGRX', width * 4, 1)
 
 
 def annotate(image, elements):

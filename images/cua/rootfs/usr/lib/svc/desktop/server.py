@@ -9,6 +9,7 @@ import concurrent.futures
 import http.server
 import json
 import os
+import select
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ import urllib.parse
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 import accessibility  # noqa: E402 - files next to this one, which isolated mode does not look for
 import browser  # noqa: E402
+import changes  # noqa: E402
 import failures  # noqa: E402
 import geometry  # noqa: E402
 import ids  # noqa: E402
@@ -30,6 +32,8 @@ MAX_CONNECTIONS = 16
 CLIENT_SECONDS = 30
 MIN_IMAGE, MAX_IMAGE = 400_000, 8 << 20
 MAX_BODY = 64 << 10
+# Of pictures for a live view, as in the limits of the contract.
+MIN_QUALITY, DEFAULT_QUALITY, MAX_QUALITY = 20, 70, 90
 
 
 class Problem(Exception):
@@ -43,6 +47,7 @@ class Detector:
 
     def __init__(self, options):
         self.framebuffer = options.framebuffer
+        self.changes = changes.Changes(options.framebuffer)
         self.ids = ids.Ids()
         self.display = stacking.Display()
         self.tree = accessibility.Tree()
@@ -181,8 +186,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_json(200, self.detector.element(url.path.removeprefix('/elements/')))
         elif url.path == '/screenshot':
             self.screenshot(query)
+        elif url.path == '/changes':
+            self.send_changes(query)
         else:
-            raise Problem(404, 'the routes are /elements, /elements/{id} and /screenshot')
+            raise Problem(404, 'the routes are /elements, /elements/{id}, /screenshot and /changes')
 
     def post(self):
         if self.path != '/keyboard':
@@ -205,6 +212,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
             image = self.detector.picture()
         media_type, content = screen.encode(image, kind, limit)
         self.send(200, media_type, content)
+
+    def send_changes(self, query):
+        since = number(query, 'since', 0, 0, (1 << 32) - 1)
+        quality = number(query, 'quality', DEFAULT_QUALITY, MIN_QUALITY, MAX_QUALITY)
+        deadline = time.monotonic() + number(query, 'wait', 0, 0, SECONDS)
+        try:
+            update = self.detector.changes.update(since, quality, deadline, self.wait)
+        except (OSError, ValueError) as error:
+            raise Problem(503, 'there is no display') from error
+        self.send(200, 'application/octet-stream', update)
+
+    def wait(self, seconds, *files):
+        """Waits, or until a file can be read. Tells whether the client has neither left nor sent anything else meanwhile."""
+        readable, _, _ = select.select([self.connection, *files], [], [], seconds)
+        return self.connection not in readable
 
     def refuse_pages(self):
         host = self.headers.get('Host', '')

@@ -1,0 +1,138 @@
+import { RUNTIME_NAME } from '@svc/contract';
+import { WorkerDouble } from '@svc/worker-double';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { askAsWorker } from '../../test/ask-as-worker.ts';
+import { CLUSTER_SECRET, Harness, type StartedSession } from '../../test/harness.ts';
+import type { ControlPlane } from '../control-plane.ts';
+
+const runtime = new WorkerDouble(RUNTIME_NAME, CLUSTER_SECRET);
+let harness: Harness;
+/** Has received heartbeats for long. */
+let plane: ControlPlane;
+let listenedMs = 0;
+let key: string;
+let worker: WorkerDouble;
+let other: WorkerDouble;
+let session: StartedSession;
+
+beforeAll(async () => {
+  harness = await Harness.start();
+  plane = await harness.startAnother({}, () => listenedMs);
+  key = (await harness.signUp()).key;
+  await harness.addBundle(key, 'llm', { LLM_API_KEY: 'k' });
+});
+afterAll(async () => {
+  await plane?.close();
+  await harness?.[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  listenedMs += 31_000;
+  await harness.reset();
+  worker = await harness.addWorker('w1');
+  session = await harness.startSession(key);
+  other = await harness.addWorker('w2');
+  await harness.addWorker('w3');
+});
+
+const recover = (as: Pick<WorkerDouble, 'ask'> = runtime, id = session.id) =>
+  askAsWorker(as, plane.url, 'POST', `/sessions/${id}/recover`);
+const record = () => harness.session(key, session.id);
+
+/** As if the workers had sent no heartbeat for this long. */
+async function silence(seconds: number, ...workers: WorkerDouble[]): Promise<void> {
+  await harness.sql.query(
+    'update workers set heartbeat_at = now() - make_interval(secs => $1) where worker_id = any($2)',
+    [seconds, workers.map(({ id }) => id)],
+  );
+}
+
+test('a session whose worker is lost goes on elsewhere, as long as it would have', async () => {
+  const before = await record();
+  await silence(31, worker);
+  const { status, body } = await recover();
+  expect(status).toBe(200);
+  expect(body).toMatchObject({ status: 'active', chat_session_id: session.id });
+  const { worker: reached } = body as { worker: { worker_id: string; vm_id: string } };
+  expect(reached.worker_id).not.toBe(worker.id);
+  expect(reached.vm_id).not.toBe(session.vmId);
+  const after = await record();
+  expect(after).toMatchObject({ status: 'active', vm_id: reached.vm_id });
+  const [ends, ended] = [before, after].map(({ expires_at }) => Date.parse(String(expires_at)));
+  expect(Math.abs((ended ?? 0) - (ends ?? Number.NaN))).toBeLessThan(2_000);
+  const old = await harness.call('GET', `/v1/sandboxes/${session.vmId}`, { key });
+  expect(old.body).toMatchObject({ state: 'destroyed', end_reason: 'worker_lost' });
+});
+
+test('a worker that comes back is told to destroy its sandbox', async () => {
+  await silence(31, worker);
+  await recover();
+  const answer = await worker.heartbeat(plane.url);
+  expect(await answer.json()).toMatchObject({
+    destroy: [{ vm_id: session.vmId }],
+  });
+});
+
+test('of many clients that come back at once, one has the session started', async () => {
+  await silence(31, worker);
+  const answers = await Promise.all(Array.from({ length: 8 }, () => recover()));
+  const started = answers.filter(({ status }) => status === 200);
+  expect(started.length).toBeGreaterThan(0);
+  for (const { status, code } of answers) {
+    if (status !== 200) expect(code).toBe('session_starting');
+  }
+  const { rows } = await harness.sql.query('select count(*)::int as starts from sandboxes');
+  expect(rows).toEqual([{ starts: 2 }]);
+});
+
+test('a session whose sandbox was lost with its worker goes on elsewhere', async () => {
+  await worker.event(plane.url, worker.end(session.vmId, 'worker_lost'));
+  expect(await record()).toMatchObject({ status: 'failed' });
+  expect((await recover()).status).toBe(200);
+  expect(await record()).toMatchObject({ status: 'active' });
+});
+
+test.each<[string, () => Promise<unknown>]>([
+  ['its worker was heard', () => silence(20, worker)],
+  ['most workers are silent', () => silence(31, worker, other)],
+  [
+    'this control plane could not have heard its worker',
+    async () => {
+      await silence(31, worker);
+      listenedMs = 0;
+    },
+  ],
+  ['it was ended', () => harness.call('DELETE', `/v1/sessions/${session.id}`, { key })],
+  ['it ended in order', () => worker.event(plane.url, worker.end(session.vmId, 'idle_timeout'))],
+  [
+    'its time is over',
+    async () => {
+      await harness.sql.query('update sessions set expires_at = now()');
+      await silence(31, worker);
+    },
+  ],
+])('a session stays as it is when %s', async (_, happens) => {
+  await happens();
+  const before = await record();
+  expect((await recover()).status).toBe(200);
+  expect(await record()).toEqual(before);
+});
+
+test('without room elsewhere, the next attempt starts the session', async () => {
+  await silence(31, worker);
+  await harness.sql.query('update workers set memory_mib = 1');
+  expect(await recover()).toMatchObject({ code: 'no_capacity' });
+  expect(await record()).toMatchObject({ status: 'active' });
+  await harness.sql.query('update workers set memory_mib = 8192');
+  expect((await recover()).status).toBe(200);
+  const { vm_id } = await record();
+  expect(vm_id).not.toBe(session.vmId);
+});
+
+test('only runtime hosts may ask for it', async () => {
+  await silence(31, worker);
+  expect(await recover(worker)).toMatchObject({ status: 404, code: 'session_not_found' });
+  expect(await recover(runtime, '00000000-0000-7000-8000-000000000000')).toMatchObject({
+    status: 404,
+  });
+  expect(await record()).toMatchObject({ vm_id: session.vmId });
+});

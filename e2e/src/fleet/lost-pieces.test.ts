@@ -1,0 +1,52 @@
+import { CUSTOMER_SCRIPT, Customer, FleetLab } from '@svc/fleet-lab';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+
+const TIMEOUT = { timeout: 600_000 };
+const WAIT = { timeout: 240_000, interval: 500 };
+
+let lab: FleetLab;
+let customer: Customer;
+
+beforeAll(async () => {
+  lab = await FleetLab.start({ controlPlanes: 2, runtimeHosts: 2, workers: 2 }, CUSTOMER_SCRIPT);
+  customer = await Customer.start(await lab.signUp());
+}, TIMEOUT.timeout);
+
+afterAll(async () => {
+  await customer?.[Symbol.asyncDispose]();
+  await lab?.[Symbol.asyncDispose]();
+}, TIMEOUT.timeout);
+
+/** Waits until the customer has had two more tasks done, and checks that nothing was lost and nothing came twice. */
+async function goesOn(): Promise<void> {
+  const before = customer.acknowledged;
+  await expect
+    .poll(() => customer.problems(lab).length > 0 || customer.acknowledged >= before + 2, WAIT)
+    .toBe(true);
+  expect(customer.problems(lab)).toEqual([]);
+}
+
+test('a session outlives its control plane and its runtime host', TIMEOUT, async () => {
+  await goesOn();
+  for (const [piece] of [lab.controlPlanes, lab.runtimeHosts]) {
+    await piece?.end('SIGKILL');
+    await goesOn();
+    await piece?.start();
+  }
+});
+
+test(
+  'a session goes on elsewhere when its worker is cut off, and only there',
+  TIMEOUT,
+  async () => {
+    const { vm_id: lost } = await customer.sandbox();
+    const worker = await lab.workerOf(lost);
+    await lab.network.cut(worker.machine, 'both');
+    await goesOn();
+    expect((await customer.sandbox()).vm_id).not.toBe(lost);
+
+    await lab.network.heal();
+    await expect.poll(() => worker.sandboxes(), WAIT).toEqual([]);
+    await goesOn();
+  },
+);

@@ -1,0 +1,62 @@
+import { join } from 'node:path';
+import { startS3Server } from '@svc/s3-server';
+import { EmbeddedPostgres } from '@svc/store';
+import { HaProxy } from './haproxy.ts';
+import type { LabMachine, LabNetwork } from './lab-network.ts';
+
+const DATABASE_PORT = 5432;
+const STORE_PORT = 9000;
+
+/** PostgreSQL and an object store, each at an address of its own in a lab. */
+export interface BackingServices {
+  /** What control planes need to use them. */
+  readonly settings: Readonly<Record<string, string>>;
+  readonly database: LabMachine;
+  readonly objectStore: LabMachine;
+}
+
+/** Starts them. `cleanUp` ends them. */
+export async function startBackingServices(
+  network: LabNetwork,
+  directory: string,
+  cleanUp: AsyncDisposableStack,
+): Promise<BackingServices> {
+  const database = await network.addMachine('db');
+  const postgres = await EmbeddedPostgres.start({ dataDirectory: join(directory, 'postgres') });
+  cleanUp.defer(() => postgres.close());
+  // Its URL has no host, only a socket directory.
+  const { username, searchParams: socket } = new URL(postgres.url.replace('@/', '@localhost/'));
+  const socketFile = `${socket.get('host')}/.s.PGSQL.${socket.get('port') ?? DATABASE_PORT}`;
+  const bind = `${database.address}:${DATABASE_PORT}`;
+  await forward(database, bind, `unix@${socketFile}`);
+
+  const objectStore = await network.addMachine('s3');
+  const s3 = await startS3Server();
+  cleanUp.defer(() => s3.close());
+  const { endpoint, region, bucket, accessKeyId, secretAccessKey } = s3.settings;
+  // The server listens on the loopback interface of this process, which the machine reaches through a file.
+  const relay = `unix@${join(directory, 's3.sock')}`;
+  const frontends = [{ bind: relay, servers: [new URL(endpoint).host] }];
+  cleanUp.use(await HaProxy.start({ name: 's3-relay', directory, launcher: [], frontends }));
+  const address = `${objectStore.address}:${STORE_PORT}`;
+  await forward(objectStore, address, relay);
+
+  return {
+    settings: {
+      SVC_DATABASE_URL: `postgres://${username}@${bind}/postgres`,
+      SVC_S3_ENDPOINT: `http://${address}`,
+      SVC_S3_REGION: region,
+      SVC_S3_BUCKET: bucket,
+      SVC_S3_ACCESS_KEY_ID: accessKeyId,
+      SVC_S3_SECRET_ACCESS_KEY: secretAccessKey,
+    },
+    database,
+    objectStore,
+  };
+
+  async function forward(machine: LabMachine, from: string, to: string): Promise<void> {
+    const { name, launcher } = machine;
+    const options = { name, directory, launcher, frontends: [{ bind: from, servers: [to] }] };
+    cleanUp.use(await HaProxy.start(options));
+  }
+}

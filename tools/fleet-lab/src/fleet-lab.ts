@@ -1,0 +1,197 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { homedir, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ModelServer, type Script, startModelServer } from '@svc/model-server';
+import { SvcClient } from '@svc/sdk';
+import { callersEnvironment, mailedCode } from '@svc/service-driver';
+import { ensureLocalTls, type LocalTls } from '@svc/service-kit/tls';
+import { type BackingServices, startBackingServices } from './backing-services.ts';
+import { HaProxy } from './haproxy.ts';
+import { type LabMachine, LabNetwork } from './lab-network.ts';
+import { type Component, Piece } from './piece.ts';
+
+const API_PORT = 8443;
+const SESSIONS_PORT = 8444;
+const WORKER_PORT = 9444;
+const IMAGES = process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images');
+
+type Settings = Readonly<Record<string, string | undefined>>;
+
+/** How many of each component run. */
+export interface FleetSize {
+  readonly controlPlanes: number;
+  readonly runtimeHosts: number;
+  readonly workers: number;
+}
+
+/**
+ * A whole fleet on one machine: each component of svc in a process and a network namespace of its own, with a real
+ * PostgreSQL, a real S3 server, and HAProxy in front. Everything is gone when it is disposed of.
+ */
+export class FleetLab implements AsyncDisposable {
+  readonly network: LabNetwork;
+  readonly backing: BackingServices;
+  readonly model: ModelServer;
+  readonly controlPlanes: readonly Piece[];
+  readonly runtimeHosts: readonly Piece[];
+  readonly workers: readonly Piece[];
+  readonly #foundation: Foundation;
+  readonly #cleanUp: AsyncDisposableStack;
+  #accounts = 0;
+
+  private constructor(foundation: Foundation, pieces: Pieces, cleanUp: AsyncDisposableStack) {
+    this.network = foundation.network;
+    this.backing = foundation.backing;
+    this.model = foundation.model;
+    this.controlPlanes = pieces.controlPlanes;
+    this.runtimeHosts = pieces.runtimeHosts;
+    this.workers = pieces.workers;
+    this.#foundation = foundation;
+    this.#cleanUp = cleanUp;
+  }
+
+  /** Starts all, and waits until every component is ready. */
+  static async start(size: FleetSize, script: Script): Promise<FleetLab> {
+    await using cleanUp = new AsyncDisposableStack();
+    const foundation = await layFoundation(script, cleanUp);
+    const pieces = await startPieces(foundation, size, cleanUp);
+    return new FleetLab(foundation, pieces, cleanUp.move());
+  }
+
+  /** Signs an account up, with a bundle `llm` that names the scripted model, and returns its client. */
+  async signUp(): Promise<SvcClient> {
+    const { url, tls, model } = this.#foundation;
+    const email = `user${++this.#accounts}@example.com`;
+    const visitor = new SvcClient({ baseUrl: url, ca: tls.ca });
+    try {
+      await visitor.tenants.requestCode(email);
+      const code = await this.#mailedCode(email);
+      const { api_key: apiKey } = await visitor.tenants.verify(email, code);
+      const client = new SvcClient({ baseUrl: url, ca: tls.ca, apiKey });
+      this.#cleanUp.defer(() => client.close());
+      await client.secrets.create('llm', { LLM_API_KEY: 'key', LLM_BASE_URL: model.url });
+      return client;
+    } finally {
+      await visitor.close();
+    }
+  }
+
+  /** The worker that has the VM of a sandbox. @throws Error when none has */
+  async workerOf(vmId: string): Promise<Piece> {
+    for (const worker of this.workers) {
+      if ((await worker.sandboxes()).includes(vmId)) return worker;
+    }
+    throw new Error(`no worker has ${vmId}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.network.heal();
+    await this.#cleanUp.disposeAsync();
+  }
+
+  /** Either control plane may have sent it. */
+  async #mailedCode(email: string): Promise<string> {
+    for (const { dataDir } of this.controlPlanes) {
+      const code = await mailedCode(dataDir, email).catch(() => undefined);
+      if (code !== undefined) return code;
+    }
+    throw new Error(`no code for ${email}`);
+  }
+}
+
+/** What the components need, and are told of. */
+interface Foundation {
+  readonly directory: string;
+  readonly network: LabNetwork;
+  readonly backing: BackingServices;
+  readonly model: ModelServer;
+  /** The machine of the load balancer. */
+  readonly front: LabMachine;
+  /** Public URL of the control planes. */
+  readonly url: string;
+  readonly tls: LocalTls;
+  /** Settings of every component. */
+  readonly settings: Settings;
+}
+
+async function layFoundation(script: Script, cleanUp: AsyncDisposableStack): Promise<Foundation> {
+  const directory = await mkdtemp(join(tmpdir(), 'svc-fleet-lab-'));
+  cleanUp.defer(() => rm(directory, { recursive: true, force: true }));
+  const network = cleanUp.use(await LabNetwork.open());
+  const front = await network.addMachine('front');
+  const backing = await startBackingServices(network, directory, cleanUp);
+  const tls = await ensureLocalTls({
+    directory: join(directory, 'tls'),
+    extraNames: [front.address, network.ownAddress],
+  });
+  const model = await startModelServer({ script, host: network.ownAddress, tls });
+  cleanUp.defer(() => model.close());
+  const settings = {
+    ...callersEnvironment(),
+    HOME: directory,
+    SVC_CLUSTER_SECRET: randomBytes(32).toString('hex'),
+    SVC_MASTER_KEY: randomBytes(32).toString('hex'),
+    SVC_CA_FILE: tls.caFile,
+    SVC_EGRESS_ALLOW_HOSTS: network.ownAddress,
+    SVC_EGRESS_CA_FILE: tls.caFile,
+    SVC_TLS_CERT_FILE: join(directory, 'tls/server.pem'),
+    SVC_TLS_KEY_FILE: join(directory, 'tls/server-key.pem'),
+  };
+  const url = `https://${front.address}:${API_PORT}`;
+  return { directory, network, backing, model, front, url, tls, settings };
+}
+
+interface Pieces {
+  readonly controlPlanes: readonly Piece[];
+  readonly runtimeHosts: readonly Piece[];
+  readonly workers: readonly Piece[];
+}
+
+async function startPieces(
+  foundation: Foundation,
+  size: FleetSize,
+  cleanUp: AsyncDisposableStack,
+): Promise<Pieces> {
+  const { network, directory, settings, backing, front, url } = foundation;
+  const build = async (
+    component: Component,
+    count: number,
+    settingsOf: (machine: LabMachine) => Settings,
+  ) => {
+    const pieces: Piece[] = [];
+    while (pieces.length < count) {
+      const machine = await network.addMachine(`${component}-${pieces.length + 1}`);
+      const env = { ...settings, ...settingsOf(machine) };
+      pieces.push(cleanUp.use(new Piece(component, machine, { directory, env })));
+    }
+    return pieces;
+  };
+  const controlPlanes = await build('control-plane', size.controlPlanes, ({ address }) => ({
+    ...backing.settings,
+    SVC_LISTEN: `${address}:${API_PORT}`,
+    SVC_BASE_URL: url,
+    SVC_RUNTIME_URL: `wss://${front.address}:${SESSIONS_PORT}`,
+  }));
+  const runtimeHosts = await build('runtime', size.runtimeHosts, ({ address }) => ({
+    SVC_CONTROL_PLANE_URL: url,
+    SVC_RUNTIME_LISTEN: `${address}:${SESSIONS_PORT}`,
+  }));
+  const workers = await build('worker', size.workers, ({ name, address }) => ({
+    SVC_CONTROL_PLANE_URL: url,
+    SVC_WORKER_ID: name,
+    SVC_WORKER_LISTEN: `${address}:${WORKER_PORT}`,
+    SVC_IMAGE_DIR: IMAGES,
+    SVC_POOL: 'standard=0',
+  }));
+  const frontend = (port: number, pieces: readonly Piece[]) => ({
+    bind: `${front.address}:${port}`,
+    servers: pieces.map(({ machine }) => `${machine.address}:${port}`),
+    checksReadiness: true,
+  });
+  const frontends = [frontend(API_PORT, controlPlanes), frontend(SESSIONS_PORT, runtimeHosts)];
+  const { name, launcher } = front;
+  cleanUp.use(await HaProxy.start({ name, directory, launcher, frontends }));
+  for (const piece of [...controlPlanes, ...runtimeHosts, ...workers]) await piece.start();
+  return { controlPlanes, runtimeHosts, workers };
+}

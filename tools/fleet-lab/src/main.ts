@@ -1,0 +1,70 @@
+/** `npm run fleet-lab`: breaks a fleet in every way of faults.ts under load, and reports what its customers noticed. See README.md. */
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { until } from '@svc/service-driver';
+import { CUSTOMER_SCRIPT, Customer } from './customer.ts';
+import { FAULTS, type Fault } from './faults.ts';
+import { FleetLab } from './fleet-lab.ts';
+
+const SIZE = { controlPlanes: 2, runtimeHosts: 2, workers: 3 };
+const CUSTOMERS = 2;
+const TASKS_AFTER = 2;
+const RECOVERY = { deadlineMs: 180_000, intervalMs: 250 };
+
+const { values } = parseArgs({ options: { only: { type: 'string' } } });
+const chosen = FAULTS.filter(({ name }) => values.only === undefined || name.includes(values.only));
+
+// Everything is disposed of on the way out, also after Ctrl-C.
+const interrupted = new AbortController();
+const { signal } = interrupted;
+for (const name of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(name, () => interrupted.abort(new Error(`ended by ${name}`)));
+}
+
+console.log('-- starting the fleet');
+await using lab = await FleetLab.start(SIZE, CUSTOMER_SCRIPT);
+const client = await lab.signUp();
+await using customers = new AsyncDisposableStack();
+const working: Customer[] = [];
+while (working.length < CUSTOMERS) working.push(customers.use(await Customer.start(client)));
+await tasksDone('each customer has had a task done', 1);
+let failed = 0;
+for (const fault of chosen) {
+  if (signal.aborted) break;
+  if (!(await survives(fault))) failed += 1;
+}
+if (signal.aborted) console.log('\nended before the last fault');
+console.log(`\n${chosen.length - failed} faults survived, ${failed} not`);
+process.exitCode = failed === 0 ? 0 : 1;
+
+/** Runs a fault under load. Prints and tells whether nothing was lost, nothing came twice, and all go on. */
+async function survives(fault: Fault): Promise<boolean> {
+  for (const customer of working) customer.takeLongestGapMs();
+  let problems: string[];
+  try {
+    await fault.strike(lab, working);
+    await sleep(fault.seconds * 1000, undefined, { signal });
+    await lab.network.heal();
+    await fault.mend(lab);
+    await tasksDone(`customers go on after: ${fault.name}`, TASKS_AFTER);
+    problems = working.flatMap((customer) => customer.problems(lab));
+  } catch (error) {
+    problems = [String(error)];
+  }
+  const gap = Math.max(...working.map((customer) => customer.takeLongestGapMs())) / 1000;
+  console.log(
+    `${problems.length === 0 ? 'ok  ' : 'FAIL'} ${fault.name}: longest wait for a task ${gap.toFixed(1)} s`,
+  );
+  for (const problem of problems) console.log(`     ${problem}`);
+  return problems.length === 0;
+}
+
+async function tasksDone(condition: string, more: number): Promise<void> {
+  const before = working.map(({ acknowledged }) => acknowledged);
+  const done = async () => {
+    signal.throwIfAborted();
+    return working.every(({ acknowledged }, n) => acknowledged >= (before[n] ?? 0) + more);
+  };
+  await until(condition, done, RECOVERY);
+}

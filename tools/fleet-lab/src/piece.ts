@@ -1,0 +1,61 @@
+import { join } from 'node:path';
+import { SvcProcess, vmRecords } from '@svc/service-driver';
+import type { LabMachine } from './lab-network.ts';
+
+/** The components of svc that run in a lab, by the command that runs them. */
+export type Component = 'control-plane' | 'runtime' | 'worker';
+
+/** One component of svc on a machine of its own. */
+export class Piece implements AsyncDisposable {
+  readonly machine: LabMachine;
+  readonly dataDir: string;
+  readonly logFile: string;
+  readonly #component: Component;
+  readonly #env: NodeJS.ProcessEnv;
+  #process: SvcProcess | undefined;
+
+  /** @param directory holds the data directory and the log */
+  constructor(
+    component: Component,
+    machine: LabMachine,
+    { directory, env }: { readonly directory: string; readonly env: NodeJS.ProcessEnv },
+  ) {
+    this.machine = machine;
+    this.dataDir = join(directory, machine.name);
+    this.logFile = join(directory, `${machine.name}.log`);
+    this.#component = component;
+    this.#env = { ...env, SVC_DATA_DIR: this.dataDir };
+  }
+
+  /** Starts it, also after its end, and waits until it is ready. @throws Error with its log when it ends instead */
+  async start(): Promise<void> {
+    const { dataDir, logFile: outputFile } = this;
+    const context = { env: this.#env, launcher: this.machine.launcher };
+    const files = { dataDir, outputFile };
+    this.#process = await SvcProcess.spawn(context, [this.#component], files);
+    await this.#process.ready();
+  }
+
+  /** The ids of the sandboxes whose VMs a worker has. */
+  async sandboxes(): Promise<string[]> {
+    const vms = await vmRecords(this.dataDir);
+    return vms.flatMap(({ vmId }) => (vmId === undefined ? [] : [vmId]));
+  }
+
+  /** Sends a signal, and waits for nothing. */
+  signal(signal: NodeJS.Signals): void {
+    if (this.#process?.hasEnded === false) process.kill(this.#process.pid, signal);
+  }
+
+  /** Ends it and waits for that. A worker keeps its VMs, except with SIGINT. */
+  async end(signal: 'SIGTERM' | 'SIGINT' | 'SIGKILL'): Promise<void> {
+    await this.#process?.end(signal);
+  }
+
+  /** Ends it with what it runs; what a crash left, too. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.signal('SIGCONT');
+    if (this.#process?.hasEnded && this.#component === 'worker') await this.start();
+    await this.end('SIGINT');
+  }
+}
