@@ -1,13 +1,12 @@
 import type { IncomingMessage } from 'node:http';
-import { LIMITS, SESSION_PROTOCOL } from '@svc/contract';
+import { SESSION_PROTOCOL } from '@svc/contract';
 import { WebSocket } from 'ws';
 import { errorOfResponse, SvcError } from '../errors.ts';
+import { watchLiveness } from './liveness.ts';
 import type { OpenSocket, SessionSocket } from './socket.ts';
 
 const HANDSHAKE_MS = 15_000;
 const CLOSE_MS = 5_000;
-/** The service pings at an interval. Silence for more than two intervals means that the connection is lost. */
-const SILENCE_MS = 2.5 * LIMITS.keepaliveIntervalMs;
 const LONGEST_FRAME_BYTES = 64 * 1024 * 1024;
 const LONGEST_PROBLEM_BYTES = 64 * 1024;
 
@@ -45,7 +44,7 @@ export const openNodeSocket: OpenSocket = async (
   socket.on('message', (data: Buffer, isBinary) =>
     handlers.message(isBinary ? new Uint8Array(data) : data.toString()),
   );
-  watch(socket);
+  watchLiveness(socket);
   try {
     await opened.promise;
   } catch (error) {
@@ -73,19 +72,6 @@ function handleOf(socket: WebSocket): SessionSocket {
       socket.once('close', () => clearTimeout(timer));
     },
   };
-}
-
-/** Terminates a connection on which nothing arrives any more, not even the service's pings. */
-function watch(socket: WebSocket): void {
-  const timer = setTimeout(() => {
-    if (socket.isPaused) timer.refresh();
-    else socket.terminate();
-  }, SILENCE_MS);
-  const heard = () => timer.refresh();
-  socket
-    .on('ping', heard)
-    .on('message', heard)
-    .once('close', () => clearTimeout(timer));
 }
 
 /** The problem in the response that refused an upgrade. */
