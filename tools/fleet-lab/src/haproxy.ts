@@ -72,7 +72,12 @@ function configuration(frontends: readonly Frontend[]): string {
     lines.push(`backend back${n}`);
     if (checksReadiness) {
       lines.push('  option httpchk GET /readyz');
-      lines.push('  option srvtcpka', '  srvtcpka-idle 5s', '  srvtcpka-intvl 2s', '  srvtcpka-cnt 3');
+      lines.push(
+        '  option srvtcpka',
+        '  srvtcpka-idle 5s',
+        '  srvtcpka-intvl 2s',
+        '  srvtcpka-cnt 3',
+      );
       lines.push('  default-server check check-ssl verify none inter 1s fall 2 tcp-ut 10s');
     }
     servers.forEach((server, index) => void lines.push(`  server s${index} ${server}`));
