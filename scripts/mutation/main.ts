@@ -1,10 +1,14 @@
 /**
  * Changes the code of a room line by line, and reports the changes that no test notices. A room is a name of `rooms.ts`, or a
  * file, lines of it or a folder, with tests next to it: `npm run mutation -- <room> [further tests …]`. Exits with 1 below 85 %.
+ *
+ * The results are kept in `.cache/mutation/<room>.json`. The next run tries again what survived, and what a changed file or
+ * test concerns.
  */
 
 import { statSync } from 'node:fs';
 import { Stryker } from '@stryker-mutator/core';
+import { startTestPostgres } from '@svc/store/testing';
 import { ROOMS, type Room } from './rooms.ts';
 
 /** Of the mutants of a room, in percent. */
@@ -20,17 +24,23 @@ if (name === undefined) {
 }
 const room: Room = ROOMS[name] ?? { code: [name], tests: [testOf(name)] };
 
+// One server for the whole run: to start one takes longer than most test files.
+await using postgres = await startTestPostgres();
+process.env.TEST_POSTGRES_URL = postgres.url;
 // Read by vitest.config.ts next to this file, in the processes that Stryker starts.
 process.env.MUTATION_TESTS = JSON.stringify([...room.tests, ...furtherTests].map(testsIn));
 const stryker = new Stryker({
   mutate: [...room.code.map(codeIn), '!**/*.test.ts'],
-  plugins: ['@stryker-mutator/vitest-runner'],
+  plugins: ['@stryker-mutator/vitest-runner', './scripts/mutation/ignore-texts.ts'],
+  ignorers: ['texts'],
   testRunner: 'vitest',
   vitest: { configFile: 'scripts/mutation/vitest.config.ts', pool: 'forks', related: false },
   coverageAnalysis: 'perTest',
   concurrency: 1,
   timeoutMS: TIMEOUT_MS,
   tempDirName: '.stryker-tmp',
+  incremental: true,
+  incrementalFile: `.cache/mutation/${name.replaceAll(/[/:]/g, '_')}.json`,
   reporters: ['clear-text'],
   clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
   thresholds: { high: 95, low: LEAST_KILLED, break: LEAST_KILLED },

@@ -28,6 +28,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       'packages/store/src/repositories/signing-keys.ts',
     ],
     tests: [
+      'apps/control-plane/src/auth/signing-key-reads.test.ts',
       'apps/control-plane/src/auth/signing-keys.test.ts',
       'packages/store/src/repositories/signing-keys.test.ts',
     ],
@@ -58,6 +59,7 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       'packages/store/src/repositories/idempotency.ts',
     ],
     tests: [
+      'apps/control-plane/src/sandboxes/idempotency-rules.test.ts',
       'apps/control-plane/src/sandboxes/idempotent-create.test.ts',
       'packages/store/src/repositories/idempotency.test.ts',
     ],

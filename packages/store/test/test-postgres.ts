@@ -1,10 +1,12 @@
+import { randomUUID } from 'node:crypto';
 import { readFileSync, rmSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pg from 'pg';
 import { EmbeddedPostgres } from '../src/embedded/embedded-postgres.ts';
 
-/** A PostgreSQL server in a temporary directory, for the tests of one file. */
+/** A PostgreSQL database for the tests of one file. */
 export interface TestPostgres extends AsyncDisposable {
   readonly url: string;
   /** Stops the server. Its data and URL stay valid for `start`. */
@@ -13,8 +15,18 @@ export interface TestPostgres extends AsyncDisposable {
   start(): Promise<void>;
 }
 
-/** Starts a server. Disposing of it stops the server and removes its files. */
+/**
+ * Starts a server in a temporary directory. Disposing of it stops the server and removes its files.
+ *
+ * With `TEST_POSTGRES_URL`, the URL of such a server for many test files, creates a database there instead, which is
+ * removed with that server. A test cannot stop it.
+ */
 export async function startTestPostgres(): Promise<TestPostgres> {
+  const { TEST_POSTGRES_URL: shared } = process.env;
+  return shared === undefined ? startServer() : createDatabase(shared);
+}
+
+async function startServer(): Promise<TestPostgres> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-store-'));
   const start = () => EmbeddedPostgres.start({ dataDirectory: directory });
   let server = await start();
@@ -33,6 +45,25 @@ export async function startTestPostgres(): Promise<TestPostgres> {
       await rm(directory, { recursive: true, force: true });
     },
   };
+}
+
+async function createDatabase(server: string): Promise<TestPostgres> {
+  const name = `test_${randomUUID().replaceAll('-', '')}`;
+  const client = new pg.Client({ connectionString: server });
+  await client.connect();
+  try {
+    await client.query(`create database ${name}`);
+    // Nothing here outlives the test file.
+    await client.query(`alter database ${name} set synchronous_commit = off`);
+  } finally {
+    await client.end();
+  }
+  const refuse = async () => {
+    throw new Error('A server that test files share cannot be stopped.');
+  };
+  // `URL` refuses the URL of a socket, which has no host.
+  const url = server.replace('/postgres?', `/${name}?`);
+  return { url, stop: refuse, start: refuse, [Symbol.asyncDispose]: async () => {} };
 }
 
 function killServer(directory: string): void {

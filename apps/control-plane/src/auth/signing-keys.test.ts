@@ -1,9 +1,7 @@
-import { openStore } from '@svc/store';
 import { decodeProtectedHeader, generateKeyPair, SignJWT } from 'jose';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';
 import type { ControlPlane } from '../index.ts';
-import { SigningKeys } from './signing-keys.ts';
 
 let harness: Harness;
 let planes: ControlPlane[] = [];
@@ -105,36 +103,4 @@ test('a key is accepted while a token that it signed can be alive, then removed'
   await restart(1);
   expect(await statusOf(token, harness.plane)).toBe(401);
   await expect.poll(keys).toEqual([]);
-});
-
-test('any number of tokens with unknown keys cause few reads of the keys', async () => {
-  const store = await openStore({
-    url: harness.postgres.url,
-    placement: { unreachableMs: 0, sandboxesPerTenant: 0 },
-  });
-  let reads = 0;
-  const { signingKeys } = store;
-  const counting = {
-    youngerThan: (seconds: number) => {
-      reads += 1;
-      return signingKeys.youngerThan(seconds);
-    },
-    addUnlessYounger: signingKeys.addUnlessYounger.bind(signingKeys),
-  };
-  const keys = new SigningKeys(counting, Buffer.alloc(32, 1));
-  const kids = Array.from({ length: 100 }, (_, index) => String(index).padStart(43, '0'));
-  const found = await Promise.all(kids.map((kid) => keys.verificationKey(kid)));
-  expect(found.every((key) => key === undefined)).toBe(true);
-  expect(reads).toBe(1);
-  expect(await keys.verificationKey('not the form of an id')).toBeUndefined();
-  expect(reads).toBe(1);
-
-  // A control plane with another cluster secret cannot open the key and adds one of its own.
-  const mine = await keys.signingKey();
-  const others = new SigningKeys(signingKeys, Buffer.alloc(32, 2));
-  const theirs = await others.signingKey();
-  expect(theirs.kid).not.toBe(mine.kid);
-  expect(await keys.verificationKey(theirs.kid)).toBeUndefined();
-  expect((await keys.signingKey()).kid).toBe(mine.kid);
-  await store.close();
 });

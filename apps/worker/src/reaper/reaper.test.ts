@@ -130,5 +130,38 @@ describe('the reaper', () => {
     stop.abort();
     await run;
     expect(pass).not.toHaveBeenCalled();
+    await core.reaper.run(stop.signal);
+    expect(pass).not.toHaveBeenCalled();
+  });
+
+  it('leaves a sandbox alone whose VM is held, until it is released', async () => {
+    const sandbox = await create({ idle_timeout_seconds: 30 });
+    await sandbox.power.hold();
+    await passAfter(100);
+    expect([sandbox.state, sandbox.endReason]).toEqual(['running', undefined]);
+    await sandbox.power.release();
+    await passAfter(0);
+    expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'idle_timeout' });
+  });
+
+  it('reports a teardown that fails, and does not begin it again while it runs', async () => {
+    const sandbox = await create({ idle_timeout_seconds: 30 });
+    host.vmOf(sandbox.id).faults.destroys = 3;
+    const end = vi.spyOn(sandbox, 'end');
+    clock.advance(30_000);
+    core.reaper.pass();
+    core.reaper.pass();
+    expect(end).toHaveBeenCalledTimes(1);
+    await expect.poll(() => core.faults).toHaveLength(1);
+    expect(sandbox.endReason).toBe('idle_timeout');
+  });
+
+  it('reports a warning that fails, and ends the sandbox all the same', async () => {
+    const sandbox = await create({ max_lifetime_seconds: 60 });
+    sandbox.connections.attach({ close: () => undefined });
+    vi.spyOn(sandbox, 'cancel').mockRejectedValue(new Error('no agent'));
+    await passAfter(60);
+    expect(sandbox.record()).toMatchObject({ state: 'destroyed', end_reason: 'max_lifetime' });
+    expect(core.faults).toMatchObject([{ message: 'no agent' }]);
   });
 });

@@ -1,5 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { isConnectivityCheck, targetOf, upstreamUrl } from './endpoints.ts';
+import {
+  dialectOfRoute,
+  isConnectivityCheck,
+  routeOfPath,
+  targetOf,
+  upstreamUrl,
+} from './endpoints.ts';
 
 /** The upstream URL of a request; undefined for one that is not forwarded. */
 function upstream(
@@ -22,6 +28,22 @@ test.each([
   ['POST', '/openai/chat/completions', 'https://api.example.com/chat/completions'],
   ['POST', '/openai/responses', 'https://api.example.com/responses'],
   ['GET', '/openai/models/gpt-5.1', 'https://api.example.com/models/gpt-5.1'],
+  ['GET', '/openai/models', 'https://api.example.com/models'],
+  ['GET', '/anthropic/v1/models/claude-5', 'https://api.example.com/v1/models/claude-5'],
+  ['GET', `/openai/models/${'m'.repeat(128)}`, `https://api.example.com/models/${'m'.repeat(128)}`],
+  ['GET', '/google/models', 'https://api.example.com/models'],
+  ['GET', '/google/models/gemini-3', 'https://api.example.com/models/gemini-3'],
+  [
+    'POST',
+    '/google/models/gemini-3:generateContent',
+    'https://api.example.com/models/gemini-3:generateContent',
+  ],
+  [
+    'POST',
+    '/google/models/gemini-3:countTokens',
+    'https://api.example.com/models/gemini-3:countTokens',
+  ],
+  ['POST', '/openai.1f0e2d3c/responses', 'https://api.example.com/responses'],
   ['POST', '/deepseek/chat/completions', 'https://api.example.com/chat/completions'],
   [
     'POST',
@@ -70,6 +92,22 @@ describe('does not forward', () => {
     ['POST', '/google/models/gemini-3:batchGenerateContent'],
     ['POST', '/anthropic/v1/messages/batches'],
     ['POST', '/anthropic/v1/files'],
+    ['POST', '/anthropic/v1/messages/count_tokens/x'],
+    ['POST', '/anthropic/x/v1/messages'],
+    ['GET', '/anthropic/v1/models/'],
+    ['GET', '/anthropic/x/v1/models'],
+    ['GET', '/openai/x/models'],
+    ['GET', '/openai/models/a/b'],
+    ['GET', '/openai/models/-a'],
+    ['GET', `/openai/models/${'m'.repeat(129)}`],
+    ['GET', '/google/x/models'],
+    ['GET', '/google/models/a:b'],
+    ['POST', '/google/x/models/gemini-3:generateContent'],
+    ['POST', '/google/models/gemini-3:generateContentX'],
+    ['POST', '/openai.1f0e2d3/responses'],
+    ['POST', '/openai.1f0e2d3c4/responses'],
+    ['POST', '/openai.1F0E2D3C/responses'],
+    ['POST', 'x/openai/responses'],
   ])('%s %s', (method, url) => {
     expect(upstream(method, url)).toBeUndefined();
   });
@@ -87,10 +125,52 @@ describe('does not forward', () => {
   });
 });
 
+test.each([
+  ['beta', 'true', ['false', 'xtrue', 'truex']],
+  ['alt', 'sse', ['media', 'xsse', 'ssex', 'jsonx']],
+  ['alt', 'json', ['xjson']],
+  ['client_version', '1.0+a_b-c', ['', 'a b', ' a', 'a ', 'a'.repeat(65)]],
+  ['limit', '1000', ['', 'a', '1a', 'a1', '10000']],
+  ['after_id', 'a.:@~-', ['', 'a b', ' a', 'a ', 'a'.repeat(129)]],
+  ['before_id', 'a.:@~-', ['', 'a b', ' a', 'a ', 'a'.repeat(129)]],
+  ['pageSize', '1000', ['', 'a', '1a', 'a1', '10000']],
+  ['pageToken', 'a.=~-', ['', 'a b', ' a', 'a ', 'a'.repeat(513)]],
+] as const)(
+  'forwards the parameter %s with the value %s only in its form',
+  (name, value, others) => {
+    const queryOf = (given: string) =>
+      targetOf('GET', `/openai/models?${new URLSearchParams({ [name]: given })}`)?.query.get(name);
+    expect(queryOf(value)).toBe(value);
+    for (const other of others) expect(queryOf(other), other).toBeNull();
+  },
+);
+
+test('a parameter with the name of a member of every object is not forwarded', () => {
+  expect(String(targetOf('GET', '/openai/models?toString=x&__proto__=y')?.query)).toBe('');
+});
+
+test('keeps what follows the first question mark, up to the next one', () => {
+  expect(String(targetOf('GET', '/openai/models?limit=1?limit=2')?.query)).toBe('limit=1');
+});
+
+test('finds the route and its dialect', () => {
+  expect(routeOfPath('/openai?x')).toBe('openai');
+  expect(routeOfPath('/openai.1f0e2d3c/models')).toBe('openai.1f0e2d3c');
+  expect(routeOfPath('/openai.1f0e2d3c')).toBe('openai.1f0e2d3c');
+  expect(routeOfPath('/open-ai/models')).toBeUndefined();
+  expect(dialectOfRoute('openai.1f0e2d3c')).toBe('openai');
+  for (const route of [undefined, '', 'mistral', 'x.openai', 'toString']) {
+    expect(dialectOfRoute(route)).toBeUndefined();
+  }
+});
+
 test('recognises connectivity checks', () => {
   for (const url of ['/', '/anthropic', '/anthropic/', '/anthropic.1f0e2d3c', '/?x=1']) {
     expect(isConnectivityCheck('HEAD', url)).toBe(true);
     expect(isConnectivityCheck('GET', url)).toBe(false);
   }
-  expect(isConnectivityCheck('HEAD', '/openai/models')).toBe(false);
+  for (const url of ['/openai/models', 'x/', '/anthropic.1f0e2d3', '/anthropic.1f0e2d3c4', '/a1']) {
+    expect(isConnectivityCheck('HEAD', url), url).toBe(false);
+  }
+  expect(isConnectivityCheck(undefined, '/')).toBe(false);
 });
