@@ -87,9 +87,10 @@ export default {
     },
     {
       name: 'bench-uses-the-public-api',
-      comment: 'Only the bare comparisons import an app or its packages.',
+      comment:
+        'Only the bare comparisons and the simulation of a fleet import an app or its packages.',
       severity: 'error',
-      from: { path: '^bench/', pathNot: '^bench/src/bare/' },
+      from: { path: '^bench/', pathNot: '^bench/src/(bare|scale)/' },
       to: {
         path: '^(apps|packages|tools|e2e)/',
         pathNot: '^(packages/(sdk|contract)|tools/(model-server|service-driver))/',

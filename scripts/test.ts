@@ -46,7 +46,8 @@ async function runTests(reportFile: string, args: readonly string[]): Promise<nu
       `--outputFile.json=${reportFile}`,
       ...args,
     ],
-    { stdio: 'inherit' },
+    // Hundreds of processes load the same code: the test files, the command line, the parts of services.
+    { stdio: 'inherit', env: { ...process.env, NODE_COMPILE_CACHE: join(directory, 'compiled') } },
   );
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => vitest.kill(signal));

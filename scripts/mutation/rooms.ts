@@ -2,7 +2,7 @@
 export interface Room {
   /** Files or folders whose code is mutated; their test files are left out. */
   readonly code: readonly string[];
-  /** Files or folders with the tests that must notice. */
+  /** Files or folders with the tests that must notice: those next to the code, which are fast. */
   readonly tests: readonly string[];
 }
 
@@ -15,11 +15,14 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   },
   reaper: { code: ['apps/worker/src/reaper'], tests: ['apps/worker/src/reaper'] },
   authentication: {
-    code: ['apps/control-plane/src/auth'],
+    code: [
+      'apps/control-plane/src/auth/{account-tokens,authenticators,bearer,caller}.ts',
+      'apps/control-plane/src/auth/{statement-owners,tenant-requests,worker-authenticator}.ts',
+    ],
     tests: [
-      'apps/control-plane/src/auth',
-      'apps/control-plane/src/routes/auth',
-      'apps/control-plane/src/routes/credentials.test.ts',
+      'apps/control-plane/src/auth/account-tokens.test.ts',
+      'apps/control-plane/src/auth/authenticators.test.ts',
+      'apps/control-plane/src/auth/callers.test.ts',
     ],
   },
   'signing-keys': {
@@ -29,29 +32,21 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     ],
     tests: [
       'apps/control-plane/src/auth/signing-key-reads.test.ts',
-      'apps/control-plane/src/auth/signing-keys.test.ts',
       'packages/store/src/repositories/signing-keys.test.ts',
     ],
   },
   tenants: {
     code: ['apps/control-plane/src/tenants'],
     tests: [
-      'apps/control-plane/src/tenants',
-      'apps/control-plane/src/routes/auth',
-      'apps/control-plane/src/routes/tenants',
+      'apps/control-plane/src/tenants/one-time-codes.test.ts',
+      'apps/control-plane/src/tenants/outbox.test.ts',
+      'apps/control-plane/src/tenants/tenants.test.ts',
     ],
   },
-  keys: {
-    code: ['apps/control-plane/src/keys'],
-    tests: [
-      'apps/control-plane/src/routes/api-keys',
-      'apps/control-plane/src/routes/tenant-keys',
-      'apps/control-plane/src/quotas.test.ts',
-    ],
-  },
+  keys: { code: ['apps/control-plane/src/keys'], tests: ['apps/control-plane/src/keys'] },
   'session-access': {
     code: ['apps/control-plane/src/sessions/access.ts'],
-    tests: ['apps/control-plane/src/routes/sessions'],
+    tests: ['apps/control-plane/src/sessions/access.test.ts'],
   },
   idempotency: {
     code: [
@@ -60,7 +55,6 @@ export const ROOMS: Readonly<Record<string, Room>> = {
     ],
     tests: [
       'apps/control-plane/src/sandboxes/idempotency-rules.test.ts',
-      'apps/control-plane/src/sandboxes/idempotent-create.test.ts',
       'packages/store/src/repositories/idempotency.test.ts',
     ],
   },
@@ -69,11 +63,17 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       'packages/store/src/repositories/sandboxes/placement.ts',
       'packages/store/src/repositories/sandboxes/choose-worker.ts',
     ],
-    tests: ['packages/store/src/repositories/sandboxes'],
+    tests: [
+      'packages/store/src/repositories/sandboxes/placement.test.ts',
+      'packages/store/src/repositories/sandboxes/large-fleet.test.ts',
+    ],
   },
   endings: {
     code: ['packages/store/src/repositories/sandboxes/ending.ts'],
-    tests: ['packages/store/src/repositories/sandboxes'],
+    tests: [
+      'packages/store/src/repositories/sandboxes/ending.test.ts',
+      'packages/store/src/repositories/sandboxes/end-all.test.ts',
+    ],
   },
   gateway: { code: ['apps/worker/src/gateway'], tests: ['apps/worker/src/gateway'] },
   lifecycle: { code: ['apps/worker/src/sandbox'], tests: ['apps/worker/src/sandbox'] },

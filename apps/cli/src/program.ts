@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { backupCommand, restoreCommand } from './commands/backup.ts';
 import { billingCommand } from './commands/billing/index.ts';
 import { demoCommand } from './commands/demo.ts';
 import { doctorCommand } from './commands/doctor.ts';
@@ -36,6 +37,8 @@ export function program(): Command {
     .addCommand(secretsCommand())
     .addCommand(usageCommand())
     .addCommand(billingCommand())
+    .addCommand(backupCommand())
+    .addCommand(restoreCommand())
     .addCommand(workspaceCommand())
     .addCommand(imageCommand())
     .addCommand(controlPlaneCommand())

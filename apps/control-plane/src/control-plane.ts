@@ -10,6 +10,7 @@ import {
   registerHttpMetrics,
   type Secret,
 } from '@svc/service-kit';
+import { listenAddress } from '@svc/service-kit/addresses';
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
 import { callerFields } from './auth/caller.ts';
@@ -19,6 +20,7 @@ import { type Database, openDatabase, openLedger } from './database.ts';
 import { registerLedgerMetrics } from './metrics.ts';
 import { openObjects } from './objects/open-objects.ts';
 import { sweepObjects } from './objects/sweep-objects.ts';
+import { Presence } from './presence.ts';
 import { LostWorkers } from './reconcile/lost-workers.ts';
 import { sweep } from './reconcile/sweeper.ts';
 import { objectRules } from './retention/object-rules.ts';
@@ -83,6 +85,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     const { signal } = options;
     const store = await openLedger(database.url, config, { logger, registry, signal });
     resources.defer(() => store.close());
+    const presence = new Presence({ store, logger });
+    await presence.start();
+    resources.defer(() => presence.close());
     const connections = new WorkerConnections();
     resources.defer(() => connections.close());
     const mailer = createMailer(config, logger);
@@ -111,6 +116,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       connections,
       mailer,
       objects,
+      presence,
       registry,
       runtimeUrl,
     });
@@ -159,7 +165,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     const archiver = archiveTranscripts({ store, chunks, logger }, tidying.signal);
     resources.defer(() => archiver);
     resources.defer(() => tidying.abort());
-    await app.listen({ host: config.listen.host, port });
+    await app.listen({ host: await listenAddress(config.listen.host), port });
     port = boundPort(app) ?? port;
     return handleOf(port, drain, resources.move(), options);
   } catch (error) {

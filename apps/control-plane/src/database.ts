@@ -17,7 +17,7 @@ export interface Database {
 
 /** Opens the configured server, or an embedded one in the data directory. */
 export async function openDatabase(
-  config: Pick<Config, 'databaseUrl' | 'dataDir'>,
+  config: Pick<Config, 'databaseUrl' | 'dataDir' | 'backupDir'>,
   logger: FastifyBaseLogger,
 ): Promise<Database> {
   if (config.databaseUrl !== undefined) {
@@ -25,6 +25,7 @@ export async function openDatabase(
   }
   return EmbeddedPostgres.start({
     dataDirectory: config.dataDir,
+    backupDirectory: config.backupDir ?? null,
     onEvent: (event) => logEvent(event, logger),
   });
 }

@@ -6,7 +6,8 @@ export {
   startControlPlane,
 } from './control-plane.ts';
 export type { Database } from './database.ts';
-export { reachS3 } from './objects/open-objects.ts';
+export { newImageKey } from './images/object-keys.ts';
+export { openObjectStore, reachS3 } from './objects/open-objects.ts';
 export { MasterKeyring } from './secrets/master-keyring.ts';
 export {
   type Rotation,

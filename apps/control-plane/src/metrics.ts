@@ -47,6 +47,12 @@ export function registerLedgerMetrics(store: Store, registry: Registry): void {
     registers,
     collect,
   });
+  const quarantined = new Gauge({
+    name: 'svc_sandboxes_quarantined',
+    help: 'Sandboxes that workers hold and a restored ledger does not know.',
+    registers,
+    collect,
+  });
   const workers = new Gauge({
     name: 'svc_workers',
     help: 'Workers in the ledger, by whether they have sent a recent heartbeat.',
@@ -60,19 +66,29 @@ export function registerLedgerMetrics(store: Store, registry: Registry): void {
     registers,
     collect,
   });
+  const archive = new Gauge({
+    name: 'svc_database_archive_failing',
+    help: 'Whether the database could not archive the last part of its log.',
+    registers,
+    collect,
+  });
 
   async function read(): Promise<void> {
     try {
-      const [byState, byReason, heartbeats] = await Promise.all([
+      const [byState, byReason, inQuarantine, heartbeats, isFailing] = await Promise.all([
         store.sandboxes.countByState(),
         store.sandboxes.countEnded(ENDED_WITHIN_SECONDS),
+        store.quarantine.count(),
         store.workers.heartbeats(WORKER_TIMES.unreachableMs),
+        store.archive.isFailing(),
       ]);
       for (const state of ACTIVE_STATES) sandboxes.set({ state }, byState.get(state) ?? 0);
       for (const reason of END_REASONS) ended.set({ reason }, byReason.get(reason) ?? 0);
+      quarantined.set(inQuarantine);
       workers.set({ reachable: 'true' }, heartbeats.reachable);
       workers.set({ reachable: 'false' }, heartbeats.unreachable);
       oldest.set(heartbeats.oldest);
+      archive.set(isFailing ? 1 : 0);
       up.set(1);
     } catch (error) {
       if (!isServiceError(error, 'database_unavailable')) throw error;

@@ -7,6 +7,7 @@ import type { Billing } from './billing/billing.ts';
 import type { BillingUpkeep } from './billing/upkeep.ts';
 import type { Payments } from './billing/wiring.ts';
 import type { Catalogue } from './catalogue/catalogue.ts';
+import type { StoredImages } from './images/stored-images.ts';
 import type { ApiKeys } from './keys/api-keys.ts';
 import type { Objects } from './objects/open-objects.ts';
 import type { Ports } from './ports/ports.ts';
@@ -39,6 +40,7 @@ export interface Services {
   readonly sessions: Sessions;
   readonly workspaces: Workspaces;
   readonly mountedWorkspaces: MountedWorkspaces;
+  readonly storedImages: StoredImages;
   readonly agentVault: AgentVault;
   readonly usage: Usage;
   readonly usageReports: UsageReports;

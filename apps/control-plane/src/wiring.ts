@@ -26,11 +26,13 @@ import { createPayments } from './billing/wiring.ts';
 import { AgentBuilds } from './catalogue/agent-builds.ts';
 import { Catalogue, readCatalogue } from './catalogue/catalogue.ts';
 import { deriveKey } from './crypto/derive-key.ts';
+import { StoredImages } from './images/stored-images.ts';
 import { ApiKeys } from './keys/api-keys.ts';
 import type { Objects } from './objects/open-objects.ts';
 import { LinkTokens } from './ports/link-tokens.ts';
 import { PortLinks } from './ports/links.ts';
 import { Ports } from './ports/ports.ts';
+import type { Presence } from './presence.ts';
 import { limitRate } from './rate-limits/rate-limiter.ts';
 import type { LostWorkers } from './reconcile/lost-workers.ts';
 import { Reconciler } from './reconcile/reconciler.ts';
@@ -72,6 +74,7 @@ export interface Parts {
   readonly connections: WorkerConnections;
   readonly mailer: Mailer;
   readonly objects: Objects;
+  readonly presence: Pick<Presence, 'check'>;
   readonly registry: Registry;
   /** Public URL of the runtime host. */
   readonly runtimeUrl: () => string;
@@ -222,6 +225,7 @@ export async function createServices(parts: Parts): Promise<Services> {
       tenantBytes: config.limits.workspaceBytes,
       chunks: workspaceChunks,
     }),
+    storedImages: new StoredImages({ images: store.images, objects: parts.objects }),
     agentVault: vault,
     usage: new Usage(store),
     usageReports: new UsageReports(store.usage, pricesOf(config), logger),
@@ -240,7 +244,10 @@ export async function createServices(parts: Parts): Promise<Services> {
       uploadBytes: config.limits.uploadBytes,
     },
     monitoring: {
-      ready: () => store.ping(),
+      ready: async () => {
+        parts.presence.check();
+        await store.ping();
+      },
       metrics: () => parts.registry.metrics(),
     },
   };

@@ -34,6 +34,16 @@ export interface Call {
   readonly plane?: ControlPlane;
 }
 
+interface HarnessParts {
+  readonly postgres: TestPostgres;
+  readonly url: string;
+  readonly dataDir: string;
+  readonly sql: pg.Client;
+  readonly plane: ControlPlane;
+  readonly environment: Record<string, string>;
+  readonly logLines: string[];
+}
+
 /** A control plane with its own database, for the tests of one file. Checks every answer against the OpenAPI document. */
 export class Harness implements AsyncDisposable {
   readonly postgres: TestPostgres;
@@ -44,27 +54,28 @@ export class Harness implements AsyncDisposable {
   readonly logLines: string[];
   readonly workers: WorkerDouble[] = [];
   readonly #environment: Record<string, string>;
+  /** That of control planes. */
+  readonly #url: string;
   #check: OpenapiCheck | undefined;
   #accounts = 0;
 
-  private constructor(
-    postgres: TestPostgres,
-    dataDir: string,
-    sql: pg.Client,
-    plane: ControlPlane,
-    environment: Record<string, string>,
-    logLines: string[],
-  ) {
-    this.logLines = logLines;
-    this.postgres = postgres;
-    this.dataDir = dataDir;
-    this.sql = sql;
-    this.plane = plane;
-    this.#environment = environment;
+  private constructor(parts: HarnessParts) {
+    this.logLines = parts.logLines;
+    this.postgres = parts.postgres;
+    this.dataDir = parts.dataDir;
+    this.sql = parts.sql;
+    this.plane = parts.plane;
+    this.#environment = parts.environment;
+    this.#url = parts.url;
   }
 
-  static async start(environment: Record<string, string> = {}): Promise<Harness> {
+  /** @param through how control planes reach the database, when not by its own URL */
+  static async start(
+    environment: Record<string, string> = {},
+    through: (postgres: TestPostgres) => Promise<string> = async ({ url }) => url,
+  ): Promise<Harness> {
     const postgres = await startTestPostgres();
+    const url = await through(postgres);
     const dataDir = await mkdtemp(join(tmpdir(), 'svc-control-plane-'));
     const sql = new pg.Client({ connectionString: postgres.url });
     sql.on('error', () => undefined);
@@ -75,8 +86,8 @@ export class Harness implements AsyncDisposable {
       ...environment,
     };
     const logLines: string[] = [];
-    const plane = await startPlane({ postgres, dataDir, environment: all, logLines });
-    return new Harness(postgres, dataDir, sql, plane, all, logLines);
+    const plane = await startPlane({ url, dataDir, environment: all, logLines });
+    return new Harness({ postgres, url, dataDir, sql, plane, environment: all, logLines });
   }
 
   async restart(): Promise<void> {
@@ -89,9 +100,9 @@ export class Harness implements AsyncDisposable {
     environment: Record<string, string> = {},
     now?: () => number,
   ): Promise<ControlPlane> {
-    const { postgres, dataDir, logLines } = this;
+    const { dataDir, logLines } = this;
     const all = { ...this.#environment, ...environment };
-    return startPlane({ postgres, dataDir, environment: all, logLines, now });
+    return startPlane({ url: this.#url, dataDir, environment: all, logLines, now });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -117,9 +128,12 @@ export class Harness implements AsyncDisposable {
   async reset(): Promise<void> {
     await Promise.all(this.workers.splice(0).map((worker) => worker.stop()));
     // May deadlock with statements of the control plane, which lock one table after the other.
-    await retry(() => this.sql.query('truncate sessions, sandboxes, workers cascade'), {
-      isTransient: (error) => (error as { code?: unknown }).code === DEADLOCK,
-    });
+    await retry(
+      () => this.sql.query('truncate sessions, sandboxes, workers, quarantined_sandboxes cascade'),
+      {
+        isTransient: (error) => (error as { code?: unknown }).code === DEADLOCK,
+      },
+    );
     await this.sql.query('update tenants set active_sandboxes = 0');
   }
 
@@ -257,13 +271,13 @@ export function sessionRequest(changes: object = {}): Record<string, unknown> {
 }
 
 async function startPlane({
-  postgres,
+  url,
   dataDir,
   environment,
   logLines,
   now,
 }: {
-  readonly postgres: TestPostgres;
+  readonly url: string;
   readonly dataDir: string;
   readonly environment: Record<string, string>;
   readonly logLines: string[];
@@ -282,7 +296,7 @@ async function startPlane({
       destination: { write: (line) => void logLines.push(line) },
     }),
     clusterSecret: CLUSTER_SECRET,
-    database: { url: postgres.url, close: async () => undefined },
+    database: { url, close: async () => undefined },
     ...(now === undefined ? {} : { now }),
   });
 }

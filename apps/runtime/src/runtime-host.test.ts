@@ -81,6 +81,19 @@ test('drains: is not ready, refuses new clients and keeps those that it has unti
   expect(await client.ended).toEqual({ code: 1001, reason: 'server shutting down' });
 });
 
+test('stays ready while its control plane drains, which still looks sessions up', async () => {
+  await using harness = await Harness.start();
+  harness.controlPlane.drain.refuse();
+  expect((await harness.get('/readyz')).status).toBe(200);
+  const client = await harness.attach();
+  await expect.poll(() => client.frames).toEqual(['{"type":"ready"}']);
+  await harness.controlPlane.stop();
+  expect(await harness.get('/readyz')).toMatchObject({
+    status: 503,
+    body: { code: 'control_plane_unreachable' },
+  });
+});
+
 test('closes every client with 1001 on shutdown, terminates unresponsive ones, and accepts no more', async () => {
   await using harness = await Harness.start();
   const session = harness.addSession();

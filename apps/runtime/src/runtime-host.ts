@@ -10,6 +10,7 @@ import {
   registerHttpMetrics,
   SessionTokens,
 } from '@svc/service-kit';
+import { listenAddress } from '@svc/service-kit/addresses';
 import { KeyedSlots } from '@svc/service-kit/concurrency';
 import { routeUpgrades } from '@svc/service-kit/websocket';
 import { SessionDirectory } from './control-plane/session-directory.ts';
@@ -76,7 +77,8 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
     isClosing: () => drain.isRefusing,
   });
   try {
-    await app.listen({ host: config.runtimeListen.host, port: config.runtimeListen.port });
+    const { host, port } = config.runtimeListen;
+    await app.listen({ host: await listenAddress(host), port });
   } catch (error) {
     await Promise.all([app.close(), sessions.close(), tracing?.close()]);
     throw error;

@@ -11,6 +11,7 @@ import {
   createHttpServer,
   createTokenVerifier,
   type HttpServer,
+  RequestDrain,
   type Secret,
 } from '@svc/service-kit';
 import { pino } from 'pino';
@@ -21,12 +22,15 @@ export class ControlPlaneDouble {
   readonly asked: string[] = [];
   /** The routes of sessions after their recovery. */
   readonly recovered = new Map<string, SessionRoute>();
+  /** Makes it unready, as the drain of a real one does. */
+  readonly drain = new RequestDrain(() => false);
   /** Answers every request with 500 while set. */
   isBroken = false;
   readonly #app: HttpServer;
 
   constructor(secret: Secret, tls: CertificatePair) {
     this.#app = createHttpServer({ logger: pino({ level: 'silent' }), tls });
+    this.drain.watch(this.#app);
     const verify = createTokenVerifier(secret, CONTROL_PLANE_NAME);
     this.#app.get('/readyz', async () => {
       if (this.isBroken) throw new ServiceError('internal_error');

@@ -24,6 +24,7 @@ import { ControlPlaneTransport } from './control-plane/control-plane-transport.t
 import { DestroyOrders } from './control-plane/destroy-orders.ts';
 import { LEASE_TIMES, Lease, type LeaseOptions } from './control-plane/lease.ts';
 import { ObjectTransfer } from './control-plane/object-transfer.ts';
+import { Quarantine } from './control-plane/quarantine.ts';
 import { WorkerRegistration } from './control-plane/registration.ts';
 import { SessionApi } from './control-plane/session-api.ts';
 import { SessionChunksApi } from './control-plane/session-chunks-api.ts';
@@ -232,6 +233,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     onCreated,
   });
   const orders = new DestroyOrders(registry, onFault);
+  const quarantine = new Quarantine({ registry, logger, onFault });
   const registration = new WorkerRegistration({
     client,
     reporter: new WorkerReporter({ registry, capacity, pool, images }),
@@ -243,12 +245,14 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     }),
     clock,
     logger,
-    onAccepted: (list, sentAtMs) => {
-      orders.carryOut(list);
+    onAccepted: ({ destroy, quarantine: held = [] }, sentAtMs) => {
+      quarantine.apply(held);
+      orders.carryOut(destroy);
       lease.renew(
         sentAtMs,
-        list.map(({ vm_id }) => vm_id),
+        destroy.map(({ vm_id }) => vm_id),
       );
+      reaper.begin();
     },
     onDrainOrder: options.onDrainOrder ?? (() => undefined),
   });

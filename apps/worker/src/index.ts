@@ -13,11 +13,13 @@
  * - `reaper/`         ends sandboxes that are idle or past their lifetime
  * - `exec/`, `files/`, `ports/` commands, file transfers, connections to servers in a sandbox
  * - `gateway/`        the LLM gateway of the agents
+ * - `images/`         where VM images come from, if they are not built
  *
  * Imports run one way, from top to bottom: `start.ts`, `assemble.ts`, `shutdown.ts`; `http/`, `control-plane/`,
  * `adoption/`, `reaper/`; `creating/`; `agents/`, `sessions/`, `workspace/`; `vms/`; `sandbox/`.
  */
 
 export { LlmGateway } from './gateway/index.ts';
+export { StoredImageSource } from './images/stored-image-source.ts';
 export type { RunningWorker, WorkerOptions } from './options.ts';
 export { startWorker } from './start.ts';

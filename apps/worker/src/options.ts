@@ -56,8 +56,9 @@ export interface RunningWorker {
   /** Resolves when the worker has registered for the first time; rejects if it is closed before. */
   readonly ready: Promise<void>;
   /**
-   * Refuses new work and waits up to `workMs` milliseconds for the commands, file transfers and other work in progress;
-   * `signal` skips the rest of the wait. Sandboxes and clients stay.
+   * Tells the control plane that this worker is going away, so that new sandboxes go elsewhere and other work waits for its
+   * next process. Then refuses new work and waits up to `workMs` milliseconds for the commands, file transfers and other
+   * work in progress; `signal` skips the rest of the wait. Sandboxes and clients stay.
    */
   drain(workMs: number, signal: AbortSignal): Promise<void>;
   /**

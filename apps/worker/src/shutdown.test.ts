@@ -53,13 +53,19 @@ describe('a drain', () => {
     return { id, answer, end: () => writeFile(ended, '') };
   }
 
-  it('lets a command end, refuses another, and keeps the sandbox', async () => {
+  it('tells the control plane, lets a command end, refuses another, and keeps the sandbox', async () => {
     const { id, answer, end } = await command();
     const drained = harness.worker.drain(60_000, never);
-    expect(await harness.exec(id, { command: 'true' })).toMatchObject({
-      status: 503,
-      body: { code: 'shutting_down' },
-    });
+    const isAnnounced = () => harness.controlPlane.heartbeats.at(-1)?.draining;
+    for (;;) {
+      const wasAnnounced = isAnnounced();
+      const { status, body } = await harness.exec(id, { command: 'true' });
+      if (status === 200) continue;
+      expect({ status, body }).toMatchObject({ status: 503, body: { code: 'shutting_down' } });
+      // Whatever a control plane sends before it knows is accepted.
+      expect(wasAnnounced).toBe(true);
+      break;
+    }
     expect(await harness.json('GET', `/sandboxes/${id}`)).toMatchObject({ status: 200 });
     await end();
     expect(await answer).toMatchObject({ status: 200, body: { output: 'done\n' } });

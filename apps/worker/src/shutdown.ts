@@ -18,8 +18,8 @@ import { discard, type Pool } from './vms/pool/pool.ts';
 
 const CONCURRENCY = 8;
 const FLUSH_MS = 3_000;
-/** For telling the control plane that this worker takes no more sandboxes. Callers are refused meanwhile. */
-const ANNOUNCE_MS = 2_000;
+/** For telling the control plane that this worker is going away. */
+export const ANNOUNCE_MS = 2_000;
 const CLOSE_MS = 1_000;
 
 export interface ShutdownParts {

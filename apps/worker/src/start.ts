@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { GUEST_LINK, shuttingDownError } from '@svc/contract';
 import { createMetrics, createSelfSigned, openTracing, readBootId } from '@svc/service-kit';
+import { listenAddress } from '@svc/service-kit/addresses';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { certificateNames, reachableUrl } from './address.ts';
 import { adoptVms } from './adoption/adopt.ts';
@@ -8,12 +9,14 @@ import { assemble, type WorkerParts } from './assemble.ts';
 import { systemClock } from './clock.ts';
 import { LeaseFile } from './control-plane/lease-file.ts';
 import type { RunningWorker, WorkerOptions } from './options.ts';
-import { shutDown } from './shutdown.ts';
-import { readVersion } from './version.ts';
+import { ANNOUNCE_MS, shutDown } from './shutdown.ts';
+import { VERSION } from './version.ts';
 import { machineLimits } from './vms/capacity/machine-limits.ts';
 
 const ADOPT_MS = 60_000;
 const CERTIFICATE_DAYS = 3650;
+/** For requests that control planes sent before they knew of the drain. */
+const NOTICE_MS = 1_000;
 
 /**
  * Starts a worker: adopts the VMs of an earlier run, serves the internal API, then registers with the control plane,
@@ -28,7 +31,6 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
   const leaseFile = new LeaseFile(join(options.config.dataDir, 'lease.json'), bootId);
   const { clock = systemClock } = options;
   const { config, logger } = options;
-  const version = readVersion();
   const metrics = createMetrics();
   const tracing = await openTracing({
     endpoint: config.otlpEndpoint,
@@ -36,7 +38,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     ratio: config.traceRatio,
     component: 'worker',
     instance: workerId,
-    version,
+    version: VERSION,
     logger,
     registry: metrics,
   });
@@ -47,7 +49,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       names: certificateNames(options),
       days: CERTIFICATE_DAYS,
     }),
-    version,
+    version: VERSION,
     metrics,
     tracing,
     bootId,
@@ -70,7 +72,8 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
       port: options.gatewayPort ?? GUEST_LINK.llmGatewayPort,
     });
     await adoptVms(parts.adoption, withDeadline(signal, ADOPT_MS));
-    await parts.app.listen(options.listen);
+    const { host, port } = options.listen;
+    await parts.app.listen({ host: await listenAddress(host), port });
     url = reachableUrl(options, parts.app.server.address());
     signal.throwIfAborted();
   } catch (error) {
@@ -93,7 +96,9 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     url,
     ready: parts.registration.registered,
     async drain(workMs, hurry) {
-      const requests = await parts.drain.run({ noticeMs: 0, workMs }, hurry);
+      await parts.registration.drain(ANNOUNCE_MS);
+      const noticeMs = workMs > 0 ? NOTICE_MS : 0;
+      const requests = await parts.drain.run({ noticeMs, workMs }, hurry);
       if (requests > 0) options.logger.warn({ requests }, 'work in progress is cut off');
     },
     close: ({ keepSandboxes }) => {

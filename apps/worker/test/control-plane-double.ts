@@ -2,12 +2,14 @@ import {
   CONTROL_PLANE_NAME,
   type DestroyOrder,
   HeartbeatRequest,
+  type HeartbeatResponse,
+  type QuarantineOrder,
   RegisterWorkerRequest,
+  type ReportedSandbox,
   ReportUsageRequest,
   ServiceError,
   type UsageSample,
   WorkerEventsRequest,
-  type WorkerSandbox,
 } from '@svc/contract';
 import {
   createHttpServer,
@@ -25,10 +27,12 @@ import { SessionStoreDouble } from './session-store-double.ts';
 export class ControlPlaneDouble {
   readonly registrations: RegisterWorkerRequest[] = [];
   readonly heartbeats: HeartbeatRequest[] = [];
-  readonly events: WorkerSandbox[] = [];
+  readonly events: ReportedSandbox[] = [];
   readonly usage: UsageSample[] = [];
   /** Sent with the next answer, once. */
   orders: DestroyOrder[] = [];
+  /** Sent with every answer. */
+  quarantine: QuarantineOrder[] = [];
   /** While false, heartbeats and events are answered with 404. */
   knows = true;
   /** While true, every call fails with 500. */
@@ -93,7 +97,7 @@ export class ControlPlaneDouble {
       async (request) => {
         this.registrations.push(request.body);
         this.knows = true;
-        return { heartbeat_interval_ms: this.heartbeatMs, destroy: this.#takeOrders() };
+        return { heartbeat_interval_ms: this.heartbeatMs, ...this.#takeOrders() };
       },
     );
     app.post(
@@ -102,7 +106,7 @@ export class ControlPlaneDouble {
       async (request) => {
         if (!this.knows) throw new ServiceError('worker_not_registered');
         this.heartbeats.push(request.body);
-        return { destroy: this.#takeOrders() };
+        return this.#takeOrders();
       },
     );
     app.post(
@@ -121,9 +125,9 @@ export class ControlPlaneDouble {
     });
   }
 
-  #takeOrders(): DestroyOrder[] {
-    const orders = this.orders;
+  #takeOrders(): Pick<HeartbeatResponse, 'destroy' | 'quarantine'> {
+    const destroy = this.orders;
     this.orders = [];
-    return orders;
+    return { destroy, quarantine: this.quarantine };
   }
 }

@@ -4,6 +4,7 @@ import pg from 'pg';
 /** A ledger of its own, to fill with any amount of usage. */
 export interface PrivateLedger extends AsyncDisposable {
   readonly store: Store;
+  readonly url: string;
   readonly sql: pg.Client;
 }
 
@@ -19,6 +20,7 @@ export async function startLedger(directory: string): Promise<PrivateLedger> {
   await sql.query('create extension pg_stat_statements');
   return {
     store,
+    url: server.url,
     sql,
     [Symbol.asyncDispose]: async () => {
       await sql.end();

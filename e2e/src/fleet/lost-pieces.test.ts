@@ -26,11 +26,25 @@ async function goesOn(): Promise<void> {
   expect(customer.problems(lab)).toEqual([]);
 }
 
+/** What the doctor says of the fleet, seen from the machine of a control plane that nothing happens to. */
+async function findings(): Promise<string> {
+  const { output } = await (lab.controlPlanes[1] ?? expect.unreachable()).command([
+    'doctor',
+    '--fleet',
+  ]);
+  return output;
+}
+
 test('a session outlives its control plane and its runtime host', TIMEOUT, async () => {
   await goesOn();
   for (const [piece] of [lab.controlPlanes, lab.runtimeHosts]) {
     await piece?.end('SIGKILL');
     await goesOn();
+    if (piece === lab.controlPlanes[0]) {
+      await expect
+        .poll(findings, WAIT)
+        .toMatch(/warn +control plane +\S+ ended without a shutdown/);
+    }
     await piece?.start();
   }
 });
@@ -44,9 +58,14 @@ test(
     await lab.network.cut(worker.machine, 'both');
     await goesOn();
     expect((await customer.sandbox()).vm_id).not.toBe(lost);
+    const { name } = worker.machine;
+    expect(await findings()).toMatch(
+      new RegExp(`fail +worker +${name} is silent since .*does not answer`),
+    );
 
     await lab.network.heal();
     await expect.poll(() => worker.sandboxes(), WAIT).toEqual([]);
+    await expect.poll(findings, WAIT).toMatch(/ok +workers +2, with/);
     await goesOn();
   },
 );

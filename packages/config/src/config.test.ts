@@ -4,6 +4,7 @@ import { ConfigError, loadConfig, publicUrl } from './config.ts';
 import { configurationPage } from './document.ts';
 
 const HOME = { HOME: '/home/ada' };
+const KEY = 'ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo';
 
 function problemsOf(environment: Record<string, string>): readonly string[] {
   try {
@@ -78,6 +79,9 @@ describe('values', () => {
       SVC_OTLP_ENDPOINT: 'https://otlp.example.com/tenant/',
       SVC_OTLP_HEADERS: 'Authorization=Basic pw==, x-scope=a',
       SVC_TRACE_RATIO: '0.25',
+      SVC_IMAGE_SOURCE: 'store',
+      SVC_IMAGE_TRUSTED_KEYS: `${KEY}, ${KEY}`,
+      SVC_IMAGE_NOT_BEFORE: '2026-11-24T12:00:00Z',
       SVC_LIMIT_UPLOAD_BYTES: '1024',
       SVC_MASTER_KEY: '00'.repeat(32),
       SVC_DATABASE_URL: 'postgres://ada:pw@db/svc',
@@ -95,6 +99,8 @@ describe('values', () => {
       trustProxy: ['10.0.0.0/8'],
       otlpEndpoint: 'https://otlp.example.com/tenant',
       traceRatio: 0.25,
+      imageTrustedKeys: [KEY, KEY],
+      imageNotBefore: new Date('2026-11-24T12:00:00Z'),
       limits: { uploadBytes: 1024 },
     });
     expect(Buffer.from(config.masterKey?.reveal() ?? '', 'base64')).toEqual(Buffer.alloc(32));
@@ -130,6 +136,11 @@ describe('values', () => {
     ['SVC_OTLP_HEADERS', 'a b=c'],
     ['SVC_TRACE_RATIO', '1.5'],
     ['SVC_TRACE_RATIO', '10%'],
+    ['SVC_IMAGE_SOURCE', 'internet'],
+    ['SVC_IMAGE_TRUSTED_KEYS', KEY.slice(0, -1)],
+    ['SVC_IMAGE_TRUSTED_KEYS', KEY.replace('ed25519', 'rsa')],
+    ['SVC_IMAGE_NOT_BEFORE', '2026-11-24'],
+    ['SVC_IMAGE_NOT_BEFORE', '2026-13-24T12:00:00Z'],
     ['SVC_LIMIT_SANDBOXES_PER_TENANT', '0'],
     ['SVC_LIMIT_SANDBOXES_PER_TENANT', '1.5'],
     ['SVC_MASTER_KEY', 'short'],
@@ -159,6 +170,15 @@ describe('values', () => {
     expect(
       problemsOf({ SVC_TLS: 'off', SVC_TLS_CERT_FILE: '/c', SVC_TLS_KEY_FILE: '/k' }),
     ).toHaveLength(1);
+  });
+
+  it('name the keys whose images are taken from the store', () => {
+    for (const source of ['store', 'store-or-build']) {
+      expect(problemsOf({ SVC_IMAGE_SOURCE: source })).toEqual([
+        expect.stringContaining('SVC_IMAGE_TRUSTED_KEYS'),
+      ]);
+    }
+    expect(problemsOf({ SVC_IMAGE_SOURCE: 'build' })).toEqual([]);
   });
 
   it('of the S3 server must be set together, and are reported together', () => {

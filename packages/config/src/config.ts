@@ -107,6 +107,11 @@ function conflictsOf(values: Values): string[] {
   if ((values.stripeSecretKey === undefined) !== (values.stripeWebhookSecret === undefined)) {
     conflicts.push('SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET must be set together');
   }
+  if (values.imageSource !== undefined && values.imageSource !== 'build') {
+    if (values.imageTrustedKeys?.length === 0) {
+      conflicts.push('SVC_IMAGE_SOURCE needs SVC_IMAGE_TRUSTED_KEYS, unless it is build');
+    }
+  }
   const missing = S3_VARIABLES.filter((key) => values[key] === undefined);
   if (missing.length > 0 && missing.length < S3_VARIABLES.length) {
     const names = missing.map((key) => VARIABLES[key].name).join(', ');

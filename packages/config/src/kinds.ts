@@ -138,6 +138,17 @@ export const share: Kind<number> = {
   convert: (text) => (/^\d(\.\d{1,9})?$/.test(text) ? Number(text) : undefined),
 };
 
+/** A moment. */
+export const time: Kind<Date> = {
+  expects: 'a time in UTC, as in 2026-11-24T12:00:00Z',
+  schema: Defined,
+  convert(text) {
+    if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/.test(text)) return undefined;
+    const moment = new Date(text);
+    return Number.isNaN(+moment) ? undefined : moment;
+  },
+};
+
 /** One of a few words. */
 export function oneOf<const Word extends string>(...words: Word[]): Kind<Word> {
   return {
@@ -216,6 +227,17 @@ export const templateList: Kind<readonly Template[]> = {
   expects: `a comma-separated list of ${TEMPLATES.join(', ')}`,
   schema: Type.Array(Type.Enum([...TEMPLATES]), { uniqueItems: true }),
   convert: (text) => everyItem(text, parseTemplate),
+};
+
+/** Comma-separated public keys that sign images: the 32 bytes in base64url. */
+export const publicKeyList: Kind<readonly string[]> = {
+  expects:
+    'a comma-separated list of public keys, as in ed25519:11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo',
+  schema: Type.Array(Type.String()),
+  convert: (text) =>
+    everyItem(text, (item) =>
+      /^ed25519:[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/.test(item) ? item : undefined,
+    ),
 };
 
 export type PoolSizes = Readonly<Partial<Record<Template, number>>>;

@@ -42,6 +42,37 @@ export const VARIABLES = {
     '40960',
     'Space in `SVC_IMAGE_DIR` above which snapshots in unusual sizes, outdated images and unused bases are removed, the least recently used first. The current images stay.',
   ),
+  imageSource: withDefault(
+    'SVC_IMAGE_SOURCE',
+    kinds.oneOf('build', 'store', 'store-or-build'),
+    'build',
+    'Where this machine gets the images that it lacks: `build` builds them, `store` gets them from the object store, `store-or-build` builds those that cannot be had there. See operations.md.',
+  ),
+  imageTrustedKeys: withDefault(
+    'SVC_IMAGE_TRUSTED_KEYS',
+    kinds.publicKeyList,
+    '',
+    'Public keys, as `svc image key` prints them. Only images that one of them signed are taken from the object store.',
+  ),
+  imageNotBefore: variable(
+    'SVC_IMAGE_NOT_BEFORE',
+    kinds.time,
+    'Images in the object store that were signed before this time are refused, so that nobody can bring back an old one that you withdrew.',
+  ),
+  imageSigningKeyFile: {
+    ...variable(
+      'SVC_IMAGE_SIGNING_KEY_FILE',
+      kinds.path,
+      'Private key with which `svc image push` signs images (PEM). Services do not need it.',
+    ),
+    documentedDefault: '`image-signing-key.pem` in the data directory',
+  },
+  imageStoreBudgetMib: withDefault(
+    'SVC_IMAGE_STORE_BUDGET_MIB',
+    kinds.integer(0, 100_000_000),
+    '40960',
+    'Space for images in the object store above which control planes remove those that were pushed first. The newest of each template stay, and those that a worker had in the last day.',
+  ),
   kvmProbeSeconds: withDefault(
     'SVC_KVM_PROBE_SECONDS',
     kinds.integer(1, 600),
@@ -150,6 +181,14 @@ export const VARIABLES = {
       'PostgreSQL server to use.',
     ),
     documentedDefault: 'an embedded PostgreSQL in the data directory',
+  },
+  backupDir: {
+    ...variable(
+      'SVC_BACKUP_DIR',
+      kinds.path,
+      'Directory for the backups of the embedded PostgreSQL, which then archives its log there all the time.',
+    ),
+    documentedDefault: 'none',
   },
   smtpUrl: {
     ...variable(

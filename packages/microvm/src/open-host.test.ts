@@ -282,6 +282,11 @@ describe('one VM', () => {
     );
   });
 
+  test('the clock is precise, also if the snapshot was taken on a busy machine', async () => {
+    const source = '/sys/devices/system/clocksource/clocksource0/current_clocksource';
+    expect(await output(microvm, `cat ${source}`)).toMatch(/^(tsc|kvm-clock)$/);
+  });
+
   test('the clock is correct after a pause', async () => {
     await microvm.pause(signal());
     expect(microvm.paused).toBe(true);

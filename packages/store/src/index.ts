@@ -1,12 +1,17 @@
 /**
  * The ledger: PostgreSQL, embedded or by URL, its migrations, and one repository for each aggregate.
  */
+export { IncompatibleSchemaError } from './contraction.ts';
+export { type BackupOptions, backUp } from './embedded/backup/back-up.ts';
+export { type BaseBackup, listBaseBackups } from './embedded/backup/base-backups.ts';
+export { type Restored, type RestoreOptions, restore } from './embedded/backup/restore.ts';
 export {
   EmbeddedPostgres,
   type EmbeddedPostgresEvent,
   type EmbeddedPostgresOptions,
 } from './embedded/embedded-postgres.ts';
 export { type OpenFleet, openFleet } from './open-fleet.ts';
+export { type OpenImages, openImages } from './open-images.ts';
 export type { LogExtent, StoredLog } from './repositories/agent-logs/agent-log-repository.ts';
 export type { NewAgentSecrets } from './repositories/agent-secrets.ts';
 export type { ApiKeyOwner } from './repositories/api-keys.ts';
@@ -26,13 +31,28 @@ export {
 export type { ConfigUpdateRow } from './repositories/config-updates.ts';
 export type { FleetRepository, FleetWorker, WorkerStanding } from './repositories/fleet.ts';
 export type { IdempotencyClaim, IdempotencyHold } from './repositories/idempotency.ts';
+export type {
+  ImageBlob,
+  ImageName,
+  ImageRepository,
+  ListedImage,
+  NewImage,
+  StoredImage,
+} from './repositories/images.ts';
 export type { OtpRequest } from './repositories/otp.ts';
+export type { Judgement } from './repositories/quarantine/judge.ts';
+export type {
+  QuarantinedSandbox,
+  QuarantineRepository,
+} from './repositories/quarantine/quarantine-repository.ts';
+export type { ReleaseRefusal } from './repositories/quarantine/release.ts';
 export type { BudgetRequest, BudgetState } from './repositories/request-budgets.ts';
 export type { PlacementRefusal, PlacementRules } from './repositories/sandboxes/choose-worker.ts';
 export type { Ending } from './repositories/sandboxes/ending.ts';
 export type { LedgerEntry, SeenSandbox } from './repositories/sandboxes/lookup.ts';
 export type { PlacedRow, Placement, PlacementRequest } from './repositories/sandboxes/placement.ts';
 export type { NewBundle, SealedBundle, WrappedKeyRow } from './repositories/secret-bundles.ts';
+export type { ServerState } from './repositories/server-state.ts';
 export { type Content, isStored, type StoredContent } from './repositories/sessions/content.ts';
 export {
   newestFrames,

@@ -1,14 +1,29 @@
 import { connect } from './connect.ts';
 import { REQUEST_DEADLINES } from './pool.ts';
+import { ArchiveRepository } from './repositories/archive.ts';
+import { ControlPlaneRepository } from './repositories/control-planes.ts';
 import { FleetRepository } from './repositories/fleet.ts';
+import { QuarantineRepository } from './repositories/quarantine/quarantine-repository.ts';
+import { ServerStateRepository } from './repositories/server-state.ts';
 
 /** The fleet in a database, until it is disposed of. */
 export interface OpenFleet extends AsyncDisposable {
   readonly fleet: FleetRepository;
+  readonly controlPlanes: Pick<ControlPlaneRepository, 'list'>;
+  readonly server: ServerStateRepository;
+  readonly quarantine: QuarantineRepository;
+  readonly archive: ArchiveRepository;
 }
 
 /** Opens the fleet in a database that the service may be using. Nothing is migrated. */
 export function openFleet(url: string): OpenFleet {
   const db = connect(url, REQUEST_DEADLINES);
-  return { fleet: new FleetRepository(db), [Symbol.asyncDispose]: () => db.destroy() };
+  return {
+    fleet: new FleetRepository(db),
+    controlPlanes: new ControlPlaneRepository(db),
+    server: new ServerStateRepository(db),
+    quarantine: new QuarantineRepository(db),
+    archive: new ArchiveRepository(db),
+    [Symbol.asyncDispose]: () => db.destroy(),
+  };
 }

@@ -3,14 +3,17 @@ import { openDeadline, Slots } from '@svc/service-kit/concurrency';
 import type { PostgresPool, PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import { isConnectionError, mapDatabaseError } from './database-errors.ts';
+import {
+  beginWithin,
+  isPooled,
+  type StatementDeadlines,
+  serverDeadlines,
+} from './session-settings.ts';
 import { statementOwner } from './statement-owner.ts';
 
 /** Deadlines in milliseconds. Each later one is a fallback for the one before it. */
-export interface Deadlines {
+export interface Deadlines extends StatementDeadlines {
   readonly connect: number;
-  readonly lock: number;
-  readonly statement: number;
-  readonly query: number;
 }
 
 /** For statements that a request awaits. */
@@ -28,6 +31,9 @@ export const MIGRATION_DEADLINES: Deadlines = {
   statement: 300_000,
   query: 310_000,
 };
+
+/** For contractions of the schema, which run while requests wait for the same tables. */
+export const CONTRACTION_DEADLINES: Deadlines = { ...MIGRATION_DEADLINES, lock: 2_000 };
 
 /** Connections of a pool. */
 export interface PoolSize {
@@ -79,14 +85,13 @@ export function openPool(
   { connections, perOwner = connections }: PoolSize,
   { onConnectionLost = () => undefined, onWaited = () => undefined }: PoolListener = {},
 ): PostgresPool {
+  const pooled = isPooled(url);
   const pool = new pg.Pool({
     connectionString: url,
     max: connections,
     connectionTimeoutMillis: deadlines.connect,
-    lock_timeout: deadlines.lock,
-    statement_timeout: deadlines.statement,
     query_timeout: deadlines.query,
-    idle_in_transaction_session_timeout: deadlines.query,
+    ...(pooled ? {} : serverDeadlines(deadlines)),
     idleTimeoutMillis: 60_000,
     keepAlive: true,
     application_name: 'svc',
@@ -104,7 +109,8 @@ export function openPool(
       try {
         const release = await takeTurn(slots, deadlines.connect);
         try {
-          return guard(await pool.connect().catch(rethrowMapped), release);
+          const client = await pool.connect().catch(rethrowMapped);
+          return guard(client, release, pooled ? beginWithin(deadlines) : (text) => text);
         } catch (error) {
           release();
           throw error;
@@ -129,15 +135,19 @@ async function takeTurn(slots: Slots, ms: number): Promise<() => void> {
   }
 }
 
-function guard(client: pg.PoolClient, onRelease: () => void): PostgresPoolClient {
+/** @param rewrite the text of the statement to send for another */
+function guard(
+  client: pg.PoolClient,
+  onRelease: () => void,
+  rewrite: (text: string) => string,
+): PostgresPoolClient {
   let broken = false;
   const note = (error: unknown): never => {
     broken ||= isConnectionError(error);
     return rethrowMapped(error);
   };
   const guarded = {
-    query: (...parameters: Parameters<pg.PoolClient['query']>) =>
-      Promise.resolve(client.query(...parameters)).catch(note),
+    query: (text: string, values: unknown[]) => client.query(rewrite(text), values).catch(note),
     release: () => {
       client.release(broken);
       onRelease();

@@ -8,6 +8,7 @@ import type {
   SandboxSize,
   SandboxState,
   SessionStatus,
+  WorkerSandbox,
   WorkerTemplate,
 } from '@svc/contract';
 import type { ColumnType, Generated, Insertable, JSONColumnType, Selectable } from 'kysely';
@@ -19,7 +20,11 @@ export interface Schema {
   readonly otp_codes: OtpCodesTable;
   readonly otp_requests: OtpRequestsTable;
   readonly workers: WorkersTable;
+  readonly control_planes: ControlPlanesTable;
+  readonly schema_contractions: SchemaContractionsTable;
   readonly sandboxes: SandboxesTable;
+  readonly quarantined_sandboxes: QuarantinedSandboxesTable;
+  readonly forgotten_sandboxes: ForgottenSandboxesTable;
   readonly idempotency_keys: IdempotencyKeysTable;
   readonly audit_records: AuditRecordsTable;
   readonly signing_keys: SigningKeysTable;
@@ -34,6 +39,9 @@ export interface Schema {
   readonly session_manifests: SessionManifestsTable;
   readonly tenant_keys: TenantKeysTable;
   readonly object_deletions: ObjectDeletionsTable;
+  readonly image_blobs: ImageBlobsTable;
+  readonly images: ImagesTable;
+  readonly image_blob_uses: ImageBlobUsesTable;
   readonly agent_secrets: AgentSecretsTable;
   readonly agent_logs: AgentLogsTable;
   readonly agent_log_parts: AgentLogPartsTable;
@@ -113,7 +121,7 @@ interface WorkersTable {
   templates: JSONColumnType<WorkerTemplate[], string, string>;
   registered_at: Generated<Date>;
   heartbeat_at: Generated<Date>;
-  /** Ends its sandboxes and gets no new ones. */
+  /** Is about to end, with its sandboxes or without, and gets no new ones. */
   draining: Generated<boolean>;
   /** Gets no new sandboxes until an operator says otherwise. */
   cordoned: Generated<boolean>;
@@ -121,6 +129,22 @@ interface WorkersTable {
   drain_requested: Generated<boolean>;
   /** When an operator removed it. A worker that registers again is back. */
   removed_at: Date | null;
+  /** Random, from 0 to 1. Placement reads the workers that follow a random point. */
+  placement_key: Generated<number>;
+}
+
+interface ControlPlanesTable {
+  control_plane_id: string;
+  /** The names of the migrations that its version knows. */
+  knows: string[];
+  heartbeat_at: Generated<Date>;
+}
+
+interface SchemaContractionsTable {
+  /** A migration that has taken something away. */
+  migration: string;
+  /** Versions that do not know this migration still need it. */
+  needs: string;
 }
 
 interface SandboxesTable {
@@ -159,6 +183,29 @@ interface SandboxesTable {
   delete_requested_at: Date | null;
   ended_at: Date | null;
   end_reason: EndReason | null;
+}
+
+/** Sandboxes that a worker holds, and that the ledger lost when it was restored. */
+interface QuarantinedSandboxesTable {
+  vm_id: string;
+  worker_id: string;
+  generation: number;
+  tenant_id: string;
+  /** The last report of its worker. */
+  report: JSONColumnType<WorkerSandbox, string, string>;
+  /** An operator wants it to end. */
+  end_requested: Generated<boolean>;
+  quarantined_at: Generated<Date>;
+  /** When its worker last reported it. */
+  seen_at: Generated<Date>;
+}
+
+/** Sandboxes whose rows the ledger removed itself, because they had not started. */
+interface ForgottenSandboxesTable {
+  vm_id: string;
+  /** Of the last one. */
+  generation: number;
+  forgotten_at: Generated<Date>;
 }
 
 interface IdempotencyKeysTable {
@@ -350,6 +397,36 @@ interface ObjectDeletionsTable {
   due_at: Generated<Date>;
   /** Whether a control plane is deleting it. */
   claimed: Generated<boolean>;
+}
+
+interface ImageBlobsTable {
+  /** SHA-256 of the object. */
+  blob_id: Buffer;
+  object_key: string;
+  stored_bytes: number;
+  /** Absent until the upload has ended. */
+  stored_at: Date | null;
+  /** When a push last counted on it, or an image stopped to contain it. */
+  wanted_at: Generated<Date>;
+}
+
+interface ImagesTable {
+  template: string;
+  /** Digest of the recipe. */
+  image_id: string;
+  arch: string;
+  manifest_id: Buffer;
+  content_id: Buffer;
+  signer: string;
+  svc_from: string;
+  pushed_at: Generated<Date>;
+}
+
+interface ImageBlobUsesTable {
+  template: string;
+  image_id: string;
+  arch: string;
+  blob_id: Buffer;
 }
 
 interface AgentSecretsTable {

@@ -1,11 +1,19 @@
 import { LIMITS } from '@svc/contract';
 import { sql } from 'kysely';
 import { connect, connectForLookups, connectForRequests } from './connect.ts';
+import { contractSchema, requireCompatible } from './contraction.ts';
 import { migrate } from './migrate.ts';
-import { MIGRATION_DEADLINES, type PoolListener, REQUEST_DEADLINES } from './pool.ts';
+import { MIGRATIONS } from './migrations/index.ts';
+import {
+  CONTRACTION_DEADLINES,
+  MIGRATION_DEADLINES,
+  type PoolListener,
+  REQUEST_DEADLINES,
+} from './pool.ts';
 import { AgentLogRepository } from './repositories/agent-logs/agent-log-repository.ts';
 import { AgentSecretsRepository } from './repositories/agent-secrets.ts';
 import { ApiKeyRepository } from './repositories/api-keys.ts';
+import { ArchiveRepository } from './repositories/archive.ts';
 import { AuditRepository } from './repositories/audit.ts';
 import { BillingRepository } from './repositories/billing/billing-repository.ts';
 import {
@@ -15,10 +23,13 @@ import {
   WORKSPACE_CHUNKS,
 } from './repositories/chunks/chunk-repository.ts';
 import { ConfigUpdateRepository } from './repositories/config-updates.ts';
+import { ControlPlaneRepository } from './repositories/control-planes.ts';
 import { IdempotencyRepository } from './repositories/idempotency.ts';
+import { ImageRepository } from './repositories/images.ts';
 import { MasterKeyRepository } from './repositories/master-keys.ts';
 import { ObjectDeletionRepository } from './repositories/object-deletions.ts';
 import { OtpRepository } from './repositories/otp.ts';
+import { QuarantineRepository } from './repositories/quarantine/quarantine-repository.ts';
 import { RequestBudgetRepository } from './repositories/request-budgets.ts';
 import type { PlacementRules } from './repositories/sandboxes/choose-worker.ts';
 import { SandboxRepository } from './repositories/sandboxes/sandbox-repository.ts';
@@ -50,6 +61,8 @@ export interface Store {
   readonly apiKeys: ApiKeyRepository;
   readonly sandboxes: SandboxRepository;
   readonly workers: WorkerRepository;
+  readonly quarantine: QuarantineRepository;
+  readonly controlPlanes: ControlPlaneRepository;
   readonly idempotency: IdempotencyRepository;
   readonly audit: AuditRepository;
   readonly signingKeys: SigningKeyRepository;
@@ -69,7 +82,13 @@ export interface Store {
   readonly workspaceChunks: ChunkRepository;
   readonly tenantKeys: TenantKeyRepository;
   readonly objectDeletions: ObjectDeletionRepository;
+  readonly images: ImageRepository;
+  readonly archive: ArchiveRepository;
   readonly workspaces: WorkspaceRepository;
+  /**
+   * Takes out of the schema what no control plane that is alive needs. Returns the migrations that still wait for one.
+   */
+  contract(): Promise<readonly string[]>;
   /** Settles when the database answers. @throws ServiceError `database_unavailable` */
   ping(): Promise<void>;
   /** Closes every connection. */
@@ -77,8 +96,8 @@ export interface Store {
 }
 
 /**
- * Opens the ledger and migrates it to the newest version.
- * @throws ServiceError `database_unavailable`
+ * Opens the ledger and expands its schema to the newest version.
+ * @throws ServiceError `database_unavailable`; IncompatibleSchemaError when this version is too old for the schema
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   await migrateDatabase(options.url);
@@ -90,6 +109,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     apiKeys: new ApiKeyRepository(db, lookups),
     sandboxes: new SandboxRepository(db, lookups, options.placement),
     workers: new WorkerRepository(db, lookups),
+    quarantine: new QuarantineRepository(db),
+    controlPlanes: new ControlPlaneRepository(db),
     idempotency: new IdempotencyRepository(db),
     audit: new AuditRepository(db),
     signingKeys: new SigningKeyRepository(lookups),
@@ -126,6 +147,9 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     ),
     tenantKeys: new TenantKeyRepository(db),
     objectDeletions: new ObjectDeletionRepository(db),
+    images: new ImageRepository(db),
+    archive: new ArchiveRepository(db),
+    contract: () => contractDatabase(options.url),
     ping: async () => {
       await sql`select 1`.execute(db);
     },
@@ -144,6 +168,17 @@ async function migrateDatabase(url: string): Promise<void> {
   const db = connect(url, MIGRATION_DEADLINES);
   try {
     await migrate(db);
+    await db.transaction().execute((trx) => requireCompatible(trx, Object.keys(MIGRATIONS)));
+  } finally {
+    await db.destroy();
+  }
+}
+
+async function contractDatabase(url: string): Promise<readonly string[]> {
+  if (Object.values(MIGRATIONS).every(({ contraction }) => contraction === undefined)) return [];
+  const db = connect(url, CONTRACTION_DEADLINES);
+  try {
+    return await contractSchema(db);
   } finally {
     await db.destroy();
   }

@@ -18,8 +18,8 @@ export interface TestPostgres extends AsyncDisposable {
 /**
  * Starts a server in a temporary directory. Disposing of it stops the server and removes its files.
  *
- * With `TEST_POSTGRES_URL`, the URL of such a server for many test files, creates a database there instead, which is
- * removed with that server. A test cannot stop it.
+ * With `TEST_POSTGRES_URL`, the URL of such a server for many test files, creates a copy of its database there instead, which
+ * is removed with that server. A test cannot stop it.
  */
 export async function startTestPostgres(): Promise<TestPostgres> {
   const { TEST_POSTGRES_URL: shared } = process.env;
@@ -49,10 +49,13 @@ async function startServer(): Promise<TestPostgres> {
 
 async function createDatabase(server: string): Promise<TestPostgres> {
   const name = `test_${randomUUID().replaceAll('-', '')}`;
-  const client = new pg.Client({ connectionString: server });
+  // `URL` refuses the URL of a socket, which has no host.
+  const urlOf = (database: string) => server.replace('/postgres?', `/${database}?`);
+  // Nobody may be connected to a database that is copied.
+  const client = new pg.Client({ connectionString: urlOf('template1') });
   await client.connect();
   try {
-    await client.query(`create database ${name}`);
+    await client.query(`create database ${name} template postgres`);
     // Nothing here outlives the test file.
     await client.query(`alter database ${name} set synchronous_commit = off`);
   } finally {
@@ -61,9 +64,7 @@ async function createDatabase(server: string): Promise<TestPostgres> {
   const refuse = async () => {
     throw new Error('A server that test files share cannot be stopped.');
   };
-  // `URL` refuses the URL of a socket, which has no host.
-  const url = server.replace('/postgres?', `/${name}?`);
-  return { url, stop: refuse, start: refuse, [Symbol.asyncDispose]: async () => {} };
+  return { url: urlOf(name), stop: refuse, start: refuse, [Symbol.asyncDispose]: async () => {} };
 }
 
 function killServer(directory: string): void {

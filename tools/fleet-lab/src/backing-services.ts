@@ -1,5 +1,7 @@
 import { join } from 'node:path';
+import { type ObjectStore, openS3ObjectStore } from '@svc/object-store';
 import { startS3Server } from '@svc/s3-server';
+import { Secret } from '@svc/service-kit';
 import { EmbeddedPostgres } from '@svc/store';
 import { HaProxy } from './haproxy.ts';
 import type { LabMachine, LabNetwork } from './lab-network.ts';
@@ -13,6 +15,8 @@ export interface BackingServices {
   readonly settings: Readonly<Record<string, string>>;
   readonly database: LabMachine;
   readonly objectStore: LabMachine;
+  /** Access to the objects, past the network of the lab. */
+  readonly objects: ObjectStore;
 }
 
 /** Starts them. `cleanUp` ends them. */
@@ -34,6 +38,9 @@ export async function startBackingServices(
   const s3 = await startS3Server();
   cleanUp.defer(() => s3.close());
   const { endpoint, region, bucket, accessKeyId, secretAccessKey } = s3.settings;
+  const objects = cleanUp.use(
+    openS3ObjectStore({ ...s3.settings, secretAccessKey: new Secret(secretAccessKey) }),
+  );
   // The server listens on the loopback interface of this process, which the machine reaches through a file.
   const relay = `unix@${join(directory, 's3.sock')}`;
   const frontends = [{ bind: relay, servers: [new URL(endpoint).host] }];
@@ -52,6 +59,7 @@ export async function startBackingServices(
     },
     database,
     objectStore,
+    objects,
   };
 
   async function forward(machine: LabMachine, from: string, to: string): Promise<void> {

@@ -1,12 +1,18 @@
 import type { Customer } from './customer.ts';
 import type { FleetLab } from './fleet-lab.ts';
 import type { Piece } from './piece.ts';
+import { rollingRestart } from './rolling-restart.ts';
+
+/** Requests that take this long must end in order, whatever restarts. */
+const LONG_SECONDS = 60;
 
 /** Something that goes wrong in a fleet while customers use it. */
 export interface Fault {
   readonly name: string;
   /** How long it lasts, in seconds. */
   readonly seconds: number;
+  /** A line of `svc doctor --fleet` that names it while it lasts. Absent where nothing that the doctor can ask knows. */
+  readonly finding?: RegExp | undefined;
   strike(lab: FleetLab, customers: readonly Customer[]): Promise<unknown>;
   /** Ends it. The links of the network are healed before. */
   mend(lab: FleetLab): Promise<unknown>;
@@ -25,16 +31,20 @@ async function workerOf(lab: FleetLab, [customer]: readonly Customer[]): Promise
   return lab.workerOf(vmId);
 }
 
-const kill = (name: string, pieces: (lab: FleetLab) => readonly Piece[]): Fault => ({
+type PiecesOf = (lab: FleetLab) => readonly Piece[];
+
+const kill = (name: string, pieces: PiecesOf, finding?: RegExp): Fault => ({
   name: `kill -9 of ${name}`,
   seconds: 5,
+  finding,
   strike: (lab) => first(pieces(lab)).end('SIGKILL'),
   mend: (lab) => first(pieces(lab)).start(),
 });
 
-const cutOff = (name: string, pieces: (lab: FleetLab) => readonly Piece[]): Fault => ({
+const cutOff = (name: string, pieces: PiecesOf, finding?: RegExp): Fault => ({
   name: `${name} cut off`,
   seconds: 30,
+  finding,
   strike: (lab) => lab.network.cut(first(pieces(lab)).machine, 'both'),
   mend: async () => undefined,
 });
@@ -43,12 +53,14 @@ const onWorker = (
   name: string,
   seconds: number,
   strike: (lab: FleetLab, worker: Piece) => Promise<unknown>,
+  finding?: RegExp,
   mend: (worker: Piece) => Promise<unknown> = async () => undefined,
 ): Fault => {
   let worker: Piece | undefined;
   return {
     name,
     seconds,
+    finding,
     async strike(lab, customers) {
       worker = await workerOf(lab, customers);
       await strike(lab, worker);
@@ -59,37 +71,63 @@ const onWorker = (
   };
 };
 
+const LOST_CONTROL_PLANE = /warn +control plane +\S+ ended without a shutdown/;
+const LOST_WORKER = /fail +worker +worker-\d is silent since .*does not answer/;
+
 /** Every fault, in an order in which each begins with a fleet that is whole. */
 export const FAULTS: readonly Fault[] = [
-  kill('a control plane', (lab) => lab.controlPlanes),
-  cutOff('a control plane', (lab) => lab.controlPlanes),
+  {
+    name: 'a rolling restart of everything',
+    seconds: 0,
+    async strike(lab, customers) {
+      const { problems, answered, longestMs } = await rollingRestart(lab, customers, LONG_SECONDS);
+      const seconds = (longestMs / 1000).toFixed(1);
+      console.log(`     ${answered} requests answered, at most ${seconds} s late`);
+      if (problems.length > 0) throw new Error(problems.join('\n     '));
+    },
+    mend: async () => undefined,
+  },
+  kill('a control plane', (lab) => lab.controlPlanes, LOST_CONTROL_PLANE),
+  cutOff('a control plane', (lab) => lab.controlPlanes, LOST_CONTROL_PLANE),
   kill('a runtime host', (lab) => lab.runtimeHosts),
   cutOff('a runtime host', (lab) => lab.runtimeHosts),
   onWorker(
     'kill -9 of a worker, which starts again',
     5,
     (_, worker) => worker.end('SIGKILL'),
+    /worker-\d sends heartbeats, but does not answer|worker-\d is silent/,
     (worker) => worker.start(),
   ),
-  onWorker('a worker cut off for a minute', 60, (lab, worker) =>
-    lab.network.cut(worker.machine, 'both'),
+  onWorker(
+    'a worker cut off for a minute',
+    60,
+    (lab, worker) => lab.network.cut(worker.machine, 'both'),
+    LOST_WORKER,
   ),
-  onWorker('nothing arrives at a worker for a minute', 60, (lab, worker) =>
-    lab.network.cut(worker.machine, 'to'),
+  onWorker(
+    'nothing arrives at a worker for a minute',
+    60,
+    (lab, worker) => lab.network.cut(worker.machine, 'to'),
+    LOST_WORKER,
   ),
-  onWorker('nothing leaves a worker for a minute', 60, (lab, worker) =>
-    lab.network.cut(worker.machine, 'from'),
+  onWorker(
+    'nothing leaves a worker for a minute',
+    60,
+    (lab, worker) => lab.network.cut(worker.machine, 'from'),
+    LOST_WORKER,
   ),
   onWorker('a slow link to a worker', 20, (lab, worker) => lab.network.slow(worker.machine)),
   {
     name: 'the object store cut off for a minute',
     seconds: 60,
+    finding: /fail +object store +cannot reach/,
     strike: (lab) => lab.network.cut(lab.backing.objectStore, 'both'),
     mend: async () => undefined,
   },
   {
     name: 'PostgreSQL cut off for 20 seconds',
     seconds: 20,
+    finding: /fail +database +could not be checked/,
     strike: (lab) => lab.network.cut(lab.backing.database, 'both'),
     mend: async () => undefined,
   },

@@ -14,7 +14,9 @@ import { type Component, Piece } from './piece.ts';
 const API_PORT = 8443;
 const SESSIONS_PORT = 8444;
 const WORKER_PORT = 9444;
-const IMAGES = process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images');
+/** The images of this machine. */
+export const BUILT_IMAGES: string =
+  process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images');
 
 type Settings = Readonly<Record<string, string | undefined>>;
 
@@ -57,6 +59,19 @@ export class FleetLab implements AsyncDisposable {
     const foundation = await layFoundation(script, cleanUp);
     const pieces = await startPieces(foundation, size, cleanUp);
     return new FleetLab(foundation, pieces, cleanUp.move());
+  }
+
+  /** Adds a worker on a machine of its own, which the caller starts. It is ended with the lab. */
+  async addWorker(name: string, settings: Settings): Promise<Piece> {
+    const machine = await this.network.addMachine(name);
+    const { directory, settings: common, url } = this.#foundation;
+    const env = { ...common, ...workerSettings(machine, url), ...settings };
+    return this.#cleanUp.use(new Piece('worker', machine, { directory, env }));
+  }
+
+  /** A directory that is removed with the lab. */
+  get directory(): string {
+    return this.#foundation.directory;
   }
 
   /** Signs an account up, with a bundle `llm` that names the scripted model, and returns its client. */
@@ -148,6 +163,16 @@ interface Pieces {
   readonly workers: readonly Piece[];
 }
 
+function workerSettings({ name, address }: LabMachine, controlPlaneUrl: string): Settings {
+  return {
+    SVC_CONTROL_PLANE_URL: controlPlaneUrl,
+    SVC_WORKER_ID: name,
+    SVC_WORKER_LISTEN: `${address}:${WORKER_PORT}`,
+    SVC_IMAGE_DIR: BUILT_IMAGES,
+    SVC_POOL: 'standard=0',
+  };
+}
+
 async function startPieces(
   foundation: Foundation,
   size: FleetSize,
@@ -177,13 +202,7 @@ async function startPieces(
     SVC_CONTROL_PLANE_URL: url,
     SVC_RUNTIME_LISTEN: `${address}:${SESSIONS_PORT}`,
   }));
-  const workers = await build('worker', size.workers, ({ name, address }) => ({
-    SVC_CONTROL_PLANE_URL: url,
-    SVC_WORKER_ID: name,
-    SVC_WORKER_LISTEN: `${address}:${WORKER_PORT}`,
-    SVC_IMAGE_DIR: IMAGES,
-    SVC_POOL: 'standard=0',
-  }));
+  const workers = await build('worker', size.workers, (machine) => workerSettings(machine, url));
   const frontend = (port: number, pieces: readonly Piece[]) => ({
     bind: `${front.address}:${port}`,
     servers: pieces.map(({ machine }) => `${machine.address}:${port}`),

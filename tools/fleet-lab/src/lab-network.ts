@@ -1,9 +1,11 @@
 import { execFile } from 'node:child_process';
-import { randomBytes } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import { promisify } from 'node:util';
 
 const COMMAND_MS = 20_000;
-const PREFIX = '10.79.0';
+/** Each network is a /24 in this /16. */
+const PREFIX = '10.79';
+const NETWORKS = 256;
 const LAST_HOST = 254;
 /** Bytes per second of a slow link. */
 const SLOW_RATE = '256kbit';
@@ -25,15 +27,16 @@ export interface LabMachine {
  * single machines can be cut, in one direction or both, and slowed down.
  */
 export class LabNetwork implements AsyncDisposable {
-  /** The address of this process in the lab. */
-  readonly ownAddress: string = `${PREFIX}.1`;
-  readonly #id = randomBytes(3).toString('hex');
+  readonly #number: number;
   readonly #machines: LabMachine[] = [];
 
-  private constructor() {}
+  private constructor(number: number) {
+    this.#number = number;
+  }
 
+  /** Opens a network that no other lab on this host has. */
   static async open(): Promise<LabNetwork> {
-    const network = new LabNetwork();
+    const network = await LabNetwork.#claim();
     try {
       await network.#build();
       return network;
@@ -43,6 +46,11 @@ export class LabNetwork implements AsyncDisposable {
     }
   }
 
+  /** The address of this process in the lab. */
+  get ownAddress(): string {
+    return `${this.#prefix}.1`;
+  }
+
   /** Adds a machine with the next free address. */
   async addMachine(name: string): Promise<LabMachine> {
     const number = this.#machines.length + 2;
@@ -50,7 +58,7 @@ export class LabNetwork implements AsyncDisposable {
     const namespace = `${this.#switch}-${name}`;
     const machine = {
       name,
-      address: `${PREFIX}.${number}`,
+      address: `${this.#prefix}.${number}`,
       launcher: ['nsenter', `--net=/run/netns/${namespace}`],
     };
     this.#machines.push(machine);
@@ -95,16 +103,34 @@ export class LabNetwork implements AsyncDisposable {
     }
   }
 
+  /** Takes a number by the name of its switch: the kernel lets only one have it. */
+  static async #claim(): Promise<LabNetwork> {
+    const first = randomInt(NETWORKS);
+    for (let step = 0; ; step += 1) {
+      const network = new LabNetwork((first + step) % NETWORKS);
+      try {
+        await ip('netns', 'add', network.#switch);
+        return network;
+      } catch (error) {
+        const isTaken = error instanceof Error && error.message.includes('File exists');
+        if (!isTaken || step + 1 === NETWORKS) throw error;
+      }
+    }
+  }
+
+  get #prefix(): string {
+    return `${PREFIX}.${this.#number}`;
+  }
+
   get #switch(): string {
-    return `lab-${this.#id}`;
+    return `lab-${this.#number}`;
   }
 
   get #ownLink(): string {
-    return `lab${this.#id}`;
+    return `lab${this.#number}`;
   }
 
   async #build(): Promise<void> {
-    await ip('netns', 'add', this.#switch);
     await ip('-n', this.#switch, 'link', 'add', 'switch', 'type', 'bridge');
     await ip('-n', this.#switch, 'link', 'set', 'switch', 'up');
     await this.#connect('p-own', this.#ownLink);

@@ -45,6 +45,7 @@ async function survives(fault: Fault): Promise<boolean> {
   try {
     await fault.strike(lab, working);
     await sleep(fault.seconds * 1000, undefined, { signal });
+    await named(fault);
     await lab.network.heal();
     await fault.mend(lab);
     await tasksDone(`customers go on after: ${fault.name}`, TASKS_AFTER);
@@ -58,6 +59,17 @@ async function survives(fault: Fault): Promise<boolean> {
   );
   for (const problem of problems) console.log(`     ${problem}`);
   return problems.length === 0;
+}
+
+/** Waits until the doctor names the fault, as seen from the machine of the last control plane. */
+async function named({ name, finding }: Fault): Promise<void> {
+  if (finding === undefined) return;
+  const isNamed = async () => {
+    signal.throwIfAborted();
+    const examined = await lab.controlPlanes.at(-1)?.command(['doctor', '--fleet']);
+    return finding.test(examined?.output ?? '');
+  };
+  await until(`svc doctor --fleet names: ${name}`, isNamed, RECOVERY);
 }
 
 async function tasksDone(condition: string, more: number): Promise<void> {

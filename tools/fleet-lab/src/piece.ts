@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { SvcProcess, vmRecords } from '@svc/service-driver';
+import { runSvc, SvcProcess, type SvcResult, vmRecords } from '@svc/service-driver';
 import type { LabMachine } from './lab-network.ts';
 
 /** The components of svc that run in a lab, by the command that runs them. */
@@ -13,6 +13,8 @@ export class Piece implements AsyncDisposable {
   readonly #component: Component;
   readonly #env: NodeJS.ProcessEnv;
   #process: SvcProcess | undefined;
+  /** A worker that never became ready has no VMs. */
+  #wasReady = false;
 
   /** @param directory holds the data directory and the log */
   constructor(
@@ -34,6 +36,12 @@ export class Piece implements AsyncDisposable {
     const files = { dataDir, outputFile };
     this.#process = await SvcProcess.spawn(context, [this.#component], files);
     await this.#process.ready();
+    this.#wasReady = true;
+  }
+
+  /** Runs another command of svc on its machine, with its settings and these. */
+  command(args: readonly string[], settings: NodeJS.ProcessEnv = {}): Promise<SvcResult> {
+    return runSvc({ env: { ...this.#env, ...settings }, launcher: this.machine.launcher }, args);
   }
 
   /** The ids of the sandboxes whose VMs a worker has. */
@@ -55,7 +63,8 @@ export class Piece implements AsyncDisposable {
   /** Ends it with what it runs; what a crash left, too. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.signal('SIGCONT');
-    if (this.#process?.hasEnded && this.#component === 'worker') await this.start();
+    const isCrashed = this.#wasReady && this.#process?.hasEnded;
+    if (isCrashed && this.#component === 'worker') await this.start();
     await this.end('SIGINT');
   }
 }

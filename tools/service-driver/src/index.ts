@@ -13,6 +13,6 @@ export {
 export { cpuMs, proportionalMib, residentMib } from './process-usage.ts';
 export { RuntimeHost } from './runtime-host.ts';
 export { readServiceRecord, type ServiceRecord } from './service-record.ts';
-export { SvcProcess } from './svc-process.ts';
+export { runSvc, SvcProcess, type SvcResult } from './svc-process.ts';
 export { type UntilOptions, until } from './until.ts';
 export { type VmRecord, vmPid, vmRecords } from './vm-records.ts';

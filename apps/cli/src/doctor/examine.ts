@@ -1,6 +1,7 @@
 import { type Config, ConfigError, loadServiceConfig } from '@svc/config';
 import { servicePaths } from '../service/paths.ts';
 import { runningService } from '../service/service-record.ts';
+import { archiveCheck } from './checks/archive.ts';
 import {
   certificateCheck,
   databaseCheck,
@@ -18,9 +19,10 @@ import {
 } from './checks/host.ts';
 import { networkCheck } from './checks/network.ts';
 import { objectStoreCheck } from './checks/object-store.ts';
+import { quarantineCheck } from './checks/quarantine.ts';
 import { resourcesCheck } from './checks/resources.ts';
 import { imagesCheck, serviceCheck } from './checks/service.ts';
-import { type Check, type CheckContext, type Finding, fail } from './findings.ts';
+import { type Check, type Finding, fail, findingsOf } from './findings.ts';
 
 /** In the order of the report: the machine first, then the service on it. */
 const CHECKS: readonly Check[] = [
@@ -37,6 +39,8 @@ const CHECKS: readonly Check[] = [
   portsCheck,
   imagesCheck,
   databaseCheck,
+  quarantineCheck,
+  archiveCheck,
   objectStoreCheck,
   certificateCheck,
   serviceCheck,
@@ -47,17 +51,12 @@ export async function examine(): Promise<Finding[]> {
   const config = configOrProblems();
   if (Array.isArray(config)) return config;
   const service = await runningService(servicePaths(config.dataDir).record);
-  const found = await Promise.all(CHECKS.map((check) => runCheck(check, { config, service })));
+  const found = await Promise.all(
+    CHECKS.map(({ name, run }) =>
+      findingsOf(name, () => run({ config, service }), 'fix the other findings first'),
+    ),
+  );
   return found.flat();
-}
-
-async function runCheck(check: Check, context: CheckContext): Promise<readonly Finding[]> {
-  try {
-    return [await check.run(context)].flat();
-  } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error);
-    return [fail(check.name, `could not be checked: ${cause}`, 'fix the other findings first')];
-  }
 }
 
 function configOrProblems(): Config | Finding[] {

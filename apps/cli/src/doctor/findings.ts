@@ -38,6 +38,20 @@ export function fail(name: string, detail: string, mend: string): Finding {
   return { name, verdict: 'fail', detail, mend };
 }
 
+/** The findings of a check. One that throws becomes a failed finding, with `mend` as its fix. */
+export async function findingsOf(
+  name: string,
+  run: () => Promise<Finding | readonly Finding[]>,
+  mend: string,
+): Promise<readonly Finding[]> {
+  try {
+    return [await run()].flat();
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error);
+    return [fail(name, `could not be checked: ${cause}`, mend)];
+  }
+}
+
 const MARKS = { ok: '✓ ok  ', warn: '! warn', fail: '✗ fail' } as const;
 
 /** Formats the findings, their fixes and a summary for the terminal. */

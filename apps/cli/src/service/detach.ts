@@ -1,15 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, open } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import type { Config } from '@svc/config';
 import { CliError } from '../output/errors.ts';
 import { alreadyRunning } from './data-lock.ts';
 import { servicePaths } from './paths.ts';
 import { runningService } from './service-record.ts';
 import { tailFile } from './tail-file.ts';
-
-const MAIN = fileURLToPath(new URL('../main.ts', import.meta.url));
 
 /**
  * Starts the service as a separate process, prints its output until it is ready, and detaches from it. Ctrl-C before
@@ -22,7 +19,8 @@ export async function startDetached(config: Config): Promise<void> {
   if (running !== undefined) throw alreadyRunning(paths, running.process.pid);
   await mkdir(paths.dataDir, { recursive: true, mode: 0o700 });
   const output = await open(paths.console, 'w', 0o600);
-  const service = spawn(process.execPath, [MAIN, 'up'], {
+  const [, main = ''] = process.argv;
+  const service = spawn(process.execPath, [main, 'up'], {
     detached: true,
     stdio: ['ignore', output.fd, output.fd, 'ipc'],
   });

@@ -78,6 +78,17 @@ test('keys that another secret encrypted are not used, and another one is added'
   expect(await signingId()).toBe(mine);
 });
 
+test('a key is used only under its own id', async () => {
+  const first = await signingId(new SigningKeys(store.signingKeys, SECRET));
+  await age('30 days 1 minute');
+  const second = await signingId(new SigningKeys(store.signingKeys, SECRET));
+  await sql.query(
+    'update signing_keys mine set sealed = other.sealed from signing_keys other where other.kid <> mine.kid',
+  );
+  expect(await keys.verificationKey(first)).toBeUndefined();
+  expect([first, second]).not.toContain(await signingId());
+});
+
 test('the keys are read again after ten minutes, to sign with the newest', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
   const first = await signingId();

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import type { Config } from '@svc/config';
 import {
@@ -33,12 +34,22 @@ export async function openObjects(options: ObjectsOptions): Promise<Objects> {
   return { store: countObjectFailures(store, options.registry), urls };
 }
 
-async function openStore({ config, urlKey, baseUrl }: ObjectsOptions): Promise<Objects> {
+async function openStore({
+  config,
+  urlKey,
+  baseUrl,
+}: Omit<ObjectsOptions, 'registry'>): Promise<Objects> {
   const s3 = s3SettingsOf(config);
   if (s3 !== undefined) return { store: openS3ObjectStore(s3), urls: undefined };
   const urls = new SignedUrls(urlKey, baseUrl);
   const store = await openFsObjectStore({ directory: join(config.dataDir, 'objects'), urls });
   return { store, urls };
+}
+
+/** The object store of the configured service, for a command of its operator. URLs that it issues are valid nowhere. @throws ObjectStoreError */
+export async function openObjectStore(config: Config): Promise<ObjectStore> {
+  const { store } = await openStore({ config, urlKey: randomBytes(32), baseUrl: () => '' });
+  return store;
 }
 
 /**

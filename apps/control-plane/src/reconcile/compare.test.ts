@@ -51,20 +51,38 @@ const differences = (ledger: LedgerEntry[], reports: WorkerSandbox[]) =>
 const order = { vm_id: 'vm_1', generation: 1, reason: 'deleted' };
 
 test('returns nothing when both agree', () => {
-  expect(differences([entry()], [report()])).toEqual({ destroy: [], ended: [] });
+  expect(differences([entry()], [report()])).toEqual({
+    destroy: [],
+    unknown: [],
+    ended: [],
+  });
 });
 
 test('destroys the sandboxes that a worker should not hold', () => {
-  expect(differences([], [report()]).destroy).toEqual([order]);
   expect(differences([entry({ state: 'destroyed' })], [report()]).destroy).toEqual([order]);
-  expect(differences([entry({ worker_id: 'w2' })], [report()]).destroy).toEqual([order]);
   expect(differences([entry({ generation: 2 })], [report()]).destroy).toEqual([order]);
+  const moved = entry({ worker_id: 'w2', generation: 2 });
+  expect(differences([moved], [report()]).destroy).toEqual([order]);
   const wish = entry({ delete_requested_at: new Date() });
   expect(differences([wish], [report()]).destroy).toEqual([order]);
 });
 
+test('does not order the end of a sandbox of which the ledger knows less than its worker', () => {
+  const elsewhere = entry({ worker_id: 'w2' });
+  const cases = [
+    { ledger: [], reported: report() },
+    { ledger: [elsewhere], reported: report() },
+    { ledger: [entry()], reported: report({ generation: 2 }) },
+    { ledger: [entry({ state: 'destroyed' })], reported: report({ generation: 2 }) },
+  ];
+  for (const { ledger, reported } of cases) {
+    expect(differences(ledger, [reported])).toMatchObject({ destroy: [], unknown: [reported] });
+  }
+});
+
 test('does not order the end of a sandbox that has ended', () => {
-  expect(differences([], [report({ state: 'destroyed' })]).destroy).toEqual([]);
+  const ended = [report({ state: 'destroyed' })];
+  expect(differences([], ended)).toMatchObject({ destroy: [], unknown: [] });
 });
 
 test('ends a sandbox in the ledger for the reason that the worker reports', () => {

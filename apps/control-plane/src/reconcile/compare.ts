@@ -5,6 +5,8 @@ import type { LedgerEntry } from '@svc/store';
 export interface Differences {
   /** Orders for the worker. */
   readonly destroy: DestroyOrder[];
+  /** Live sandboxes of which the ledger knows nothing, or less than the worker. */
+  readonly unknown: WorkerSandbox[];
   /** Changes of the ledger. */
   readonly ended: Ended[];
 }
@@ -43,13 +45,16 @@ export function compare(comparison: Comparison): Differences {
       .filter((report) => isFor(report, workerId, entries))
       .map((report) => [report.vm_id, report]),
   );
-  const destroy = reports
-    .filter((report) => report.state !== 'destroyed')
+  const live = reports.filter((report) => report.state !== 'destroyed');
+  const isKnown = ({ vm_id, generation }: WorkerSandbox) =>
+    covers(entries.get(vm_id), workerId, generation);
+  const destroy = live
+    .filter(isKnown)
     .flatMap((report) => orderFor(report, workerId, entries.get(report.vm_id)));
   const ended = ledger
     .filter((entry) => entry.worker_id === workerId && entry.state !== 'destroyed')
     .flatMap((entry) => endOf(entry, held.get(entry.vm_id), comparison));
-  return { destroy, ended };
+  return { destroy, unknown: live.filter((report) => !isKnown(report)), ended };
 }
 
 function endOf(
@@ -74,7 +79,13 @@ function isFor(
   return entry?.worker_id === workerId && entry.generation === report.generation;
 }
 
-/** The order to destroy a sandbox that is unknown, ended, placed elsewhere or to be deleted. */
+/** Whether this entry was made for this generation on this worker, or for a later one. */
+function covers(entry: LedgerEntry | undefined, workerId: string, generation: number): boolean {
+  if (entry === undefined || entry.generation < generation) return false;
+  return entry.generation > generation || entry.worker_id === workerId;
+}
+
+/** The order to destroy a sandbox that is ended, placed elsewhere or to be deleted. */
 function orderFor(
   report: WorkerSandbox,
   workerId: string,

@@ -1,8 +1,10 @@
 import {
   type HeartbeatRequest,
   type HeartbeatResponse,
+  knownSandbox,
   type RegisterWorkerRequest,
   type RegisterWorkerResponse,
+  type ReportedSandbox,
   ServiceError,
   WORKER_TIMES,
   type WorkerSandbox,
@@ -16,12 +18,17 @@ const HEARTBEAT_GRACE_MS = 30_000;
 /** A starting worker knows all its sandboxes, except those of creation requests that have not arrived yet. */
 const REGISTER_GRACE_MS = 2_000;
 
+const QUARANTINED =
+  'the ledger does not know sandboxes of this worker, so it was restored; they are in quarantine: see `svc worker quarantine ls`';
+
+type LedgerParts = Pick<Store, 'sandboxes' | 'workers' | 'quarantine'>;
+
 /** Reconciles the ledger with the reports of workers. */
 export class Reconciler {
-  readonly #store: Pick<Store, 'sandboxes' | 'workers'>;
+  readonly #store: LedgerParts;
   readonly #logger: FastifyBaseLogger;
 
-  constructor(store: Pick<Store, 'sandboxes' | 'workers'>, logger: FastifyBaseLogger) {
+  constructor(store: LedgerParts, logger: FastifyBaseLogger) {
     this.#store = store;
     this.#logger = logger;
   }
@@ -32,7 +39,10 @@ export class Reconciler {
     this.#logger.info({ workerId: worker.worker_id, url: worker.url }, 'worker registered');
     return {
       heartbeat_interval_ms: WORKER_TIMES.heartbeatIntervalMs,
-      ...(await this.#settle(worker.worker_id, worker.sandboxes, REGISTER_GRACE_MS)),
+      ...(await this.#settle(worker.worker_id, worker.sandboxes, {
+        graceMs: REGISTER_GRACE_MS,
+        quarantines: true,
+      })),
     };
   }
 
@@ -40,45 +50,65 @@ export class Reconciler {
   async heartbeat(workerId: string, report: HeartbeatRequest): Promise<HeartbeatResponse> {
     const worker = await this.#store.workers.heartbeat(workerId, report);
     if (worker === undefined) throw new ServiceError('worker_not_registered');
-    const orders = await this.#settle(workerId, report.sandboxes, HEARTBEAT_GRACE_MS);
+    const orders = await this.#settle(workerId, report.sandboxes, {
+      graceMs: HEARTBEAT_GRACE_MS,
+      quarantines: worker.quarantines,
+    });
     return worker.drain ? { ...orders, drain: true } : orders;
   }
 
   /** Applies changes that a worker reports. A worker can end its own sandboxes only. */
-  async apply(workerId: string, reports: readonly WorkerSandbox[]): Promise<void> {
+  async apply(workerId: string, reported: readonly ReportedSandbox[]): Promise<void> {
+    const reports = reported.map(knownSandbox);
     await this.#store.sandboxes.applyReports(workerId, reports);
-    for (const report of reports) {
-      if (report.state !== 'destroyed') continue;
-      await this.#store.sandboxes.end({ ...endingOf(report), workerId });
-    }
+    const ended = reports.filter(({ state }) => state === 'destroyed');
+    await this.#store.sandboxes.endAll(ended.map((one) => ({ ...endingOf(one), workerId })));
   }
 
   async #settle(
     workerId: string,
-    reports: readonly WorkerSandbox[],
-    graceMs: number,
-  ): Promise<HeartbeatResponse> {
-    await this.#store.sandboxes.applyReports(workerId, reports);
-    const ids = reports.map((report) => report.vm_id);
-    const ledger = await this.#store.sandboxes.entriesFor(workerId, ids);
-    const { destroy, ended } = compare({
+    reported: readonly ReportedSandbox[],
+    { graceMs, quarantines }: { readonly graceMs: number; readonly quarantines: boolean },
+  ): Promise<Pick<HeartbeatResponse, 'destroy' | 'quarantine'>> {
+    const reports = reported.map(knownSandbox);
+    const ledger = await this.#store.sandboxes.compareReports(workerId, reports);
+    const { destroy, unknown, ended } = compare({
       workerId,
       ledger,
       reports,
       graceMs,
       restartGraceMs: REGISTER_GRACE_MS,
     });
-    for (const difference of ended) await this.#end(workerId, difference);
-    return { destroy };
+    await this.#store.sandboxes.endAll(ended.map((one) => this.#endingFor(workerId, one)));
+    if (unknown.length === 0 && !quarantines) return { destroy };
+    const judged = await this.#judge(workerId, unknown);
+    return { destroy: [...destroy, ...judged.destroy], quarantine: judged.quarantine };
   }
 
-  async #end(workerId: string, { entry, reason, report }: Ended): Promise<void> {
+  /** A VM that the ledger has lost may be all that is left of its sandbox, so an operator decides about it. */
+  async #judge(
+    workerId: string,
+    unknown: readonly WorkerSandbox[],
+  ): Promise<Required<Pick<HeartbeatResponse, 'destroy' | 'quarantine'>>> {
+    const judged = await this.#store.quarantine.judge(workerId, unknown);
+    const vmIds = judged.filter(({ is_new }) => is_new).map(({ vm_id }) => vm_id);
+    if (vmIds.length > 0) this.#logger.error({ workerId, vmIds }, QUARANTINED);
+    return {
+      destroy: judged
+        .filter(({ verdict }) => verdict !== 'held')
+        .map(({ vm_id, generation }) => ({ vm_id, generation, reason: 'deleted' })),
+      quarantine: judged
+        .filter(({ verdict }) => verdict === 'held')
+        .map(({ vm_id, generation }) => ({ vm_id, generation })),
+    };
+  }
+
+  #endingFor(workerId: string, { entry, reason, report }: Ended): Ending {
     const { vm_id: vmId, generation } = entry;
     if (report === undefined) {
       this.#logger.warn({ workerId, vmId, reason }, 'sandbox is gone from its worker');
     }
-    const facts = report === undefined ? {} : endingOf(report);
-    await this.#store.sandboxes.end({ ...facts, vmId, generation, reason });
+    return { ...(report === undefined ? {} : endingOf(report)), vmId, generation, reason };
   }
 }
 

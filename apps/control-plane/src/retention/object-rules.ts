@@ -1,5 +1,6 @@
 import type { ObjectStore } from '@svc/object-store';
 import type { ChunkRepository, Store } from '@svc/store';
+import { IMAGE_OBJECTS } from '../images/object-keys.ts';
 import { UnknownObjects } from '../objects/unknown-objects.ts';
 import { within } from '../objects/within.ts';
 import { SESSION_OBJECTS } from '../sessions/files/object-keys.ts';
@@ -15,7 +16,7 @@ const OBJECTS = 1_000;
 const WORKSPACES = 20;
 
 export interface ObjectRulesParts {
-  readonly store: Pick<Store, 'objectDeletions' | 'sessionChunks' | 'workspaceChunks'>;
+  readonly store: Pick<Store, 'objectDeletions' | 'sessionChunks' | 'workspaceChunks' | 'images'>;
   readonly objects: Pick<ObjectStore, 'delete' | 'list'>;
   readonly workspaces: Pick<Workspaces, 'endExpiredUploads'>;
 }
@@ -43,6 +44,7 @@ export function objectRules(parts: ObjectRulesParts): ObjectRule[] {
     },
     unknown('unknown_session_objects', SESSION_OBJECTS, store.sessionChunks),
     unknown('unknown_workspace_objects', WORKSPACE_OBJECTS, store.workspaceChunks, isChunkKey),
+    unknown('unknown_image_objects', IMAGE_OBJECTS, store.images),
   ];
 
   function unknown(

@@ -6,7 +6,13 @@ import { Harness } from '../../test/harness.ts';
 import { createRetentionMetrics, Retention } from './retention.ts';
 import { type RetentionRule, retentionRules } from './rules.ts';
 
-const DEFAULTS = { sessionRetentionDays: 30, sandboxRetentionDays: 90, auditRetentionDays: 400 };
+const DEFAULTS = {
+  sessionRetentionDays: 30,
+  sandboxRetentionDays: 90,
+  auditRetentionDays: 400,
+  // So that every image is too much.
+  imageStoreBudgetMib: 0,
+};
 const never = new AbortController().signal;
 
 let harness: Harness;
@@ -33,7 +39,8 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await harness.reset();
-  await sql(`truncate otp_codes, otp_requests, request_budgets, idempotency_keys, audit_records`);
+  await sql(`truncate otp_codes, otp_requests, request_budgets, idempotency_keys, audit_records,
+    images, image_blobs, image_blob_uses`);
   await sql(`insert into workers (worker_id, url, certificate, version, vcpu, memory_mib, disk_mib, templates)
     values ('w', '', '', '', 1, 1, 1, '[]')`);
 });
@@ -91,7 +98,7 @@ async function emptyWorkspace(): Promise<string> {
 const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
   one_time_codes: async (young) => {
     await sql(`insert into otp_codes (email, code_hash, expires_at)
-      values ('${young}@x', '', now() + interval '${young ? 1 : -1} second')`);
+      values ('${young}@x', '', now() + interval '${young ? 60 : -1} second')`);
     return 'otp_codes';
   },
   one_time_code_counters: async (young) => {
@@ -108,6 +115,11 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
     await sql(`insert into idempotency_keys (tenant_id, operation, key, body_hash, subject, locked_until, created_at)
       values ('${tenant}', 'o', '${young}', '', '', now(), now() - interval '${young ? 23 : 25} hours')`);
     return 'idempotency_keys';
+  },
+  control_planes: async (young) => {
+    await sql(`insert into control_planes
+      values (gen_random_uuid(), '{planted}', now() - interval '${young ? 59 : 61} minutes')`);
+    return `control_planes where knows = '{planted}'`;
   },
   config_updates: async (young) => {
     await endedSandbox(`vm_${young}`, '1 day');
@@ -174,6 +186,29 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
     await sql(`insert into workers (worker_id, url, certificate, version, vcpu, memory_mib, disk_mib, templates, heartbeat_at)
       values ('${young}', '', '', '', 1, 1, 1, '[]', now() - interval '${young ? 89 : 91} days')`);
     return `workers where worker_id <> 'w'`;
+  },
+  quarantined_sandboxes: async (young) => {
+    await sql(`insert into quarantined_sandboxes (vm_id, worker_id, generation, tenant_id, report, seen_at)
+      values ('${young}', 'w', 1, '${tenant}', '{}', now() - interval '${young ? 23 : 25} hours')`);
+    return 'quarantined_sandboxes';
+  },
+  forgotten_sandboxes: async (young) => {
+    await sql(`insert into forgotten_sandboxes
+      values ('vm_${young}', 1, now() - interval '${young ? 6 : 8} days')`);
+    return 'forgotten_sandboxes';
+  },
+  images: async (young) => {
+    const key = `'standard', '${young ? 'a' : 'b'}', 'x64'`;
+    await sql(`insert into image_blobs values (sha256('${young}'), 'images/${young}', 1, now())`);
+    await sql(`insert into images values
+      (${key}, sha256('${young}'), '', 'k', '0.1.0', now() - interval '${young ? 23 : 25} hours')`);
+    await sql(`insert into image_blob_uses values (${key}, sha256('${young}'))`);
+    return 'images';
+  },
+  image_blobs: async (young) => {
+    await sql(`insert into image_blobs values
+      (sha256('${young}'), 'images/${young}', 1, now(), now() - interval '${young ? 23 : 25} hours')`);
+    return 'image_blobs';
   },
   audit_records: async (young) => {
     await sql(`insert into audit_records (event, tenant_id, details, created_at)
@@ -251,7 +286,12 @@ describe('a pass', () => {
     await endedSession('9999 days');
     await endedSandbox('vm_1', '9999 days');
     await PLANTED.audit_records?.(false);
-    const forever = { sessionRetentionDays: 0, sandboxRetentionDays: 0, auditRetentionDays: 0 };
+    const forever = {
+      ...DEFAULTS,
+      sessionRetentionDays: 0,
+      sandboxRetentionDays: 0,
+      auditRetentionDays: 0,
+    };
     const { pass, removed } = retention(retentionRules(store, forever));
     await pass();
     for (const kind of kinds) expect(await removed(kind)).toBe(0);

@@ -5,6 +5,7 @@ import { SIGNING_KEY_SECONDS } from '../auth/signing-keys.ts';
 
 const HOUR = 3_600;
 const DAY = 24 * HOUR;
+const MIB = 1024 * 1024;
 /** Rows in one statement. */
 const ROWS = 500;
 /** For rows that have many large ones below them. */
@@ -25,7 +26,7 @@ export interface RetentionRule {
 /** The settings that rules depend on. */
 export type RetentionSettings = Pick<
   Config,
-  'sessionRetentionDays' | 'auditRetentionDays' | 'sandboxRetentionDays'
+  'sessionRetentionDays' | 'auditRetentionDays' | 'sandboxRetentionDays' | 'imageStoreBudgetMib'
 >;
 
 /**
@@ -40,6 +41,7 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
     rule('idempotency_keys', LIMITS.idempotencySeconds, (...batch) =>
       store.idempotency.removeExpired(...batch),
     ),
+    rule('control_planes', HOUR, (...batch) => store.controlPlanes.removeSilent(...batch)),
     rule('config_updates', DAY, (...batch) => store.configUpdates.removeEnded(...batch)),
     rule('signing_keys', SIGNING_KEY_SECONDS, (...batch) =>
       store.signingKeys.removeOlder(...batch),
@@ -66,6 +68,15 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
     rule('workers', daysOf(settings.sandboxRetentionDays), (...batch) =>
       store.workers.removeSilent(...batch),
     ),
+    rule('quarantined_sandboxes', DAY, (...batch) => store.quarantine.removeUnseen(...batch)),
+    // Longer than a worker with a VM that is left over can be away.
+    rule('forgotten_sandboxes', 7 * DAY, (...batch) => store.quarantine.removeForgotten(...batch)),
+    // One at a time, since each changes which others have to go.
+    single('images', DAY, (olderThanSeconds) =>
+      store.images.removeUnneeded(settings.imageStoreBudgetMib * MIB, olderThanSeconds),
+    ),
+    // Longer than any push, and than the time after which somebody goes on with one that broke off.
+    rule('image_blobs', DAY, (...batch) => store.images.removeUnusedBlobs(...batch)),
     rule('audit_records', daysOf(settings.auditRetentionDays), (...batch) =>
       store.audit.removeOlder(...batch),
     ),
@@ -76,6 +87,10 @@ type Remove = (olderThanSeconds: number, limit: number) => Promise<number>;
 
 function rule(kind: string, seconds: number | undefined, remove: Remove): RetentionRule {
   return { kind, seconds, batch: ROWS, remove };
+}
+
+function single(kind: string, seconds: number, remove: Remove): RetentionRule {
+  return { kind, seconds, batch: 1, remove };
 }
 
 function large(kind: string, seconds: number | undefined, remove: Remove): RetentionRule {

@@ -24,7 +24,9 @@ test('deletions of one sandbox call its worker once, however many there are at o
       return teardown.promise;
     },
   };
-  const deleter = new SandboxDeleter(store, { worker: async () => worker } as unknown as Fleet);
+  const deleter = new SandboxDeleter(store, {
+    call: (_id: string, request: (w: typeof worker) => unknown) => request(worker),
+  } as unknown as Fleet);
   const deletions = Array.from({ length: 200 }, (_, index) =>
     deleter.stop(row(index === 0 ? 'vm_2' : 'vm_1')),
   );

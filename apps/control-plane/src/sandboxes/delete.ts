@@ -1,8 +1,9 @@
-import { type DeleteSandboxResponse, isServiceError } from '@svc/contract';
+import { type DeleteSandboxResponse, isServiceError, WORKER_TIMES } from '@svc/contract';
 import type { SandboxRow, Store } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
 import type { Fleet } from '../workers/fleet.ts';
 import { isUnreachable } from '../workers/reachability.ts';
+import type { WorkerApi } from '../workers/worker-api.ts';
 import { findSandbox } from './find.ts';
 
 /** Destroys sandboxes in any state. */
@@ -47,8 +48,10 @@ export class SandboxDeleter {
 
   async #tearDown(row: SandboxRow): Promise<void> {
     try {
-      const worker = await this.#fleet.worker(row.worker_id);
-      await worker.destroy(row.vm_id, 'deleted');
+      const destroy = (worker: WorkerApi) => worker.destroy(row.vm_id, 'deleted');
+      await this.#fleet.call(row.worker_id, destroy, {
+        maxSilenceMs: WORKER_TIMES.unreachableMs,
+      });
     } catch (error) {
       // The worker never had it, or lost it.
       if (isServiceError(error, 'sandbox_not_found')) return;

@@ -66,8 +66,8 @@ export class SandboxLogs {
     }
     if (row.running_at === null) return NO_LOG;
     try {
-      const worker = await this.#fleet.worker(row.worker_id);
-      return tailOf(await this.#show(worker, vmId, tail, stored, signal), tail);
+      const show = (worker: WorkerApi) => this.#show(worker, vmId, tail, stored, signal);
+      return tailOf(await this.#fleet.call(row.worker_id, show, { signal }), tail);
     } catch (error) {
       if (signal.aborted || !isUnavailable(error)) throw error;
       // The worker may have sent the log in the meantime, or when the agent exited.

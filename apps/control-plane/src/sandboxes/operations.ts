@@ -59,12 +59,13 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<Readable> {
     const { tenantId } = caller;
-    const worker = await this.#worker(caller, vmId, USABLE);
+    const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
     const { body } = await this.#running.stream(tenantId, async () => {
       const { budget, leave } = this.#output.enter(tenantId);
       try {
-        const events = worker.exec(vmId, request, signal);
-        const collected = await notRunningIfGone(collectCommand(events, budget, signal));
+        const collected = await this.#work(workerId, signal, (worker) =>
+          collectCommand(worker.exec(vmId, request, signal), budget, signal),
+        );
         return { body: collected.once('close', leave), contentLength: undefined };
       } catch (error) {
         leave();
@@ -81,9 +82,9 @@ export class SandboxOperations {
     request: ExecRequest,
     signal: AbortSignal,
   ): Promise<WorkerStream> {
-    const worker = await this.#worker(caller, vmId, USABLE);
+    const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
     return this.#running.stream(caller.tenantId, () =>
-      notRunningIfGone(worker.streamExec(vmId, request, signal)),
+      this.#work(workerId, signal, (worker) => worker.streamExec(vmId, request, signal)),
     );
   }
 
@@ -94,9 +95,9 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<WorkerStream> {
     checkPath(path);
-    const worker = await this.#worker(caller, vmId, USABLE);
+    const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
     return this.#running.stream(caller.tenantId, () =>
-      notRunningIfGone(worker.download(vmId, path, signal)),
+      this.#work(workerId, signal, (worker) => worker.download(vmId, path, signal)),
     );
   }
 
@@ -108,9 +109,12 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<void> {
     checkPath(path);
-    const worker = await this.#worker(caller, vmId, USABLE);
+    const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
+    const send = (worker: WorkerApi) => worker.upload(vmId, path, upload, signal);
+    // Its bytes can be read once.
+    const options = { signal, isWork: true, isRepeatable: false };
     return this.#running.run(caller.tenantId, () =>
-      notRunningIfGone(worker.upload(vmId, path, upload, signal)),
+      notRunningIfGone(this.#fleet.call(workerId, send, options)),
     );
   }
 
@@ -121,8 +125,8 @@ export class SandboxOperations {
     port: number,
     signal: AbortSignal,
   ): Promise<Duplex> {
-    const worker = await this.#worker(caller, vmId, ['running']);
-    return notRunningIfGone(worker.connectPort(vmId, port, signal));
+    const { worker_id: workerId } = await this.#usable(caller, vmId, ['running']);
+    return this.#work(workerId, signal, (worker) => worker.connectPort(vmId, port, signal));
   }
 
   async cancel(
@@ -131,9 +135,9 @@ export class SandboxOperations {
     reason: CancelReason,
     signal: AbortSignal,
   ): Promise<CancelResponse> {
-    const worker = await this.#worker(caller, vmId, ['running']);
+    const { worker_id: workerId } = await this.#usable(caller, vmId, ['running']);
     return this.#calls.run(caller.tenantId, () =>
-      notRunningIfGone(worker.cancel(vmId, reason, signal)),
+      this.#work(workerId, signal, (worker) => worker.cancel(vmId, reason, signal)),
     );
   }
 
@@ -152,15 +156,20 @@ export class SandboxOperations {
     change: (worker: WorkerApi) => Promise<WorkerSandbox>,
   ): Promise<SandboxRow> {
     const row = await this.#usable(caller, vmId, USABLE);
-    const worker = await this.#fleet.worker(row.worker_id);
-    const report = await this.#calls.run(caller.tenantId, () => notRunningIfGone(change(worker)));
+    const report = await this.#calls.run(caller.tenantId, () =>
+      this.#work(row.worker_id, undefined, change),
+    );
     const [changed] = await this.#store.sandboxes.applyReports(row.worker_id, [report]);
     return changed ?? mergeReports([row], [report])[0] ?? row;
   }
 
-  async #worker(caller: Caller, vmId: string, states: readonly SandboxState[]): Promise<WorkerApi> {
-    const row = await this.#usable(caller, vmId, states);
-    return this.#fleet.worker(row.worker_id);
+  #work<T>(
+    workerId: string,
+    signal: AbortSignal | undefined,
+    call: (worker: WorkerApi) => Promise<T>,
+  ): Promise<T> {
+    const options = { isWork: true, ...(signal === undefined ? {} : { signal }) };
+    return notRunningIfGone(this.#fleet.call(workerId, call, options));
   }
 
   async #usable(

@@ -43,12 +43,11 @@ export class SandboxReader {
   }
 
   async #list(tenantId: string, signal: AbortSignal): Promise<ListSandboxesResponse> {
-    const [rows, workers] = await Promise.all([
-      this.#store.sandboxes.list(tenantId),
-      this.#store.workers.list(),
-    ]);
-    if (workers.length === 0) throw new ServiceError('no_workers');
-    const holders = workers.filter((worker) => holdsSome(worker, rows));
+    const rows = await this.#store.sandboxes.list(tenantId);
+    if (rows.length === 0 && !(await this.#store.workers.isAny())) {
+      throw new ServiceError('no_workers');
+    }
+    const holders = await this.#holdersOf(rows);
     const holderOf = new Map(rows.map((row) => [row.vm_id, row.worker_id]));
     const limit = new Slots(WORKERS_AT_ONCE);
     const answers = await Promise.all(
@@ -60,6 +59,13 @@ export class SandboxReader {
     );
     const sandboxes = mergeReports(rows, reports).map(toRecord);
     return answers.includes(undefined) ? { sandboxes, partial: true } : sandboxes;
+  }
+
+  async #holdersOf(rows: readonly SandboxRow[]): Promise<WorkerRow[]> {
+    const live = rows.filter(({ state }) => state !== 'destroyed');
+    const ids = new Set(live.map((row) => row.worker_id));
+    const found = await Promise.all([...ids].map((id) => this.#store.workers.find(id)));
+    return found.filter((worker) => worker !== undefined);
   }
 
   /** Undefined when the worker does not respond, or its response violates the contract. */
@@ -79,8 +85,4 @@ export class SandboxReader {
       throw error;
     }
   }
-}
-
-function holdsSome(worker: WorkerRow, rows: readonly SandboxRow[]): boolean {
-  return rows.some((row) => row.worker_id === worker.worker_id && row.state !== 'destroyed');
 }

@@ -89,7 +89,7 @@ export class SandboxStarter {
   }
 
   async #startOn(row: PlacedRow, sandbox: NewSandbox, signal: AbortSignal): Promise<WorkerSandbox> {
-    const worker = await this.#fleet.worker(row.worker_id);
+    const worker = this.#fleet.at(row);
     // The worker fetches the secrets as soon as it starts the agent.
     if (sandbox.agent !== undefined) await this.#vault.keep(row.vm_id, sandbox.agent.secrets);
     const started = await worker.create(startRequest(row, sandbox), signal);

@@ -6,11 +6,13 @@ import {
   type EndReason,
   EVENT_STREAM_MEDIA_TYPE,
   type ExecRequest,
+  knownSandbox,
   LIMITS,
   type LogTail,
   OCTET_STREAM_MEDIA_TYPE,
   type PlaceSandboxRequest,
   PORT_PROTOCOL,
+  type ReportedSandbox,
   UploadResponse,
   WorkerLog,
   WorkerSandbox,
@@ -69,8 +71,8 @@ export class WorkerApi {
     this.#worker = worker;
   }
 
-  create(request: PlaceSandboxRequest, signal: AbortSignal): Promise<WorkerSandbox> {
-    return this.#client.call(
+  async create(request: PlaceSandboxRequest, signal: AbortSignal): Promise<WorkerSandbox> {
+    const created = await this.#client.call(
       this.#worker,
       {
         method: 'POST',
@@ -85,9 +87,10 @@ export class WorkerApi {
         problemOf: (sandbox) => createdProblem(sandbox, request),
       },
     );
+    return knownSandbox(created);
   }
 
-  list(tenantId: string, signal: AbortSignal): Promise<WorkerSandboxList['sandboxes']> {
+  list(tenantId: string, signal: AbortSignal): Promise<WorkerSandbox[]> {
     const request = {
       method: 'GET',
       route: '/sandboxes',
@@ -95,19 +98,19 @@ export class WorkerApi {
       signal,
       deadlineMs: DEADLINES.list,
     } as const;
-    const isForeign = (sandbox: WorkerSandbox) => sandbox.tenant_id !== tenantId;
+    const isForeign = (sandbox: ReportedSandbox) => sandbox.tenant_id !== tenantId;
     return this.#client
       .call(this.#worker, request, {
         ...ANSWERS.list,
         problemOf: ({ sandboxes }) =>
           sandboxes.some(isForeign) ? 'the list holds a sandbox of another tenant' : undefined,
       })
-      .then(({ sandboxes }) => sandboxes);
+      .then(({ sandboxes }) => sandboxes.map(knownSandbox));
   }
 
   /** Goes on when the caller leaves: a partial teardown is of no use. */
-  destroy(vmId: string, reason: EndReason): Promise<WorkerSandbox> {
-    return this.#call(
+  async destroy(vmId: string, reason: EndReason): Promise<void> {
+    await this.#call(
       'DELETE',
       '/sandboxes/{id}',
       vmId,
@@ -254,8 +257,8 @@ export class WorkerApi {
     return this.#power(vmId, 'resume');
   }
 
-  #power(vmId: string, change: 'pause' | 'resume'): Promise<WorkerSandbox> {
-    return this.#call(
+  async #power(vmId: string, change: 'pause' | 'resume'): Promise<WorkerSandbox> {
+    const changed = await this.#call(
       'POST',
       `/sandboxes/{id}/${change}`,
       vmId,
@@ -265,6 +268,7 @@ export class WorkerApi {
         problemOf: (sandbox) => otherSandbox(sandbox, vmId),
       },
     );
+    return knownSandbox(changed);
   }
 
   #call<T>(
@@ -298,7 +302,10 @@ function logProblem({ end, total_bytes }: WorkerLog): string | undefined {
   return length > total_bytes ? 'the end of the log is longer than the log' : undefined;
 }
 
-function createdProblem(sandbox: WorkerSandbox, request: PlaceSandboxRequest): string | undefined {
+function createdProblem(
+  sandbox: ReportedSandbox,
+  request: PlaceSandboxRequest,
+): string | undefined {
   const other = otherSandbox(sandbox, request.vm_id);
   if (other !== undefined) return other;
   if (sandbox.generation !== request.generation) return 'the sandbox has another generation';

@@ -179,7 +179,7 @@ describe('an answer that breaks the contract', () => {
     const lies: typeof NONSENSE = [
       ...NONSENSE,
       ['no list', json({ sandboxes: 'none' })],
-      ['a state that does not exist', json({ sandboxes: [reportOf(vmId, { state: 'frozen' })] })],
+      ['a state that is no text', json({ sandboxes: [reportOf(vmId, { state: 7 })] })],
       [
         'a sandbox of another tenant',
         json({ sandboxes: [reportOf(vmId, { tenant_id: 'usr_x' })] }),
@@ -213,7 +213,7 @@ describe('a well-formed but false answer', () => {
     ['another generation', { generation: 7 }],
     ['another tenant', { tenant_id: 'usr_other' }],
     ['a sandbox that is still booting', { state: 'booting' }],
-    ['a state that does not exist', { state: 'frozen' }],
+    ['a state that is no text', { state: 7 }],
     ['a port that does not exist', { host_port: 70_000 }],
     ['a size out of range', { vcpu: 2 ** 40 }],
     ['text that the database cannot store', { rootfs: 'a\0b' }],
@@ -345,8 +345,8 @@ describe('a stream', () => {
 
 describe('a report that breaks the contract', () => {
   const WRONG: readonly [what: string, changes: Record<string, unknown>][] = [
-    ['a state that does not exist', { state: 'frozen' }],
-    ['a reason that does not exist', { end_reason: 'bored' }],
+    ['a state that is no text', { state: 7 }],
+    ['a reason that the database cannot store', { end_reason: 'a\0' }],
     ['a generation out of range', { generation: 2 ** 31 }],
     ['a revision out of range', { revision: 2 ** 31 }],
     ['a size out of range', { vcpu: 2 ** 40 }],

@@ -52,6 +52,8 @@ const INTERNAL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'internal_error',
 ]);
 
+const RETRY_LATER = { 'retry-after': '5' };
+const NOT_CONNECTED = /^(ECONNREFUSED$|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 const MAX_DETAIL_CHARS = 500;
 const problemForm = Compile(Problem);
 
@@ -61,6 +63,16 @@ export class WorkerRefusedCredential extends ServiceError {
     super('worker_unreachable', undefined, {
       cause: new Error(`Worker ${workerId} refuses the control plane's token.`),
     });
+  }
+}
+
+/**
+ * A worker that is about to end has refused a call, or nothing listens at its address: it has not begun the call, which may
+ * be repeated.
+ */
+export class WorkerNotReached extends ServiceError {
+  constructor(cause: Error) {
+    super('worker_unreachable', undefined, { cause, headers: RETRY_LATER });
   }
 }
 
@@ -75,6 +87,9 @@ export async function errorFromWorker(
     throw new BadAnswer(`status ${response.statusCode} does not belong to ${code}`);
   }
   if (code === 'unauthorized') return new WorkerRefusedCredential(workerId);
+  if (code === 'shutting_down') {
+    return new WorkerNotReached(new Error(`Worker ${workerId} is about to end.`));
+  }
   return errorFromCode(workerId, code, detail);
 }
 
@@ -99,12 +114,20 @@ export function badResponseError(workerId: string, cause: BadAnswer): ServiceErr
 
 /** The error for a worker that cannot be reached, or falls silent before its answer is complete. */
 export function unreachableError(workerId: string, cause: unknown): ServiceError {
-  return workerUnreachable(new Error(`Worker ${workerId} does not answer.`, { cause }));
+  const failure = new Error(`Worker ${workerId} does not answer.`, { cause });
+  return isRefusedConnection(cause) ? new WorkerNotReached(failure) : workerUnreachable(failure);
+}
+
+/** Nothing listens there, or another process of the worker, whose certificate is not registered yet. */
+function isRefusedConnection(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : '';
+  return NOT_CONNECTED.test(code) || isRefusedConnection(error.cause);
 }
 
 function workerUnreachable(cause: Error): ServiceError {
   return new ServiceError('worker_unreachable', undefined, {
     cause,
-    headers: { 'retry-after': '5' },
+    headers: RETRY_LATER,
   });
 }

@@ -1,4 +1,10 @@
-import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, ServiceError, SessionRoute } from '@svc/contract';
+import {
+  CONTROL_PLANE_NAME,
+  INTERNAL_PREFIX,
+  Problem,
+  ServiceError,
+  SessionRoute,
+} from '@svc/contract';
 import type { TokenMinter } from '@svc/service-kit';
 import { retry, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import { callHeaders, inSpan } from '@svc/service-kit/tracing';
@@ -16,6 +22,7 @@ const RECOVERIES = 16;
 const TRIES = 2;
 
 const route = Compile(SessionRoute);
+const problem = Compile(Problem);
 
 interface Answer {
   readonly status: number;
@@ -75,10 +82,14 @@ export class SessionDirectory {
     throw unreachable(new Error(`the control plane answered ${status}`));
   }
 
-  /** Checks that lookups work. @throws ServiceError `control_plane_unreachable` */
+  /**
+   * Checks that lookups work. A control plane that is about to end answers them until then, so that its unreadiness is not
+   * that of every runtime host. @throws ServiceError `control_plane_unreachable`
+   */
   async check(signal: AbortSignal): Promise<void> {
-    const { status } = await this.#get('/readyz', signal);
-    if (status !== 200) throw unreachable(new Error(`the control plane answered ${status}`));
+    const { status, text } = await this.#get('/readyz', signal);
+    if (status !== 200 && !isShuttingDown(text))
+      throw unreachable(new Error(`the control plane answered ${status}`));
   }
 
   async close(): Promise<void> {
@@ -116,6 +127,11 @@ export class SessionDirectory {
 
 function pathOf(id: string): string {
   return `${INTERNAL_PREFIX}/sessions/${encodeURIComponent(id)}`;
+}
+
+function isShuttingDown(text: string): boolean {
+  const value = parse(text);
+  return problem.Check(value) && value.code === 'shutting_down';
 }
 
 function parse(text: string): unknown {

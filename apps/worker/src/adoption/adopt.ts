@@ -71,9 +71,8 @@ async function adoptVm(
   const workspace = sandbox.hasRun ? deps.mountWorkspace(sandbox, vm) : undefined;
   const reservation = deps.capacity.adopt(sizeOfVm(vm));
   sandbox.adopt({ vm, reservation }, { agent, workspace });
-  const isOver = deps.clock.monotonic() >= sandbox.lifetimeEndsAt;
-  const overdue = isOver ? 'max_lifetime' : isLost ? 'worker_lost' : undefined;
-  const reason = verdict.kind === 'end' ? verdict.reason : overdue;
+  const lost = isLost && !sandbox.isQuarantined ? 'worker_lost' : undefined;
+  const reason = verdict.kind === 'end' ? verdict.reason : lost;
   if (reason === undefined) return 'keep';
   sandbox.end(reason).catch((error) => deps.onFault(error, 'end a left-over sandbox'));
   return 'end';

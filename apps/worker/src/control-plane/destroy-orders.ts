@@ -1,4 +1,4 @@
-import type { DestroyOrder, EndReason } from '@svc/contract';
+import { type DestroyOrder, END_REASONS, type EndReason, knownOr } from '@svc/contract';
 import { Slots } from '@svc/service-kit/concurrency';
 
 const CONCURRENCY = 8;
@@ -34,7 +34,7 @@ export class DestroyOrders {
       if (sandbox === undefined || !sandbox.isLive || sandbox.isEnding) continue;
       if (sandbox.assignment.generation > generation) continue;
       this.#limit
-        .run(() => sandbox.end(reason))
+        .run(() => sandbox.end(knownOr(END_REASONS, reason, 'deleted')))
         .catch((error) => this.#onFault(error, `destroy ${vm_id} as ordered`));
     }
   }

@@ -111,7 +111,15 @@ it('a VM that cannot be released is tried again', async () => {
     renewedAtMs: systemClock.monotonic() - LATER_MS,
     times: leaseOf(LEASE_MS),
     registry: {
-      live: () => [{ id: 'vm_a', isSession: false, connections: { closeAll: () => {} }, power }],
+      live: () => [
+        {
+          id: 'vm_a',
+          isSession: false,
+          isQuarantined: false,
+          connections: { closeAll: () => {} },
+          power,
+        },
+      ],
     },
     clock: systemClock,
     logger: silentLogger,

@@ -12,6 +12,8 @@ interface HeldSandbox {
   readonly id: string;
   /** Whether it runs a session, which may go on elsewhere long before the worker is given up. */
   readonly isSession: boolean;
+  /** Whether it may not run even with a lease. */
+  readonly isQuarantined: boolean;
   readonly connections: { closeAll(code: number, reason: string): void };
   readonly power: {
     readonly isHeld: boolean;
@@ -47,7 +49,8 @@ export interface LeaseOptions {
  * The right of this worker to run its VMs, which each report renews that a control plane accepts. When it ends, the VMs
  * are held and their clients disconnected, because the control plane is about to give the worker up. The right to run
  * sessions ends sooner: they go on elsewhere as soon as a client cannot reach them here. When the lease is renewed,
- * the VMs go on as if nothing had happened, except those that the control plane has ended meanwhile.
+ * the VMs go on as if nothing had happened, except those that the control plane has ended meanwhile, and those in
+ * quarantine, which never have this right.
  */
 export class Lease {
   readonly #options: LeaseOptions;
@@ -71,7 +74,7 @@ export class Lease {
   renew(sentAtMs: number, destroy: Iterable<string>): void {
     this.#renewedAt = Math.max(this.#renewedAt, sentAtMs);
     this.#ended = new Set(destroy);
-    if (this.#isOver) this.#wakeable.wake();
+    if (this.#isOver || this.#quarantineChanged()) this.#wakeable.wake();
     this.#save();
   }
 
@@ -81,8 +84,10 @@ export class Lease {
     while (!signal.aborted) {
       const age = clock.monotonic() - this.#renewedAt;
       this.#note(age >= times.sessionMs);
-      await this.#hold((sandbox) => age >= this.#leaseOf(sandbox));
-      await this.#release((sandbox) => age < this.#leaseOf(sandbox));
+      const mayRun = (sandbox: HeldSandbox) =>
+        !sandbox.isQuarantined && age < this.#leaseOf(sandbox);
+      await this.#hold((sandbox) => !mayRun(sandbox));
+      await this.#release(mayRun);
       const isSettled = !this.#isOver && this.#held().length === 0;
       await this.#wakeable.wait(isSettled ? times.sessionMs - age : HELD_POLL_MS, signal);
     }
@@ -115,6 +120,11 @@ export class Lease {
     if (isOver)
       logger.error('no control plane answers; the VMs of sessions are held, the others soon');
     else logger.info('a control plane answers again; the VMs go on');
+  }
+
+  #quarantineChanged(): boolean {
+    const { registry } = this.#options;
+    return registry.live().some(({ isQuarantined, power }) => isQuarantined !== power.isHeld);
   }
 
   async #hold(isOver: (sandbox: HeldSandbox) => boolean): Promise<void> {

@@ -29,6 +29,13 @@ export class ObjectTransferError extends Error {
   }
 }
 
+/** The object is larger than the caller's limit. */
+export class ObjectTooLargeError extends ObjectTransferError {
+  constructor() {
+    super(undefined, { cause: new Error('the object is larger than it can be') });
+  }
+}
+
 /**
  * Transfers objects by the URLs that the control plane hands out, which are all the authority that they need: the
  * worker's own credential is not sent. Each transfer has a time limit; none is retried here.
@@ -56,7 +63,10 @@ export class ObjectTransfer {
     return this.#run('put', signal, () => this.#put(url, bytes, signal));
   }
 
-  /** The bytes of an object of at most `maxBytes`. @throws ObjectTransferError, or the reason of the signal */
+  /**
+   * The bytes of an object.
+   * @throws ObjectTransferError, ObjectTooLargeError for one of more than `maxBytes`, or the reason of the signal
+   */
   get(url: string, maxBytes: number, signal: AbortSignal): Promise<Buffer> {
     return this.#run('get', signal, () => this.#get(url, maxBytes, {}, signal));
   }
@@ -128,7 +138,7 @@ export class ObjectTransfer {
     // Leaving the loop destroys the body.
     for await (const part of body as AsyncIterable<Buffer>) {
       length += part.length;
-      if (length > maxBytes) throw new Error('the object is larger than it can be');
+      if (length > maxBytes) throw new ObjectTooLargeError();
       parts.push(part);
     }
     return Buffer.concat(parts);

@@ -40,6 +40,19 @@ describe('the registration with the control plane', () => {
     ]);
   });
 
+  it('carries out orders of a newer control plane, whatever their reason', async () => {
+    const harness = await start();
+    const [ordered, deleted] = [await harness.create(), await harness.create()];
+    const vm = harness.host.vmOf(ordered);
+    harness.controlPlane.orders = [{ vm_id: ordered, generation: 1, reason: 'a later reason' }];
+    await expect.poll(() => vm.isGone).toBe(true);
+    const { status, body } = await harness.json('DELETE', `/sandboxes/${deleted}?reason=later`);
+    expect({ status, body }).toMatchObject({ status: 200, body: { end_reason: 'deleted' } });
+    await expect
+      .poll(() => harness.controlPlane.events.filter(({ state }) => state === 'destroyed'))
+      .toMatchObject([{ end_reason: 'deleted' }, { end_reason: 'deleted' }]);
+  });
+
   it('sends heartbeats with the free capacity and the live sandboxes', async () => {
     const harness = await start({ pool: { standard: 1 } });
     const request = placement({ memory_mib: 1024 });

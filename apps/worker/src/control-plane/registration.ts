@@ -1,4 +1,4 @@
-import { type DestroyOrder, WORKER_TIMES, type WorkerSandbox } from '@svc/contract';
+import { type HeartbeatResponse, WORKER_TIMES, type WorkerSandbox } from '@svc/contract';
 import { backoffMs, settledWithin, sleep, Wakeable } from '@svc/service-kit/concurrency';
 import type { Clock } from '../clock.ts';
 import type { WorkerLogger } from '../logger.ts';
@@ -14,6 +14,9 @@ export interface WorkerIdentity {
   readonly version: string;
 }
 
+/** What a control plane orders in its answer to a report. */
+type Orders = Pick<HeartbeatResponse, 'destroy' | 'quarantine'>;
+
 export interface RegistrationOptions {
   readonly client: ControlPlaneClient;
   readonly reporter: WorkerReporter;
@@ -22,10 +25,10 @@ export interface RegistrationOptions {
   readonly clock: Clock;
   readonly logger: WorkerLogger;
   /**
-   * Called when a control plane has accepted a report, with the sandboxes that it wants destroyed and the monotonic time
-   * at which the report was sent. Must neither throw nor block.
+   * Called when a control plane has accepted a report, with its orders and the monotonic time at which the report was sent.
+   * Must neither throw nor block.
    */
-  readonly onAccepted: (orders: readonly DestroyOrder[], sentAtMs: number) => void;
+  readonly onAccepted: (orders: Orders, sentAtMs: number) => void;
   /** Called when an operator wants this worker to end, with every heartbeat until it does. Must neither throw nor block. */
   readonly onDrainOrder: () => void;
   /** Longest pause between attempts to register, in ms. */
@@ -116,7 +119,7 @@ export class WorkerRegistration {
         this.#mustRegister = false;
         this.#isRegistered = true;
         this.#registered.resolve();
-        onAccepted(answer.destroy, sentAt);
+        onAccepted(answer, sentAt);
         return;
       } catch (error) {
         if (signal.aborted) return;
@@ -163,7 +166,7 @@ export class WorkerRegistration {
       drain?.resolve();
       report.acknowledge();
       this.#reached('the control plane answers again');
-      onAccepted(answer.destroy, sentAt);
+      onAccepted(answer, sentAt);
       if (answer.drain && drain === undefined) onDrainOrder();
     } catch (error) {
       if (signal.aborted) return;

@@ -1,9 +1,10 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { Secret } from '@svc/service-kit';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { LlmAccount } from './account.ts';
 import { Registration, Registrations } from './registrations.ts';
+import { llmRoute } from './route.ts';
 
 const LIMITS = { requestBytes: 100, heldBytes: 100, requests: 2, idleMs: 1000 };
 const ACCOUNT: LlmAccount = {
@@ -91,4 +92,66 @@ test('as many bytes are held as the limit allows', () => {
   ]);
   registration.give(40);
   expect([41, 40].map((bytes) => registration.take(bytes))).toEqual([false, true]);
+});
+
+describe('after a rotation of the keys', () => {
+  const own = (baseUrl: string, key: string): LlmAccount => ({
+    ...ACCOUNT,
+    baseUrl,
+    apiKey: new Secret(key),
+  });
+  const routeOf = ({ dialect, baseUrl }: LlmAccount) => llmRoute(dialect, baseUrl);
+
+  test('requests have the new key, and other dialects still have none', () => {
+    const registration = new Registration(ACCOUNT, LIMITS);
+    expect(registration.accountFor('openai')).toBe(ACCOUNT);
+    const next = { ...ACCOUNT, apiKey: new Secret('new') };
+    registration.replace(next);
+    expect(registration.account).toBe(next);
+    expect(registration.accountFor('openai')).toBe(next);
+    for (const route of [undefined, 'anthropic', 'google', 'none']) {
+      expect(registration.accountFor(route)).toBeUndefined();
+    }
+  });
+
+  test('a task keeps the endpoint that it began with, until the first request for the new one', () => {
+    const [first, second] = [own('https://a.example', '1'), own('https://b.example', '2')];
+    const registration = new Registration(first, LIMITS);
+    expect(registration.accountFor(routeOf(first))).toBe(first);
+    registration.replace(second);
+    expect(registration.accountFor(routeOf(first))).toBe(first);
+    expect(registration.accountFor(routeOf(second))).toBe(second);
+    // From then on, whatever names an earlier endpoint gets the current account.
+    expect(registration.accountFor(routeOf(first))).toBe(second);
+  });
+
+  test('an endpoint that comes back has its newest key', () => {
+    const [first, second, third] = [
+      own('https://a.example', '1'),
+      own('https://b.example', '2'),
+      own('https://a.example', '3'),
+    ];
+    const registration = new Registration(first, LIMITS);
+    registration.replace(second);
+    registration.replace(third);
+    expect(registration.accountFor(routeOf(first))).toBe(third);
+  });
+
+  test('eight earlier endpoints are known, always with that of the last request', () => {
+    const accounts = Array.from({ length: 10 }, (_, index) =>
+      own(`https://${index}.example`, String(index)),
+    );
+    const [first, second, third, ...others] = accounts;
+    if (first === undefined || second === undefined || third === undefined)
+      throw new Error('there are ten');
+    const registration = new Registration(first, LIMITS);
+    registration.accountFor(routeOf(first));
+    for (const account of [second, third, ...others]) registration.replace(account);
+    const current = accounts.at(-1);
+    expect(registration.account).toBe(current);
+    expect(registration.accountFor(routeOf(first))).toBe(first);
+    // The oldest one that was not used has been forgotten.
+    expect(registration.accountFor(routeOf(second))).toBe(current);
+    expect(registration.accountFor(routeOf(third))).toBe(third);
+  });
 });

@@ -68,7 +68,7 @@ export class DiskPressure {
   async #largest(): Promise<HeldDisk | undefined> {
     const byTenant = new Map<string, HeldDisk[]>();
     for (const sandbox of this.#options.registry.live()) {
-      if (sandbox.isEnding || !sandbox.hasRun) continue;
+      if (sandbox.isEnding || !sandbox.hasRun || sandbox.isQuarantined) continue;
       const bytes = await sandbox.assignedVm().diskUsedBytes();
       const { tenant_id: tenant } = sandbox.assignment;
       byTenant.set(tenant, [...(byTenant.get(tenant) ?? []), { sandbox, bytes }]);

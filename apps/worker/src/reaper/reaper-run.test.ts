@@ -10,7 +10,7 @@ vi.mock('@svc/service-kit/concurrency', async (original) => ({
   sleep: (ms: number) => time.sleep(ms),
 }));
 
-test('the reaper makes a pass every ten seconds, also after one that took long', async () => {
+test('the reaper makes a pass at once and every ten seconds, also after one that took long', async () => {
   const clock = new ManualClock();
   clock.advance(5_000);
   const { reaper } = new CoreHarness(new MemoryHost(), { clock });
@@ -28,8 +28,19 @@ test('the reaper makes a pass every ten seconds, also after one that took long',
     clock.advance(ms);
     if (sleeps.length > busyMs.length) stop.abort();
   };
+  reaper.begin();
   await reaper.run(stop.signal);
   // The pass that is late comes at once, and none is made up for.
-  expect(passes).toEqual([15_000, 25_000, 35_000, 60_000, 70_000]);
-  expect(sleeps).toEqual([10_000, 10_000, 7_000, 0, 10_000, 10_000]);
+  expect(passes).toEqual([5_000, 15_000, 25_000, 50_000, 60_000, 70_000]);
+  expect(sleeps).toEqual([10_000, 7_000, 0, 10_000, 10_000, 10_000]);
+});
+
+test('the reaper makes no pass before it has begun', async () => {
+  const { reaper } = new CoreHarness(new MemoryHost(), { clock: new ManualClock() });
+  const pass = vi.spyOn(reaper, 'pass');
+  const stop = new AbortController();
+  const running = reaper.run(stop.signal);
+  stop.abort();
+  await running;
+  expect(pass).not.toHaveBeenCalled();
 });

@@ -1,5 +1,5 @@
 import { LIMITS } from '@svc/contract';
-import { sleep } from '@svc/service-kit/concurrency';
+import { sleep, untilAborted } from '@svc/service-kit/concurrency';
 import type { Clock } from '../clock.ts';
 import type { SandboxRegistry } from '../sandbox/registry.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
@@ -16,14 +16,25 @@ export class Reaper {
   readonly #options: ReaperOptions;
   /** Sandboxes whose clients have been told that the lifetime is about to end. */
   readonly #warned = new WeakSet<Sandbox>();
+  readonly #begun = Promise.withResolvers<void>();
 
   constructor(options: ReaperOptions) {
     this.#options = options;
   }
 
-  /** Makes a pass every ten seconds until `signal` aborts, however long the previous one took. */
+  /** A control plane has said which sandboxes it knows, so that from now on {@link run} makes passes. */
+  begin(): void {
+    this.#begun.resolve();
+  }
+
+  /**
+   * Makes a pass every ten seconds until `signal` aborts, however long the previous one took. The first one comes when a
+   * control plane has accepted a report: those that an earlier process left may be in quarantine.
+   */
   async run(signal: AbortSignal): Promise<void> {
     const { clock } = this.#options;
+    await untilAborted(this.#begun.promise, signal).catch(() => undefined);
+    if (!signal.aborted) this.pass();
     let next = clock.monotonic();
     while (!signal.aborted) {
       next = Math.max(next + LIMITS.reaperIntervalMs, clock.monotonic());
@@ -47,7 +58,7 @@ export class Reaper {
     // Repeats a teardown that failed, with its first reason.
     if (sandbox.endReason !== undefined) return sandbox.end(sandbox.endReason);
     // It would end without being saved.
-    if (sandbox.power.isHeld) return;
+    if (sandbox.power.isHeld || sandbox.isQuarantined) return;
     const { warn, end } = decide(this.#viewOf(sandbox), now);
     if (warn) {
       this.#warned.add(sandbox);

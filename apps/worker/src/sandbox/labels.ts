@@ -16,6 +16,8 @@ const PROGRESS = {
   workspace_loaded: Type.Optional(Type.Literal(true)),
   /** Set once a one-shot agent has ended. */
   agent_exit_code: Type.Optional(Type.Integer()),
+  /** Set while the ledger, which was restored, does not know the sandbox: from then on a restarted worker holds it. */
+  quarantined: Type.Optional(Type.Boolean()),
 };
 
 const Progress = Type.Object(PROGRESS);
@@ -64,6 +66,7 @@ export function readLabels(data: unknown): VmOwner | undefined {
     end_reason,
     workspace_loaded,
     agent_exit_code,
+    quarantined,
     ...assignment
   } = data;
   const progress = {
@@ -74,6 +77,7 @@ export function readLabels(data: unknown): VmOwner | undefined {
     ...(end_reason === undefined ? {} : { end_reason }),
     ...(workspace_loaded === undefined ? {} : { workspace_loaded }),
     ...(agent_exit_code === undefined ? {} : { agent_exit_code }),
+    ...(quarantined === undefined ? {} : { quarantined }),
   };
   return { role, assignment, progress };
 }

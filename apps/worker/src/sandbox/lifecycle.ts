@@ -102,6 +102,11 @@ export class Lifecycle {
     return this.#progress.agent_exit_code !== undefined;
   }
 
+  /** Whether the ledger, which was restored, does not know the sandbox. */
+  get isQuarantined(): boolean {
+    return this.#progress.quarantined === true;
+  }
+
   /** Aborts when the sandbox begins to end. */
   get signal(): AbortSignal {
     return this.#ending.signal;
@@ -164,6 +169,12 @@ export class Lifecycle {
    */
   async noteWorkspaceLoaded(): Promise<void> {
     this.#progress.workspace_loaded = true;
+    await this.#rewriteLabels();
+  }
+
+  /** Notes, in the labels too, whether the sandbox is in quarantine. */
+  async setQuarantined(isQuarantined: boolean): Promise<void> {
+    this.#progress.quarantined = isQuarantined;
     await this.#rewriteLabels();
   }
 

@@ -16,7 +16,13 @@ export type Observed = VmFacts &
 /** The record that callers and the control plane see. */
 export function recordOf(
   assignment: Assignment,
-  { agent_exit_code, metered_from: _from, workspace_loaded: _loaded, ...progress }: Progress,
+  {
+    agent_exit_code,
+    metered_from: _from,
+    workspace_loaded: _loaded,
+    quarantined,
+    ...progress
+  }: Progress,
   observed: Observed,
 ): WorkerSandbox {
   const { vm_id, generation, tenant_id, created_at, placement } = assignment;
@@ -30,6 +36,7 @@ export function recordOf(
     ...progress,
     ...observed,
     ...(hasAgent ? agentStatus(agent_exit_code, progress.state) : {}),
+    ...(quarantined === true ? { placement } : {}),
   };
 }
 

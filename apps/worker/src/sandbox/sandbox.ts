@@ -142,6 +142,11 @@ export class Sandbox {
     return this.#lifecycle.agentHasExited;
   }
 
+  /** Whether the ledger does not know it, so that only an operator may end it. */
+  get isQuarantined(): boolean {
+    return this.#lifecycle.isQuarantined;
+  }
+
   /** Aborts when the sandbox begins to end; all work in it stops then. */
   get signal(): AbortSignal {
     return this.#lifecycle.signal;
@@ -207,6 +212,11 @@ export class Sandbox {
   /** Notes that the one-shot agent has exited, for a restart too, and reports it. Later codes are ignored. */
   noteAgentExit(exitCode: number): Promise<void> {
     return this.#lifecycle.noteAgentExit(exitCode);
+  }
+
+  /** See {@link Lifecycle.setQuarantined}. */
+  setQuarantined(isQuarantined: boolean): Promise<void> {
+    return this.#lifecycle.setQuarantined(isQuarantined);
   }
 
   /** Asks the attached clients to wind up; returns how many were asked. Destroys nothing. */

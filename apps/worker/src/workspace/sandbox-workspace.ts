@@ -1,5 +1,6 @@
 import {
   LIMITS,
+  type OpenValue,
   type WorkspaceChange,
   type WorkspaceCommit,
   type WorkspaceEntry,
@@ -38,7 +39,7 @@ const RATE = { perSecond: 16 * MIB, burst: 1024 * MIB };
 type Pending = TreeEntry | { readonly kind: 'deleted'; readonly path: Buffer };
 
 /** Why an entry is not part of the workspace. */
-export type Refusal = WorkspaceRefusal | 'unreadable';
+export type Refusal = OpenValue<WorkspaceRefusal | 'unreadable'>;
 
 export interface SandboxWorkspaceOptions {
   readonly owner: WorkspaceOwner;

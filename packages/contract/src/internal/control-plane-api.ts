@@ -3,6 +3,7 @@
 import { type Static, Type } from 'typebox';
 import { END_REASONS } from '../states.ts';
 import { Count, ShortText } from './bounds.ts';
+import { OpenEnum } from './open-enum.ts';
 import { WorkerSandbox } from './sandbox.ts';
 
 export const Capacity = Type.Object({
@@ -34,7 +35,10 @@ export const WorkerTemplate = Type.Object({
 });
 export type WorkerTemplate = Static<typeof WorkerTemplate>;
 
-/** Whether a worker is about to end its sandboxes, and so gets no new ones. */
+/**
+ * Whether a worker is about to end, with its sandboxes or without. It gets no new ones, and other work waits for its next
+ * process.
+ */
 const Draining = Type.Optional(Type.Boolean());
 
 export const RegisterWorkerRequest = Type.Object({
@@ -57,13 +61,29 @@ export type RegisterWorkerRequest = Static<typeof RegisterWorkerRequest>;
 export const DestroyOrder = Type.Object({
   vm_id: Type.String(),
   generation: Type.Integer({ minimum: 0 }),
-  reason: Type.Enum([...END_REASONS]),
+  reason: OpenEnum(END_REASONS),
 });
 export type DestroyOrder = Static<typeof DestroyOrder>;
 
+/**
+ * An order to keep a sandbox, but to let nobody use it: its VM stands still until a later answer does not name it. The
+ * ledger has lost it, because it was restored from a backup.
+ */
+export const QuarantineOrder = Type.Object({
+  vm_id: Type.String(),
+  generation: Type.Integer({ minimum: 0 }),
+});
+export type QuarantineOrder = Static<typeof QuarantineOrder>;
+
+/** The orders in the answer to a report. */
+const Orders = {
+  destroy: Type.Array(DestroyOrder),
+  quarantine: Type.Optional(Type.Array(QuarantineOrder)),
+};
+
 export const RegisterWorkerResponse = Type.Object({
   heartbeat_interval_ms: Type.Integer({ minimum: 1 }),
-  destroy: Type.Array(DestroyOrder),
+  ...Orders,
 });
 export type RegisterWorkerResponse = Static<typeof RegisterWorkerResponse>;
 
@@ -78,7 +98,7 @@ export type HeartbeatRequest = Static<typeof HeartbeatRequest>;
 
 /** `drain`: an operator wants the worker to end its sandboxes in order, and then itself. */
 export const HeartbeatResponse = Type.Object({
-  destroy: Type.Array(DestroyOrder),
+  ...Orders,
   drain: Type.Optional(Type.Boolean()),
 });
 export type HeartbeatResponse = Static<typeof HeartbeatResponse>;

@@ -13,7 +13,10 @@ import { givenSize, SandboxSize } from '../sandboxes/size.ts';
 import { ScopeId } from '../scope-id.ts';
 import { LLM_VENDORS } from '../vendors.ts';
 
-/** The agent that runs in a sandbox from its start. Its keys are sent separately, see `AgentSecrets`. */
+/**
+ * The agent that runs in a sandbox from its start. Its keys are sent separately, see `AgentSecrets`. A worker refuses an
+ * agent, a mode or a vendor that it does not know, since nothing else can stand for it.
+ */
 export const PlacedAgent = Type.Object({
   kind: Type.Enum([...AGENTS]),
   /** The build that the image must carry; absent: any. */

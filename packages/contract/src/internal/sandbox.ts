@@ -1,9 +1,11 @@
-/** A sandbox as its worker reports it, which is authoritative for running VMs. */
+/** Sandboxes as their workers report them, which are authoritative for running VMs. */
 
 import { type Static, Type } from 'typebox';
-import { AGENT_STATUSES } from '../agents.ts';
-import { END_REASONS, SANDBOX_STATES } from '../states.ts';
+import { AGENT_STATUSES, type AgentStatus } from '../agents.ts';
+import { END_REASONS, type EndReason, SANDBOX_STATES, type SandboxState } from '../states.ts';
 import { Count, INTEGER_MAX, ReportedTime, ShortText } from './bounds.ts';
+import { knownOr, OpenEnum } from './open-enum.ts';
+import { SandboxPlacement } from './placement.ts';
 
 export const WorkerSandbox = Type.Object({
   vm_id: ShortText(1),
@@ -13,7 +15,7 @@ export const WorkerSandbox = Type.Object({
   revision: Type.Optional(Count()),
   tenant_id: ShortText(1),
   template: ShortText(1),
-  state: Type.Enum([...SANDBOX_STATES]),
+  state: OpenEnum(SANDBOX_STATES),
   vcpu: Count(),
   cpu_fraction: Type.Number({ minimum: 0 }),
   memory_mib: Count(),
@@ -24,13 +26,37 @@ export const WorkerSandbox = Type.Object({
   created_at: ReportedTime,
   running_at: Type.Optional(ReportedTime),
   ended_at: Type.Optional(ReportedTime),
-  end_reason: Type.Optional(Type.Enum([...END_REASONS])),
+  end_reason: Type.Optional(OpenEnum(END_REASONS)),
   active_connections: Count(),
   cpu_seconds: Type.Number({ minimum: 0 }),
-  agent_status: Type.Optional(Type.Enum([...AGENT_STATUSES])),
+  agent_status: Type.Optional(OpenEnum(AGENT_STATUSES)),
   agent_exit_code: Type.Optional(Type.Integer({ minimum: -INTEGER_MAX, maximum: INTEGER_MAX })),
+  /** Only of a sandbox in quarantine: what the ledger needs to take it back. */
+  placement: Type.Optional(SandboxPlacement),
 });
-export type WorkerSandbox = Static<typeof WorkerSandbox>;
+/** A report as it arrives. Its worker may be newer than the reader: see {@link knownSandbox}. */
+export type ReportedSandbox = Static<typeof WorkerSandbox>;
+/** A report with values that this version knows. */
+export type WorkerSandbox = Omit<ReportedSandbox, 'state' | 'end_reason' | 'agent_status'> & {
+  state: SandboxState;
+  end_reason?: EndReason;
+  agent_status?: AgentStatus;
+};
 
 export const WorkerSandboxList = Type.Object({ sandboxes: Type.Array(WorkerSandbox) });
 export type WorkerSandboxList = Static<typeof WorkerSandboxList>;
+
+/**
+ * A report in the words of this version. A sandbox in an unknown state counts as running, so that it keeps what it has; an
+ * end for an unknown reason as `drained`, one in order; an unknown status of an agent as none.
+ */
+export function knownSandbox(report: ReportedSandbox): WorkerSandbox {
+  const { state, end_reason: reason, agent_status: status, ...rest } = report;
+  const known = status === undefined ? undefined : knownOr(AGENT_STATUSES, status, undefined);
+  return {
+    ...rest,
+    state: knownOr(SANDBOX_STATES, state, 'running'),
+    ...(reason === undefined ? {} : { end_reason: knownOr(END_REASONS, reason, 'drained') }),
+    ...(known === undefined ? {} : { agent_status: known }),
+  };
+}

@@ -4,6 +4,7 @@ import { type Static, Type } from 'typebox';
 import { SESSION_STATUSES } from '../sessions/record.ts';
 import { Count } from './bounds.ts';
 import { FilesManifest } from './chunks.ts';
+import { OpenEnum } from './open-enum.ts';
 
 /** Name of runtime hosts in internal tokens. */
 export const RUNTIME_NAME = 'svc-runtime';
@@ -19,7 +20,7 @@ export const SessionRoute = Type.Object({
   app_id: Type.String(),
   set_id: Type.String(),
   cua_enabled: Type.Boolean(),
-  status: Type.Enum([...SESSION_STATUSES]),
+  status: OpenEnum(SESSION_STATUSES),
   expires_at: Type.String(),
   /** Absent without a running sandbox. */
   worker: Type.Optional(

@@ -8,6 +8,7 @@
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../limits.ts';
 import { Count, ShortText } from './bounds.ts';
+import { OpenEnum } from './open-enum.ts';
 
 const Total = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
@@ -67,7 +68,7 @@ export const ReportUsageResponse = Type.Object({
     Type.Object({
       /** Position in the request. */
       index: Type.Integer({ minimum: 0 }),
-      reason: Type.Enum([...USAGE_REFUSALS]),
+      reason: OpenEnum(USAGE_REFUSALS),
     }),
   ),
 });

@@ -7,6 +7,7 @@ import { type Static, Type } from 'typebox';
 import { EnvVars } from '../sandboxes/env.ts';
 import { Timestamp } from '../schema.ts';
 import { END_REASONS } from '../states.ts';
+import { OpenEnum } from './open-enum.ts';
 import { AgentInput, SandboxPlacement } from './placement.ts';
 
 export const INTERNAL_PREFIX = '/internal/v1';
@@ -37,8 +38,9 @@ export const WorkerPortParams = Type.Object({ id: Type.String(), port: Type.Stri
 export const WorkerListQuery = Type.Object({ tenant_id: Type.Optional(Type.String()) });
 export type WorkerListQuery = Static<typeof WorkerListQuery>;
 
+/** Without a reason, or with one that the worker does not know: `deleted`. */
 export const DestroyQuery = Type.Object({
-  reason: Type.Optional(Type.Enum([...END_REASONS], { default: 'deleted' })),
+  reason: Type.Optional(OpenEnum(END_REASONS)),
 });
 export type DestroyQuery = Static<typeof DestroyQuery>;
 

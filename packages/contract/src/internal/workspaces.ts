@@ -26,6 +26,7 @@ import { type Static, Type } from 'typebox';
 import { LIMITS } from '../limits.ts';
 import { Count } from './bounds.ts';
 import { ChunkId } from './chunks.ts';
+import { OpenEnum } from './open-enum.ts';
 
 /** Bytes in base64url without padding. */
 const Bytes = (maxBytes: number) =>
@@ -205,6 +206,6 @@ export const WorkspaceCommit = Type.Object({
   /** The number of changes that were not applied. A deletion of what does not exist is applied. */
   refused_count: Type.Integer({ minimum: 0 }),
   /** The first 1,000 of them, in the order of their paths. If there are more, stage the changes again in a new flush. */
-  refused: Type.Array(Type.Object({ path: Path, reason: Type.Enum([...WORKSPACE_REFUSALS]) })),
+  refused: Type.Array(Type.Object({ path: Path, reason: OpenEnum(WORKSPACE_REFUSALS) })),
 });
 export type WorkspaceCommit = Static<typeof WorkspaceCommit>;

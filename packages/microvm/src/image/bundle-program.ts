@@ -1,4 +1,8 @@
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import type { BuildOptions } from 'esbuild';
 
 const REPOSITORY = fileURLToPath(new URL('../../../../', import.meta.url));
 const TARGET = 'node24';
@@ -10,7 +14,8 @@ let last: Promise<unknown> = Promise.resolve();
 
 /**
  * Bundles a program of this repository and everything it imports into one file for Node. Deterministic: equal sources
- * give equal text. Each program is bundled once per process, so changed sources take effect at the next start.
+ * give equal text. Each program is bundled once per process, so changed sources take effect at the next start. A release has
+ * the bundles in place of the sources.
  */
 export function bundleProgram(entry: string): Promise<string> {
   const known = bundled.get(entry);
@@ -22,21 +27,33 @@ export function bundleProgram(entry: string): Promise<string> {
   return text;
 }
 
+/** Where a release has the bundle of a program, relative to its root. */
+export function bundlePath(entry: string): string {
+  return entry.replace(/\.ts$/, '.cjs');
+}
+
+/** How a program is bundled. The output is not written to a file. */
+export function bundleOptions(entry: string) {
+  return {
+    entryPoints: [entry],
+    // Keeps the path of the repository out of the bundle.
+    absWorkingDir: REPOSITORY,
+    bundle: true,
+    write: false,
+    platform: 'node',
+    format: 'cjs',
+    target: TARGET,
+    external: NATIVE,
+    logLevel: 'silent',
+  } satisfies BuildOptions;
+}
+
 async function bundle(entry: string): Promise<string> {
+  const released = join(REPOSITORY, bundlePath(entry));
+  if (existsSync(released)) return readFile(released, 'utf8');
   const { build, stop } = await import('esbuild');
   try {
-    const { outputFiles } = await build({
-      entryPoints: [entry],
-      // Keeps the path of the repository out of the bundle.
-      absWorkingDir: REPOSITORY,
-      bundle: true,
-      write: false,
-      platform: 'node',
-      format: 'cjs',
-      target: TARGET,
-      external: NATIVE,
-      logLevel: 'silent',
-    });
+    const { outputFiles } = await build(bundleOptions(entry));
     return outputFiles.map(({ text }) => text).join('');
   } finally {
     await stop();

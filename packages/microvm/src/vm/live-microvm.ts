@@ -285,6 +285,7 @@ async function withCode(code: 'pause_failed' | 'resume_failed', work: () => Prom
   try {
     await work();
   } catch (error) {
+    if (error instanceof MicrovmError && error.code === 'vm_gone') throw error;
     const message = error instanceof Error ? error.message : String(error);
     throw new MicrovmError(code, message, { cause: error });
   }

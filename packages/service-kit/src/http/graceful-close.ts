@@ -7,6 +7,7 @@ const GRACE_MS = 5_000;
 /** The open connections of a server, with the number of requests in progress on each. */
 export class ConnectionTracker {
   readonly #requests = new Map<Socket, number>();
+  readonly #used = new WeakSet<Socket>();
 
   /** Tracks the connections of one listener, including those on which no request ever arrives. */
   watch(listener: Server): void {
@@ -16,6 +17,7 @@ export class ConnectionTracker {
 
   /** Counts a request as in progress until its response or its connection closes. */
   begin(socket: Socket, response: ServerResponse): void {
+    this.#used.add(socket);
     this.#add(socket, 1);
     response.once('close', () => this.#add(socket, -1));
   }
@@ -28,6 +30,13 @@ export class ConnectionTracker {
   /** Destroys the connections without a request in progress. */
   destroyIdle(): void {
     for (const [socket, requests] of this.#requests) if (requests <= 0) socket.destroy();
+  }
+
+  /** Ends the connections whose requests have all been answered, but none whose first request has yet to arrive. */
+  endUnused(): void {
+    for (const [socket, requests] of this.#requests) {
+      if (requests <= 0 && this.#used.has(socket)) socket.destroySoon();
+    }
   }
 
   /** Destroys every connection. */
@@ -53,6 +62,11 @@ export function trackConnections(
     tracker.begin(request.raw.socket, reply.raw);
     done();
   });
+}
+
+/** Ends the connections of a server of `createHttpServer` that wait for another request. */
+export function closeIdleConnections(app: Pick<FastifyInstance, 'addHook'>): void {
+  trackers.get(app)?.endUnused();
 }
 
 /**

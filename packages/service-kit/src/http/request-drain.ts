@@ -1,23 +1,28 @@
 import type { ServerResponse } from 'node:http';
-import { INTERNAL_PREFIX, shuttingDownError } from '@svc/contract';
+import { shuttingDownError } from '@svc/contract';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { openDeadline } from '../concurrency/deadline.ts';
 import { sleep } from '../concurrency/sleep.ts';
 import { Wakeable } from '../concurrency/wakeable.ts';
 import type { DrainTimes } from '../process/drain-times.ts';
 import { upgradeOf } from '../websocket/upgrades.ts';
+import { closeIdleConnections } from './graceful-close.ts';
 
 /** The route by which load balancers tell whether to send requests to a server. */
 const READINESS_ROUTE = '/readyz';
 
+type Server = Pick<FastifyInstance, 'addHook'>;
+
 /**
  * Ends the work of a server in order: first `/readyz` is 503 and responses carry `Connection: close`, so that callers
- * go elsewhere; then new work is refused with `shutting_down`, and the work in progress may end. Requests that are not
- * work are served until the server closes. WebSockets are never waited for: their clients reconnect.
+ * go elsewhere; then connections that nobody uses are closed, new work is refused with `shutting_down`, and the work in
+ * progress may end. Requests that are not work are served until the server closes. WebSockets are never waited for: their
+ * clients reconnect.
  */
 export class RequestDrain {
   readonly #isWork: (request: FastifyRequest) => boolean;
   readonly #ended = new Wakeable();
+  readonly #servers: Server[] = [];
   #stage: 'serving' | 'leaving' | 'refusing' = 'serving';
   #inProgress = 0;
 
@@ -31,7 +36,8 @@ export class RequestDrain {
   }
 
   /** Applies the drain to the routes that are added to the server from now on. */
-  watch(app: Pick<FastifyInstance, 'addHook'>): void {
+  watch(app: Server): void {
+    this.#servers.push(app);
     app.addHook('onRequest', (request, reply, done) => {
       const isReadiness = request.routeOptions.url === READINESS_ROUTE;
       const isWork = this.#isWork(request);
@@ -42,11 +48,15 @@ export class RequestDrain {
       if (isWork && upgradeOf(request.raw) === undefined) this.#begin(reply.raw);
       done();
     });
-    app.addHook('onSend', (request, reply, payload, done) => {
-      // The components keep their connections, since internal requests are served to the end.
-      const isInternal = request.url.startsWith(INTERNAL_PREFIX);
-      if (this.#stage !== 'serving' && !isInternal) reply.header('connection', 'close');
+    app.addHook('onSend', (_request, reply, payload, done) => {
+      if (this.#stage !== 'serving') reply.header('connection', 'close');
       done(null, payload);
+    });
+    // The head of a response may have been sent before the drain began.
+    app.addHook('onResponse', (request, reply, done) => {
+      const stays = reply.getHeader('connection') !== 'close';
+      if (this.isRefusing && stays) request.raw.socket.destroySoon();
+      done();
     });
   }
 
@@ -62,7 +72,11 @@ export class RequestDrain {
   async run({ noticeMs, workMs }: DrainTimes, signal: AbortSignal): Promise<number> {
     if (this.#stage === 'serving') this.#stage = 'leaving';
     // Without a notice, nothing that arrives from now on is accepted.
-    if (noticeMs > 0) await sleep(noticeMs, signal);
+    if (noticeMs > 0) {
+      await sleep(noticeMs, signal);
+      // Their callers would use them for requests that are refused from now on.
+      for (const server of this.#servers) closeIdleConnections(server);
+    }
     this.refuse();
     using deadline = openDeadline(signal, workMs);
     while (this.#inProgress > 0 && !deadline.signal.aborted) {

@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { open, readdir, readFile, readlink, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { usesArchive } from './backup/archive.ts';
 import type { PostgresBinaries } from './binaries.ts';
 import { ENTERED_DIRECTORY, serverEnvironment } from './cluster.ts';
 import { serverArguments } from './settings.ts';
@@ -34,11 +35,12 @@ export async function findPostmaster(directory: string): Promise<number | undefi
 export async function spawnPostmaster(options: PostmasterOptions): Promise<number> {
   await removeStalePidFile(options.directory);
   await boundLog(options.logFile);
+  const archives = await usesArchive(options.directory);
   const log = await open(options.logFile, 'a', 0o600);
   try {
     const child = spawn(
       join(options.binaries.directory, 'postgres'),
-      ['-D', ENTERED_DIRECTORY, ...serverArguments(options.socketDirectory)],
+      ['-D', ENTERED_DIRECTORY, ...serverArguments(options.socketDirectory, archives)],
       {
         cwd: options.directory,
         ...options.account,

@@ -6,7 +6,6 @@ const SETTINGS: Readonly<Record<string, string>> = {
   max_wal_size: '256MB',
   fsync: 'on',
   synchronous_commit: 'on',
-  wal_level: 'minimal',
   max_wal_senders: '0',
   max_logical_replication_workers: '0',
   max_parallel_workers: '0',
@@ -18,8 +17,15 @@ const SETTINGS: Readonly<Record<string, string>> = {
   log_timezone: 'UTC',
 };
 
-/** Arguments of `postgres` for a server that listens only on a Unix socket in `socketDirectory`. */
-export function serverArguments(socketDirectory: string): string[] {
-  const settings = { ...SETTINGS, unix_socket_directories: socketDirectory };
+/**
+ * Arguments of `postgres` for a server that listens only on a Unix socket in `socketDirectory`.
+ * @param usesArchive whether its write-ahead log has to have all that an archive needs
+ */
+export function serverArguments(socketDirectory: string, usesArchive: boolean): string[] {
+  const settings = {
+    ...SETTINGS,
+    wal_level: usesArchive ? 'replica' : 'minimal',
+    unix_socket_directories: socketDirectory,
+  };
   return Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
 }

@@ -1,4 +1,3 @@
-import type { Migration } from 'kysely';
 import * as ledger from './0001-ledger.ts';
 import * as accounts from './0002-accounts.ts';
 import * as sessions from './0003-sessions.ts';
@@ -21,9 +20,14 @@ import * as shownLogs from './0021-shown-logs.ts';
 import * as objectDeletions from './0022-object-deletions.ts';
 import * as sandboxLists from './0025-sandbox-lists.ts';
 import * as workerOrders from './0032-worker-orders.ts';
+import * as images from './0047-images.ts';
+import * as quarantine from './0048-quarantine.ts';
+import * as controlPlanes from './0052-control-planes.ts';
+import * as placementKeys from './0053-placement-keys.ts';
+import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
-export const MIGRATIONS: Readonly<Record<string, Migration>> = {
+export const MIGRATIONS: Readonly<Record<string, SchemaMigration>> = {
   '0001-ledger': ledger,
   '0002-accounts': accounts,
   '0003-sessions': sessions,
@@ -46,4 +50,8 @@ export const MIGRATIONS: Readonly<Record<string, Migration>> = {
   '0022-object-deletions': objectDeletions,
   '0025-sandbox-lists': sandboxLists,
   '0032-worker-orders': workerOrders,
+  '0047-images': images,
+  '0048-quarantine': quarantine,
+  '0052-control-planes': controlPlanes,
+  '0053-placement-keys': placementKeys,
 };

@@ -14,7 +14,6 @@ interface OwnerRow {
   secret_hash: Buffer;
   key_id: string;
   tenant_id: string;
-  stale: boolean;
 }
 
 /** API keys. Stores only the SHA-256 hash of a key: 256 random bits need no slow hash. */
@@ -97,14 +96,21 @@ export class ApiKeyRepository {
     return found.now ? 'revoked' : 'was_revoked';
   }
 
+  /** Also records the use of each key, at most once a minute. Skips rows that another control plane has locked to do so. */
   async #loadOwners(hashes: readonly string[]): Promise<(ApiKeyOwner | undefined)[]> {
     const wanted = hashes.map((hash) => Buffer.from(hash, 'hex'));
     const { rows } = await sql<OwnerRow>`
-      select secret_hash, key_id, tenant_id,
-        last_used_at is null or last_used_at < now() - interval '1 minute' as stale
-      from api_keys
-      where secret_hash = any(${wanted}::bytea[]) and revoked_at is null`.execute(this.#lookups);
-    await this.#recordUse(rows.filter((row) => row.stale).map((row) => row.key_id));
+      with found as (
+        select secret_hash, key_id, tenant_id from api_keys
+        where secret_hash = any(${wanted}::bytea[]) and revoked_at is null
+      ), used as (
+        update api_keys set last_used_at = now() where key_id in (
+          select key_id from api_keys
+          where key_id in (select key_id from found)
+            and (last_used_at is null or last_used_at < now() - interval '1 minute')
+          for update skip locked)
+      )
+      select * from found`.execute(this.#lookups);
     const owners = new Map(
       rows.map((row) => [
         row.secret_hash.toString('hex'),
@@ -112,16 +118,6 @@ export class ApiKeyRepository {
       ]),
     );
     return hashes.map((hash) => owners.get(hash));
-  }
-
-  /** At most once a minute per key. Skips rows locked by another control plane, which is recording their use. */
-  async #recordUse(keyIds: readonly string[]): Promise<void> {
-    if (keyIds.length === 0) return;
-    await sql`
-      update api_keys set last_used_at = now() where key_id in
-        (select key_id from api_keys where key_id = any(${keyIds}::text[]) for update skip locked)`.execute(
-      this.#lookups,
-    );
   }
 }
 

@@ -3,8 +3,8 @@ import { type Expression, type ExpressionBuilder, type Kysely, type SqlBool, sql
 import type { Schema } from '../schema.ts';
 
 /**
- * How a worker stands: `ready` takes sandboxes; `cordoned` gets no new ones; `draining` ends those that it has;
- * `unreachable` has been silent for longer than {@link WORKER_TIMES}.unreachableMs.
+ * How a worker stands: `ready` takes sandboxes; `cordoned` gets no new ones; `draining` is about to end, with those that it
+ * has or without; `unreachable` has been silent for longer than {@link WORKER_TIMES}.unreachableMs.
  */
 export type WorkerStanding = 'ready' | 'cordoned' | 'draining' | 'unreachable';
 
@@ -14,12 +14,16 @@ export interface FleetWorker {
   readonly standing: WorkerStanding;
   readonly cordoned: boolean;
   readonly url: string;
+  /** PEM. The only certificate trusted for this worker. */
+  readonly certificate: string;
   readonly version: string;
   /** Sandboxes that have not ended. */
   readonly sandboxes: number;
   readonly memory_mib: number;
   /** Memory promised to sandboxes. */
   readonly reserved_memory_mib: number;
+  /** Disk that was not promised to sandboxes at its last heartbeat. Its nominal disk exceeds that of its machine. */
+  readonly free_disk_mib: number | null;
   readonly templates: readonly WorkerTemplate[];
   readonly last_seen_at: Date;
 }
@@ -40,9 +44,11 @@ export class FleetRepository {
         'worker_id',
         'cordoned',
         'url',
+        'certificate',
         'version',
         'memory_mib',
         'reserved_memory_mib',
+        'free_disk_mib',
         'templates',
         'heartbeat_at as last_seen_at',
         worker

@@ -64,6 +64,8 @@ test('an idempotency key is claimed once, then replayed, and refused for a diffe
   expect(await keyed('k1').claim()).toEqual({ kind: 'done', response });
   expect(await store.idempotency.release(hold)).toBe(false);
   expect(await keyed('k1').claim()).toEqual({ kind: 'done', response });
+  expect(await store.idempotency.removeExpired(86_400, 100)).toBe(0);
+  expect(await keyed('k1').claim()).toEqual({ kind: 'done', response });
   await store.idempotency.removeExpired(-1, 100);
   expect(await keyed('k1', 'b').claim()).toEqual({ kind: 'claimed' });
 });
@@ -92,7 +94,7 @@ test('exactly one request takes over an expired claim, and the earlier holder lo
 describe.each([
   {
     resource: 'sandbox',
-    insert: async (id: string, hold: IdempotencyHold) => {
+    insert: async (id: string, hold: IdempotencyHold | undefined) => {
       const outcome = await other.sandboxes.reserve({
         vmId: id,
         tenantId: 'usr_1',
@@ -113,7 +115,7 @@ describe.each([
   },
   {
     resource: 'session',
-    insert: async (id: string, hold: IdempotencyHold) => {
+    insert: async (id: string, hold: IdempotencyHold | undefined) => {
       const session = {
         sessionId: id,
         tenantId: 'usr_1',
@@ -151,6 +153,12 @@ describe.each([
     expect(await insert(id, holder.hold)).toBe(true);
     expect(await exists(id)).toBe(true);
     expect(await insert(unwanted, keyed('nobody claimed it').hold)).toBe(false);
+  });
+
+  test('needs no hold without a key', async () => {
+    const id = randomUUID();
+    expect(await insert(id, undefined)).toBe(true);
+    expect(await exists(id)).toBe(true);
   });
 
   test('comes before the takeover of the key, and is visible to it, or does not happen', async () => {

@@ -42,6 +42,12 @@ export class WorkerRepository {
     return this.#worker(workerId);
   }
 
+  /** Whether any worker has ever registered. */
+  async isAny(): Promise<boolean> {
+    const worker = await this.#db.selectFrom('workers').select('worker_id').limit(1).execute();
+    return worker.length > 0;
+  }
+
   async list(): Promise<WorkerRow[]> {
     return this.#db
       .selectFrom('workers')
@@ -101,11 +107,14 @@ export class WorkerRepository {
       .execute();
   }
 
-  /** Records a heartbeat and returns what an operator has ordered. Undefined when the worker is not registered. */
+  /**
+   * Records a heartbeat. Returns what an operator has ordered, and whether the worker has sandboxes in quarantine. Undefined
+   * when the worker is not registered.
+   */
   async heartbeat(
     workerId: string,
     report: HeartbeatRequest,
-  ): Promise<{ readonly drain: boolean } | undefined> {
+  ): Promise<{ readonly drain: boolean; readonly quarantines: boolean } | undefined> {
     const worker = await this.#db
       .updateTable('workers')
       .set({
@@ -116,7 +125,14 @@ export class WorkerRepository {
       })
       .where('worker_id', '=', workerId)
       .where('removed_at', 'is', null)
-      .returning('drain_requested as drain')
+      .returning(({ exists, selectFrom }) => [
+        'drain_requested as drain',
+        exists(
+          selectFrom('quarantined_sandboxes').select('vm_id').where('worker_id', '=', workerId),
+        )
+          .$castTo<boolean>()
+          .as('quarantines'),
+      ])
       .executeTakeFirst();
     return worker;
   }

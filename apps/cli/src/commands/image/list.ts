@@ -1,6 +1,7 @@
 import type { ImageInfo, StoredItem, StoredItems } from '@svc/microvm';
 import { Command } from 'commander';
 import { formatAge, formatBytes, formatMib, formatTable } from '../../output/format.ts';
+import { listStoredImages } from './list-stored.ts';
 
 const HEADING = ['TEMPLATE', 'IMAGE', 'STATE', 'CPUS', 'MEMORY', 'DISK', 'SIZE', 'USED'];
 
@@ -10,7 +11,9 @@ export function listCommand(): Command {
     .alias('ls')
     .description('list the images on this machine, and the space that they take')
     .option('--json', 'print the images as JSON')
-    .action(async ({ json }: { json?: boolean }) => {
+    .option('--store', 'list those in the object store; needs the database of its control planes')
+    .action(async ({ json, store }: { json?: boolean; store?: boolean }) => {
+      if (store) return listStoredImages(json ?? false);
       const { loadConfig } = await import('@svc/config');
       const { listImages, listStored } = await import('@svc/microvm');
       const { imageDir, imageBudgetMib } = loadConfig();

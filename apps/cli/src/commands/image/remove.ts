@@ -7,14 +7,21 @@ import { formatBytes } from '../../output/format.ts';
 /** A running service marks its images as used more often than this. */
 const IN_USE_MS = 2 * 60_000;
 
+interface Options {
+  readonly force?: boolean;
+  readonly store?: boolean;
+}
+
 /** `svc image rm` */
 export function removeCommand(): Command {
   return new Command('rm')
     .description('remove an image with its snapshots; sandboxes that run keep their disks')
     .argument('<template>', 'template of the image', parseTemplate)
     .argument('<image>', 'id of the image, as `svc image ls` prints it')
+    .option('--store', 'remove it from the object store; needs the database of its control planes')
     .option('--force', 'remove it even if a service has used it in the last two minutes')
-    .action(async (template: Template, id: string, { force }: { force?: boolean }) => {
+    .action(async (template: Template, id: string, { force, store }: Options) => {
+      if (store) return removeFromStore(template, id);
       const { loadConfig } = await import('@svc/config');
       const { listStored, removeStored } = await import('@svc/microvm');
       const { imageDir } = loadConfig();
@@ -39,4 +46,28 @@ export function removeCommand(): Command {
       }
       console.log(`removed image ${template} ${id} (${formatBytes(image.bytes)})`);
     });
+}
+
+/** Removes an image for every processor. Control planes then remove its blobs. */
+async function removeFromStore(template: Template, id: string): Promise<void> {
+  const { loadConfig } = await import('@svc/config');
+  const { withImages } = await import('../../service/images/operator-images.ts');
+  await withImages(loadConfig(), async (images) => {
+    const stored = (await images.list()).filter(
+      (image) => image.template === template && image.image === id,
+    );
+    if (stored.length === 0) {
+      throw new CliError('image_not_found', `the store has no image ${id} of ${template}`, {
+        next: 'see the images with svc image ls --store',
+      });
+    }
+    for (const { arch } of stored) {
+      if (!(await images.remove({ template, imageId: id, arch }))) {
+        throw new CliError('image_in_use', `a worker had the image ${id} in the last day`, {
+          next: 'see the workers with svc worker ls',
+        });
+      }
+      console.log(`removed image ${template} ${id} for ${arch} from the store`);
+    }
+  });
 }

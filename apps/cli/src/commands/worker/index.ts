@@ -3,6 +3,7 @@ import { exitWith } from '../../process-lifetime.ts';
 import { cordonCommand, uncordonCommand } from './cordon.ts';
 import { drainCommand } from './drain.ts';
 import { listCommand } from './list.ts';
+import { quarantineCommand } from './quarantine.ts';
 import { removeCommand } from './remove.ts';
 
 /** `svc worker`: runs only the worker of this machine, as part of a fleet; its commands operate the workers of a fleet. */
@@ -17,5 +18,6 @@ export function workerCommand(): Command {
     .addCommand(cordonCommand())
     .addCommand(uncordonCommand())
     .addCommand(drainCommand())
-    .addCommand(removeCommand());
+    .addCommand(removeCommand())
+    .addCommand(quarantineCommand());
 }

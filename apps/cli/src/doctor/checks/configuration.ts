@@ -6,7 +6,8 @@ import { type Listener, listenFailure, publicListeners } from '../../service/sta
 import { type Check, type Finding, fail, ok, warn } from '../findings.ts';
 
 const DATABASE_TIMEOUT_MS = 5_000;
-const EXPIRES_SOON_MS = 14 * 86_400_000;
+/** A certificate that ends within this time is reported. */
+export const EXPIRES_SOON_MS = 14 * 86_400_000;
 
 /** The settings, which are valid: with others, no check runs. */
 export const settingsCheck: Check = {

@@ -21,7 +21,7 @@ export const nodeCheck: Check = {
     return fail(
       'Node',
       `${process.versions.node}; ${MIN_NODE} or newer is required`,
-      'sh scripts/bootstrap.sh installs the pinned version',
+      'start svc with its own Node: in a checkout, `sh scripts/bootstrap.sh` installs it',
     );
   },
 };
@@ -53,7 +53,7 @@ export const programsCheck: Check = {
     return fail(
       'programs',
       `missing: ${missing.join(', ')}`,
-      'sh scripts/bootstrap.sh installs them',
+      `apt-get install --no-install-recommends ${missing.join(' ')}`,
     );
   },
 };
@@ -85,7 +85,7 @@ export const qemuCheck: Check = {
     // Missing or broken: either way there is no version to report.
     const output = await runProgram('qemu-system-x86_64', ['--version']).catch(() => '');
     const version = /version (\d+)\.(\d+\.\d+)/.exec(output);
-    if (version === null) return fail('QEMU', 'not found', 'sh scripts/bootstrap.sh installs it');
+    if (version === null) return fail('QEMU', 'not found', 'apt-get install qemu-system-x86');
     const shown = `${version[1]}.${version[2]}`;
     const major = Number(version[1]);
     if (major >= RECOMMENDED_QEMU) return ok('QEMU', shown);

@@ -15,7 +15,11 @@ export const imagesCheck: Check = {
       const name = `image ${template}`;
       const ready = images.find((image) => image.template === template && image.ready);
       if (ready !== undefined) return ok(name, ready.id);
-      return warn(name, 'not built: the next start builds it', `svc image build ${template}`);
+      if (config.imageSource === 'build') {
+        return warn(name, 'not built: the next start builds it', `svc image build ${template}`);
+      }
+      const message = 'not here: the next start gets it from the object store';
+      return warn(name, message, 'svc image ls --store on the machine of a control plane shows it');
     });
   },
 };

@@ -51,7 +51,11 @@ export function runRuntimeHost(): Promise<number> {
 export function runWorker(): Promise<number> {
   return runComponent('worker', async (context) => {
     const { secret, controlPlane } = await controlPlaneOf(context, 'a worker');
-    const microvms = await openHost({ ...context, progress: new Progress(process.stderr) });
+    const progress = new Progress(process.stderr);
+    const microvms = await openHost(
+      { ...context, secret, progress },
+      Promise.resolve(controlPlane),
+    );
     const { worker, summary } = await startLocalWorker(
       { ...context, secret },
       controlPlane,

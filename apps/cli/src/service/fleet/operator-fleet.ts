@@ -1,5 +1,10 @@
 import { loadServiceConfig } from '@svc/config';
-import { type FleetRepository, openFleet } from '@svc/store';
+import {
+  type FleetRepository,
+  type OpenFleet,
+  openFleet,
+  type QuarantineRepository,
+} from '@svc/store';
 import { CliError } from '../../output/errors.ts';
 import { databaseUrl } from '../operator-database.ts';
 
@@ -7,11 +12,25 @@ import { databaseUrl } from '../operator-database.ts';
  * Runs an operation on the fleet in the database of the configured service.
  * @throws CliError `no_database`
  */
-export async function withFleet<T>(operation: (fleet: FleetRepository) => Promise<T>): Promise<T> {
+export function withFleet<T>(operation: (fleet: FleetRepository) => Promise<T>): Promise<T> {
+  return withOperator(({ fleet }) => operation(fleet));
+}
+
+/**
+ * Runs an operation on the sandboxes in quarantine. See {@link withFleet}.
+ * @throws CliError `no_database`
+ */
+export function withQuarantine<T>(
+  operation: (quarantine: QuarantineRepository) => Promise<T>,
+): Promise<T> {
+  return withOperator(({ quarantine }) => operation(quarantine));
+}
+
+async function withOperator<T>(operation: (opened: OpenFleet) => Promise<T>): Promise<T> {
   await using cleanUp = new AsyncDisposableStack();
   const url = await databaseUrl(loadServiceConfig(), cleanUp);
   await using opened = openFleet(url);
-  return await operation(opened.fleet);
+  return await operation(opened);
 }
 
 /** The error of an order for a worker that the fleet does not have. */

@@ -1,3 +1,4 @@
+import { COMMAND } from '../../output/command-name.ts';
 import type { ServicePaths } from '../paths.ts';
 import type { ServiceRecord } from '../service-record.ts';
 
@@ -33,12 +34,12 @@ export function banner({ record, paths, hasOutbox, prefix, readyMs }: BannerFact
     ...shown.map(([name, value]) => `  ${name.padEnd(11)} ${value}`),
     '',
     'Next, in another terminal:',
-    `  id=$(${prefix}npx svc sandbox create --idle-timeout 15m)`,
-    `  ${prefix}npx svc sandbox exec $id -- python3 -c 'print("hello from", __import__("os").uname().nodename)'`,
-    `  ${prefix}npx svc sandbox rm $id`,
+    `  id=$(${prefix}${COMMAND} sandbox create --idle-timeout 15m)`,
+    `  ${prefix}${COMMAND} sandbox exec $id -- python3 -c 'print("hello from", __import__("os").uname().nodename)'`,
+    `  ${prefix}${COMMAND} sandbox rm $id`,
     '',
     'An agent session, with a scripted model that needs no key:',
-    `  ${prefix}npx svc demo`,
+    `  ${prefix}${COMMAND} demo`,
     '',
   ].join('\n');
 }

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import type { Config } from '@svc/config';
+import { listenAddress } from '@svc/service-kit/addresses';
 import { CliError } from '../../output/errors.ts';
 
 /** An address to listen on, and the setting that names it. */
@@ -22,7 +23,7 @@ export function publicListeners({ listen, runtimeListen }: Config): readonly Lis
 export async function listenFailure({ host, port }: Listener): Promise<string | undefined> {
   const server = createServer();
   try {
-    server.listen({ host, port });
+    server.listen({ host: await listenAddress(host), port });
     await once(server, 'listening');
     return undefined;
   } catch (error) {

@@ -48,19 +48,20 @@ export async function startService(options: StartOptions): Promise<StartedServic
     const controlPlaneContext = { ...context, config: { ...config, runtimeUrl } };
     const [controlPlane, host] = await allOrAbort(
       options.signal,
-      (signal) =>
-        progress.step(
+      async (signal) => {
+        const started = await progress.step(
           'control plane',
           () => startControlPlaneComponent({ ...controlPlaneContext, signal }, tls),
           ({ localUrl }) => localUrl,
-        ),
-      (signal) => openHost({ ...context, signal }),
+        );
+        address.resolve({ url: started.localUrl, ca: tls.ca });
+        return started;
+      },
+      (signal) => openHost({ ...context, signal }, address.promise),
     );
-    const localAddress = { url: controlPlane.localUrl, ca: tls.ca };
-    address.resolve(localAddress);
     const { summary } = await progress.step(
       'worker',
-      () => startLocalWorker(context, localAddress, host),
+      () => startLocalWorker(context, { url: controlPlane.localUrl, ca: tls.ca }, host),
       (worker) => worker.summary.worker_id,
     );
     return { ...controlPlane, runtimeUrl, workers: [summary], shutdown };

@@ -9,6 +9,8 @@ import { chunksUploaded } from './chunks-uploaded.ts';
 import { earlierSessionFiles } from './earlier-session-files.ts';
 import { workerEvents } from './events.ts';
 import { workerHeartbeat } from './heartbeat.ts';
+import { imageDownloads } from './images/downloads.ts';
+import { locateImage } from './images/locate.ts';
 import { registerWorker } from './register.ts';
 import { sessionFrameNumbers } from './session-frame-numbers.ts';
 import { recoverSession, sessionRoute } from './session-route.ts';
@@ -35,5 +37,7 @@ export const internalRoutes: readonly Route[] = [
   chunksUploaded,
   chunkDownloads,
   earlierSessionFiles,
+  locateImage,
+  imageDownloads,
   ...mountedWorkspaceRoutes,
 ];

@@ -51,6 +51,40 @@ describe('events', () => {
   });
 });
 
+describe('reports of a newer worker', () => {
+  const later = { state: 'hibernating', agent_status: 'thinking', end_reason: 'moved' } as const;
+
+  test('with words that this version does not know change nothing that it knows', async () => {
+    const [odd, plain] = [await harness.create(key), await harness.create(key)];
+    worker.change(plain, { state: 'paused' });
+    const reports = [...worker.sandboxes.values()].map((report) =>
+      report.vm_id === odd ? { ...report, ...later } : report,
+    );
+    for (const answer of [
+      await worker.heartbeat(url(), 'w1', { sandboxes: reports }),
+      await worker.register(url(), { sandboxes: reports }),
+    ]) {
+      expect(answer.status).toBe(200);
+      expect(await answer.json()).toMatchObject({ destroy: [] });
+    }
+    expect(await record(plain)).toMatchObject({ state: 'paused' });
+    worker.lies.set('list', () => ({ body: JSON.stringify({ sandboxes: reports }) }));
+    const { body: list } = await harness.call('GET', '/v1/sandboxes', { key });
+    expect(list).toMatchObject([{ state: 'running' }, { state: 'paused' }]);
+  });
+
+  test('of an end for an unknown reason end the sandbox in order', async () => {
+    const vmId = await harness.create(key);
+    const ended = { ...worker.end(vmId), end_reason: 'moved' };
+    const { status } = await worker.ask(url(), 'POST', '/workers/w1/events', {
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ events: [ended] }),
+    });
+    expect(status).toBe(204);
+    expect(await record(vmId)).toMatchObject({ state: 'destroyed', end_reason: 'drained' });
+  });
+});
+
 describe('heartbeats', () => {
   test('make up for lost events', async () => {
     const [paused, ended] = [await harness.create(key), await harness.create(key)];
@@ -70,9 +104,11 @@ describe('heartbeats', () => {
     expect((await worker.heartbeat(url())).status).toBe(200);
   });
 
-  test('order the end of sandboxes that the ledger does not know', async () => {
+  test('order the end of sandboxes that have ended in the ledger', async () => {
     const vmId = await harness.create(key);
-    await harness.sql.query('delete from sandboxes');
+    await harness.sql.query(
+      `update sandboxes set state = 'destroyed', ended_at = now(), end_reason = 'deleted'`,
+    );
     expect(await (await worker.heartbeat(url())).json()).toEqual({
       destroy: [{ vm_id: vmId, generation: 1, reason: 'deleted' }],
     });

@@ -28,7 +28,8 @@ beforeEach(async () => {
   await harness.reset();
   worker = await harness.addWorker('w1');
   other = await harness.addWorker('w2', (w) => {
-    w.memoryMib = 1024;
+    // Too little for a session.
+    w.memoryMib = 256;
   });
   session = await harness.startSession(account.key);
 });

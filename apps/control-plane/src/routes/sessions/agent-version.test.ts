@@ -28,9 +28,10 @@ describe('agent.version', () => {
     await create(NEW);
     expect(other.placed.map(({ placement }) => placement.agent?.version)).toEqual(['1.1.0']);
     await create({ kind: 'codex' });
-    expect([...worker.placed, ...other.placed].at(-1)?.placement.agent).not.toHaveProperty(
-      'version',
+    const versions = [...worker.placed, ...other.placed].map(
+      ({ placement }) => placement.agent?.version,
     );
+    expect(versions.toSorted()).toEqual(['1.0.0', '1.1.0', undefined]);
   });
 
   test('holds for a resume, which is refused when no image carries the build any more', async () => {
@@ -58,13 +59,14 @@ describe('agent.version', () => {
     const { harness, worker } = world();
     worker.agents = [OLD];
     await worker.register(harness.plane.url);
+    expect((await world().create({ ...CODEX, agent: OLD })).status).toBe(201);
+    // Of two workers, the emptier one is tried first.
     const other = await harness.addWorker('w2', (double) => {
       double.agents = [OLD];
-      double.memoryMib = 65_536;
     });
     other.failures.set('create', 'agent_version_unavailable');
     expect((await world().create({ ...CODEX, agent: OLD })).status).toBe(201);
-    expect(worker.placed).toHaveLength(1);
+    expect(worker.placed).toHaveLength(2);
   });
 
   test('is 503 without any worker', async () => {

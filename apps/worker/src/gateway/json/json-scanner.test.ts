@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { JsonScanner } from './json-scanner.ts';
+import type { FoundValue } from './value-capture.ts';
 
 const WANTED = ['usage', 'message.usage', '[].usage', 'stream'];
 
@@ -45,11 +46,45 @@ describe('wanted members', () => {
   });
 });
 
+test.each([
+  ['in a string', '{"usage":"abc'],
+  ['after a backslash', '{"usage":"abc\\'],
+  ['in a key', '{"usa'],
+  ['in a value', '{"usage":{"a":1'],
+  ['before a value', '{"usage":'],
+  ['deep inside', '[[[[{"a":'],
+])('starts anew after a document that is cut off %s', (_where, cut) => {
+  const found: FoundValue[] = [];
+  const scanner = new JsonScanner(WANTED, (value) => found.push(value));
+  scanner.push(Buffer.from(cut));
+  scanner.reset();
+  scanner.push(Buffer.from('{"usage":2,"stream":true}'));
+  expect(found).toEqual([
+    { path: 'usage', start: 9, end: 10, text: '2' },
+    { path: 'stream', start: 20, end: 24, text: 'true' },
+  ]);
+});
+
+test('finds members three levels deep, with keys of up to 255 bytes', () => {
+  const long = 'k'.repeat(255);
+  const found: string[] = [];
+  const scanner = new JsonScanner(['a.b.c', 'a.b.c.d', long, `${long}k`], ({ path, text }) =>
+    found.push(`${path}=${text}`),
+  );
+  const json = { a: { b: { x: 0, c: { d: 1 } } }, [long]: 2, [`${long}k`]: 3 };
+  scanner.push(Buffer.from(JSON.stringify(json)));
+  expect(found).toEqual(['a.b.c={"d":1}', `${long}=2`]);
+});
+
 test('reports an overlong value without its text', () => {
   const lengths: (number | undefined)[] = [];
   const scanner = new JsonScanner(['usage'], ({ text }) => lengths.push(text?.length));
-  scanner.push(Buffer.from(`{"usage":"${'x'.repeat(70_000)}","usage":1}`));
-  expect(lengths).toEqual([undefined, 1]);
+  const most = 64 * 1024;
+  for (const length of [most, most + 1]) {
+    scanner.push(Buffer.from(`{"usage":"${'x'.repeat(length - 2)}","usage":1}`));
+    scanner.reset();
+  }
+  expect(lengths).toEqual([most, 1, undefined, 1]);
 });
 
 test('agrees with JSON.parse on any JSON', () => {

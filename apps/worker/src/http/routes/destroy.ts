@@ -1,4 +1,10 @@
-import { DestroyQuery, WorkerSandbox, WorkerSandboxParams } from '@svc/contract';
+import {
+  DestroyQuery,
+  END_REASONS,
+  knownOr,
+  WorkerSandbox,
+  WorkerSandboxParams,
+} from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
 import type { WorkerContext } from '../context.ts';
 
@@ -15,7 +21,8 @@ export function destroyRoute(app: HttpServer, { registry }: WorkerContext): void
     },
     async (request) => {
       const sandbox = registry.get(request.params.id);
-      await sandbox.end(request.query.reason ?? 'deleted');
+      const { reason = 'deleted' } = request.query;
+      await sandbox.end(knownOr(END_REASONS, reason, 'deleted'));
       return sandbox.record();
     },
   );

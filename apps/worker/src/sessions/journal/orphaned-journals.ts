@@ -3,7 +3,13 @@ import { join } from 'node:path';
 import { sleep } from '@svc/service-kit/concurrency';
 import type { Clock } from '../../clock.ts';
 import { ControlPlaneError } from '../../control-plane/control-plane-transport.ts';
-import { Committer, type CommitterOptions, isStale, isStorageFull } from '../turns/committer.ts';
+import {
+  Committer,
+  type CommitterOptions,
+  isStale,
+  isStorageFull,
+  isUnknownSession,
+} from '../turns/committer.ts';
 import type { JournalClaims } from './claims.ts';
 import { readOwner } from './directory.ts';
 import { Journal } from './journal.ts';
@@ -89,7 +95,7 @@ export class OrphanedJournals {
 /** Whether nothing more of the journal can be committed. */
 function isFinal(error: unknown): boolean {
   const malformed = error instanceof ControlPlaneError && [400, 413].includes(error.status);
-  return malformed || isStale(error) || isStorageFull(error);
+  return malformed || isStale(error) || isUnknownSession(error) || isStorageFull(error);
 }
 
 async function namesIn(directory: string): Promise<string[]> {

@@ -180,12 +180,20 @@ export function isStorageFull(error: unknown): boolean {
   return error instanceof ControlPlaneError && error.code === 'session_storage_full';
 }
 
-/** Refusals after which nothing of a session can be saved any more. */
-const FINAL_REFUSALS = ['stale_generation', 'session_not_found', 'session_erased'];
+/** Refusals after which nothing of this start of a session can be saved any more. */
+const FINAL_REFUSALS = ['stale_generation', 'session_erased'];
 
-/** Whether the control plane refused because the session has a later generation, is erased, or no longer exists. */
+/** Whether the control plane refused because the session has a later generation or is erased. */
 export function isStale(error: unknown): boolean {
   return error instanceof ControlPlaneError && FINAL_REFUSALS.includes(error.code ?? '');
+}
+
+/**
+ * Whether the control plane refused because it does not know the session. Its database may have been restored, so this is
+ * no reason to end anything: the answer to the next heartbeat says what becomes of the sandbox.
+ */
+export function isUnknownSession(error: unknown): boolean {
+  return error instanceof ControlPlaneError && error.code === 'session_not_found';
 }
 
 function isTransient(error: unknown): boolean {

@@ -89,6 +89,24 @@ describe('the end of a turn', () => {
     expect(lab().guest.all('save')).toEqual([]);
   });
 
+  it('is reported as not saved when the control plane does not know the session, whose sandbox stays', async () => {
+    const { vmId, client } = await lab().startAttached();
+    lab().store.failure = new ServiceError('session_not_found');
+    client.send({ type: 'task', prompt: 'a' });
+    await client.next(completed);
+    expect(client.frames.slice(-2)).toMatchObject([
+      { type: 'error', code: 'state_not_saved' },
+      { type: 'task_completed' },
+    ]);
+    const { heartbeats } = lab().harness.controlPlane;
+    const before = heartbeats.length;
+    await expect.poll(() => heartbeats.length).toBeGreaterThan(before + 2);
+    expect(await lab().harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
+      body: { state: 'running' },
+    });
+    expect(lab().harness.host.vmOf(vmId).isGone).toBe(false);
+  });
+
   it('saves the files when they have changed', async () => {
     const { store } = lab();
     const { session, vmId } = await lab().harness.startSession();

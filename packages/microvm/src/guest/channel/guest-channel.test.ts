@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { createIdentity } from '../identity.ts';
 import { GuestChannel } from './guest-channel.ts';
 
 const NEVER = new AbortController().signal;
@@ -11,10 +12,13 @@ let channel: GuestChannel;
 let connections: Socket[];
 /** The operations received on each connection. */
 let received: string[][];
+/** Whether the guest does not answer yet. */
+let isBusy: boolean;
 
 beforeEach(async () => {
   connections = [];
   received = [];
+  isBusy = false;
   server = createServer((socket) => {
     const operations: string[] = [];
     connections.push(socket);
@@ -22,6 +26,7 @@ beforeEach(async () => {
     socket.on('error', () => socket.destroy());
     createInterface(socket).on('line', (line) => {
       operations.push(JSON.parse(line).op);
+      if (isBusy) return;
       socket.write('{"ok":true}\n');
     });
   });
@@ -57,4 +62,23 @@ test('close() closes the connection, and no connection is kept after it', async 
   channel.close();
   await channel.ping(NEVER);
   await expect.poll(() => connections.map(({ closed }) => closed)).toEqual([true, true]);
+});
+
+test('a restored guest has a minute to take its identity', async () => {
+  isBusy = true;
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const identifying = channel.identify(createIdentity('guest'), 'key', NEVER);
+    const outcome = Promise.allSettled([identifying]);
+    await vi.waitUntil(() => received.length > 0);
+    vi.advanceTimersByTime(59_000);
+    connections[0]?.write('{"ok":true}\n');
+    expect(await outcome).toMatchObject([{ status: 'fulfilled' }]);
+    const pinging = expect(channel.ping(NEVER)).rejects.toMatchObject({ code: 'timeout' });
+    await vi.waitUntil(() => received.length > 1);
+    vi.advanceTimersByTime(59_000);
+    await pinging;
+  } finally {
+    vi.useRealTimers();
+  }
 });

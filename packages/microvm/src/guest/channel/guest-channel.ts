@@ -12,6 +12,12 @@ import { receiveContent } from './receive-content.ts';
 import { sendContent } from './send-content.ts';
 
 /**
+ * For the first request to a restored guest: it has everything to read from the snapshot, and on a machine that restores
+ * many guests at once it waits for a processor, too.
+ */
+const IDENTIFY_MS = 60_000;
+
+/**
  * The client of the daemon in a guest: identity, clock, files, ending commands. Each request has a connection to
  * itself, so that a long transfer delays no other request. One idle connection is kept for the next request.
  */
@@ -46,6 +52,7 @@ export class GuestChannel {
         time: this.#now() / 1000,
       },
       signal,
+      IDENTIFY_MS,
     );
     // The guest accepts no other connection until this one has ended.
     this.#kept.take()?.destroy();
@@ -118,8 +125,12 @@ export class GuestChannel {
     this.#kept.close();
   }
 
-  async #call(request: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<void> {
-    const deadline = withDeadline(signal, REQUEST_MS);
+  async #call(
+    request: Readonly<Record<string, unknown>>,
+    signal: AbortSignal,
+    timeoutMs = REQUEST_MS,
+  ): Promise<void> {
+    const deadline = withDeadline(signal, timeoutMs);
     try {
       const kept = this.#kept.take();
       if (kept !== undefined && (await this.#askKept(kept, request, deadline))) return;

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
 import {
   appendFile,
   chmod,
@@ -17,7 +18,7 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { createServer, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -26,7 +27,10 @@ import { GuestTree } from './guest-tree.ts';
 import type { TreeEntry, TreeListing, TreeWrite } from './tree-entry.ts';
 
 const LIMIT = 1000;
-const MIB = 1024 * 1024;
+const KIB = 1024;
+const MIB = 1024 * KIB;
+/** The length before each segment of a content, and after the last one. */
+const LENGTH_BYTES = 4;
 
 let directory: string;
 let daemon: GuestDaemon;
@@ -47,11 +51,14 @@ function entryOf(listing: TreeListing, path: string): TreeEntry {
 }
 
 /** The content and status of one range. */
-async function read(file: TreeEntry, offset = 0, length = file.size) {
+const read = (file: TreeEntry, offset = 0, length = file.size) =>
+  readFrom(tree, file, offset, length);
+
+async function readFrom(from: GuestTree, file: TreeEntry, offset = 0, length = file.size) {
   let status: string | undefined;
   let holes = 0;
   const parts: Buffer[] = [];
-  for await (const piece of tree.read([{ file, offset, length }], signal())) {
+  for await (const piece of from.read([{ file, offset, length }], signal())) {
     if ('status' in piece) status = piece.status;
     else if (Buffer.isBuffer(piece.content)) parts.push(piece.content);
     else {
@@ -71,6 +78,44 @@ const file = (path: string | Buffer, content: Buffer | string, mode = 0o644): Tr
   offset: 0,
   content: [Buffer.from(content)],
 });
+
+/** A link to the guest that delivers what the host sends, and holds back what the guest sends. */
+async function heldLink(guest: GuestDaemon['address']) {
+  const toGuest = connect(guest).pause();
+  await once(toGuest, 'connect');
+  const server = createServer((fromHost) => {
+    fromHost.pipe(toGuest);
+    released.promise.then(() => toGuest.pipe(fromHost));
+  }).listen(0, '127.0.0.1');
+  const released = Promise.withResolvers<void>();
+  await once(server, 'listening');
+  return {
+    address: { host: '127.0.0.1', port: (server.address() as AddressInfo).port },
+    guestPort: toGuest.localPort as number,
+    release: released.resolve,
+    async [Symbol.asyncDispose]() {
+      released.resolve();
+      toGuest.destroy();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+/** The bytes sent to a local port, and not read yet, wherever the kernel keeps them. See proc(5), `/proc/net/tcp`. */
+async function unreadBytes(port: number): Promise<number> {
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  let bytes = 0;
+  for (const line of (await readFile('/proc/net/tcp', 'utf8')).split('\n')) {
+    const [, local, remote, , queues] = line.trim().split(/\s+/);
+    const [toSend, received] = (queues ?? '0:0')
+      .split(':')
+      .map((size) => Number.parseInt(size, 16));
+    if (local?.endsWith(`:${hex}`)) bytes += received ?? 0;
+    if (remote?.endsWith(`:${hex}`)) bytes += toSend ?? 0;
+  }
+  return bytes;
+}
 
 beforeAll(async () => {
   daemon = await startGuestDaemon();
@@ -239,6 +284,25 @@ describe('a read', () => {
     expect(await statusOf('above/file')).toBe('gone');
   });
 
+  it('returns the content that was checked, however late the host takes it', async () => {
+    const content = Buffer.alloc(100 * KIB, 'a');
+    await writeFile(inTree('file'), content);
+    const { changed } = await list();
+    await using link = await heldLink(daemon.address);
+    const held = new GuestTree({ address: link.address, token: daemon.token, root });
+    try {
+      const reading = readFrom(held, changed[0] as TreeEntry);
+      const whole = '{"ok": true}\n'.length + LENGTH_BYTES + content.length + LENGTH_BYTES + 1;
+      await expect.poll(() => unreadBytes(link.guestPort)).toBe(whole);
+      await writeFile(inTree('file'), Buffer.alloc(content.length, 'b'), { flag: 'r+' });
+      link.release();
+      const { status, content: received } = await reading;
+      expect([status, received.equals(content)]).toEqual(['complete', true]);
+    } finally {
+      held.close();
+    }
+  });
+
   it('never returns a mixture of two contents as complete', async () => {
     const contents = ['a', 'b'].map((letter) => Buffer.alloc(4 * MIB, letter));
     await writeFile(inTree('file'), contents[0] as Buffer);
@@ -258,9 +322,12 @@ describe('a read', () => {
       if (status === 'complete') expect(contents.some((whole) => whole.equals(content))).toBe(true);
       return status;
     };
-    while (turns < 20) await readOnce();
-    stopped = true;
-    await writing;
+    try {
+      while (turns < 20) await readOnce();
+    } finally {
+      stopped = true;
+      await writing;
+    }
     expect(await readOnce()).toBe('complete');
   });
 

@@ -21,6 +21,12 @@ export interface ProbeOptions {
 }
 
 /**
+ * Without what is fast on a real processor and slow on an emulated one: string instructions that copy single bytes, which
+ * guests use for large copies and for clearing pages if they are said to be fast, and a fifth level of page tables.
+ */
+const EMULATED_CPU = 'max,erms=off,fsrm=off,la57=off';
+
+/**
  * Chooses KVM where a guest really boots with it, otherwise emulation. Being able to open /dev/kvm is not enough: inside
  * some virtual machines a KVM guest never gets past its first instructions.
  */
@@ -30,7 +36,7 @@ export async function chooseAccelerator(
 ): Promise<Accelerator> {
   return (await kvmWorks(options, signal))
     ? { kind: 'kvm', cpu: 'host' }
-    : { kind: 'tcg', cpu: 'max' };
+    : { kind: 'tcg', cpu: EMULATED_CPU };
 }
 
 async function kvmWorks(options: ProbeOptions, signal: AbortSignal): Promise<boolean> {

@@ -21,6 +21,9 @@ export type PlacementRefusal =
   | 'template_not_available'
   | 'no_capacity';
 
+/** Workers that a placement looks at first: so many that follow each of so many random points. */
+const SAMPLE = { points: 2, perPoint: 16 } as const;
+
 /** Unreserved memory of an offer. */
 const SPARE = sql`(offer.total_memory_mib - offer.reserved_memory_mib)`;
 const FITS = sql`(${SPARE} >= offer.need)`;
@@ -29,8 +32,17 @@ const FITS = sql`(${SPARE} >= offer.need)`;
  * may have become free since, and a worker without memory refuses.
  */
 const IS_SHORT = sql`(coalesce(offer.free_memory_mib, 1) <= 0)`;
+/** Every worker, instead of a sample. */
+const FLEET = sql`workers`;
 
-/** The CTEs `candidate` and `chosen`: choose the fitting worker with the most unreserved memory, and reserve it. */
+/**
+ * The CTEs `candidate` and `chosen`: choose a worker, and reserve its memory.
+ *
+ * Reads a random sample of the fleet, whose size does not depend on that of the fleet; all of it only if nobody in the
+ * sample fits. Of two random workers that fit, takes the one whose memory or processors, whichever are scarcer there, are
+ * promised to a smaller share. Such a choice spreads sandboxes almost as evenly as the best of all workers would, and
+ * concurrent placements do not all take the same one.
+ */
 export function chooseWorker(
   need: PlacementNeed,
   rules: PlacementRules,
@@ -38,30 +50,66 @@ export function chooseWorker(
   condition: RawBuilder<unknown>,
 ): RawBuilder<unknown> {
   return sql`
-    candidate as (
-      select offer.* from ${offers(need, rules, excluded)}
-      where ready and ${FITS} and ${condition}
-      order by ${IS_SHORT}, ${SPARE} desc, offer.worker_id limit 1
+    sampled as materialized (${pairOf(offers(need, rules, excluded, SAMPLED), condition)}),
+    pair as (
+      select * from sampled
+      union all
+      (select * from (${pairOf(offers(need, rules, excluded), condition)}) as rest
+        where not exists (select from sampled))
+    ), candidate as (
+      select pair.* from pair cross join lateral (
+        select coalesce(sum(coalesce(sandboxes.vcpu, 1)), 0) as vcpu from sandboxes
+        where sandboxes.worker_id = pair.worker_id and state <> 'destroyed'
+      ) as promised
+      order by pair.is_short, greatest(
+        (pair.reserved_memory_mib + pair.need)::float8 / pair.total_memory_mib,
+        (promised.vcpu + pair.need_vcpu)::float8 / greatest(pair.total_vcpu, 1)), pair.worker_id
+      limit 1
     ), chosen as (
       update workers set reserved_memory_mib = workers.reserved_memory_mib + candidate.need
       from candidate where workers.worker_id = candidate.worker_id
         and workers.memory_mib - workers.reserved_memory_mib >= candidate.need
         and not workers.draining and not workers.cordoned
-      returning workers.worker_id, candidate.need, candidate.vcpu, candidate.disk_mib
+      returning workers.worker_id, workers.url, workers.certificate,
+        candidate.need, candidate.vcpu, candidate.disk_mib
     )`;
 }
+
+/** Two random offers that fit, of workers with free memory if there are such. */
+function pairOf(offered: RawBuilder<unknown>, condition: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`select offer.*, ${IS_SHORT} as is_short from ${offered}
+    where ready and ${FITS} and ${condition} order by ${IS_SHORT}, random() limit 2`;
+}
+
+/** The workers that follow random points of the circle of keys. */
+const SAMPLED = sql`(
+  select distinct on (found.worker_id) found.*
+  from (select random() as at from generate_series(1, ${sql.lit(SAMPLE.points)})) as point
+  cross join lateral (
+    (select * from workers
+      where placement_key >= point.at and not draining and not cordoned and removed_at is null
+      order by placement_key limit ${sql.lit(SAMPLE.perPoint)})
+    union all
+    (select * from workers
+      where placement_key < point.at and not draining and not cordoned and removed_at is null
+      order by placement_key limit ${sql.lit(SAMPLE.perPoint)})
+    limit ${sql.lit(SAMPLE.perPoint)}
+  ) as found
+)`;
 
 /** One row per worker that takes sandboxes and has the template, with the build of the agent that the placement names. */
 function offers(
   need: PlacementNeed,
   rules: PlacementRules,
   excluded: readonly string[],
+  source: RawBuilder<unknown> = FLEET,
 ): RawBuilder<unknown> {
   return sql`(
     select workers.worker_id, workers.memory_mib as total_memory_mib, workers.free_memory_mib,
-      workers.reserved_memory_mib, known.ready, known.vcpu, known.disk_mib,
+      workers.reserved_memory_mib, workers.vcpu as total_vcpu, known.ready, known.vcpu, known.disk_mib,
+      coalesce(${need.size.vcpu ?? null}::int, known.vcpu, 1) as need_vcpu,
       coalesce(${need.size.memory_mib ?? null}::int, known.memory_mib, ${FALLBACK_MEMORY_MIB}) as need
-    from workers, jsonb_to_recordset(workers.templates)
+    from ${source} as workers, jsonb_to_recordset(workers.templates)
       as known(template text, ready boolean, vcpu int, memory_mib int, disk_mib int, agents jsonb)
     where ${takesSandboxes(rules)} and known.template = ${need.template} and ${carries(need)}
       and workers.worker_id <> all(${[...excluded]}::text[])
@@ -77,7 +125,7 @@ function carries({ agent }: PlacementNeed): RawBuilder<unknown> {
 /** Whether a worker takes sandboxes: it can be reached, is not about to go away, and no operator keeps it free. */
 function takesSandboxes(rules: PlacementRules): RawBuilder<unknown> {
   return sql`(workers.heartbeat_at > now() - make_interval(secs => ${rules.unreachableMs / 1000})
-    and not workers.draining and not workers.cordoned)`;
+    and not workers.draining and not workers.cordoned and workers.removed_at is null)`;
 }
 
 /** The reason why placement failed. Undefined when it would succeed now. */

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { END_REASONS, type EndReason } from '@svc/contract';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { insertSandbox, MEMORY_MIB } from '../../../test/insert-sandbox.ts';
 import { insertSession } from '../../../test/insert-session.ts';
 import { insertTenants } from '../../../test/insert-tenants.ts';
 import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
@@ -8,7 +9,6 @@ import { type Ending, end, forget } from './ending.ts';
 
 const TENANT = 'usr_1';
 const WORKER = 'w1';
-const MEMORY_MIB = 512;
 
 /** The status of the session of a sandbox that ends for this reason. */
 const SESSION_AFTER: Readonly<Record<EndReason, string>> = {
@@ -68,33 +68,9 @@ interface Changes {
 /** Adds a sandbox as a placement does, and returns its id. */
 async function insert(changes: Changes = {}): Promise<string> {
   count += 1;
-  const { db } = database;
-  await db
-    .insertInto('sandboxes')
-    .values({
-      vm_id: `vm_${count}`,
-      tenant_id: TENANT,
-      worker_id: WORKER,
-      state: 'running',
-      template: 'standard',
-      memory_mib: MEMORY_MIB,
-      idle_timeout_seconds: 60,
-      max_lifetime_seconds: 60,
-      active_connections: 3,
-      metadata: '{}',
-      placement: null,
-      ...changes,
-    })
-    .execute();
-  await db
-    .updateTable('tenants')
-    .set((eb) => ({ active_sandboxes: eb('active_sandboxes', '+', 1) }))
-    .execute();
-  await db
-    .updateTable('workers')
-    .set((eb) => ({ reserved_memory_mib: eb('reserved_memory_mib', '+', MEMORY_MIB) }))
-    .execute();
-  return `vm_${count}`;
+  const vm_id = `vm_${count}`;
+  await insertSandbox(database.db, { vm_id, tenant_id: TENANT, worker_id: WORKER, ...changes });
+  return vm_id;
 }
 
 const endOf = (vmId: string, ending: Partial<Ending> = {}) =>

@@ -1,5 +1,5 @@
 import type { EndReason, SessionStatus } from '@svc/contract';
-import { type Kysely, type RawBuilder, sql } from 'kysely';
+import { type Kysely, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
 
 /** The end of one sandbox. */
@@ -35,73 +35,111 @@ const SESSION_AFTER: Readonly<Record<EndReason, Exclude<SessionStatus, 'active'>
   disk_pressure: 'failed',
 };
 
-/**
- * Ends a sandbox in the ledger in one statement: also ends its session, removes the secrets of its agent and releases
- * its capacity. An agent without an exit code has failed. Exactly one of several concurrent callers gets the row.
- */
+/** Ends one sandbox: see {@link endAll}. Exactly one of several concurrent callers gets the row. */
 export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRow | undefined> {
-  const exitCode = ending.agentExitCode ?? null;
-  return release(
-    db,
-    sql`
-      update sandboxes set state = 'destroyed', end_reason = ${ending.reason},
-        ended_at = coalesce(${ending.endedAt ?? null}::timestamptz, now()), active_connections = 0,
-        cpu_seconds = greatest(cpu_seconds, coalesce(${ending.cpuSeconds ?? null}::float8, 0)),
-        agent_exit_code = coalesce(${exitCode}::int, agent_exit_code),
+  const [row] = await endAll(db, [ending]);
+  return row;
+}
+
+/**
+ * Ends any number of sandboxes in the ledger in one statement: also ends their sessions, removes the secrets of their agents
+ * and releases their capacity. An agent without an exit code has failed. Leaves out those that have ended or that do not
+ * match, and returns the rows of the others. Locks the sandboxes, then their tenants, each by id, and then the workers.
+ */
+export async function endAll(
+  db: Kysely<Schema>,
+  endings: readonly Ending[],
+): Promise<SandboxRow[]> {
+  if (endings.length === 0) return [];
+  const { rows } = await sql<SandboxRow>`
+    with wanted as (
+      select * from jsonb_to_recordset(${JSON.stringify(endings.map(columnsOf))}::jsonb) as wanted(
+        vm_id text, generation int, worker_id text, unstarted boolean, reason text, ended_at timestamptz,
+        cpu_seconds float8, agent_exit_code int, session_status text)
+    ), held as (
+      select sandboxes.vm_id from sandboxes join wanted using (vm_id)
+      order by sandboxes.vm_id for update of sandboxes
+    ), gone as (
+      update sandboxes set state = 'destroyed', end_reason = wanted.reason,
+        ended_at = coalesce(wanted.ended_at, now()), active_connections = 0,
+        cpu_seconds = greatest(sandboxes.cpu_seconds, coalesce(wanted.cpu_seconds, 0)),
+        agent_exit_code = coalesce(wanted.agent_exit_code, sandboxes.agent_exit_code),
         agent_status = case when agent is null then null
-          when coalesce(${exitCode}::int, agent_exit_code) = 0 then 'completed' else 'failed' end
-      where vm_id = ${ending.vmId} and state <> 'destroyed'
-        and generation = coalesce(${ending.generation ?? null}::int, generation)
-        and worker_id = coalesce(${ending.workerId ?? null}, worker_id)
-        and (${IS_STARTING} or not ${ending.unstarted ?? false})
-      returning *`,
-    sql`, settled as (
-      update sessions set status = ${SESSION_AFTER[ending.reason]},
+          when coalesce(wanted.agent_exit_code, sandboxes.agent_exit_code) = 0 then 'completed'
+          else 'failed' end
+      from wanted join held using (vm_id)
+      where sandboxes.vm_id = wanted.vm_id and state <> 'destroyed'
+        and sandboxes.generation = coalesce(wanted.generation, sandboxes.generation)
+        and sandboxes.worker_id = coalesce(wanted.worker_id, sandboxes.worker_id)
+        and (${IS_STARTING} or not wanted.unstarted)
+      returning sandboxes.*
+    ), owners as (
+      select tenants.tenant_id, ended.count from tenants
+      join (select tenant_id, count(*)::int from gone group by tenant_id) as ended using (tenant_id)
+      order by tenants.tenant_id for update of tenants
+    ), counted as (
+      update tenants set active_sandboxes = active_sandboxes - owners.count
+      from owners where tenants.tenant_id = owners.tenant_id
+      returning tenants.tenant_id
+    ), freed as (
+      update workers set reserved_memory_mib = workers.reserved_memory_mib - released.memory_mib
+      from (select worker_id, sum(memory_mib)::int as memory_mib from gone
+        where exists (select from counted) group by worker_id) as released
+      where workers.worker_id = released.worker_id
+    ), settled as (
+      update sessions set status = wanted.session_status,
         ended_at = greatest(gone.ended_at, sessions.created_at)
-      from gone where sessions.session_id = gone.session_id
+      from gone join wanted using (vm_id) where sessions.session_id = gone.session_id
         and sessions.generation = gone.session_generation and sessions.status = 'active'
-        and not ${ending.keepsSession ?? false}
+        and wanted.session_status is not null
     ), forgotten as (
       delete from agent_secrets using gone where agent_secrets.vm_id = gone.vm_id
-    )`,
-  );
+    )
+    select * from gone`.execute(db);
+  return rows;
+}
+
+function columnsOf(ending: Ending) {
+  return {
+    vm_id: ending.vmId,
+    generation: ending.generation,
+    worker_id: ending.workerId,
+    unstarted: ending.unstarted ?? false,
+    reason: ending.reason,
+    ended_at: ending.endedAt,
+    cpu_seconds: ending.cpuSeconds,
+    agent_exit_code: ending.agentExitCode,
+    session_status: ending.keepsSession ? undefined : SESSION_AFTER[ending.reason],
+  };
 }
 
 /**
  * Removes the row of a sandbox that no worker has started and whose deletion was not requested: this generation, or any
- * when it is left out.
+ * when it is left out. Notes that it did, so that a VM which is left over is not taken for one that a restore has lost.
+ * Locks the tenant, then the worker.
  */
 export async function forget(
   db: Kysely<Schema>,
   vmId: string,
   generation?: number,
 ): Promise<SandboxRow | undefined> {
-  return release(
-    db,
-    sql`
+  const { rows } = await sql<SandboxRow>`
+    with gone as (
       delete from sandboxes where vm_id = ${vmId}
         and generation = coalesce(${generation ?? null}::int, generation)
         and ${IS_STARTING} and delete_requested_at is null
-      returning *`,
-  );
-}
-
-/** Runs a statement that ends or removes one sandbox, and updates the counters. Locks the tenant, then the worker. */
-async function release(
-  db: Kysely<Schema>,
-  statement: RawBuilder<unknown>,
-  more: RawBuilder<unknown> = sql``,
-): Promise<SandboxRow | undefined> {
-  const { rows } = await sql<SandboxRow>`
-    with gone as (${statement}),
-    counted as (
+      returning *
+    ), counted as (
       update tenants set active_sandboxes = active_sandboxes - 1
       from gone where tenants.tenant_id = gone.tenant_id
       returning tenants.tenant_id
     ), freed as (
       update workers set reserved_memory_mib = workers.reserved_memory_mib - gone.memory_mib
       from gone where workers.worker_id = gone.worker_id and exists (select from counted)
-    )${more}
+    ), noted as (
+      insert into forgotten_sandboxes (vm_id, generation) select vm_id, generation from gone
+      on conflict (vm_id) do update set generation = excluded.generation, forgotten_at = now()
+    )
     select * from gone`.execute(db);
   return rows[0];
 }

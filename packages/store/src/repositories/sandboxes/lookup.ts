@@ -1,6 +1,7 @@
-import { LIMITS } from '@svc/contract';
+import { LIMITS, type WorkerSandbox } from '@svc/contract';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { SandboxRow, Schema, WorkerRow } from '../../schema.ts';
+import { changes } from './reports.ts';
 
 /** Identifies a sandbox of a tenant. */
 export interface OwnedId {
@@ -78,13 +79,19 @@ export type LedgerEntry = Pick<
   readonly placed_before_registration: boolean;
 };
 
-/** All sandboxes that are live on this worker, and those in `vmIds` on any worker, live or ended. */
+/**
+ * All sandboxes that are live on this worker, and those in `vmIds` on any worker, live or ended. Also applies `reports`, in
+ * the same statement, whose changes the entries do not show.
+ */
 export async function entriesFor(
   db: Kysely<Schema>,
   workerId: string,
   vmIds: readonly string[],
+  reports: readonly WorkerSandbox[] = [],
 ): Promise<LedgerEntry[]> {
+  const applied = reports.length === 0 ? sql`select 1` : changes(workerId, reports);
   const { rows } = await sql<LedgerEntry>`
+    with applied as (${applied})
     select vm_id, worker_id, generation, state, delete_requested_at,
       extract(epoch from now() - placed_at)::float8 * 1000 as age_ms,
       placed_at < registered_at as placed_before_registration

@@ -1,6 +1,6 @@
 import type { SandboxPlacement } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
-import type { SandboxRow, Schema } from '../../schema.ts';
+import type { SandboxRow, Schema, WorkerRow } from '../../schema.ts';
 import { type IdempotencyHold, whileHeld } from '../idempotency.ts';
 import {
   chooseWorker,
@@ -25,17 +25,20 @@ export interface PlacementRequest {
   readonly hold?: IdempotencyHold | undefined;
 }
 
-/** The row of a sandbox that has been placed. */
-export type PlacedRow = SandboxRow & { readonly placement: SandboxPlacement };
+/** The row of a sandbox that has been placed, with the address of its worker. */
+export type PlacedRow = SandboxRow & { readonly placement: SandboxPlacement } & Pick<
+    WorkerRow,
+    'url' | 'certificate'
+  >;
 
 export type Placement<Refusal = PlacementRefusal> =
   | { readonly placed: PlacedRow }
   | { readonly placed?: never; readonly refusal: Refusal };
 
 /**
- * Inserts a sandbox and reserves its memory on the worker with the most unreserved memory. One statement does both, so
- * that no two requests get the same memory and a crash leaves all or nothing. A worker's memory is nominal: that of its
- * machine times its overcommit factor. Rows are locked in the order tenant, worker, as in every change of counters.
+ * Inserts a sandbox and reserves its memory on a worker: see {@link chooseWorker}. One statement does both, so that no two
+ * requests get the same memory and a crash leaves all or nothing. A worker's memory is nominal: that of its machine times
+ * its overcommit factor. Rows are locked in the order tenant, worker, as in every change of counters.
  * Refused as `key_taken_over` when another request has taken over the idempotency key of this one.
  */
 export async function reserve(
@@ -55,7 +58,7 @@ export async function reserve(
       counted as (
         update tenants set active_sandboxes = active_sandboxes + 1
         from chosen where tenants.tenant_id = ${request.tenantId}
-      )
+      ), placed as (
       insert into sandboxes (vm_id, tenant_id, worker_id, state, template, vcpu, memory_mib, disk_mib,
         idle_timeout_seconds, max_lifetime_seconds, metadata, persistence_url, agent, session_id,
         session_generation, placement)
@@ -67,7 +70,10 @@ export async function reserve(
         ${placement.agent?.kind ?? null}, ${request.session?.sessionId ?? null}::uuid,
         ${request.session?.generation ?? null}::int, ${JSON.stringify(placement)}::json
       from chosen
-      returning *`.execute(db);
+      returning *)
+      select placed.*, chosen.url, chosen.certificate from placed join chosen using (worker_id)`.execute(
+      db,
+    );
     if (rows[0] !== undefined) return { placed: rows[0] };
     const held = await whileHeld(hold).execute(db);
     if (held.rows.length === 0) return { refusal: 'key_taken_over' };
@@ -105,7 +111,7 @@ export async function placeAgain(
           generation = generation + 1, revision = 0, placed_at = now()
       from chosen where vm_id = ${current.vm_id} and generation = ${current.generation}
         and state in ('creating', 'configuring', 'booting')
-      returning sandboxes.*`.execute(db);
+      returning sandboxes.*, chosen.url, chosen.certificate`.execute(db);
     if (rows[0] !== undefined) return { placed: rows[0] };
     const refusal = await refusalOf(db, placement, rules, excluded);
     if (refusal !== undefined) return { refusal };

@@ -1,10 +1,10 @@
 import { WorkerSandbox } from '@svc/contract';
-import { type Kysely, sql } from 'kysely';
+import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
 import { TRANSITIONS } from './transitions.ts';
 
 /** Fields to store. A report may have others, even with text that PostgreSQL cannot store. */
-const FIELDS = Object.keys(WorkerSandbox.properties);
+const FIELDS = Object.keys(WorkerSandbox.properties).filter((field) => field !== 'placement');
 
 /**
  * Applies a worker's reports on its live sandboxes in one statement. A report applies to the generation it names, if
@@ -18,9 +18,17 @@ export async function applyReports(
   workerId: string,
   reports: readonly WorkerSandbox[],
 ): Promise<SandboxRow[]> {
-  const live = reports.filter((report) => report.state !== 'destroyed');
-  if (live.length === 0) return [];
-  const { rows } = await sql<SandboxRow>`
+  if (!reports.some(isLive)) return [];
+  const { rows } = await changes(workerId, reports).execute(db);
+  return rows;
+}
+
+/** The statement of {@link applyReports}. */
+export function changes(
+  workerId: string,
+  reports: readonly WorkerSandbox[],
+): RawBuilder<SandboxRow> {
+  return sql<SandboxRow>`
     update sandboxes known
     set state = report.state, vcpu = report.vcpu, cpu_fraction = report.cpu_fraction,
       disk_mib = report.disk_mib, rootfs = report.rootfs, host_port = report.host_port,
@@ -29,7 +37,7 @@ export async function applyReports(
       cpu_seconds = greatest(known.cpu_seconds, report.cpu_seconds),
       agent_status = report.agent_status, agent_exit_code = report.agent_exit_code,
       revision = coalesce(report.revision, known.revision)
-    from jsonb_to_recordset(${JSON.stringify(live, FIELDS)}::jsonb) as report(
+    from jsonb_to_recordset(${JSON.stringify(reports.filter(isLive), FIELDS)}::jsonb) as report(
       vm_id text, generation int, revision int, state text, vcpu int, cpu_fraction float8,
       disk_mib int, rootfs text, host_port int, endpoint text, running_at timestamptz,
       active_connections int, cpu_seconds float8, agent_status text, agent_exit_code int)
@@ -43,6 +51,9 @@ export async function applyReports(
         is distinct from (report.state, report.vcpu, report.host_port, report.active_connections,
            report.cpu_seconds, report.agent_status, report.agent_exit_code,
            coalesce(report.revision, known.revision))
-    returning known.*`.execute(db);
-  return rows;
+    returning known.*`;
+}
+
+function isLive({ state }: WorkerSandbox): boolean {
+  return state !== 'destroyed';
 }

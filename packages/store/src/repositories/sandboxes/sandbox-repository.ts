@@ -4,7 +4,7 @@ import { type BatchLoad, batchLoad } from '../../batch-load.ts';
 import { ago, removeBatch } from '../../remove-batch.ts';
 import type { SandboxRow, Schema } from '../../schema.ts';
 import type { PlacementRules } from './choose-worker.ts';
-import { type Ending, end, forget } from './ending.ts';
+import { type Ending, end, endAll, forget } from './ending.ts';
 import {
   entriesFor,
   findAgentRoute,
@@ -70,6 +70,11 @@ export class SandboxRepository {
   /** See {@link end}. */
   end(ending: Ending): Promise<SandboxRow | undefined> {
     return end(this.#db, ending);
+  }
+
+  /** See {@link endAll}. */
+  endAll(endings: readonly Ending[]): Promise<SandboxRow[]> {
+    return endAll(this.#db, endings);
   }
 
   /** See {@link forget}. */
@@ -140,5 +145,11 @@ export class SandboxRepository {
   /** See {@link entriesFor}. */
   entriesFor(workerId: string, vmIds: readonly string[]): Promise<LedgerEntry[]> {
     return entriesFor(this.#db, workerId, vmIds);
+  }
+
+  /** Applies the reports of a worker. Returns the entries of its sandboxes and of those reported: see {@link entriesFor}. */
+  compareReports(workerId: string, reports: readonly WorkerSandbox[]): Promise<LedgerEntry[]> {
+    const vmIds = reports.map((report) => report.vm_id);
+    return entriesFor(this.#db, workerId, vmIds, reports);
   }
 }

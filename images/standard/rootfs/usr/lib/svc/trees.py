@@ -441,20 +441,16 @@ class Output:
         self.parts, self.size = [], 0
 
     def add_file(self, fd, offset, size):
-        """Sends one segment of a file, with zeros for what the file lacks. Returns the bytes that it had."""
-        if size <= SMALL:
-            data = os.pread(fd, size, offset)
-            self.add(data)
-            self.add(bytes(size - len(data)))
-            return len(data)
-        self.flush()
+        """Sends one segment of a file, with zeros for what the file lacks. Returns the bytes that it had. Copies them:
+        sendfile would send what the file holds when the host takes it, which may be later than the check of its times."""
         sent = 0
         while sent < size:
-            count = os.sendfile(self.connection.fileno(), fd, offset + sent, size - sent)
-            if count == 0:
-                self.connection.sendall(bytes(size - sent))
+            data = os.pread(fd, min(size - sent, BUFFER), offset + sent)
+            if not data:
+                self.add(bytes(size - sent))
                 break
-            sent += count
+            self.add(data)
+            sent += len(data)
         return sent
 
 

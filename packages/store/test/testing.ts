@@ -1,0 +1,4 @@
+/** Real databases for tests, also of other packages. */
+export { statementOwner } from '../src/statement-owner.ts';
+export { type PgBouncer, startPgBouncer } from './pgbouncer.ts';
+export { startTestPostgres, type TestPostgres } from './test-postgres.ts';

@@ -1,0 +1,49 @@
+/** Builds the installable forms of svc into `dist/`: all of them, or those that are named. */
+
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeTarball } from './archive.ts';
+import { buildDeb } from './deb.ts';
+import { PLATFORM, REPOSITORY, readFacts } from './facts.ts';
+import { packNpm } from './npm-package.ts';
+import { buildImages } from './oci.ts';
+import { installRuntimePrograms } from './runtime-programs.ts';
+import { writeTree } from './tree.ts';
+
+const FORMS = ['npm', 'tarball', 'deb', 'oci'] as const;
+type Form = (typeof FORMS)[number];
+
+const named = process.argv.slice(2);
+const unknown = named.filter((name) => !FORMS.some((form) => form === name));
+if (unknown.length > 0) {
+  console.error(`usage: npm run release [-- ${FORMS.join(' | ')} …]`);
+  process.exit(2);
+}
+const wanted = (form: Form) => named.length === 0 || named.includes(form);
+
+const facts = await readFacts();
+const output = join(REPOSITORY, 'dist');
+await mkdir(output, { recursive: true });
+const work = await mkdtemp(join(tmpdir(), 'svc-release-'));
+try {
+  const name = `svc-${facts.version}-${PLATFORM.os}-${PLATFORM.cpu}`;
+  const tree = join(work, 'tree');
+  await writeTree(tree, facts);
+  if (wanted('npm')) say(await packNpm(tree, output));
+  const complete = join(work, 'complete', name);
+  await cp(tree, complete, { recursive: true });
+  await installRuntimePrograms(complete);
+  if (wanted('tarball')) {
+    await makeTarball(join(work, 'complete'), join(output, `${name}.tar.gz`), facts);
+    say(`${name}.tar.gz`);
+  }
+  if (wanted('deb')) say(await buildDeb(complete, output, facts));
+  if (wanted('oci')) say(await buildImages(complete, output, facts));
+} finally {
+  await rm(work, { recursive: true, force: true });
+}
+
+function say(file: string): void {
+  console.log(`built dist/${file}`);
+}
