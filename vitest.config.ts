@@ -79,6 +79,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
+          globalSetup: 'packages/store/test/global-setup.ts',
           include: [
             '{apps,packages,tools}/*/src/**/*.test.ts',
             'bench/src/**/*.test.ts',

@@ -20,7 +20,7 @@ import { text } from 'node:stream/consumers';
 import { build } from 'esbuild';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bundlePath, bundleProgram } from '../packages/microvm/src/image/bundle-program.ts';
-import { startTestPostgres } from '../packages/store/test/test-postgres.ts';
+import { startTestServer } from '../packages/store/test/test-server.ts';
 import { buildDeb } from './release/deb.ts';
 import { REPOSITORY, type ReleaseFacts, readFacts } from './release/facts.ts';
 import { licenceTexts } from './release/licences.ts';
@@ -105,7 +105,7 @@ test('the package says what is missing without the Node of its dependencies', as
 });
 
 test('a control plane of the package serves, and ends at a signal', async () => {
-  await using postgres = await startTestPostgres();
+  await using postgres = await startTestServer();
   const data = join(directory, 'data');
   const controlPlane = startSvc(['control-plane'], {
     SVC_DATA_DIR: data,

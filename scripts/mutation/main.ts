@@ -9,8 +9,7 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Stryker } from '@stryker-mutator/core';
-import { openStore } from '@svc/store';
-import { startTestPostgres } from '@svc/store/testing';
+import { startSharedServer } from '@svc/store/testing';
 import { ROOMS, type Room } from './rooms.ts';
 
 /** Of the mutants of a room, in percent. */
@@ -26,11 +25,8 @@ if (name === undefined) {
 }
 const room: Room = ROOMS[name] ?? { code: [name], tests: [testOf(name)] };
 
-// One server for the whole run, with a migrated database to copy: to start one takes longer than most test files.
-await using postgres = await startTestPostgres();
-const placement = { unreachableMs: 0, sandboxesPerTenant: 0 };
-await (await openStore({ url: postgres.url, placement })).close();
-process.env.TEST_POSTGRES_URL = postgres.url;
+await using cleanup = new AsyncDisposableStack();
+cleanup.defer(await startSharedServer());
 // Every change is tried in a new process, which spends most of its time on reading modules.
 process.env.NODE_COMPILE_CACHE = resolve('.cache/mutation/compiled');
 // Read by vitest.config.ts next to this file, in the processes that Stryker starts.

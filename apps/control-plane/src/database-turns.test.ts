@@ -20,7 +20,8 @@ beforeEach(() => harness.reset());
 /** Statements that wait for a lock. */
 async function waitingStatements(): Promise<number> {
   const { rows } = await watcher.query<{ count: number }>(
-    "select count(*)::int from pg_stat_activity where wait_event_type = 'Lock'",
+    `select count(*)::int from pg_stat_activity
+     where datname = current_database() and wait_event_type = 'Lock'`,
   );
   return rows[0]?.count ?? 0;
 }

@@ -1,4 +1,4 @@
-import { type PgBouncer, startPgBouncer } from '@svc/store/testing';
+import { type PgBouncer, startPgBouncer, type TestPostgres } from '@svc/store/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Harness } from '../test/harness.ts';
 
@@ -6,10 +6,11 @@ let bouncer: PgBouncer | undefined;
 let harness: Harness;
 
 beforeAll(async () => {
-  harness = await Harness.start({}, async ({ url }) => {
+  const through = async ({ url }: TestPostgres) => {
     bouncer = await startPgBouncer(url);
     return bouncer.url;
-  });
+  };
+  harness = await Harness.start({}, { through });
 });
 afterAll(async () => {
   await harness?.[Symbol.asyncDispose]();

@@ -69,13 +69,19 @@ export class Harness implements AsyncDisposable {
     this.#url = parts.url;
   }
 
-  /** @param through how control planes reach the database, when not by its own URL */
+  /**
+   * @param options.postgres the database, of which the harness disposes; default: a new one
+   * @param options.through how control planes reach the database, when not by its own URL
+   */
   static async start(
     environment: Record<string, string> = {},
-    through: (postgres: TestPostgres) => Promise<string> = async ({ url }) => url,
+    options: {
+      readonly postgres?: TestPostgres;
+      readonly through?: (postgres: TestPostgres) => Promise<string>;
+    } = {},
   ): Promise<Harness> {
-    const postgres = await startTestPostgres();
-    const url = await through(postgres);
+    const postgres = options.postgres ?? (await startTestPostgres());
+    const url = (await options.through?.(postgres)) ?? postgres.url;
     const dataDir = await mkdtemp(join(tmpdir(), 'svc-control-plane-'));
     const sql = new pg.Client({ connectionString: postgres.url });
     sql.on('error', () => undefined);

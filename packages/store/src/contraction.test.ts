@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { startTestPostgres, type TestPostgres } from '../test/test-postgres.ts';
+import { startTestServer, type TestServer } from '../test/test-server.ts';
 import { connect } from './connect.ts';
 import { contractSchema, IncompatibleSchemaError } from './contraction.ts';
 import { migrate } from './migrate.ts';
@@ -10,7 +10,7 @@ import { MIGRATION_DEADLINES } from './pool.ts';
 import { ControlPlaneRepository } from './repositories/control-planes.ts';
 import type { Schema } from './schema.ts';
 
-let postgres: TestPostgres;
+let postgres: TestServer;
 let db: Kysely<Schema>;
 let old: ControlPlaneRepository;
 let young: ControlPlaneRepository;
@@ -40,7 +40,7 @@ const hasVersions = async () => {
 };
 
 beforeAll(async () => {
-  postgres = await startTestPostgres();
+  postgres = await startTestServer();
   db = connect(postgres.url, MIGRATION_DEADLINES);
 });
 afterAll(async () => {

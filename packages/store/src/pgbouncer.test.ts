@@ -2,7 +2,7 @@ import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type PgBouncer, startPgBouncer } from '../test/pgbouncer.ts';
-import { startTestPostgres, type TestPostgres } from '../test/test-postgres.ts';
+import { startTestServer, type TestServer } from '../test/test-server.ts';
 import { connectForRequests } from './connect.ts';
 import { REQUEST_DEADLINES } from './pool.ts';
 import type { Schema } from './schema.ts';
@@ -10,13 +10,13 @@ import { openStore, type Store } from './store.ts';
 
 const PLACEMENT = { unreachableMs: 30_000, sandboxesPerTenant: 100 };
 
-let postgres: TestPostgres;
+let postgres: TestServer;
 let bouncer: PgBouncer;
 /** The server itself. */
 let direct: pg.Client;
 
 beforeAll(async () => {
-  postgres = await startTestPostgres();
+  postgres = await startTestServer();
   bouncer = await startPgBouncer(postgres.url);
   direct = new pg.Client({ connectionString: postgres.url });
   await direct.connect();

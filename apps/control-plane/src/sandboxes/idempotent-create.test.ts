@@ -85,8 +85,8 @@ async function blockSandboxes(): Promise<() => Promise<void>> {
 /** The number of statements that wait to change sandboxes. */
 async function blocked(): Promise<number> {
   const { rows } = await sql.query<{ count: number }>(
-    `select count(*)::int as count from pg_locks
-     where not granted and relation = 'sandboxes'::regclass`,
+    `select count(*)::int as count from pg_locks join pg_database on pg_database.oid = database
+     where datname = current_database() and not granted and relation = 'sandboxes'::regclass`,
   );
   return rows[0]?.count ?? 0;
 }

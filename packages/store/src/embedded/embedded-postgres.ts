@@ -37,6 +37,8 @@ export interface EmbeddedPostgresOptions {
   readonly backupDirectory?: string | null;
   /** How long to wait for the server when it starts, in milliseconds. */
   readonly readyMs?: number;
+  /** Settings of the server that differ from the usual ones. */
+  readonly settings?: Readonly<Record<string, string>>;
   /** Called when the server starts, is adopted, ends unexpectedly or fails to start. */
   readonly onEvent?: (event: EmbeddedPostgresEvent) => void;
 }
@@ -89,7 +91,8 @@ export class EmbeddedPostgres {
     }
     const socketDirectory = await makeSocketDirectory(dataDirectory, account);
     const logFile = join(dataDirectory, 'postgres.log');
-    const postmaster = { directory, socketDirectory, logFile, binaries, account };
+    const { settings = {} } = options;
+    const postmaster = { directory, socketDirectory, logFile, binaries, account, settings };
     const reserve = new DiskReserve(join(dataDirectory, 'postgres.reserve'));
     const server = new EmbeddedPostgres(postmaster, reserve, options.onEvent ?? (() => undefined));
     const pid = await server.#adoptOrSpawn(options.readyMs);

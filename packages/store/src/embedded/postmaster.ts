@@ -22,6 +22,7 @@ export interface PostmasterOptions {
   readonly logFile: string;
   readonly binaries: PostgresBinaries;
   readonly account: Account;
+  readonly settings: Readonly<Record<string, string>>;
 }
 
 /** Process id of the server that is running on this cluster. Undefined when none is running. */
@@ -40,7 +41,11 @@ export async function spawnPostmaster(options: PostmasterOptions): Promise<numbe
   try {
     const child = spawn(
       join(options.binaries.directory, 'postgres'),
-      ['-D', ENTERED_DIRECTORY, ...serverArguments(options.socketDirectory, archives)],
+      [
+        '-D',
+        ENTERED_DIRECTORY,
+        ...serverArguments(options.socketDirectory, archives, options.settings),
+      ],
       {
         cwd: options.directory,
         ...options.account,

@@ -20,10 +20,16 @@ const SETTINGS: Readonly<Record<string, string>> = {
 /**
  * Arguments of `postgres` for a server that listens only on a Unix socket in `socketDirectory`.
  * @param usesArchive whether its write-ahead log has to have all that an archive needs
+ * @param changes settings that differ from the usual ones
  */
-export function serverArguments(socketDirectory: string, usesArchive: boolean): string[] {
+export function serverArguments(
+  socketDirectory: string,
+  usesArchive: boolean,
+  changes: Readonly<Record<string, string>>,
+): string[] {
   const settings = {
     ...SETTINGS,
+    ...changes,
     wal_level: usesArchive ? 'replica' : 'minimal',
     unix_socket_directories: socketDirectory,
   };

@@ -1,6 +1,6 @@
 import { type Kysely, Migrator, sql } from 'kysely';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestPostgres, type TestPostgres } from '../../test/test-postgres.ts';
+import { startTestServer, type TestServer } from '../../test/test-server.ts';
 import { connect } from '../connect.ts';
 import { MIGRATION_DEADLINES } from '../pool.ts';
 import type { Schema } from '../schema.ts';
@@ -10,11 +10,11 @@ import type { SchemaMigration } from './schema-migration.ts';
 /** The last migration from before versions ran side by side. */
 const BASELINE = '0032-worker-orders';
 
-let postgres: TestPostgres;
+let postgres: TestServer;
 let db: Kysely<Schema>;
 
 beforeAll(async () => {
-  postgres = await startTestPostgres();
+  postgres = await startTestServer();
   db = connect(postgres.url, MIGRATION_DEADLINES);
   const provider = { getMigrations: async () => ({ ...MIGRATIONS }) };
   const { error } = await new Migrator({ db, provider }).migrateTo(BASELINE);

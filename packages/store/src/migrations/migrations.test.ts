@@ -1,7 +1,7 @@
 import { type Kysely, Migrator } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestPostgres, type TestPostgres } from '../../test/test-postgres.ts';
+import { startTestServer, type TestServer } from '../../test/test-server.ts';
 import { connect } from '../connect.ts';
 import { migrate } from '../migrate.ts';
 import { MIGRATION_DEADLINES } from '../pool.ts';
@@ -11,12 +11,12 @@ import { MIGRATIONS } from './index.ts';
 
 const BEFORE = '0020-wrong-codes';
 
-let postgres: TestPostgres;
+let postgres: TestServer;
 let db: Kysely<Schema>;
 let sql: pg.Client;
 
 beforeAll(async () => {
-  postgres = await startTestPostgres();
+  postgres = await startTestServer();
   db = connect(postgres.url, MIGRATION_DEADLINES);
   const provider = { getMigrations: async () => ({ ...MIGRATIONS }) };
   const { error } = await new Migrator({ db, provider }).migrateTo(BEFORE);

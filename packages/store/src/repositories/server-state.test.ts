@@ -1,12 +1,12 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { startTestPostgres, type TestPostgres } from '../../test/test-postgres.ts';
+import { startTestServer, type TestServer } from '../../test/test-server.ts';
 import { openFleet } from '../open-fleet.ts';
 
-let postgres: TestPostgres;
+let postgres: TestServer;
 
 beforeAll(async () => {
-  postgres = await startTestPostgres();
+  postgres = await startTestServer();
 });
 afterAll(() => postgres?.[Symbol.asyncDispose]());
 

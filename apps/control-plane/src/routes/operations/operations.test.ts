@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { loadConfig } from '@svc/config';
 import { ERRORS } from '@svc/contract';
 import { createLogger, ensureLocalTls, NO_DRAIN } from '@svc/service-kit';
+import { startTestServer } from '@svc/store/testing';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
@@ -145,12 +146,13 @@ describe('health', () => {
 
 describe('without its database', () => {
   test('every route that needs it is 503, and recovers automatically', async () => {
-    await using own = await Harness.start();
+    const postgres = await startTestServer();
+    await using own = await Harness.start({}, { postgres });
     const { key } = await own.signUp();
     await own.addWorker('w1');
     const vmId = await own.create(key);
     await own.sql.end();
-    await own.postgres.stop();
+    await postgres.stop();
     const paths: [string, string, object][] = [
       ['GET', '/readyz', {}],
       ['GET', `/v1/sandboxes/${vmId}`, { key }],
@@ -166,7 +168,7 @@ describe('without its database', () => {
     }
     expect((await own.call('GET', '/healthz')).status).toBe(200);
     expect(await own.metrics()).toMatchObject({ svc_database_up: 0 });
-    await own.postgres.start();
+    await postgres.start();
     await expect.poll(async () => (await own.call('GET', '/readyz')).status).toBe(200);
     expect(await own.metrics()).toMatchObject({ svc_database_up: 1 });
     expect((await own.call('GET', `/v1/sandboxes/${vmId}`, { key })).status).toBe(200);
