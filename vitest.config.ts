@@ -54,7 +54,30 @@ const TIMED = [
   'e2e/src/templates/live-view.test.ts',
 ];
 
+/** Unit tests that replace modules. Each needs modules of its own; all others share those of their process. */
+const MOCKING = [
+  'apps/control-plane/src/tenants/one-time-codes.test.ts',
+  'apps/worker/src/reaper/disk-pressure-run.test.ts',
+  'apps/worker/src/reaper/reaper-run.test.ts',
+  'packages/sdk/src/transport/retry.test.ts',
+];
+
+const unit = {
+  // A third of the time of these tests went to reading the same modules again for each file.
+  isolate: false,
+  unstubEnvs: true,
+  maxWorkers: WORKERS,
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
+  // A condition is polled for as long as it may take on a loaded machine.
+  expect: { poll: { timeout: 60_000 } },
+  sequence: { groupOrder: 0 },
+};
+
 const endToEnd = {
+  isolate: false,
+  // Of one file. More VMs at once take as long together, and longer each.
+  maxConcurrency: 3,
   globalSetup: 'e2e/test/global-setup.ts',
   testTimeout: 300_000,
   hookTimeout: 300_000,
@@ -78,6 +101,7 @@ export default defineConfig({
     projects: [
       {
         test: {
+          ...unit,
           name: 'unit',
           globalSetup: 'packages/store/test/global-setup.ts',
           include: [
@@ -85,14 +109,10 @@ export default defineConfig({
             'bench/src/**/*.test.ts',
             'scripts/*.test.ts',
           ],
-          maxWorkers: WORKERS,
-          testTimeout: 180_000,
-          hookTimeout: 180_000,
-          // A condition is polled for as long as it may take on a loaded machine.
-          expect: { poll: { timeout: 60_000 } },
-          sequence: { groupOrder: 0 },
+          exclude: MOCKING,
         },
       },
+      { test: { ...unit, name: 'unit-mocking', isolate: true, include: MOCKING } },
       {
         test: {
           ...endToEnd,

@@ -18,13 +18,13 @@ const fixture = useSessionFixture({
 describe.concurrent.each([...AGENTS])('%s', (agent) => {
   test('runs its task and exits', { timeout: 600_000 }, async () => {
     const record = await runOneShot(fixture(), agent, `Please greet Ada-of-${agent}`);
-    expect(record).toMatchObject({
+    const { account, models, key } = fixture();
+    const { content } = await account.client.sandboxes.logs(record.vm_id, { lines: 100 });
+    expect(record, content).toMatchObject({
       agent_status: 'completed',
       agent_exit_code: 0,
       state: 'running',
     });
-    const { account, models, key } = fixture();
-    const { content } = await account.client.sandboxes.logs(record.vm_id, { lines: 100 });
     expect(content).toContain(`Good day, Ada-of-${agent}.`);
     const asked = models.requests.filter(({ body }) =>
       JSON.stringify(body).includes(`greet Ada-of-${agent}`),

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestPostgres, type TestPostgres } from '../../test/test-postgres.ts';
+import { startTestServer } from '../../test/test-server.ts';
 import { openStore, type Store } from '../store.ts';
 
 const PLACEMENT = { unreachableMs: 30_000, sandboxesPerTenant: 1 };
@@ -21,8 +22,9 @@ afterAll(async () => {
 });
 
 test('runs the migrations once when several stores open at the same time', async () => {
+  await using empty = await startTestServer();
   const stores = await Promise.all(
-    Array.from({ length: 3 }, () => openStore({ url: postgres.url, placement: PLACEMENT })),
+    Array.from({ length: 3 }, () => openStore({ url: empty.url, placement: PLACEMENT })),
   );
   await Promise.all(stores.map((other) => other.ping()));
   await Promise.all(stores.map((other) => other.close()));
