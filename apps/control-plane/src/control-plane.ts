@@ -4,6 +4,7 @@ import {
   createMetrics,
   type DrainTimes,
   type HttpServer,
+  listenInternally,
   openTracing,
   RequestDrain,
   registerCertificateMetrics,
@@ -15,8 +16,8 @@ import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
 import { callerFields } from './auth/caller.ts';
 import { deriveKey } from './crypto/derive-key.ts';
-import { isCustomerRequest } from './customer-request.ts';
 import { type Database, openDatabase, openLedger } from './database.ts';
+import { exposureOf, isCustomerRequest } from './exposure.ts';
 import { registerLedgerMetrics } from './metrics.ts';
 import { openObjects } from './objects/open-objects.ts';
 import { sweepObjects } from './objects/sweep-objects.ts';
@@ -54,6 +55,8 @@ export interface ControlPlaneOptions {
 export interface ControlPlane {
   /** URL of the control plane on this machine, with the port that it is bound to. */
   readonly url: string;
+  /** The same for its internal routes and metrics. */
+  readonly internalUrl: string;
   /**
    * Makes readiness false, then refuses customers' requests with 503 and waits for those in progress, within `times`;
    * `signal` skips the rest of the wait. Requests of workers are served until {@link close}.
@@ -136,6 +139,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
         accessLog: config.accessLog,
         tracing: tracing && { tracing, isFromOutside: isCustomerRequest },
         browsers: { origins: config.corsOrigins, secure: isPublicHttps(config.baseUrl) },
+        exposureOf,
         baseUrl: config.baseUrl ?? '/',
         version: API_VERSION,
         prepare: (server) => {
@@ -165,9 +169,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     const archiver = archiveTranscripts({ store, chunks, logger }, tidying.signal);
     resources.defer(() => archiver);
     resources.defer(() => tidying.abort());
-    await app.listen({ host: await listenAddress(config.listen.host), port });
+    const { listen, internalListen } = config;
+    const internalPort = internalListen && (await listenInternally(app, internalListen));
+    await app.listen({ host: await listenAddress(listen.host), port });
     port = boundPort(app) ?? port;
-    return handleOf(port, drain, resources.move(), options);
+    const ports = { port, internalPort: internalPort ?? port };
+    return handleOf(ports, drain, resources.move(), options);
   } catch (error) {
     await resources.disposeAsync();
     throw error;
@@ -175,7 +182,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 }
 
 function handleOf(
-  port: number,
+  { port, internalPort }: { readonly port: number; readonly internalPort: number },
   drain: RequestDrain,
   resources: AsyncDisposableStack,
   { config, logger, signal }: ControlPlaneOptions,
@@ -189,6 +196,7 @@ function handleOf(
   if (signal?.aborted) void close();
   return {
     url: publicUrl(undefined, 'https', config, port),
+    internalUrl: publicUrl(undefined, 'https', config, internalPort),
     async drain(times, hurry) {
       const requests = await drain.run(times, hurry);
       if (requests > 0) logger.warn({ requests }, 'requests in progress are cut off');

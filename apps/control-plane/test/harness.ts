@@ -125,7 +125,7 @@ export class Harness implements AsyncDisposable {
     change(worker);
     await worker.start();
     this.workers.push(worker);
-    const answer = await worker.register(this.plane.url);
+    const answer = await worker.register(this.plane.internalUrl);
     expect(answer.status).toBe(200);
     return worker;
   }

@@ -47,6 +47,7 @@ export interface RuntimeHostOptions {
   readonly config: Pick<
     Config,
     | 'runtimeListen'
+    | 'runtimeInternalListen'
     | 'tls'
     | 'trustProxy'
     | 'limits'

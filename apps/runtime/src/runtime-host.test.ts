@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { freePort } from '@svc/service-kit/testing';
 import { expect, test } from 'vitest';
 import { Harness } from '../test/harness.ts';
 
@@ -59,6 +60,18 @@ test('keeps 100 idle clients, and pings all of them', async () => {
   );
   expect(clients.every(({ socket }) => socket.readyState === socket.OPEN)).toBe(true);
   expect((await harness.get('/metrics')).text).toContain('svc_runtime_connections 100');
+});
+
+test('has its metrics at its internal address alone', async () => {
+  const address = `127.0.0.1:${await freePort('127.0.0.1')}`;
+  await using harness = await Harness.start({}, { SVC_RUNTIME_INTERNAL_LISTEN: address });
+  const internal = { origin: `https://${address}` };
+  expect((await harness.get('/metrics')).status).toBe(404);
+  expect((await harness.get('/metrics', internal)).text).toContain('svc_runtime_');
+  for (const path of ['/healthz', '/readyz']) {
+    expect((await harness.get(path)).status).toBe(200);
+    expect((await harness.get(path, internal)).status).toBe(200);
+  }
 });
 
 test('drains: is not ready, refuses new clients and keeps those that it has until it closes', async () => {

@@ -4,6 +4,7 @@ import {
   closeGracefully,
   createHttpServer,
   createTokenMinter,
+  listenInternally,
   openTracing,
   RequestDrain,
   registerCertificateMetrics,
@@ -17,7 +18,7 @@ import { SessionDirectory } from './control-plane/session-directory.ts';
 import { RuntimeMetrics } from './metrics.ts';
 import { DEFAULT_BOUNDS, type RuntimeHost, type RuntimeHostOptions } from './options.ts';
 import { OpenConnections } from './proxy/open-connections.ts';
-import { operationRoutes } from './routes/operations.ts';
+import { exposureOf, operationRoutes } from './routes/operations.ts';
 import { sessionSocketRoute } from './routes/session-socket.ts';
 import { ConnectionSlots } from './upgrade/connection-slots.ts';
 
@@ -55,6 +56,7 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
       isFromOutside: ({ routeOptions }) => routeOptions.config.webSocket === true,
     },
     headersTimeoutMs: bounds.handshakeMs,
+    exposureOf,
   });
   app.decorateRequest('tenantId', undefined);
   app.server.maxConnections = bounds.connections + SPARE_CONNECTIONS;
@@ -77,7 +79,9 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
     isClosing: () => drain.isRefusing,
   });
   try {
-    const { host, port } = config.runtimeListen;
+    const { runtimeInternalListen, runtimeListen } = config;
+    if (runtimeInternalListen !== undefined) await listenInternally(app, runtimeInternalListen);
+    const { host, port } = runtimeListen;
     await app.listen({ host: await listenAddress(host), port });
   } catch (error) {
     await Promise.all([app.close(), sessions.close(), tracing?.close()]);

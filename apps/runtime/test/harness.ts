@@ -55,14 +55,17 @@ export class Harness implements AsyncDisposable {
     this.#worker = new WorkerDouble('wrk_1', CLUSTER_SECRET, tls);
   }
 
-  static async start(bounds: Partial<RuntimeBounds> = {}): Promise<Harness> {
+  static async start(
+    bounds: Partial<RuntimeBounds> = {},
+    environment: Readonly<Record<string, string>> = {},
+  ): Promise<Harness> {
     const names = ['localhost', '127.0.0.1'];
     const tls = await createSelfSigned({ commonName: 'test', names, days: 1 });
     const harness = new Harness(tls);
     await harness.#worker.start();
     const url = await harness.controlPlane.start();
     harness.#host = await startRuntimeHost({
-      config: loadConfig({ SVC_RUNTIME_LISTEN: '127.0.0.1:0' }),
+      config: loadConfig({ SVC_RUNTIME_LISTEN: '127.0.0.1:0', ...environment }),
       logger: createLogger({
         level: 'debug',
         pretty: false,
@@ -169,10 +172,16 @@ export class Harness implements AsyncDisposable {
     );
   }
 
+  get #origin(): string {
+    return this.host.url.replace('wss:', 'https:').replace('localhost', '127.0.0.1');
+  }
+
   /** A plain request. */
-  async get(path: string, method = 'GET'): Promise<Refusal & { text: string }> {
-    const url = `${this.host.url.replace('wss:', 'https:').replace('localhost', '127.0.0.1')}${path}`;
-    const sent = httpsRequest(url, { method, ca: this.#tls.cert, agent: false });
+  async get(
+    path: string,
+    { method = 'GET', origin = this.#origin } = {},
+  ): Promise<Refusal & { text: string }> {
+    const sent = httpsRequest(origin + path, { method, ca: this.#tls.cert, agent: false });
     sent.end();
     const [response] = await once(sent, 'response');
     const text = Buffer.concat(await response.toArray()).toString();

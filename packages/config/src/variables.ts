@@ -93,6 +93,14 @@ export const VARIABLES = {
     ),
     documentedDefault: '`https://localhost:` and the port of `SVC_LISTEN`',
   },
+  internalListen: {
+    ...variable(
+      'SVC_INTERNAL_LISTEN',
+      kinds.listenAddress,
+      'Address of the control plane for workers, runtime hosts and the operator: its internal routes and `/metrics`, which the public address then no longer serves.',
+    ),
+    documentedDefault: 'none: the public address serves them too',
+  },
   runtimeListen: {
     ...variable(
       'SVC_RUNTIME_LISTEN',
@@ -100,6 +108,14 @@ export const VARIABLES = {
       'Address that the runtime host listens on.',
     ),
     documentedDefault: 'the port after the one in `SVC_LISTEN`: `localhost:8444`',
+  },
+  runtimeInternalListen: {
+    ...variable(
+      'SVC_RUNTIME_INTERNAL_LISTEN',
+      kinds.listenAddress,
+      'Address of the runtime host for the operator: its `/metrics`, which the public address then no longer serves.',
+    ),
+    documentedDefault: 'none: the public address serves them too',
   },
   runtimeUrl: {
     ...variable('SVC_RUNTIME_URL', kinds.origin('wss:', 'ws:'), 'Public URL of the runtime host.'),

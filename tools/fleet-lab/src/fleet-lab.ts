@@ -13,6 +13,7 @@ import { type Component, Piece } from './piece.ts';
 
 const API_PORT = 8443;
 const SESSIONS_PORT = 8444;
+const INTERNAL_PORT = 8445;
 const WORKER_PORT = 9444;
 /** The images of this machine. */
 export const BUILT_IMAGES: string =
@@ -125,6 +126,8 @@ interface Foundation {
   readonly front: LabMachine;
   /** Public URL of the control planes. */
   readonly url: string;
+  /** Their URL for workers and runtime hosts. */
+  readonly internalUrl: string;
   readonly tls: LocalTls;
   /** Settings of every component. */
   readonly settings: Settings;
@@ -154,7 +157,8 @@ async function layFoundation(script: Script, cleanUp: AsyncDisposableStack): Pro
     SVC_TLS_KEY_FILE: join(directory, 'tls/server-key.pem'),
   };
   const url = `https://${front.address}:${API_PORT}`;
-  return { directory, network, backing, model, front, url, tls, settings };
+  const internalUrl = `https://${front.address}:${INTERNAL_PORT}`;
+  return { directory, network, backing, model, front, url, internalUrl, tls, settings };
 }
 
 interface Pieces {
@@ -178,7 +182,7 @@ async function startPieces(
   size: FleetSize,
   cleanUp: AsyncDisposableStack,
 ): Promise<Pieces> {
-  const { network, directory, settings, backing, front, url } = foundation;
+  const { network, directory, settings, backing, front, url, internalUrl } = foundation;
   const build = async (
     component: Component,
     count: number,
@@ -195,20 +199,27 @@ async function startPieces(
   const controlPlanes = await build('control-plane', size.controlPlanes, ({ address }) => ({
     ...backing.settings,
     SVC_LISTEN: `${address}:${API_PORT}`,
+    SVC_INTERNAL_LISTEN: `${address}:${INTERNAL_PORT}`,
     SVC_BASE_URL: url,
     SVC_RUNTIME_URL: `wss://${front.address}:${SESSIONS_PORT}`,
   }));
   const runtimeHosts = await build('runtime', size.runtimeHosts, ({ address }) => ({
-    SVC_CONTROL_PLANE_URL: url,
+    SVC_CONTROL_PLANE_URL: internalUrl,
     SVC_RUNTIME_LISTEN: `${address}:${SESSIONS_PORT}`,
   }));
-  const workers = await build('worker', size.workers, (machine) => workerSettings(machine, url));
+  const workers = await build('worker', size.workers, (machine) =>
+    workerSettings(machine, internalUrl),
+  );
   const frontend = (port: number, pieces: readonly Piece[]) => ({
     bind: `${front.address}:${port}`,
     servers: pieces.map(({ machine }) => `${machine.address}:${port}`),
     checksReadiness: true,
   });
-  const frontends = [frontend(API_PORT, controlPlanes), frontend(SESSIONS_PORT, runtimeHosts)];
+  const frontends = [
+    frontend(API_PORT, controlPlanes),
+    frontend(INTERNAL_PORT, controlPlanes),
+    frontend(SESSIONS_PORT, runtimeHosts),
+  ];
   const { name, launcher } = front;
   cleanUp.use(await HaProxy.start({ name, directory, launcher, frontends }));
   for (const piece of [...controlPlanes, ...runtimeHosts, ...workers]) await piece.start();

@@ -6,7 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '@svc/config';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { certificateCheck, databaseCheck, portsCheck } from './checks/configuration.ts';
+import {
+  certificateCheck,
+  databaseCheck,
+  internalRoutesCheck,
+  portsCheck,
+} from './checks/configuration.ts';
 import { kvmCheck, programsCheck } from './checks/host.ts';
 import { objectStoreCheck } from './checks/object-store.ts';
 import { resourcesCheck } from './checks/resources.ts';
@@ -48,7 +53,7 @@ test('fails if another program listens on a port', async () => {
   const other = createServer().listen(0, '127.0.0.2');
   await once(other, 'listening');
   const { port } = other.address() as AddressInfo;
-  for (const setting of ['SVC_LISTEN', 'SVC_RUNTIME_LISTEN']) {
+  for (const setting of ['SVC_LISTEN', 'SVC_INTERNAL_LISTEN', 'SVC_RUNTIME_LISTEN']) {
     const listen = { SVC_LISTEN: '127.0.0.1:0', [setting]: `127.0.0.2:${port}` };
     const found = await run(portsCheck, listen);
     expect(found).toContainEqual(expect.objectContaining({ verdict: 'fail' }));
@@ -58,6 +63,19 @@ test('fails if another program listens on a port', async () => {
   await once(other, 'close');
   const listen = { SVC_LISTEN: `127.0.0.2:${port}`, SVC_RUNTIME_LISTEN: '127.0.0.1:0' };
   expect(await run(portsCheck, listen)).toMatchObject([{ verdict: 'ok' }, { verdict: 'ok' }]);
+});
+
+test('warns if strangers can reach the internal routes', async () => {
+  expect(await run(internalRoutesCheck, { SVC_LISTEN: '0.0.0.0:8443' })).toMatchObject([
+    { verdict: 'warn', mend: expect.stringContaining('SVC_INTERNAL_LISTEN') },
+  ]);
+  for (const settings of [
+    { SVC_LISTEN: 'localhost:8443' },
+    { SVC_LISTEN: '[::1]:8443' },
+    { SVC_LISTEN: '0.0.0.0:8443', SVC_INTERNAL_LISTEN: '10.0.0.1:8445' },
+  ]) {
+    expect(await run(internalRoutesCheck, settings)).toMatchObject([{ verdict: 'ok' }]);
+  }
 });
 
 test('fails without showing the password if the database does not respond', async () => {

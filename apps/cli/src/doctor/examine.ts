@@ -5,6 +5,7 @@ import { archiveCheck } from './checks/archive.ts';
 import {
   certificateCheck,
   databaseCheck,
+  internalRoutesCheck,
   portsCheck,
   settingsCheck,
 } from './checks/configuration.ts';
@@ -37,6 +38,7 @@ const CHECKS: readonly Check[] = [
   resourcesCheck,
   settingsCheck,
   portsCheck,
+  internalRoutesCheck,
   imagesCheck,
   databaseCheck,
   quarantineCheck,

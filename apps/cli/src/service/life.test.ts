@@ -16,6 +16,8 @@ beforeEach(async () => {
     HOME: directory,
     SVC_DATA_DIR: directory,
     SVC_LISTEN: 'localhost:0',
+    SVC_INTERNAL_LISTEN: 'localhost:0',
+    SVC_RUNTIME_INTERNAL_LISTEN: 'localhost:0',
     SVC_IMAGE_DIR: process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images'),
     SVC_POOL: 'standard=0',
   });

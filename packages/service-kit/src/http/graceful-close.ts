@@ -3,6 +3,8 @@ import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 
 const GRACE_MS = 5_000;
+/** Hooks, limits and the pipe of a streamed answer each wait for the end of a response: more than the 10 of Node. */
+const MOST_LISTENERS = 20;
 
 /** The open connections of a server, with the number of requests in progress on each. */
 export class ConnectionTracker {
@@ -19,6 +21,7 @@ export class ConnectionTracker {
   begin(socket: Socket, response: ServerResponse): void {
     this.#used.add(socket);
     this.#add(socket, 1);
+    response.setMaxListeners(MOST_LISTENERS);
     response.once('close', () => this.#add(socket, -1));
   }
 

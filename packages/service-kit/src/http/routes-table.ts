@@ -8,10 +8,13 @@ export class RoutesTable {
     this.#methods.set(pattern, known);
   }
 
-  /** The sorted methods of the routes that match `path` (without query); empty when no route matches. */
-  methodsOf(path: string): string[] {
+  /**
+   * The sorted methods of the routes that match `path` (without query); empty when no route matches.
+   * @param isServed excludes patterns
+   */
+  methodsOf(path: string, isServed: (pattern: string) => boolean): string[] {
     const methods = [...this.#methods]
-      .filter(([pattern]) => matches(pattern, path))
+      .filter(([pattern]) => matches(pattern, path) && isServed(pattern))
       .flatMap(([, known]) => [...known]);
     return [...new Set(methods)].sort();
   }

@@ -16,6 +16,7 @@ import { acceptJsonOnly } from './body-parsers.ts';
 import { applyBrowserRules, type BrowserRules } from './browsers.ts';
 import { answerClientError } from './client-error.ts';
 import { ConnectionTracker, trackConnections } from './graceful-close.ts';
+import { addInternalListener, type Exposure, InternalListener } from './internal-listener.ts';
 import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
 import { isWellEncoded } from './query.ts';
@@ -50,6 +51,11 @@ export interface HttpServerOptions {
   readonly accessLog?: boolean | undefined;
   /** How requests are traced. Default: not at all. */
   readonly tracing?: RequestTracing | undefined;
+  /**
+   * At which addresses a route pattern is served once {@link listenInternally} has opened an internal one. Default: at the
+   * public address alone.
+   */
+  readonly exposureOf?: (route: string) => Exposure;
   /** The rules for browsers; unnecessary for a server that no browser calls. */
   readonly browsers?: BrowserRules;
 }
@@ -78,6 +84,16 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const connections = new ConnectionTracker();
   const caller = options.caller ?? nobody;
   const log = new RequestLog(options.accessLog === true ? caller : undefined);
+  const listen = (handler: RequestListener): Server => {
+    const listener = createListener(handler, options);
+    connections.watch(listener);
+    cutUnreadResponses(listener, connections, options.unreadResponseMs ?? UNREAD_RESPONSE_MS);
+    return listener;
+  };
+  const internal = new InternalListener(
+    () => listen((request, response) => app.routing(request, response)),
+    options.exposureOf ?? (() => 'public'),
+  );
   const app: HttpServer = Fastify<Server>({
     loggerInstance: options.logger,
     logController: log,
@@ -91,14 +107,10 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     routerOptions: { maxParamLength: MAX_PARAM_CHARS },
     frameworkErrors: sendProblem,
     clientErrorHandler: answerClientError,
-    serverFactory: (handler) => {
-      const listener = createListener(handler, options);
-      connections.watch(listener);
-      cutUnreadResponses(listener, connections, options.unreadResponseMs ?? UNREAD_RESPONSE_MS);
-      return listener;
-    },
+    serverFactory: listen,
   }).withTypeProvider<TypeBoxTypeProvider>();
   trackConnections(app, connections);
+  addInternalListener(app, internal);
   openScopes(app, {
     tracing: options.tracing,
     caller,
@@ -109,7 +121,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   app.setValidatorCompiler(compileValidator);
   acceptJsonOnly(app);
   if (options.browsers !== undefined) applyBrowserRules(app, options.browsers);
-  guardRequests(app);
+  guardRequests(app, internal);
   sendInSlices(app);
   discardUnreadBodies(app, options.unreadBodyMs ?? UNREAD_BODY_MS);
   return app;
@@ -150,7 +162,7 @@ function shouldUpgradeCallback(this: unknown, { headers }: IncomingMessage): boo
   return isServed && headers.upgrade?.toLowerCase() !== 'h2c';
 }
 
-function guardRequests(app: HttpServer): void {
+function guardRequests(app: HttpServer, internal: InternalListener): void {
   const routes = new RoutesTable();
   let closing = false;
   app.addHook('onRoute', (route) => routes.add(route.url, route.method));
@@ -161,9 +173,11 @@ function guardRequests(app: HttpServer): void {
   // Before the body is parsed, so that an unknown route is 404 whatever its body is.
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(REQUEST_ID_HEADER, request.id);
+    const isServed = (route: string) => internal.serves(route, request.raw.socket);
     if (closing) done(shuttingDownError());
-    else if (request.is404) done(noRouteError(request, routes));
-    else if (!isWellEncoded(request.url)) done(new ServiceError('invalid_url'));
+    else if (request.is404 || !isServed(request.routeOptions.url ?? '')) {
+      done(noRouteError(request, routes, isServed));
+    } else if (!isWellEncoded(request.url)) done(new ServiceError('invalid_url'));
     else done();
   });
   // A connection that was busy when closing began would otherwise stay open and delay the close.
@@ -172,6 +186,6 @@ function guardRequests(app: HttpServer): void {
     done();
   });
   app.setNotFoundHandler((request) => {
-    throw noRouteError(request, routes);
+    throw noRouteError(request, routes, (route) => internal.serves(route, request.raw.socket));
   });
 }

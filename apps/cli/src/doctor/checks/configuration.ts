@@ -1,8 +1,14 @@
 import { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { isLoopback, listenAddress } from '@svc/service-kit/addresses';
 import { servicePaths } from '../../service/paths.ts';
-import { type Listener, listenFailure, publicListeners } from '../../service/start/ports.ts';
+import {
+  controlPlaneListeners,
+  type Listener,
+  listenFailure,
+  runtimeListeners,
+} from '../../service/start/ports.ts';
 import { type Check, type Finding, fail, ok, warn } from '../findings.ts';
 
 const DATABASE_TIMEOUT_MS = 5_000;
@@ -20,8 +26,26 @@ export const portsCheck: Check = {
   name: 'port',
   run: async ({ config, service }) =>
     Promise.all(
-      publicListeners(config).map((listener) => checkListener(listener, service !== undefined)),
+      [...controlPlaneListeners(config), ...runtimeListeners(config)].map((listener) =>
+        checkListener(listener, service !== undefined),
+      ),
     ),
+};
+
+/** Whether strangers can reach the internal routes, which the cluster secret alone protects, and the metrics. */
+export const internalRoutesCheck: Check = {
+  name: 'internal routes',
+  run: async ({ config: { listen, internalListen } }) => {
+    if (internalListen !== undefined) return ok('internal routes', 'at SVC_INTERNAL_LISTEN alone');
+    if (isLoopback(await listenAddress(listen.host))) {
+      return ok('internal routes', 'on this machine alone');
+    }
+    return warn(
+      'internal routes',
+      'the public address serves the routes of workers and the metrics, too',
+      'set SVC_INTERNAL_LISTEN to an address that only workers, runtime hosts and you can reach',
+    );
+  },
 };
 
 async function checkListener(listener: Listener, isServing: boolean): Promise<Finding> {

@@ -2,7 +2,7 @@ import { publicUrl } from '@svc/config';
 import { SvcClient } from '@svc/sdk';
 import { drainTask } from '../stop/drain-plan.ts';
 import type { ComponentContext } from './component.ts';
-import { listening } from './ports.ts';
+import { controlPlaneListeners, listening } from './ports.ts';
 import type { ServiceTls } from './tls.ts';
 
 const CLOSE_TIMEOUT_MS = 45_000;
@@ -11,6 +11,8 @@ const CLOSE_TIMEOUT_MS = 45_000;
 export interface StartedControlPlane {
   /** Its address for this machine. */
   readonly localUrl: string;
+  /** The same for components. */
+  readonly internalUrl: string;
   /** Its public address. */
   readonly baseUrl: string;
   readonly tls: ServiceTls;
@@ -27,7 +29,7 @@ export async function startControlPlaneComponent(
   const { config, logger, secret, shutdown, drain } = context;
   const { startControlPlane } = await import('@svc/control-plane');
   // Does not get the signal, because it must receive the worker's last events before it stops.
-  const controlPlane = await listening({ setting: 'SVC_LISTEN', ...config.listen }, () =>
+  const controlPlane = await listening(controlPlaneListeners(config), () =>
     startControlPlane({
       config,
       logger: logger.child({ component: 'control-plane' }),
@@ -46,9 +48,9 @@ export async function startControlPlaneComponent(
     deadlineMs: CLOSE_TIMEOUT_MS,
     run: () => controlPlane.close(),
   });
-  const localUrl = controlPlane.url;
+  const { url: localUrl, internalUrl } = controlPlane;
   const port = Number(new URL(localUrl).port);
-  return { localUrl, baseUrl: publicUrl(config.baseUrl, 'https', config, port), tls };
+  return { localUrl, internalUrl, baseUrl: publicUrl(config.baseUrl, 'https', config, port), tls };
 }
 
 /** Creates a client for the control plane of this process that bypasses its public address. The caller closes it. */

@@ -6,16 +6,29 @@ import { CliError } from '../../output/errors.ts';
 
 /** An address to listen on, and the setting that names it. */
 export interface Listener {
-  readonly setting: 'SVC_LISTEN' | 'SVC_RUNTIME_LISTEN';
+  readonly setting:
+    | 'SVC_LISTEN'
+    | 'SVC_INTERNAL_LISTEN'
+    | 'SVC_RUNTIME_LISTEN'
+    | 'SVC_RUNTIME_INTERNAL_LISTEN';
   readonly host: string;
   readonly port: number;
 }
 
-/** The public addresses of the service. */
-export function publicListeners({ listen, runtimeListen }: Config): readonly Listener[] {
+/** The addresses of a control plane. */
+export function controlPlaneListeners({ listen, internalListen }: Config): readonly Listener[] {
   return [
     { setting: 'SVC_LISTEN', ...listen },
+    ...(internalListen ? [{ setting: 'SVC_INTERNAL_LISTEN', ...internalListen } as const] : []),
+  ];
+}
+
+/** The addresses of a runtime host. */
+export function runtimeListeners(config: Config): readonly Listener[] {
+  const { runtimeListen, runtimeInternalListen: internal } = config;
+  return [
     { setting: 'SVC_RUNTIME_LISTEN', ...runtimeListen },
+    ...(internal ? [{ setting: 'SVC_RUNTIME_INTERNAL_LISTEN', ...internal } as const] : []),
   ];
 }
 
@@ -45,13 +58,18 @@ export async function checkPorts(listeners: readonly Listener[]): Promise<void> 
 }
 
 /** Runs `start`, and reports an address that has been taken in the meantime like {@link checkPorts} does. */
-export async function listening<T>(listener: Listener, start: () => Promise<T>): Promise<T> {
+export async function listening<T>(
+  listeners: readonly Listener[],
+  start: () => Promise<T>,
+): Promise<T> {
   try {
     return await start();
   } catch (error) {
     const isListenError =
       error instanceof Error && 'syscall' in error && error.syscall === 'listen';
-    throw isListenError ? listenError(listener, codeOf(error), error) : error;
+    if (!isListenError) throw error;
+    const refused = listeners.find(({ port }) => 'port' in error && error.port === port);
+    throw refused === undefined ? error : listenError(refused, codeOf(error), error);
   }
 }
 

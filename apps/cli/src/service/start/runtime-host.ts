@@ -1,7 +1,7 @@
 import { publicUrl } from '@svc/config';
 import { drainTask } from '../stop/drain-plan.ts';
 import type { ComponentContext } from './component.ts';
-import { listening } from './ports.ts';
+import { listening, runtimeListeners } from './ports.ts';
 import type { ServiceTls } from './tls.ts';
 
 const CLOSE_TIMEOUT_MS = 15_000;
@@ -30,8 +30,7 @@ export async function startRuntimeComponent(
   controlPlane: ControlPlaneAddress | Promise<ControlPlaneAddress>,
 ): Promise<StartedRuntime> {
   const { startRuntimeHost } = await import('@svc/runtime');
-  const listener = { setting: 'SVC_RUNTIME_LISTEN', ...config.runtimeListen } as const;
-  const runtime = await listening(listener, () =>
+  const runtime = await listening(runtimeListeners(config), () =>
     startRuntimeHost({
       config,
       logger: logger.child({ component: 'runtime' }),

@@ -7,7 +7,7 @@ import { type StartedControlPlane, startControlPlaneComponent } from './control-
 import { clusterSecret } from './generated-settings.ts';
 import { startLocalWorker } from './local-worker.ts';
 import { openHost } from './microvm-host.ts';
-import { checkPorts, publicListeners } from './ports.ts';
+import { checkPorts, controlPlaneListeners, runtimeListeners } from './ports.ts';
 import { type ControlPlaneAddress, startRuntimeComponent } from './runtime-host.ts';
 import { openTls } from './tls.ts';
 
@@ -32,7 +32,7 @@ export interface StartedService extends StartedControlPlane {
 export async function startService(options: StartOptions): Promise<StartedService> {
   const { config, progress } = options;
   const shutdown = new Shutdown(options.logger);
-  await checkPorts(publicListeners(config));
+  await checkPorts([...controlPlaneListeners(config), ...runtimeListeners(config)]);
   const tls = await openTls(config, options.paths);
   const context = { ...options, secret: await clusterSecret(config), shutdown };
   const address = Promise.withResolvers<ControlPlaneAddress>();
@@ -54,14 +54,14 @@ export async function startService(options: StartOptions): Promise<StartedServic
           () => startControlPlaneComponent({ ...controlPlaneContext, signal }, tls),
           ({ localUrl }) => localUrl,
         );
-        address.resolve({ url: started.localUrl, ca: tls.ca });
+        address.resolve({ url: started.internalUrl, ca: tls.ca });
         return started;
       },
       (signal) => openHost({ ...context, signal }, address.promise),
     );
     const { summary } = await progress.step(
       'worker',
-      () => startLocalWorker(context, { url: controlPlane.localUrl, ca: tls.ca }, host),
+      () => startLocalWorker(context, { url: controlPlane.internalUrl, ca: tls.ca }, host),
       (worker) => worker.summary.worker_id,
     );
     return { ...controlPlane, runtimeUrl, workers: [summary], shutdown };

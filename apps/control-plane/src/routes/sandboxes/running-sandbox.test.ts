@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { json } from 'node:stream/consumers';
 import type { WorkerDouble } from '@svc/worker-double';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
 
 const UPLOAD_LIMIT = 1_000_000;
@@ -98,6 +98,18 @@ describe('exec', () => {
     });
     expect(answer.headers.get('content-type')).toMatch('text/event-stream');
     expect(answer.text).toMatch(/event: stdout\ndata: .*\n\nevent: exit\n/);
+  });
+
+  test('streams without a warning of a leak', async () => {
+    const warnings: Error[] = [];
+    const note = (warning: Error) => warnings.push(warning);
+    process.on('warning', note);
+    onTestFinished(() => void process.off('warning', note));
+    await on('/exec', 'POST', {
+      json: { command: 'echo' },
+      headers: { accept: 'text/event-stream' },
+    });
+    expect(warnings).toEqual([]);
   });
 
   test.each([
