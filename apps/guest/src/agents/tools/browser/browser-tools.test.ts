@@ -24,8 +24,8 @@ const PAGES: Record<string, string> = {
 let site: Server;
 let origin: string;
 let received: string[];
-/** Settles when the endless download has ended. */
-let endless: Promise<unknown> | undefined;
+/** A download without an end. `ended` settles when the browser has ended it. */
+let endless: { readonly begin: () => void; readonly ended: Promise<unknown> } | undefined;
 let directory: string;
 let browser: RunningBrowser;
 let ended: AbortController;
@@ -39,10 +39,13 @@ beforeAll(async () => {
       response.end(Buffer.alloc(70_000, 7));
       return;
     }
-    if (request.url === '/endless') {
-      response.setHeader('content-disposition', 'attachment; filename="endless.bin"');
-      response.write(Buffer.alloc(100_000));
-      endless = once(response, 'close');
+    if (request.url === '/endless' || request.url === '/late') {
+      const begin = () => {
+        response.setHeader('content-disposition', 'attachment; filename="endless.bin"');
+        response.write(Buffer.alloc(100_000));
+      };
+      endless = { begin, ended: once(response, 'close') };
+      if (request.url === '/endless') begin();
       return;
     }
     response.setHeader('content-type', 'text/html; charset=utf-8');
@@ -171,8 +174,21 @@ describe('the tools of the browser', () => {
     await expect.poll(async () => (await readdir(directory)).join()).toContain('.crdownload');
     interrupt.abort();
     expect(await running).toMatchObject({ isError: true });
-    await endless;
+    await endless?.ended;
     expect(await use('navigate', { url: `${origin}/other` })).toMatchObject({ isError: false });
+  });
+
+  test('end a download that begins only after it was interrupted', async () => {
+    const use = openTools();
+    const interrupt = new AbortController();
+    const running = use('download', { url: `${origin}/late` }, interrupt.signal);
+    await expect.poll(() => endless !== undefined).toBe(true);
+    interrupt.abort();
+    expect(await running).toMatchObject({ isError: true });
+    endless?.begin();
+    await endless?.ended;
+    const { text: saved } = await use('download', { url: `${origin}/file` });
+    expect(saved).toContain('Saved 70000 bytes');
   });
 
   test('work one after another', async () => {

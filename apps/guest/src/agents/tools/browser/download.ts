@@ -84,7 +84,7 @@ async function download(
     await Promise.all([start(), promise]);
     return await promise;
   } catch (error) {
-    if (begun !== undefined) await cancel(browser, begun.guid);
+    await cancel(browser, () => begun?.guid);
     throw error;
   } finally {
     forget();
@@ -93,10 +93,21 @@ async function download(
   }
 }
 
-/** Ends a download that nobody waits for. Without effect if it has ended, or the browser. */
-async function cancel(browser: AgentBrowser, guid: string): Promise<void> {
+/**
+ * Ends a download that nobody waits for, also one that has not begun yet: the browser refuses it until the next use of the tool.
+ * Without effect if it has ended, or the browser.
+ * @param begun the download that the browser has reported
+ */
+async function cancel(browser: AgentBrowser, begun: () => string | undefined): Promise<void> {
   const deadline = AbortSignal.timeout(CANCEL_MS);
-  await browser.tellBrowser('Browser.cancelDownload', { guid }, deadline).catch(() => undefined);
+  try {
+    await browser.tellBrowser('Browser.setDownloadBehavior', { behavior: 'deny' }, deadline);
+    // The browser reports in order: what began before its answer is known now.
+    const guid = begun();
+    if (guid !== undefined) await browser.tellBrowser('Browser.cancelDownload', { guid }, deadline);
+  } catch {
+    // It has no such download any more, or is gone.
+  }
 }
 
 /** Has the page click a link to a URL, which the browser is asked to download rather than to show. */
