@@ -81,6 +81,8 @@ export interface AssemblyInput {
   readonly url: () => string;
   /** Changes when the machine boots. */
   readonly bootId: string;
+  /** Tells machines with the same worker id apart. */
+  readonly instanceId: string;
   readonly lease: Pick<LeaseOptions, 'file' | 'renewedAtMs'>;
   /** Has the metrics of this process from the start. */
   readonly metrics: Registry;
@@ -242,6 +244,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       url: input.url(),
       certificate: tls.cert,
       version,
+      instance_id: input.instanceId,
     }),
     clock,
     logger,

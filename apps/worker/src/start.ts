@@ -7,6 +7,7 @@ import { certificateNames, reachableUrl } from './address.ts';
 import { adoptVms } from './adoption/adopt.ts';
 import { assemble, type WorkerParts } from './assemble.ts';
 import { systemClock } from './clock.ts';
+import { instanceIdOf } from './control-plane/instance-id.ts';
 import { LeaseFile } from './control-plane/lease-file.ts';
 import type { RunningWorker, WorkerOptions } from './options.ts';
 import { ANNOUNCE_MS, shutDown } from './shutdown.ts';
@@ -53,6 +54,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     metrics,
     tracing,
     bootId,
+    instanceId: await instanceIdOf(config.dataDir, bootId),
     lease: {
       file: leaseFile,
       renewedAtMs: Math.min(

@@ -131,6 +131,10 @@ interface WorkersTable {
   removed_at: Date | null;
   /** Random, from 0 to 1. Placement reads the workers that follow a random point. */
   placement_key: Generated<number>;
+  /** Of the machine that has registered. Versions before 0054 send none. */
+  instance_id: string | null;
+  /** When another machine last tried to register as this worker. */
+  contested_at: Date | null;
 }
 
 interface ControlPlanesTable {

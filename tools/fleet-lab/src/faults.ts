@@ -71,6 +71,31 @@ const onWorker = (
   };
 };
 
+/** Another machine asks for the id of a worker that has sandboxes. It never becomes ready. */
+function clonedWorker(): Fault {
+  let clone: Piece | undefined;
+  let start: Promise<void> | undefined;
+  return {
+    name: 'two workers with one id',
+    seconds: 40,
+    finding: /fail +worker +another machine wants the id of worker-\d, and is refused/,
+    async strike(lab, customers) {
+      const { machine } = await workerOf(lab, customers);
+      clone = await lab.addWorker('clone', { SVC_WORKER_ID: machine.name });
+      start = clone.start();
+      start.catch(() => undefined);
+    },
+    async mend() {
+      await clone?.end('SIGKILL');
+      const becameReady = await start?.then(
+        () => true,
+        () => false,
+      );
+      if (becameReady) throw new Error('another machine became a worker under an id in use');
+    },
+  };
+}
+
 const LOST_CONTROL_PLANE = /warn +control plane +\S+ ended without a shutdown/;
 const LOST_WORKER = /fail +worker +worker-\d is silent since .*does not answer/;
 
@@ -116,6 +141,7 @@ export const FAULTS: readonly Fault[] = [
     (lab, worker) => lab.network.cut(worker.machine, 'from'),
     LOST_WORKER,
   ),
+  clonedWorker(),
   onWorker('a slow link to a worker', 20, (lab, worker) => lab.network.slow(worker.machine)),
   {
     name: 'the object store cut off for a minute',

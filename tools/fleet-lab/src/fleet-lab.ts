@@ -65,8 +65,8 @@ export class FleetLab implements AsyncDisposable {
   /** Adds a worker on a machine of its own, which the caller starts. It is ended with the lab. */
   async addWorker(name: string, settings: Settings): Promise<Piece> {
     const machine = await this.network.addMachine(name);
-    const { directory, settings: common, url } = this.#foundation;
-    const env = { ...common, ...workerSettings(machine, url), ...settings };
+    const { directory, settings: common, internalUrl } = this.#foundation;
+    const env = { ...common, ...workerSettings(machine, internalUrl), ...settings };
     return this.#cleanUp.use(new Piece('worker', machine, { directory, env }));
   }
 

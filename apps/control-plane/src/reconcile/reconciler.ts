@@ -33,9 +33,16 @@ export class Reconciler {
     this.#logger = logger;
   }
 
-  /** Registers a worker that has started, with the sandboxes that it found alive. */
+  /**
+   * Registers a worker that has started, with the sandboxes that it found alive.
+   * @throws ServiceError `worker_id_in_use`
+   */
   async register(worker: RegisterWorkerRequest): Promise<RegisterWorkerResponse> {
-    await this.#store.workers.register(worker);
+    if (!(await this.#store.workers.register(worker))) {
+      const { worker_id: workerId, url } = worker;
+      this.#logger.error({ workerId, url }, 'another machine asks for the id of a worker');
+      throw new ServiceError('worker_id_in_use');
+    }
     this.#logger.info({ workerId: worker.worker_id, url: worker.url }, 'worker registered');
     return {
       heartbeat_interval_ms: WORKER_TIMES.heartbeatIntervalMs,

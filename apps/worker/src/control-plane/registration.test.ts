@@ -23,6 +23,7 @@ describe('the registration with the control plane', () => {
         url: worker.url,
         certificate: expect.stringContaining('BEGIN CERTIFICATE'),
         version: '0.1.0',
+        instance_id: expect.stringMatching(/^[0-9a-f]{32}$/),
         capacity: { vcpu: 64, memory_mib: 65_536, disk_mib: 131_072 },
         templates: [
           {

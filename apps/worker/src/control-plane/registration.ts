@@ -12,6 +12,7 @@ export interface WorkerIdentity {
   readonly url: string;
   readonly certificate: string;
   readonly version: string;
+  readonly instance_id: string;
 }
 
 /** What a control plane orders in its answer to a report. */
@@ -157,12 +158,16 @@ export class WorkerRegistration {
   }
 
   async #heartbeat(signal: AbortSignal): Promise<void> {
-    const { client, reporter, clock, onAccepted, onDrainOrder } = this.#options;
+    const { client, reporter, identity, clock, onAccepted, onDrainOrder } = this.#options;
     try {
       const report = await reporter.make(false);
       const drain = this.#drain;
       const sentAt = clock.monotonic();
-      const answer = await client.heartbeat({ ...report.body, ...drainingIf(drain) }, signal);
+      const { instance_id } = identity();
+      const answer = await client.heartbeat(
+        { ...report.body, ...drainingIf(drain), instance_id },
+        signal,
+      );
       drain?.resolve();
       report.acknowledge();
       this.#reached('the control plane answers again');

@@ -494,6 +494,11 @@ const WORKSPACES = {
 /** Codes of the internal API between the control plane and workers. Clients never see them. */
 const INTERNAL = {
   worker_not_registered: entry(404, 'Worker not registered', 'Register this worker again.'),
+  worker_id_in_use: entry(
+    409,
+    'Worker id in use',
+    'Another machine is registered with this worker id and alive. Give each worker an SVC_WORKER_ID of its own.',
+  ),
   worker_id_mismatch: entry(403, 'Worker id mismatch', 'Use the token of the worker in the path.'),
   stale_generation: entry(
     409,

@@ -41,6 +41,12 @@ export type WorkerTemplate = Static<typeof WorkerTemplate>;
  */
 const Draining = Type.Optional(Type.Boolean());
 
+/**
+ * Tells machines with the same worker id apart. All processes of a worker have the same one until its machine boots or its
+ * data directory is replaced.
+ */
+const InstanceId = Type.Optional(ShortText(1));
+
 export const RegisterWorkerRequest = Type.Object({
   worker_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }),
   url: Type.String({ maxLength: 2048, pattern: '^https://[\\x21-\\x7e]+$' }),
@@ -54,6 +60,7 @@ export const RegisterWorkerRequest = Type.Object({
   templates: Type.Array(WorkerTemplate),
   sandboxes: Type.Array(WorkerSandbox),
   draining: Draining,
+  instance_id: InstanceId,
 });
 export type RegisterWorkerRequest = Static<typeof RegisterWorkerRequest>;
 
@@ -93,6 +100,7 @@ export const HeartbeatRequest = Type.Object({
   templates: Type.Array(WorkerTemplate),
   sandboxes: Type.Array(WorkerSandbox),
   draining: Draining,
+  instance_id: InstanceId,
 });
 export type HeartbeatRequest = Static<typeof HeartbeatRequest>;
 
@@ -116,6 +124,8 @@ export const CONTROL_PLANE_NAME = 'svc-control-plane';
 
 export const WORKER_TIMES = {
   heartbeatIntervalMs: 5_000,
+  /** For this long after its last report, a worker's id is refused to another machine. */
+  idHeldMs: 15_000,
   /**
    * After this much silence a worker gets no new sandboxes, lists show its sandboxes from the ledger, and a session that its
    * client cannot reach goes on elsewhere.

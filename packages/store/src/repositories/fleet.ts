@@ -26,6 +26,8 @@ export interface FleetWorker {
   readonly free_disk_mib: number | null;
   readonly templates: readonly WorkerTemplate[];
   readonly last_seen_at: Date;
+  /** Whether another machine has tried to register under its id within the last minute. */
+  readonly is_contested: boolean;
 }
 
 /** What an operator sees of the workers, and orders. Workers learn of orders by their next heartbeat. */
@@ -51,6 +53,9 @@ export class FleetRepository {
         'free_disk_mib',
         'templates',
         'heartbeat_at as last_seen_at',
+        sql<boolean>`coalesce(contested_at > now() - interval '1 minute', false)`.as(
+          'is_contested',
+        ),
         worker
           .selectFrom('sandboxes')
           .select(sql<number>`count(*)::int`.as('live'))

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startTestPostgres, type TestPostgres } from '../../test/test-postgres.ts';
 import { connect } from '../connect.ts';
 import { REQUEST_DEADLINES } from '../pool.ts';
@@ -33,17 +33,38 @@ beforeEach(async () => {
   await store.tenants.findOrCreate('ada@example.com', TENANT);
 });
 
-/** Adds a worker that was last heard of so many seconds ago, with a sandbox. */
-async function addWorker(id: string, silentSeconds: number, sandbox = true): Promise<void> {
-  await store.workers.register({
+const REPORT = {
+  capacity: { vcpu: 2, memory_mib: 4096, disk_mib: 10_000 },
+  templates: [{ template: 'standard', image: 'i', ready: true, vcpu: 1, memory_mib: 512 }],
+  sandboxes: [],
+};
+
+const register = (id: string, instanceId?: string) =>
+  store.workers.register({
     worker_id: id,
     url: 'https://127.0.0.1:1',
     certificate: 'pem',
     version: '0',
-    capacity: { vcpu: 2, memory_mib: 4096, disk_mib: 10_000 },
-    templates: [{ template: 'standard', image: 'i', ready: true, vcpu: 1, memory_mib: 512 }],
-    sandboxes: [],
+    ...REPORT,
+    ...(instanceId === undefined ? {} : { instance_id: instanceId }),
   });
+
+const heartbeat = (id: string, instanceId?: string) =>
+  store.workers.heartbeat(id, {
+    ...REPORT,
+    free: { memory_mib: 1, disk_mib: 1 },
+    ...(instanceId === undefined ? {} : { instance_id: instanceId }),
+  });
+
+const setSilence = (id: string, seconds: number) =>
+  client.query(
+    'update workers set heartbeat_at = now() - make_interval(secs => $2) where worker_id = $1',
+    [id, seconds],
+  );
+
+/** Adds a worker that was last heard of so many seconds ago, with a sandbox. */
+async function addWorker(id: string, silentSeconds: number, sandbox = true): Promise<void> {
+  await register(id);
   if (sandbox) {
     await client.query(
       `insert into sandboxes
@@ -53,10 +74,7 @@ async function addWorker(id: string, silentSeconds: number, sandbox = true): Pro
       [`vm_${id}`, TENANT, id],
     );
   }
-  await client.query(
-    'update workers set heartbeat_at = now() - make_interval(secs => $2) where worker_id = $1',
-    [id, silentSeconds],
-  );
+  await setSilence(id, silentSeconds);
 }
 
 const findLost = () => store.workers.findLost(TIMES);
@@ -110,4 +128,47 @@ test('how long a worker has been silent is told by the clock of the database', a
   expect(found?.silent_ms).toBeGreaterThanOrEqual(100_000);
   expect(found?.silent_ms).toBeLessThan(160_000);
   expect((await store.workers.list())[0]?.silent_ms).toBeGreaterThanOrEqual(100_000);
+});
+
+describe('the id of a worker', () => {
+  const contested = async () => {
+    const db = connect(postgres.url, REQUEST_DEADLINES);
+    const list = await new FleetRepository(db).list();
+    await db.destroy();
+    return list.map(({ is_contested }) => is_contested);
+  };
+
+  test('is refused to another machine while the first one reports', async () => {
+    expect(await register('w', 'first')).toBe(true);
+    expect(await contested()).toEqual([false]);
+    expect(await register('w', 'second')).toBe(false);
+    expect(await contested()).toEqual([true]);
+    expect(await store.workers.find('w')).toMatchObject({ instance_id: 'first' });
+    expect(await heartbeat('w', 'second')).toBeUndefined();
+    expect(await heartbeat('w', 'first')).toMatchObject({ drain: false });
+  });
+
+  test('goes to another machine when the first one has been silent, which is then refused', async () => {
+    await register('w', 'first');
+    await setSilence('w', 16);
+    expect(await register('w', 'second')).toBe(true);
+    expect(await heartbeat('w', 'first')).toBeUndefined();
+    expect(await register('w', 'first')).toBe(false);
+    expect(await heartbeat('w', 'second')).toBeDefined();
+  });
+
+  test('is free for a restart in place, and after its removal', async () => {
+    await register('w', 'first');
+    expect(await register('w', 'first')).toBe(true);
+    await client.query(`update workers set removed_at = now() where worker_id = 'w'`);
+    expect(await register('w', 'second')).toBe(true);
+  });
+
+  test('is not held by a version that says nothing of its machine, nor against one', async () => {
+    await register('w');
+    expect(await heartbeat('w', 'first')).toBeDefined();
+    expect(await register('w', 'first')).toBe(true);
+    expect(await heartbeat('w')).toBeDefined();
+    expect(await register('w')).toBe(true);
+  });
 });

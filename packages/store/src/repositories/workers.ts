@@ -4,6 +4,7 @@ import {
   type FreeCapacity,
   type HeartbeatRequest,
   type RegisterWorkerRequest,
+  WORKER_TIMES,
   WorkerTemplate,
 } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
@@ -82,34 +83,53 @@ export class WorkerRepository {
     return { reachable, unreachable: Number(found.all) - reachable, oldest: found.oldest };
   }
 
-  /** Adds a worker, or updates one that has restarted. */
-  async register(worker: RegisterWorkerRequest): Promise<void> {
+  /**
+   * Adds a worker, or updates one that has restarted. Refuses, with false, the id of a worker that another machine had not long
+   * ago, and notes that it was asked for.
+   */
+  async register(worker: RegisterWorkerRequest): Promise<boolean> {
     const facts = {
       url: worker.url,
       certificate: worker.certificate,
       version: worker.version,
       draining: worker.draining ?? false,
+      instance_id: worker.instance_id ?? null,
       ...capacityColumns(worker.capacity, worker.templates),
     };
-    await this.#db
+    const isFree = sql<boolean>`workers.removed_at is not null
+      or workers.instance_id is not distinct from excluded.instance_id
+      or workers.instance_id is null or excluded.instance_id is null
+      or workers.heartbeat_at < ${ago(WORKER_TIMES.idHeldMs / 1000)}`;
+    const registered = await this.#db
       .insertInto('workers')
       .values({ worker_id: worker.worker_id, ...facts })
       .onConflict((conflict) =>
-        conflict.column('worker_id').doUpdateSet({
-          ...facts,
-          free_memory_mib: null,
-          drain_requested: false,
-          removed_at: null,
-          registered_at: sql`now()`,
-          heartbeat_at: sql`now()`,
-        }),
+        conflict
+          .column('worker_id')
+          .doUpdateSet({
+            ...facts,
+            free_memory_mib: null,
+            drain_requested: false,
+            removed_at: null,
+            registered_at: sql`now()`,
+            heartbeat_at: sql`now()`,
+          })
+          .where(isFree),
       )
+      .returning('worker_id')
       .execute();
+    if (registered.length > 0) return true;
+    await this.#db
+      .updateTable('workers')
+      .set({ contested_at: sql`now()` })
+      .where('worker_id', '=', worker.worker_id)
+      .execute();
+    return false;
   }
 
   /**
    * Records a heartbeat. Returns what an operator has ordered, and whether the worker has sandboxes in quarantine. Undefined
-   * when the worker is not registered.
+   * when the worker is not registered, or another machine is under its id.
    */
   async heartbeat(
     workerId: string,
@@ -125,6 +145,7 @@ export class WorkerRepository {
       })
       .where('worker_id', '=', workerId)
       .where('removed_at', 'is', null)
+      .where(sql<boolean>`coalesce(instance_id = ${report.instance_id ?? null}, true)`)
       .returning(({ exists, selectFrom }) => [
         'drain_requested as drain',
         exists(

@@ -47,6 +47,7 @@ function worker(changes: Partial<FleetWorker> = {}): FleetWorker {
     free_disk_mib: 10_000,
     templates: [],
     last_seen_at: new Date('2026-01-01T00:00:00Z'),
+    is_contested: false,
     ...changes,
   };
 }
@@ -101,6 +102,12 @@ test.each<[string, Partial<FleetWorker>, 'warn' | 'fail', RegExp]>([
   ],
   ['reporting, but not there', nowhere, 'fail', /w1 sends heartbeats, but does not answer at /],
   ['cordoned', { standing: 'cordoned' }, 'warn', /w1 is cordoned/],
+  [
+    'asked for by another machine',
+    { is_contested: true },
+    'fail',
+    /another machine wants the id of w1/,
+  ],
   ['short of disk', { free_disk_mib: 500 }, 'fail', /w1 has only 500 MiB of disk left to promise/],
   [
     'without an image',

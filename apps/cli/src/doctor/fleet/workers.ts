@@ -62,6 +62,10 @@ function stateFindings(worker: FleetWorker, usualVersion: string): Finding[] {
     const mend = `\`svc worker uncordon ${id}\` undoes it`;
     found.push(warn('worker', `${id} is ${standing}: it gets no new sandboxes`, mend));
   }
+  if (worker.is_contested) {
+    const mend = 'give each worker an SVC_WORKER_ID of its own, and restart the other';
+    found.push(fail('worker', `another machine wants the id of ${id}, and is refused`, mend));
+  }
   if (version !== usualVersion) {
     const mend = 'finish the upgrade, see docs/operations.md';
     found.push(warn('worker', `${id} runs ${version}, others ${usualVersion}`, mend));

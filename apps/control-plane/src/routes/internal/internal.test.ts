@@ -157,6 +157,26 @@ describe('registration', () => {
     expect(answer.status).toBe(200);
   });
 
+  test('of another machine with the same id changes nothing, until the first one is silent', async () => {
+    await worker.register(url(), { instance_id: 'first' });
+    const vmId = await harness.create(key);
+    const another = { instance_id: 'second', url: 'https://127.0.0.1:1', sandboxes: [] };
+    const refused = await worker.register(url(), another);
+    expect(refused.status).toBe(409);
+    expect(await refused.json()).toMatchObject({ code: 'worker_id_in_use' });
+    const late = await worker.heartbeat(url(), worker.id, { ...another, url: undefined });
+    expect(late.status).toBe(404);
+    expect(
+      await harness.call('POST', `/v1/sandboxes/${vmId}/exec`, {
+        key,
+        json: { command: 'x' },
+      }),
+    ).toMatchObject({ status: 200 });
+    await harness.sql.query(`update workers set heartbeat_at = now() - interval '16 seconds'`);
+    expect((await worker.register(url(), another)).status).toBe(200);
+    expect((await worker.heartbeat(url(), worker.id, { instance_id: 'first' })).status).toBe(404);
+  });
+
   test('with a certificate that the worker does not present makes it unreachable', async () => {
     const impostor = await harness.addWorker('w2', (w) => {
       w.memoryMib = 256;
