@@ -11,8 +11,8 @@ const HEALTH_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
  * Whether a request comes from a customer: neither from a component of the service nor from its operator. Requests for
  * objects count as those of workers, which save the files of their sessions until the end.
  */
-export function isCustomerRequest({ routeOptions }: FastifyRequest): boolean {
-  return exposureOf(routeOptions.url ?? '') === 'public';
+export function isCustomerRequest({ url, routeOptions }: FastifyRequest): boolean {
+  return exposureOf(routeOptions.url ?? url) === 'public';
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { HttpServer } from '@svc/service-kit';
+import type { Store } from '@svc/store';
 import type { AgentVault } from './agents/agent-vault.ts';
 import type { AuditTrail } from './audit/audit-trail.ts';
 import type { Authenticators } from './auth/authenticators.ts';
@@ -45,6 +46,7 @@ export interface Services {
   readonly usage: Usage;
   readonly usageReports: UsageReports;
   readonly reconciler: Reconciler;
+  readonly runtimeHosts: Pick<Store['runtimeHosts'], 'beat' | 'leave'>;
   readonly limits: Limits;
   readonly monitoring: Monitoring;
 }

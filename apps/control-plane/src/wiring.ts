@@ -230,6 +230,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     usage: new Usage(store),
     usageReports: new UsageReports(store.usage, pricesOf(config), logger),
     reconciler: new Reconciler(store, logger),
+    runtimeHosts: store.runtimeHosts,
     limits: {
       catalogueRate: limitRate(store.requestBudgets, {
         name: 'templates',

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
+import { hostname } from 'node:os';
 import { freePort } from '@svc/service-kit/testing';
 import { expect, test } from 'vitest';
 import { Harness } from '../test/harness.ts';
@@ -72,6 +73,22 @@ test('has its metrics at its internal address alone', async () => {
     expect((await harness.get(path)).status).toBe(200);
     expect((await harness.get(path, internal)).status).toBe(200);
   }
+});
+
+test('reports to the control plane while it runs, and when it ends in order', async () => {
+  await using harness = await Harness.start();
+  const { runtimeHosts } = harness.controlPlane;
+  const { port } = new URL(harness.host.url);
+  await expect.poll(() => [...runtimeHosts.values()]).toEqual([`${hostname()}:${port}`]);
+  await harness.host.close();
+  expect([...runtimeHosts]).toEqual([]);
+});
+
+test('ends without a control plane, too', async () => {
+  await using harness = await Harness.start();
+  await expect.poll(() => harness.controlPlane.runtimeHosts.size).toBe(1);
+  await harness.controlPlane.stop();
+  await harness.host.close();
 });
 
 test('drains: is not ready, refuses new clients and keeps those that it has until it closes', async () => {

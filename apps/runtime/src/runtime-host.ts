@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { publicUrl } from '@svc/config';
 import { RUNTIME_NAME } from '@svc/contract';
 import {
@@ -14,6 +15,8 @@ import {
 import { listenAddress } from '@svc/service-kit/addresses';
 import { KeyedSlots } from '@svc/service-kit/concurrency';
 import { routeUpgrades } from '@svc/service-kit/websocket';
+import { ControlPlaneConnection } from './control-plane/connection.ts';
+import { Presence } from './control-plane/presence.ts';
 import { SessionDirectory } from './control-plane/session-directory.ts';
 import { RuntimeMetrics } from './metrics.ts';
 import { DEFAULT_BOUNDS, type RuntimeHost, type RuntimeHostOptions } from './options.ts';
@@ -42,7 +45,8 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
     registry: metrics.registry,
   });
   const mint = createTokenMinter(clusterSecret, RUNTIME_NAME);
-  const sessions = new SessionDirectory(options.controlPlane, mint, logger);
+  const controlPlane = new ControlPlaneConnection(options.controlPlane, mint);
+  const sessions = new SessionDirectory(controlPlane, logger);
   const connections = new OpenConnections(bounds, metrics);
   const drain = new RequestDrain(({ routeOptions }) => routeOptions.config.webSocket === true);
   const app = createHttpServer({
@@ -84,12 +88,13 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
     const { host, port } = runtimeListen;
     await app.listen({ host: await listenAddress(host), port });
   } catch (error) {
-    await Promise.all([app.close(), sessions.close(), tracing?.close()]);
+    await Promise.all([app.close(), controlPlane.close(), tracing?.close()]);
     throw error;
   }
   let closing: Promise<void> | undefined;
   const [address] = app.addresses();
   const port = typeof address === 'object' ? address.port : config.runtimeListen.port;
+  const presence = new Presence(controlPlane, `${hostname()}:${port}`, logger);
   return {
     url: publicUrl(undefined, 'wss', config, port),
     async drain(times, signal) {
@@ -100,7 +105,8 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
       closing ??= connections
         .closeAll(END_MS)
         .then(() => closeGracefully(app, END_MS))
-        .finally(() => sessions.close())
+        .finally(() => presence.close())
+        .finally(() => controlPlane.close())
         .finally(() => tracing?.close());
       return closing;
     },

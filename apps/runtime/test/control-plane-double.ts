@@ -22,6 +22,8 @@ export class ControlPlaneDouble {
   readonly asked: string[] = [];
   /** The routes of sessions after their recovery. */
   readonly recovered = new Map<string, SessionRoute>();
+  /** The names of the runtime hosts that have reported and not left, by id. */
+  readonly runtimeHosts = new Map<string, string>();
   /** Makes it unready, as the drain of a real one does. */
   readonly drain = new RequestDrain(() => false);
   /** Answers every request with 500 while set. */
@@ -40,6 +42,16 @@ export class ControlPlaneDouble {
       if (!url.startsWith(INTERNAL_PREFIX)) return;
       const { issuer } = await verify(headers.authorization);
       if (issuer !== RUNTIME_NAME) throw new ServiceError('unauthorized');
+    });
+    const path = `${INTERNAL_PREFIX}/runtime-hosts/:id`;
+    this.#app.put(path, async (request, reply) => {
+      const { id } = request.params as { id: string };
+      this.runtimeHosts.set(id, (request.body as { name: string }).name);
+      return reply.code(204).send();
+    });
+    this.#app.delete(path, async (request, reply) => {
+      this.runtimeHosts.delete((request.params as { id: string }).id);
+      return reply.code(204).send();
     });
     this.#app.post(`${INTERNAL_PREFIX}/sessions/:id/recover`, async (request) => {
       const { id } = request.params as { id: string };

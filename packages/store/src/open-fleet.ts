@@ -4,12 +4,14 @@ import { ArchiveRepository } from './repositories/archive.ts';
 import { ControlPlaneRepository } from './repositories/control-planes.ts';
 import { FleetRepository } from './repositories/fleet.ts';
 import { QuarantineRepository } from './repositories/quarantine/quarantine-repository.ts';
+import { RuntimeHostRepository } from './repositories/runtime-hosts.ts';
 import { ServerStateRepository } from './repositories/server-state.ts';
 
 /** The fleet in a database, until it is disposed of. */
 export interface OpenFleet extends AsyncDisposable {
   readonly fleet: FleetRepository;
   readonly controlPlanes: Pick<ControlPlaneRepository, 'list'>;
+  readonly runtimeHosts: Pick<RuntimeHostRepository, 'list'>;
   readonly server: ServerStateRepository;
   readonly quarantine: QuarantineRepository;
   readonly archive: ArchiveRepository;
@@ -21,6 +23,7 @@ export function openFleet(url: string): OpenFleet {
   return {
     fleet: new FleetRepository(db),
     controlPlanes: new ControlPlaneRepository(db),
+    runtimeHosts: new RuntimeHostRepository(db),
     server: new ServerStateRepository(db),
     quarantine: new QuarantineRepository(db),
     archive: new ArchiveRepository(db),

@@ -21,6 +21,7 @@ export interface Schema {
   readonly otp_requests: OtpRequestsTable;
   readonly workers: WorkersTable;
   readonly control_planes: ControlPlanesTable;
+  readonly runtime_hosts: RuntimeHostsTable;
   readonly schema_contractions: SchemaContractionsTable;
   readonly sandboxes: SandboxesTable;
   readonly quarantined_sandboxes: QuarantinedSandboxesTable;
@@ -141,6 +142,13 @@ interface ControlPlanesTable {
   control_plane_id: string;
   /** The names of the migrations that its version knows. */
   knows: string[];
+  heartbeat_at: Generated<Date>;
+}
+
+interface RuntimeHostsTable {
+  runtime_host_id: string;
+  /** What its operator knows it by. */
+  name: string;
   heartbeat_at: Generated<Date>;
 }
 

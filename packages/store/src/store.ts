@@ -31,6 +31,7 @@ import { ObjectDeletionRepository } from './repositories/object-deletions.ts';
 import { OtpRepository } from './repositories/otp.ts';
 import { QuarantineRepository } from './repositories/quarantine/quarantine-repository.ts';
 import { RequestBudgetRepository } from './repositories/request-budgets.ts';
+import { RuntimeHostRepository } from './repositories/runtime-hosts.ts';
 import type { PlacementRules } from './repositories/sandboxes/choose-worker.ts';
 import { SandboxRepository } from './repositories/sandboxes/sandbox-repository.ts';
 import { SecretBundleRepository } from './repositories/secret-bundles.ts';
@@ -63,6 +64,7 @@ export interface Store {
   readonly workers: WorkerRepository;
   readonly quarantine: QuarantineRepository;
   readonly controlPlanes: ControlPlaneRepository;
+  readonly runtimeHosts: RuntimeHostRepository;
   readonly idempotency: IdempotencyRepository;
   readonly audit: AuditRepository;
   readonly signingKeys: SigningKeyRepository;
@@ -111,6 +113,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     workers: new WorkerRepository(db, lookups),
     quarantine: new QuarantineRepository(db),
     controlPlanes: new ControlPlaneRepository(db),
+    runtimeHosts: new RuntimeHostRepository(db),
     idempotency: new IdempotencyRepository(db),
     audit: new AuditRepository(db),
     signingKeys: new SigningKeyRepository(lookups),

@@ -97,6 +97,7 @@ function clonedWorker(): Fault {
 }
 
 const LOST_CONTROL_PLANE = /warn +control plane +\S+ ended without a shutdown/;
+const LOST_RUNTIME_HOST = /warn +runtime host +\S+ ended without a shutdown/;
 const LOST_WORKER = /fail +worker +worker-\d is silent since .*does not answer/;
 
 /** Every fault, in an order in which each begins with a fleet that is whole. */
@@ -114,8 +115,8 @@ export const FAULTS: readonly Fault[] = [
   },
   kill('a control plane', (lab) => lab.controlPlanes, LOST_CONTROL_PLANE),
   cutOff('a control plane', (lab) => lab.controlPlanes, LOST_CONTROL_PLANE),
-  kill('a runtime host', (lab) => lab.runtimeHosts),
-  cutOff('a runtime host', (lab) => lab.runtimeHosts),
+  kill('a runtime host', (lab) => lab.runtimeHosts, LOST_RUNTIME_HOST),
+  cutOff('a runtime host', (lab) => lab.runtimeHosts, LOST_RUNTIME_HOST),
   onWorker(
     'kill -9 of a worker, which starts again',
     5,

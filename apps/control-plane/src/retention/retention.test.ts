@@ -121,6 +121,11 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
       values (gen_random_uuid(), '{planted}', now() - interval '${young ? 59 : 61} minutes')`);
     return `control_planes where knows = '{planted}'`;
   },
+  runtime_hosts: async (young) => {
+    await sql(`insert into runtime_hosts
+      values (gen_random_uuid(), 'r', now() - interval '${young ? 59 : 61} minutes')`);
+    return 'runtime_hosts';
+  },
   config_updates: async (young) => {
     await endedSandbox(`vm_${young}`, '1 day');
     await sql(`insert into config_updates (vm_id, bundle, version, keys, expires_at, outcome, ended_at)

@@ -42,6 +42,7 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
       store.idempotency.removeExpired(...batch),
     ),
     rule('control_planes', HOUR, (...batch) => store.controlPlanes.removeSilent(...batch)),
+    rule('runtime_hosts', HOUR, (...batch) => store.runtimeHosts.removeSilent(...batch)),
     rule('config_updates', DAY, (...batch) => store.configUpdates.removeEnded(...batch)),
     rule('signing_keys', SIGNING_KEY_SECONDS, (...batch) =>
       store.signingKeys.removeOlder(...batch),

@@ -1,57 +1,24 @@
-import {
-  CONTROL_PLANE_NAME,
-  INTERNAL_PREFIX,
-  Problem,
-  ServiceError,
-  SessionRoute,
-} from '@svc/contract';
-import type { TokenMinter } from '@svc/service-kit';
-import { retry, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
-import { callHeaders, inSpan } from '@svc/service-kit/tracing';
+import { INTERNAL_PREFIX, Problem, ServiceError, SessionRoute } from '@svc/contract';
+import { retry, withDeadline } from '@svc/service-kit/concurrency';
 import type { FastifyBaseLogger } from 'fastify';
 import { Compile } from 'typebox/compile';
-import { Agent, request } from 'undici';
-import type { ControlPlaneAddress } from '../options.ts';
+import type { Answer, ControlPlaneConnection } from './connection.ts';
 
 const DEADLINE_MS = 5_000;
-const CONNECT_MS = 2_000;
-const CONNECTIONS = 32;
-/** Recoveries take long. They have their own connections, so that those of a lost worker do not delay lookups. */
-const RECOVERIES = 16;
 /** A lookup can be lost with a keep-alive connection that has just been closed, so it is retried once. */
 const TRIES = 2;
 
 const route = Compile(SessionRoute);
 const problem = Compile(Problem);
 
-interface Answer {
-  readonly status: number;
-  readonly text: string;
-}
-
 /** Looks up sessions at the control plane. Nothing is cached, since a session can end or move at any time. */
 export class SessionDirectory {
-  readonly #mint: TokenMinter;
+  readonly #connection: ControlPlaneConnection;
   readonly #logger: FastifyBaseLogger;
-  readonly #open: Promise<{ url: string; lookups: Agent; recoveries: Agent }>;
-  #agents: Agent[] = [];
 
-  constructor(
-    controlPlane: ControlPlaneAddress | Promise<ControlPlaneAddress>,
-    mint: TokenMinter,
-    logger: FastifyBaseLogger,
-  ) {
-    this.#mint = mint;
+  constructor(connection: ControlPlaneConnection, logger: FastifyBaseLogger) {
+    this.#connection = connection;
     this.#logger = logger;
-    this.#open = Promise.resolve(controlPlane).then(({ url, ca }) => {
-      const connect = { timeout: CONNECT_MS, ...(ca === undefined ? {} : { ca }) };
-      const lookups = new Agent({ connections: CONNECTIONS, connect });
-      const recoveries = new Agent({ connections: RECOVERIES, connect });
-      this.#agents = [lookups, recoveries];
-      return { url, lookups, recoveries };
-    });
-    // Each lookup reports a failure; until then it must not count as unhandled.
-    this.#open.catch(() => undefined);
   }
 
   /**
@@ -69,7 +36,13 @@ export class SessionDirectory {
    * worker then. Rejects when the control plane cannot be reached, or when the session could not be started.
    */
   async recover(id: string, signal: AbortSignal): Promise<SessionRoute> {
-    const { status, text } = await this.#send('POST', `${pathOf(id)}/recover`, signal);
+    const { status, text } = await this.#connection.send({
+      method: 'POST',
+      path: `${pathOf(id)}/recover`,
+      name: 'POST /sessions/{id}/recover',
+      isSlow: true,
+      signal,
+    });
     return this.#routeOf(status, text);
   }
 
@@ -92,36 +65,15 @@ export class SessionDirectory {
       throw unreachable(new Error(`the control plane answered ${status}`));
   }
 
-  async close(): Promise<void> {
-    await Promise.all(this.#agents.map((agent) => agent.destroy()));
-  }
-
   async #get(path: string, caller: AbortSignal): Promise<Answer> {
     const signal = withDeadline(caller, DEADLINE_MS);
     try {
-      return await retry(() => this.#send('GET', path, signal), { attempts: TRIES, signal });
+      const call = { method: 'GET', path, name: 'GET /sessions/{id}', signal } as const;
+      return await retry(() => this.#connection.send(call), { attempts: TRIES, signal });
     } catch (error) {
       caller.throwIfAborted();
       throw unreachable(error);
     }
-  }
-
-  async #send(method: 'GET' | 'POST', path: string, signal: AbortSignal): Promise<Answer> {
-    const { url, lookups, recoveries } = await untilAborted(this.#open, signal);
-    const call = method === 'GET' ? 'GET /sessions/{id}' : 'POST /sessions/{id}/recover';
-    return inSpan({ name: `control plane ${call}`, kind: 'client' }, async (span) => {
-      const { statusCode, body } = await request(new URL(path, url), {
-        method,
-        dispatcher: method === 'GET' ? lookups : recoveries,
-        headers: {
-          ...callHeaders(),
-          authorization: `Bearer ${await this.#mint(CONTROL_PLANE_NAME)}`,
-        },
-        signal,
-      });
-      span?.set({ 'http.response.status_code': statusCode });
-      return { status: statusCode, text: await body.text() };
-    });
   }
 }
 

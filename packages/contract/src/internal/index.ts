@@ -5,6 +5,7 @@ export * from './control-plane-api.ts';
 export * from './images.ts';
 export * from './open-enum.ts';
 export * from './placement.ts';
+export * from './runtime-hosts.ts';
 export * from './sandbox.ts';
 export * from './session.ts';
 export * from './usage.ts';

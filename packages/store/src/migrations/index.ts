@@ -25,6 +25,7 @@ import * as quarantine from './0048-quarantine.ts';
 import * as controlPlanes from './0052-control-planes.ts';
 import * as placementKeys from './0053-placement-keys.ts';
 import * as workerInstances from './0054-worker-instances.ts';
+import * as runtimeHosts from './0055-runtime-hosts.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
@@ -56,4 +57,5 @@ export const MIGRATIONS: Readonly<Record<string, SchemaMigration>> = {
   '0052-control-planes': controlPlanes,
   '0053-placement-keys': placementKeys,
   '0054-worker-instances': workerInstances,
+  '0055-runtime-hosts': runtimeHosts,
 };

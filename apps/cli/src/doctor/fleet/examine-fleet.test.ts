@@ -6,6 +6,7 @@ import type { FleetWorker, OpenFleet, ServerState } from '@svc/store';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { controlPlaneFindings } from './control-planes.ts';
 import { askDatabase, databaseFindings } from './database.ts';
+import { runtimeHostFindings } from './runtime-hosts.ts';
 import { workerFindings } from './workers.ts';
 
 const MINUTE_MS = 60_000;
@@ -191,4 +192,24 @@ test('control planes that are silent, missing or of an earlier version are named
     { verdict: 'warn', detail: '1 of 2 run an earlier version' },
   ]);
   expect(await examineAll()).toMatchObject([{ verdict: 'fail', detail: 'none is running' }]);
+});
+
+test('a runtime host that fell silent is named, and so is a fleet without any', async () => {
+  const hosts = (...list: { name: string; silent_seconds: number }[]) =>
+    runtimeHostFindings({ runtimeHosts: { list: async () => list } });
+  const alive = { name: 'a:8444', silent_seconds: 3 };
+  const dead = { name: 'b:8444', silent_seconds: 40 };
+  expect(await hosts(alive)).toEqual([
+    { name: 'runtime hosts', verdict: 'ok', detail: '1 running' },
+  ]);
+  expect(await hosts(alive, dead)).toMatchObject([
+    {
+      verdict: 'warn',
+      detail: expect.stringContaining('b:8444 ended without a shutdown 40 s ago'),
+    },
+    { verdict: 'ok' },
+  ]);
+  expect(await hosts()).toMatchObject([
+    { verdict: 'warn', detail: expect.stringContaining('none reports') },
+  ]);
 });

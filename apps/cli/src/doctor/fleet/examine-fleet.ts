@@ -8,6 +8,7 @@ import { type Check, type Finding, findingsOf } from '../findings.ts';
 import { controlPlaneFindings } from './control-planes.ts';
 import { askDatabase, databaseFindings } from './database.ts';
 import { frontFindings } from './fronts.ts';
+import { runtimeHostFindings } from './runtime-hosts.ts';
 import { workerFindings } from './workers.ts';
 
 /** Checks of what the settings of this machine name, which the whole fleet uses. */
@@ -32,6 +33,7 @@ export async function examineFleet(): Promise<Finding[]> {
       ...(
         await Promise.all([
           findingsOf('control planes', () => controlPlaneFindings(fleet), MEND),
+          findingsOf('runtime hosts', () => runtimeHostFindings(fleet), MEND),
           findingsOf('workers', () => workerFindings(fleet, asked), MEND),
           run(quarantineCheck),
         ])

@@ -12,6 +12,7 @@ import { workerHeartbeat } from './heartbeat.ts';
 import { imageDownloads } from './images/downloads.ts';
 import { locateImage } from './images/locate.ts';
 import { registerWorker } from './register.ts';
+import { removeRuntimeHost, reportRuntimeHost } from './runtime-hosts.ts';
 import { sessionFrameNumbers } from './session-frame-numbers.ts';
 import { recoverSession, sessionRoute } from './session-route.ts';
 import { sessionState } from './session-state.ts';
@@ -26,6 +27,8 @@ export const internalRoutes: readonly Route[] = [
   reportUsage,
   agentSecrets,
   agentLog,
+  reportRuntimeHost,
+  removeRuntimeHost,
   sessionRoute,
   recoverSession,
   sessionState,

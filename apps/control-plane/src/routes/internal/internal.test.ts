@@ -1,6 +1,6 @@
-import { CONTROL_PLANE_NAME, INTERNAL_PREFIX } from '@svc/contract';
+import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, RUNTIME_NAME } from '@svc/contract';
 import { createTokenMinter, Secret } from '@svc/service-kit';
-import type { WorkerDouble } from '@svc/worker-double';
+import { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
 
@@ -191,6 +191,31 @@ describe('registration', () => {
       json: { command: 'x' },
     });
     expect(answer).toMatchObject({ status: 503, body: { code: 'worker_unreachable' } });
+  });
+});
+
+describe('runtime hosts', () => {
+  const path = '/runtime-hosts/00000000-0000-4000-8000-000000000001';
+  const report = {
+    body: JSON.stringify({ name: 'r1:8444' }),
+    headers: { 'content-type': 'application/json' },
+  };
+  const listed = async () => (await harness.sql.query('select name from runtime_hosts')).rows;
+
+  test('are listed while they run, until they end in order', async () => {
+    const runtime = new WorkerDouble(RUNTIME_NAME, CLUSTER_SECRET);
+    for (let n = 0; n < 2; n += 1) {
+      expect((await runtime.ask(url(), 'PUT', path, report)).status).toBe(204);
+    }
+    expect(await listed()).toEqual([{ name: 'r1:8444' }]);
+    expect((await runtime.ask(url(), 'DELETE', path)).status).toBe(204);
+    expect(await listed()).toEqual([]);
+  });
+
+  test('are nobody else', async () => {
+    expect((await worker.ask(url(), 'PUT', path, report)).status).toBe(401);
+    expect((await worker.ask(url(), 'DELETE', path)).status).toBe(401);
+    expect(await listed()).toEqual([]);
   });
 });
 
