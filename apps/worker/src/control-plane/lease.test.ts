@@ -7,7 +7,8 @@ import { systemClock } from '../clock.ts';
 import { Lease } from './lease.ts';
 import { LeaseFile } from './lease-file.ts';
 
-const LEASE_MS = 500;
+/** Many reports long, so that a busy machine does not end a lease that is renewed. */
+const LEASE_MS = 2_000;
 const LATER_MS = 3_600_000;
 const harnesses: Harness[] = [];
 
@@ -54,8 +55,9 @@ it('a worker that no control plane answers holds its VMs, and releases them when
   harness.controlPlane.broken = false;
   await expect.poll(() => vm.paused).toBe(false);
   expect(other.paused).toBe(true);
-  expect((await harness.exec(running, run)).status).toBe(200);
-  expect((await harness.exec(paused, run)).status).toBe(200);
+  for (const id of [running, paused]) {
+    await expect.poll(() => harness.exec(id, run)).toMatchObject({ status: 200 });
+  }
   expect(other.paused).toBe(false);
 });
 
