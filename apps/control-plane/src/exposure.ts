@@ -1,11 +1,7 @@
 import { INTERNAL_PREFIX } from '@svc/contract';
 import { OBJECTS_PATH } from '@svc/object-store';
-import type { Exposure } from '@svc/service-kit';
+import { type Exposure, watchingExposure } from '@svc/service-kit';
 import type { FastifyRequest } from 'fastify';
-
-const METRICS_PATH = '/metrics';
-/** The routes by which load balancers watch a control plane. */
-const HEALTH_PATHS: ReadonlySet<string> = new Set(['/healthz', '/readyz']);
 
 /**
  * Whether a request comes from a customer: neither from a component of the service nor from its operator. Requests for
@@ -20,6 +16,7 @@ export function isCustomerRequest({ url, routeOptions }: FastifyRequest): boolea
  * permission, and customers use them too.
  */
 export function exposureOf(route: string): Exposure {
-  if (route.startsWith(INTERNAL_PREFIX) || route === METRICS_PATH) return 'internal';
-  return HEALTH_PATHS.has(route) || route.startsWith(OBJECTS_PATH) ? 'both' : 'public';
+  if (route.startsWith(INTERNAL_PREFIX)) return 'internal';
+  if (route.startsWith(OBJECTS_PATH)) return 'both';
+  return watchingExposure(route) ?? 'public';
 }

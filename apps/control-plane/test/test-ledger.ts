@@ -2,13 +2,13 @@ import { openStore, type Store, type StoreOptions } from '@svc/store';
 import { startTestPostgres } from '@svc/store/testing';
 import pg from 'pg';
 
-/** A ledger with one account, `t`, on a server of its own, and a connection for what only tests may do. */
+/** A ledger with one account, `t`, and a connection for what only tests may do. */
 export interface TestLedger extends AsyncDisposable {
   readonly store: Store;
   readonly sql: pg.Client;
 }
 
-/** Starts a server and opens its ledger. Disposing of it stops the server and removes its files. */
+/** Opens a ledger in a new database. Disposing of it removes the database. */
 export async function startTestLedger(
   quotas: Pick<StoreOptions, 'sessionBytesPerTenant'> = {},
 ): Promise<TestLedger> {

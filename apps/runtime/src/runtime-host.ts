@@ -21,7 +21,7 @@ import { SessionDirectory } from './control-plane/session-directory.ts';
 import { RuntimeMetrics } from './metrics.ts';
 import { DEFAULT_BOUNDS, type RuntimeHost, type RuntimeHostOptions } from './options.ts';
 import { OpenConnections } from './proxy/open-connections.ts';
-import { exposureOf, operationRoutes } from './routes/operations.ts';
+import { operationRoutes } from './routes/operations.ts';
 import { sessionSocketRoute } from './routes/session-socket.ts';
 import { ConnectionSlots } from './upgrade/connection-slots.ts';
 
@@ -60,7 +60,6 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
       isFromOutside: ({ routeOptions }) => routeOptions.config.webSocket === true,
     },
     headersTimeoutMs: bounds.handshakeMs,
-    exposureOf,
   });
   app.decorateRequest('tenantId', undefined);
   app.server.maxConnections = bounds.connections + SPARE_CONNECTIONS;

@@ -1,12 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { freePort } from '@svc/service-kit/testing';
-import pg from 'pg';
 import { serverAccount } from '../src/embedded/system-user.ts';
+import { untilRow } from './until-row.ts';
 
 const PROGRAM = '/usr/sbin/pgbouncer';
 const READY_MS = 30_000;
@@ -50,28 +49,10 @@ export async function startPgBouncer(databaseUrl: string): Promise<PgBouncer> {
     await rm(directory, { recursive: true, force: true });
   };
   try {
-    await untilReady(url, child);
+    await untilRow(url, 'select 1', { withinMs: READY_MS, child });
   } catch (error) {
     await stop();
     throw error;
   }
   return { url, [Symbol.asyncDispose]: stop };
-}
-
-async function untilReady(url: string, child: ChildProcess): Promise<void> {
-  const deadline = Date.now() + READY_MS;
-  for (;;) {
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      await client.query('select 1');
-      return;
-    } catch (error) {
-      if (child.exitCode !== null || Date.now() > deadline) throw error;
-      await delay(50);
-    } finally {
-      await client.end().catch(() => undefined);
-    }
-  }
 }

@@ -1,9 +1,8 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { copyTree } from '../src/embedded/backup/copy-tree.ts';
@@ -11,10 +10,11 @@ import { locateBinaries, type PostgresBinaries } from '../src/embedded/binaries.
 import { CLUSTER_USER, serverEnvironment } from '../src/embedded/cluster.ts';
 import { socketUrl } from '../src/embedded/socket-directory.ts';
 import { type Account, serverAccount } from '../src/embedded/system-user.ts';
+import { untilRow } from './until-row.ts';
 
 const run = promisify(execFile);
-const READY_MS = 60_000;
 const STANDBY = 'standby';
+const READY = { withinMs: 60_000 };
 
 /** A server of a pair. */
 export interface PairedServer {
@@ -52,14 +52,14 @@ export async function startPostgresPair(): Promise<PostgresPair> {
   await copyToStandby(program, primary);
   const standby = await startServer(program, STANDBY, {});
   started.defer(() => standby.kill());
-  await until(primary.url, `select from pg_stat_replication where sync_state = 'sync'`);
+  await untilRow(primary.url, `select from pg_stat_replication where sync_state = 'sync'`, READY);
   const parts = started.move();
   return {
     primary,
     standby,
     promote: async () => {
-      await until(standby.url, 'select from pg_promote()');
-      await until(standby.url, 'select where not pg_is_in_recovery()');
+      await untilRow(standby.url, 'select from pg_promote()', READY);
+      await untilRow(standby.url, 'select where not pg_is_in_recovery()', READY);
     },
     [Symbol.asyncDispose]: () => parts.disposeAsync(),
   };
@@ -118,7 +118,7 @@ async function startServer(
     await exited;
   };
   try {
-    await until(url, 'select', child);
+    await untilRow(url, 'select', { ...READY, child });
   } catch (error) {
     await kill();
     throw error;
@@ -153,24 +153,5 @@ async function copyToStandby(program: Program, { url, socket }: PairedServer): P
     }
   } finally {
     await client.end();
-  }
-}
-
-/** Settles when this query has a row. */
-async function until(url: string, query: string, child?: ChildProcess): Promise<void> {
-  const deadline = Date.now() + READY_MS;
-  for (;;) {
-    const client = new pg.Client({ connectionString: url, connectionTimeoutMillis: 2_000 });
-    client.on('error', () => undefined);
-    try {
-      await client.connect();
-      if ((await client.query(query)).rowCount === 1) return;
-    } catch (error) {
-      if (Date.now() > deadline || (child !== undefined && child.exitCode !== null)) throw error;
-    } finally {
-      await client.end().catch(() => undefined);
-    }
-    if (Date.now() > deadline) throw new Error(`not in time: ${query}`);
-    await delay(50);
   }
 }

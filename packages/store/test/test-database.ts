@@ -4,12 +4,12 @@ import { migrate } from '../src/migrate.ts';
 import type { Schema } from '../src/schema.ts';
 import { startTestPostgres } from './test-postgres.ts';
 
-/** A database with the current schema, on a server of its own. */
+/** A connection to a database with the current schema. */
 export interface TestDatabase extends AsyncDisposable {
   readonly db: Kysely<Schema>;
 }
 
-/** Starts a server and migrates its database. Disposing of it stops the server and removes its files. */
+/** Creates a database with the current schema. Disposing of it removes the database. */
 export async function startTestDatabase(): Promise<TestDatabase> {
   const postgres = await startTestPostgres();
   const pool = new pg.Pool({ connectionString: postgres.url });

@@ -1,8 +1,9 @@
 import { type HeartbeatResponse, placementFor } from '@svc/contract';
 import { openFleet } from '@svc/store';
 import type { WorkerDouble } from '@svc/worker-double';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { Harness } from '../../test/harness.ts';
+import { expect, test } from 'vitest';
+import type { Harness } from '../../test/harness.ts';
+import { useWorker } from '../../test/use-worker.ts';
 
 const PLACEMENT = placementFor({ template: 'standard', max_lifetime_seconds: 600 }, undefined);
 
@@ -10,14 +11,8 @@ let harness: Harness;
 let key: string;
 let worker: WorkerDouble;
 
-beforeAll(async () => {
-  harness = await Harness.start();
-  key = (await harness.signUp()).key;
-});
-afterAll(() => harness?.[Symbol.asyncDispose]());
-beforeEach(async () => {
-  await harness.reset();
-  worker = await harness.addWorker('w1');
+useWorker((fixture) => {
+  ({ harness, key, worker } = fixture);
 });
 
 /** As a restore to a time before the sandboxes were made. */

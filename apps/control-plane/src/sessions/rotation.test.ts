@@ -3,8 +3,9 @@ import type { AgentSecrets } from '@svc/contract';
 import { createLogger } from '@svc/service-kit';
 import { openStore } from '@svc/store';
 import type { WorkerDouble } from '@svc/worker-double';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Harness, type StartedSession } from '../../test/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Harness, StartedSession } from '../../test/harness.ts';
+import { useWorker } from '../../test/use-worker.ts';
 import { LostWorkers } from '../reconcile/lost-workers.ts';
 import { sweep } from '../reconcile/sweeper.ts';
 import { MasterKeyring } from '../secrets/master-keyring.ts';
@@ -16,17 +17,13 @@ let harness: Harness;
 let key: string;
 let worker: WorkerDouble;
 
-beforeAll(async () => {
-  harness = await Harness.start();
-  key = (await harness.signUp()).key;
+useWorker((fixture) => {
+  ({ harness, key, worker } = fixture);
 });
-afterAll(() => harness?.[Symbol.asyncDispose]());
 beforeEach(async () => {
-  await harness.reset();
   await harness.sql.query('truncate secret_bundles');
   await harness.addBundle(key, 'llm', { LLM_API_KEY: 'key-1', A: 'a-1' });
   await harness.addBundle(key, 'extra', { B: 'b-1' });
-  worker = await harness.addWorker('w1');
 });
 
 const start = () => harness.startSession(key, { secrets: ['llm', 'extra'] });

@@ -1,21 +1,18 @@
 import { formatEvent } from '@svc/service-kit';
 import type { WorkerDouble } from '@svc/worker-double';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { Harness } from '../../test/harness.ts';
+import { beforeEach, describe, expect, test } from 'vitest';
+import type { Harness } from '../../test/harness.ts';
+import { useWorker } from '../../test/use-worker.ts';
 
 let harness: Harness;
 let key: string;
 let worker: WorkerDouble;
 let vmId: string;
 
-beforeAll(async () => {
-  harness = await Harness.start();
-  key = (await harness.signUp()).key;
+useWorker((fixture) => {
+  ({ harness, key, worker } = fixture);
 });
-afterAll(() => harness?.[Symbol.asyncDispose]());
 beforeEach(async () => {
-  await harness.reset();
-  worker = await harness.addWorker('w1');
   vmId = await harness.create(key);
 });
 

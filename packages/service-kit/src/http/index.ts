@@ -3,7 +3,7 @@ export { ClientGoneError, clientGoneSignal, isClientGone } from './client-gone.t
 export { formatEvent, KEEPALIVE_COMMENT } from './event-stream.ts';
 export { toServiceError } from './framework-errors.ts';
 export { closeGracefully } from './graceful-close.ts';
-export { type Exposure, listenInternally } from './internal-listener.ts';
+export { type Exposure, listenInternally, watchingExposure } from './internal-listener.ts';
 export { isTooDeep, MAX_JSON_DEPTH } from './json-depth.ts';
 export { RequestDrain } from './request-drain.ts';
 export { REQUEST_ID_HEADER } from './request-id.ts';

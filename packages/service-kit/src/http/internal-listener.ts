@@ -8,6 +8,15 @@ import { listenAddress } from '../addresses/index.ts';
 export type Exposure = 'public' | 'internal' | 'both';
 
 /**
+ * The exposure of the routes by which a component is watched: load balancers at either address, the operator at the internal
+ * one. Undefined for other routes.
+ */
+export function watchingExposure(route: string): Exposure | undefined {
+  if (route === '/healthz' || route === '/readyz') return 'both';
+  return route === '/metrics' ? 'internal' : undefined;
+}
+
+/**
  * The second address of a server, for the components of the service and for its operator. Once it is open, each route is
  * served at the addresses of its exposure alone. Without it, all routes are served at the public address.
  */

@@ -16,7 +16,12 @@ import { acceptJsonOnly } from './body-parsers.ts';
 import { applyBrowserRules, type BrowserRules } from './browsers.ts';
 import { answerClientError } from './client-error.ts';
 import { ConnectionTracker, trackConnections } from './graceful-close.ts';
-import { addInternalListener, type Exposure, InternalListener } from './internal-listener.ts';
+import {
+  addInternalListener,
+  type Exposure,
+  InternalListener,
+  watchingExposure,
+} from './internal-listener.ts';
 import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
 import { isWellEncoded } from './query.ts';
@@ -53,7 +58,7 @@ export interface HttpServerOptions {
   readonly tracing?: RequestTracing | undefined;
   /**
    * At which addresses a route pattern is served once {@link listenInternally} has opened an internal one. Default: at the
-   * public address alone.
+   * public address alone, apart from the routes by which the server is watched.
    */
   readonly exposureOf?: (route: string) => Exposure;
   /** The rules for browsers; unnecessary for a server that no browser calls. */
@@ -92,7 +97,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   };
   const internal = new InternalListener(
     () => listen((request, response) => app.routing(request, response)),
-    options.exposureOf ?? (() => 'public'),
+    options.exposureOf ?? ((route) => watchingExposure(route) ?? 'public'),
   );
   const app: HttpServer = Fastify<Server>({
     loggerInstance: options.logger,

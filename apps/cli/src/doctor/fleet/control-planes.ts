@@ -1,20 +1,16 @@
 import type { OpenFleet } from '@svc/store';
 import { type Finding, fail, ok, warn } from '../findings.ts';
-
-/** A control plane beats every 5 seconds. */
-const SILENT_SECONDS = 15;
+import { bySilence, endedSilently } from './silent.ts';
 
 /** The control planes that are alive, or were a short while ago. */
 export async function controlPlaneFindings({
   controlPlanes,
 }: Pick<OpenFleet, 'controlPlanes'>): Promise<Finding[]> {
-  const listed = await controlPlanes.list();
-  const silent = listed.filter(({ silent_seconds }) => silent_seconds > SILENT_SECONDS);
-  const alive = listed.filter((one) => !silent.includes(one));
-  const found = silent.map(({ control_plane_id: id, silent_seconds }) =>
+  const { alive, silent } = bySilence(await controlPlanes.list());
+  const found = silent.map((one) =>
     warn(
       'control plane',
-      `${id} ended without a shutdown ${Math.round(silent_seconds)} s ago, or is cut off from the database`,
+      `${endedSilently(one.control_plane_id, one)}, or is cut off from the database`,
       'look at its process and its log; it is forgotten once another has taken its place',
     ),
   );

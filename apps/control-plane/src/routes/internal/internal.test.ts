@@ -1,21 +1,16 @@
 import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, RUNTIME_NAME } from '@svc/contract';
 import { createTokenMinter, Secret } from '@svc/service-kit';
 import { WorkerDouble } from '@svc/worker-double';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
+import { describe, expect, test } from 'vitest';
+import { CLUSTER_SECRET, type Harness } from '../../../test/harness.ts';
+import { useWorker } from '../../../test/use-worker.ts';
 
 let harness: Harness;
 let key: string;
 let worker: WorkerDouble;
 
-beforeAll(async () => {
-  harness = await Harness.start();
-  key = (await harness.signUp()).key;
-});
-afterAll(() => harness?.[Symbol.asyncDispose]());
-beforeEach(async () => {
-  await harness.reset();
-  worker = await harness.addWorker('w1');
+useWorker((fixture) => {
+  ({ harness, key, worker } = fixture);
 });
 
 const url = () => harness.plane.url;
