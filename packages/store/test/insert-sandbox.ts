@@ -36,3 +36,11 @@ export async function insertSandbox(
     .where('worker_id', '=', columns.worker_id)
     .execute();
 }
+
+/** Removes all sandboxes and sessions. Tenants and workers, which stay, count none. */
+export async function removeSandboxes(db: Kysely<Schema>): Promise<void> {
+  await db.deleteFrom('sandboxes').execute();
+  await db.deleteFrom('sessions').execute();
+  await db.updateTable('tenants').set({ active_sandboxes: 0 }).execute();
+  await db.updateTable('workers').set({ reserved_memory_mib: 0 }).execute();
+}

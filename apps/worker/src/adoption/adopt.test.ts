@@ -1,21 +1,11 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { Harness } from '../../test/harness.ts';
+import { describe, expect, it } from 'vitest';
 import { LABELS } from '../../test/labels.ts';
 import { MemoryHost, STANDARD } from '../../test/memory-host.ts';
 import type { MemoryMicrovm } from '../../test/memory-microvm.ts';
 import { placement } from '../../test/placement.ts';
+import { startHarness } from '../../test/start-harness.ts';
 
-const harnesses: Harness[] = [];
-
-afterEach(async () => {
-  for (const harness of harnesses.splice(0)) await harness[Symbol.asyncDispose]();
-});
-
-async function start(host: MemoryHost, pool: Record<string, number> = {}): Promise<Harness> {
-  const harness = await Harness.start({ host, pool });
-  harnesses.push(harness);
-  return harness;
-}
+const start = (host: MemoryHost, pool: Record<string, number> = {}) => startHarness({ host, pool });
 
 /** The VMs as a killed worker leaves them: alive and labelled, but unknown to any object of the old worker. */
 function survivors(host: MemoryHost): MemoryHost {

@@ -1,8 +1,9 @@
-import { afterEach, expect, it } from 'vitest';
-import { Harness, type HarnessOptions } from '../../test/harness.ts';
+import { expect, it } from 'vitest';
+import type { HarnessOptions } from '../../test/harness.ts';
 import { SessionLab } from '../../test/session-lab.ts';
 import { SessionSocket } from '../../test/session-socket.ts';
 import { silentLogger } from '../../test/silent-logger.ts';
+import { startHarness } from '../../test/start-harness.ts';
 import { systemClock } from '../clock.ts';
 import { Lease } from './lease.ts';
 import { LeaseFile } from './lease-file.ts';
@@ -10,17 +11,8 @@ import { LeaseFile } from './lease-file.ts';
 /** Many reports long, so that a busy machine does not end a lease that is renewed. */
 const LEASE_MS = 2_000;
 const LATER_MS = 3_600_000;
-const harnesses: Harness[] = [];
-
-afterEach(async () => {
-  for (const harness of harnesses.splice(0)) await harness[Symbol.asyncDispose]();
-});
-
-async function start(options: HarnessOptions = {}): Promise<Harness> {
-  const harness = await Harness.start({ lease: leaseOf(LEASE_MS), ...options });
-  harnesses.push(harness);
-  return harness;
-}
+const start = (options: HarnessOptions = {}) =>
+  startHarness({ lease: leaseOf(LEASE_MS), ...options });
 
 const leaseOf = (ms: number) => ({ sandboxMs: ms, sessionMs: ms });
 const run = { command: 'true', timeout_ms: 1000 };

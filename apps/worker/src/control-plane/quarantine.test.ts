@@ -1,27 +1,17 @@
-import { afterEach, expect, it } from 'vitest';
-import { Harness, type HarnessOptions } from '../../test/harness.ts';
+import { expect, it } from 'vitest';
+import type { Harness } from '../../test/harness.ts';
 import { MemoryHost } from '../../test/memory-host.ts';
 import { SessionLab } from '../../test/session-lab.ts';
+import { startHarness } from '../../test/start-harness.ts';
 import { systemClock } from '../clock.ts';
 
 const DAY_MS = 24 * 3_600_000;
-const harnesses: Harness[] = [];
 const run = { command: 'true', timeout_ms: 1000 };
 const order = (vmId: string) => ({ vm_id: vmId, generation: 1 });
 
-afterEach(async () => {
-  for (const harness of harnesses.splice(0)) await harness[Symbol.asyncDispose]();
-});
-
-async function start(options: HarnessOptions = {}): Promise<Harness> {
-  const harness = await Harness.start(options);
-  harnesses.push(harness);
-  return harness;
-}
-
 /** A worker with a sandbox whose VM is held. */
 async function startHeld() {
-  const harness = await start();
+  const harness = await startHarness();
   const id = await harness.create();
   const vm = harness.host.vmOf(id);
   harness.controlPlane.quarantine = [order(id)];
@@ -37,7 +27,7 @@ async function restartLater(first: Harness): Promise<Harness> {
     wall: () => systemClock.wall() + DAY_MS,
     monotonic: () => systemClock.monotonic() + DAY_MS,
   };
-  const second = await start({
+  const second = await startHarness({
     ...{ host: new MemoryHost(host.live), dataDir, controlPlane, clock },
     // It runs already.
     withoutControlPlane: true,
@@ -90,7 +80,7 @@ it('a sandbox in quarantine ends by an order', async () => {
 });
 
 it('an order for another generation holds nothing', async () => {
-  const harness = await start();
+  const harness = await startHarness();
   const id = await harness.create();
   harness.controlPlane.quarantine = [{ vm_id: id, generation: 2 }];
   await afterHeartbeats(harness, 3);
@@ -107,7 +97,7 @@ it('a restarted worker holds it before any control plane answers, even past its 
 });
 
 it('a restarted worker ends what is past its lifetime only if the control plane knows it', async () => {
-  const first = await start();
+  const first = await startHarness();
   const [lost, known] = [await first.create(), await first.create()];
   const [lostVm, knownVm] = [first.host.vmOf(lost), first.host.vmOf(known)];
   first.controlPlane.heartbeatMs = 3_600_000;

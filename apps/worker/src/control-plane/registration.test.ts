@@ -1,22 +1,10 @@
-import { afterEach, describe, expect, it } from 'vitest';
-import { Harness, type HarnessOptions } from '../../test/harness.ts';
+import { describe, expect, it } from 'vitest';
 import { placement } from '../../test/placement.ts';
-
-const harnesses: Harness[] = [];
-
-afterEach(async () => {
-  for (const harness of harnesses.splice(0)) await harness[Symbol.asyncDispose]();
-});
-
-async function start(options: HarnessOptions = {}): Promise<Harness> {
-  const harness = await Harness.start(options);
-  harnesses.push(harness);
-  return harness;
-}
+import { startHarness } from '../../test/start-harness.ts';
 
 describe('the registration with the control plane', () => {
   it('sends address, certificate, capacity and templates', async () => {
-    const { worker, controlPlane } = await start();
+    const { worker, controlPlane } = await startHarness();
     expect(controlPlane.registrations).toEqual([
       {
         worker_id: 'worker-1',
@@ -42,7 +30,7 @@ describe('the registration with the control plane', () => {
   });
 
   it('carries out orders of a newer control plane, whatever their reason', async () => {
-    const harness = await start();
+    const harness = await startHarness();
     const [ordered, deleted] = [await harness.create(), await harness.create()];
     const vm = harness.host.vmOf(ordered);
     harness.controlPlane.orders = [{ vm_id: ordered, generation: 1, reason: 'a later reason' }];
@@ -55,7 +43,7 @@ describe('the registration with the control plane', () => {
   });
 
   it('sends heartbeats with the free capacity and the live sandboxes', async () => {
-    const harness = await start({ pool: { standard: 1 } });
+    const harness = await startHarness({ pool: { standard: 1 } });
     const request = placement({ memory_mib: 1024 });
     await harness.json('POST', '/sandboxes', request);
     await expect
@@ -75,7 +63,7 @@ describe('the registration with the control plane', () => {
   });
 
   it('sends changes immediately, without waiting for the next heartbeat', async () => {
-    const harness = await start();
+    const harness = await startHarness();
     harness.controlPlane.heartbeatMs = 600_000;
     harness.controlPlane.knows = false;
     await expect.poll(() => harness.controlPlane.registrations.length).toBe(2);
@@ -94,7 +82,7 @@ describe('the registration with the control plane', () => {
   });
 
   it('registers again when the control plane has forgotten it, and reports all sandboxes', async () => {
-    const harness = await start();
+    const harness = await startHarness();
     const request = placement();
     await harness.json('POST', '/sandboxes', request);
     await harness.json('DELETE', `/sandboxes/${request.vm_id}`);
@@ -110,7 +98,7 @@ describe('the registration with the control plane', () => {
   });
 
   it('carries out orders to destroy, except those for an older generation', async () => {
-    const harness = await start();
+    const harness = await startHarness();
     const [ordered, newer] = [placement({ generation: 2 }), placement({ generation: 2 })];
     for (const request of [ordered, newer]) await harness.json('POST', '/sandboxes', request);
     harness.controlPlane.orders = [
@@ -129,7 +117,7 @@ describe('the registration with the control plane', () => {
   });
 
   it('survives an outage of the control plane', async () => {
-    const harness = await start({ withoutControlPlane: true });
+    const harness = await startHarness({ withoutControlPlane: true });
     const { controlPlane, worker } = harness;
     const request = placement();
     expect(await harness.json('POST', '/sandboxes', request)).toMatchObject({ status: 201 });
@@ -147,7 +135,7 @@ describe('the registration with the control plane', () => {
   });
 
   it('rejects `ready` when the worker ends before it is registered', async () => {
-    const harness = await start({ withoutControlPlane: true });
+    const harness = await startHarness({ withoutControlPlane: true });
     await harness.worker.close({ keepSandboxes: false });
     await expect(harness.worker.ready).rejects.toThrow('ended before');
   });

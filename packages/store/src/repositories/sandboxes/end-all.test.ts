@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { END_REASONS } from '@svc/contract';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { insertSandbox, MEMORY_MIB } from '../../../test/insert-sandbox.ts';
+import { insertSandbox, MEMORY_MIB, removeSandboxes } from '../../../test/insert-sandbox.ts';
 import { insertSession } from '../../../test/insert-session.ts';
 import { insertTenants } from '../../../test/insert-tenants.ts';
 import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
@@ -25,13 +25,7 @@ beforeAll(async () => {
     .execute();
 });
 afterAll(() => database?.[Symbol.asyncDispose]());
-beforeEach(async () => {
-  const { db } = database;
-  await db.deleteFrom('sandboxes').execute();
-  await db.deleteFrom('sessions').execute();
-  await db.updateTable('tenants').set({ active_sandboxes: 0 }).execute();
-  await db.updateTable('workers').set({ reserved_memory_mib: 0 }).execute();
-});
+beforeEach(() => removeSandboxes(database.db));
 
 interface Changes {
   readonly tenant?: string;
