@@ -16,6 +16,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { MicrovmError, type MicrovmTree } from '@svc/microvm';
 import { type GuestDaemon, startGuestDaemon } from '@svc/microvm/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -590,11 +591,13 @@ describe('what changes without an event', () => {
       'for line in sys.stdin: map[0] ^= 1; print("written", flush=True)',
     ].join('\n');
     const child = spawn('python3', ['-c', code, path], { stdio: ['pipe', 'pipe', 'inherit'] });
-    await once(child.stdout, 'data');
+    // Not chunks: an unbuffered interpreter writes the end of a line on its own.
+    const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+    expect(await lines.next()).toMatchObject({ value: 'ready' });
     return {
       async write() {
         child.stdin.write('\n');
-        await once(child.stdout, 'data');
+        expect(await lines.next()).toMatchObject({ value: 'written' });
       },
       async [Symbol.asyncDispose]() {
         const ended = once(child, 'exit');

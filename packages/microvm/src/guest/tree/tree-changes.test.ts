@@ -1,4 +1,4 @@
-import { type ChildProcessByStdio, execFileSync, spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   appendFile,
@@ -18,7 +18,7 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Readable, Writable } from 'node:stream';
+import { createInterface } from 'node:readline';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type GuestDaemon, startGuestDaemon } from '../../../test/guest-daemon.ts';
 import type { GuestTree } from './guest-tree.ts';
@@ -65,15 +65,6 @@ async function settle(): Promise<string> {
   return generation;
 }
 
-/** Waits for a line of a process. */
-async function said(child: ChildProcessByStdio<Writable, Readable, null>): Promise<void> {
-  const ended = once(child, 'exit').then(() => {
-    throw new Error('the process has ended');
-  });
-  await Promise.race([once(child.stdout, 'data'), ended]);
-  ended.catch(() => undefined);
-}
-
 /** Opens a file in another process, which writes when it is told to, until its input ends. */
 async function writer(path: string, prepare: string, write: string) {
   const code = `
@@ -87,11 +78,13 @@ print('written', flush=True)
 sys.stdin.readline()
 `;
   const child = spawn('python3', ['-c', code, path], { stdio: ['pipe', 'pipe', 'inherit'] });
-  await said(child);
+  // Not chunks: an unbuffered interpreter writes the end of a line on its own.
+  const lines = createInterface(child.stdout)[Symbol.asyncIterator]();
+  expect(await lines.next()).toMatchObject({ value: 'ready' });
   return {
     async write() {
       child.stdin.write('\n');
-      await said(child);
+      expect(await lines.next()).toMatchObject({ value: 'written' });
     },
     async [Symbol.asyncDispose]() {
       const ended = once(child, 'exit');
