@@ -39,6 +39,7 @@ export class FleetLab implements AsyncDisposable {
   readonly controlPlanes: readonly Piece[];
   readonly runtimeHosts: readonly Piece[];
   readonly workers: readonly Piece[];
+  readonly #balancer: HaProxy;
   readonly #foundation: Foundation;
   readonly #cleanUp: AsyncDisposableStack;
   #accounts = 0;
@@ -50,6 +51,7 @@ export class FleetLab implements AsyncDisposable {
     this.controlPlanes = pieces.controlPlanes;
     this.runtimeHosts = pieces.runtimeHosts;
     this.workers = pieces.workers;
+    this.#balancer = pieces.balancer;
     this.#foundation = foundation;
     this.#cleanUp = cleanUp;
   }
@@ -91,6 +93,11 @@ export class FleetLab implements AsyncDisposable {
     } finally {
       await visitor.close();
     }
+  }
+
+  /** Waits until the load balancer uses a piece that has started again. Workers are not behind it. */
+  untilBalanced({ machine }: Piece): Promise<void> {
+    return this.#balancer.untilUsed(machine.address);
   }
 
   /** The worker that has the VM of a sandbox. @throws Error when none has */
@@ -165,6 +172,7 @@ interface Pieces {
   readonly controlPlanes: readonly Piece[];
   readonly runtimeHosts: readonly Piece[];
   readonly workers: readonly Piece[];
+  readonly balancer: HaProxy;
 }
 
 function workerSettings({ name, address }: LabMachine, controlPlaneUrl: string): Settings {
@@ -221,7 +229,7 @@ async function startPieces(
     frontend(SESSIONS_PORT, runtimeHosts),
   ];
   const { name, launcher } = front;
-  cleanUp.use(await HaProxy.start({ name, directory, launcher, frontends }));
+  const balancer = cleanUp.use(await HaProxy.start({ name, directory, launcher, frontends }));
   for (const piece of [...controlPlanes, ...runtimeHosts, ...workers]) await piece.start();
-  return { controlPlanes, runtimeHosts, workers };
+  return { controlPlanes, runtimeHosts, workers, balancer };
 }

@@ -3,10 +3,13 @@ import { once } from 'node:events';
 import { open, writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { until } from '@svc/service-driver';
 
 const STOP_MS = 10_000;
 const UNIX = 'unix@';
+/** The column of `show stat` that says whether a server is up, from 0. */
+const STATUS = 17;
 
 /** An address on which HAProxy forwards TCP connections. Addresses are `10.0.0.5:8443` or `unix@/run/x.sock`. */
 export interface Frontend {
@@ -28,19 +31,23 @@ export interface HaProxyOptions {
 /** HAProxy, configured as docs/operations.md tells operators. */
 export class HaProxy implements AsyncDisposable {
   readonly #child: ChildProcess;
+  /** The socket for commands. */
+  readonly #control: string;
 
-  private constructor(child: ChildProcess) {
+  private constructor(child: ChildProcess, control: string) {
     this.#child = child;
+    this.#control = control;
   }
 
   /** Starts it, and waits until every frontend accepts connections from here. */
   static async start({ name, directory, launcher, frontends }: HaProxyOptions): Promise<HaProxy> {
     const file = join(directory, `haproxy-${name}.cfg`);
-    await writeFile(file, configuration(frontends));
+    const control = join(directory, `haproxy-${name}.sock`);
+    await writeFile(file, configuration(frontends, control));
     const [program = '', ...words] = [...launcher, 'haproxy', '-db', '-f', file];
     await using log = await open(join(directory, `haproxy-${name}.log`), 'a');
     const child = spawn(program, words, { stdio: ['ignore', log.fd, log.fd] });
-    const proxy = new HaProxy(child);
+    const proxy = new HaProxy(child, control);
     for (const { bind } of frontends) {
       await until(`HAProxy listens on ${bind}`, async () => {
         if (child.exitCode !== null) throw new Error(`HAProxy ended with ${child.exitCode}`);
@@ -48,6 +55,21 @@ export class HaProxy implements AsyncDisposable {
       });
     }
     return proxy;
+  }
+
+  /** Waits until it sends connections to every server with this host, whose health checks have to pass first. */
+  async untilUsed(host: string): Promise<void> {
+    await until(`HAProxy uses ${host}`, async () => {
+      const rows = (await this.#ask('show stat')).split('\n').map((line) => line.split(','));
+      const servers = rows.filter(([, name = '']) => name.startsWith(`${host}:`));
+      return servers.every((columns) => columns[STATUS]?.startsWith('UP'));
+    });
+  }
+
+  async #ask(command: string): Promise<string> {
+    const socket = connect(this.#control);
+    socket.end(`${command}\n`);
+    return text(socket);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -58,8 +80,10 @@ export class HaProxy implements AsyncDisposable {
   }
 }
 
-function configuration(frontends: readonly Frontend[]): string {
+function configuration(frontends: readonly Frontend[], control: string): string {
   const lines = [
+    'global',
+    `  stats socket ${control}`,
     'defaults',
     '  mode tcp',
     '  timeout connect 5s',
@@ -80,9 +104,14 @@ function configuration(frontends: readonly Frontend[]): string {
       );
       lines.push('  default-server check check-ssl verify none inter 1s fall 2 tcp-ut 10s');
     }
-    servers.forEach((server, index) => void lines.push(`  server s${index} ${server}`));
+    for (const server of servers) lines.push(`  server ${nameOf(server)} ${server}`);
   });
   return `${lines.join('\n')}\n`;
+}
+
+/** A name that HAProxy accepts, from which the host can be told. */
+function nameOf(server: string): string {
+  return server.replaceAll(/[^A-Za-z0-9.:_-]/g, '_');
 }
 
 async function accepts(address: string): Promise<boolean> {

@@ -3,8 +3,9 @@ import type { FleetLab } from './fleet-lab.ts';
 import { RequestLoad } from './request-load.ts';
 
 /**
- * Restarts every control plane, runtime host and worker in place, one after the other, as a service manager does, while
- * requests go on, of which the long ones take `longSeconds`. Returns what failed or ended meanwhile, and how many requests were answered.
+ * Restarts every control plane, runtime host and worker in place, each once the load balancer uses the one before again, while
+ * requests go on, of which the long ones take `longSeconds`. Returns what failed or ended meanwhile, and how many requests were
+ * answered.
  */
 export async function rollingRestart(
   lab: FleetLab,
@@ -17,6 +18,7 @@ export async function rollingRestart(
   for (const piece of [...lab.controlPlanes, ...lab.runtimeHosts, ...lab.workers]) {
     await piece.end('SIGTERM');
     await piece.start();
+    await lab.untilBalanced(piece);
   }
   const problems = [...(await load.problems())];
   for (const [index, { vm_id: vmId, state }] of (await sandboxes()).entries()) {
