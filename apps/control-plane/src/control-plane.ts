@@ -12,6 +12,7 @@ import {
   type Secret,
 } from '@svc/service-kit';
 import { listenAddress } from '@svc/service-kit/addresses';
+import type { CertificatePair, ServerCertificate } from '@svc/service-kit/tls';
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
 import { callerFields } from './auth/caller.ts';
@@ -39,8 +40,8 @@ export interface ControlPlaneOptions {
   readonly logger: FastifyBaseLogger;
   /** Shared with workers and runtime hosts. */
   readonly clusterSecret: Secret;
-  /** PEM certificate chain and key; without them it serves plain HTTP. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  /** PEM certificate chain and key, which may be replaced; without them it serves plain HTTP. */
+  readonly tls?: CertificatePair | ServerCertificate | undefined;
   /** The ledger's database; default: the configured one. The control plane closes it. */
   readonly database?: Database;
   /** Public URL of the runtime host, read for each session; default: the configured one. */
@@ -107,7 +108,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     resources.use(objects.store);
     registerLedgerMetrics(store, registry);
     if (options.tls !== undefined) {
-      registerCertificateMetrics(registry, 'control_plane', options.tls.cert);
+      registerCertificateMetrics(registry, 'control_plane', options.tls);
     }
     const runtimeUrl = options.runtimeUrl ?? (() => runtimeUrlOf(config));
     const lostWorkers = new LostWorkers(store.workers, options.now);

@@ -1,6 +1,7 @@
 import type { Config } from '@svc/config';
 import { LIMITS } from '@svc/contract';
 import type { DrainTimes, Secret } from '@svc/service-kit';
+import type { CertificatePair, ServerCertificate } from '@svc/service-kit/tls';
 import type { FastifyBaseLogger } from 'fastify';
 
 /** The control plane at which a runtime host looks up sessions. */
@@ -60,7 +61,7 @@ export interface RuntimeHostOptions {
   /** Shared with control planes and workers. */
   readonly clusterSecret: Secret;
   /** PEM certificate chain and key. Without them the host serves plain HTTP, for use behind a proxy. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  readonly tls?: CertificatePair | ServerCertificate | undefined;
   /** A promise if the control plane is still starting: no upgrade is answered until it settles. */
   readonly controlPlane: ControlPlaneAddress | Promise<ControlPlaneAddress>;
   /** Overrides of {@link DEFAULT_BOUNDS}. */

@@ -65,7 +65,7 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
   app.server.maxConnections = bounds.connections + SPARE_CONNECTIONS;
   registerHttpMetrics(app, metrics.registry, 'runtime');
   if (options.tls !== undefined) {
-    registerCertificateMetrics(metrics.registry, 'runtime', options.tls.cert);
+    registerCertificateMetrics(metrics.registry, 'runtime', options.tls);
   }
   drain.watch(app);
   routeUpgrades(app, bounds.handshakeMs + END_MS);

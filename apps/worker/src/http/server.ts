@@ -61,7 +61,7 @@ export function createWorkerServer(
   });
   routeUpgrades(app, HANDSHAKE_MS);
   registerHttpMetrics(app, context.metrics, 'worker');
-  registerCertificateMetrics(context.metrics, 'worker', options.tls.cert);
+  registerCertificateMetrics(context.metrics, 'worker', options.tls);
   context.drain.watch(app);
   metricsRoute(app, context);
   app.register(

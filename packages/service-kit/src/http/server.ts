@@ -9,9 +9,12 @@ import {
   type ServerResponse,
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
+import type { SecureVersion } from 'node:tls';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
 import { LIMITS, ServiceError, shuttingDownError } from '@svc/contract';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
+import type { CertificatePair } from '../tls/certificate.ts';
+import { ServerCertificate } from '../tls/server-certificate.ts';
 import { acceptJsonOnly } from './body-parsers.ts';
 import { applyBrowserRules, type BrowserRules } from './browsers.ts';
 import { answerClientError } from './client-error.ts';
@@ -36,8 +39,8 @@ import { compileValidator } from './validation.ts';
 
 export interface HttpServerOptions {
   readonly logger: FastifyBaseLogger;
-  /** PEM certificate chain and key. Without them the server speaks plain HTTP. */
-  readonly tls?: { readonly cert: string; readonly key: string } | undefined;
+  /** PEM certificate chain and key, which may be replaced. Without them the server speaks plain HTTP. */
+  readonly tls?: CertificatePair | ServerCertificate | undefined;
   /** Maximum size of a parsed body, in bytes; streams are exempt. Default 1 MiB. */
   readonly bodyLimit?: number;
   /** Time limit for the TLS handshake and for a request head, in ms. Default 30 seconds. */
@@ -74,6 +77,7 @@ export type HttpServer = FastifyInstance<
   TypeBoxTypeProvider
 >;
 
+const TLS_VERSION: SecureVersion = 'TLSv1.2';
 const HEADERS_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_MS = 72_000;
 const REQUEST_TIMEOUT_MS = 3_600_000;
@@ -151,11 +155,20 @@ function createListener(handler: RequestListener, options: HttpServerOptions): S
     noDelay: true,
     shouldUpgradeCallback,
   };
-  if (options.tls === undefined) return createPlainServer(settings, handler);
-  return createTlsServer(
-    { ...settings, ...options.tls, minVersion: 'TLSv1.2', handshakeTimeout: headersTimeout },
+  const { tls } = options;
+  if (tls === undefined) return createPlainServer(settings, handler);
+  const context = ({ cert, key }: CertificatePair) => ({ cert, key, minVersion: TLS_VERSION });
+  const server = createTlsServer(
+    { ...settings, ...context(tls), handshakeTimeout: headersTimeout },
     handler,
   );
+  if (tls instanceof ServerCertificate) {
+    server.once(
+      'close',
+      tls.onReplaced((pair) => server.setSecureContext(context(pair))),
+    );
+  }
+  return server;
 }
 
 /**

@@ -47,7 +47,9 @@ it('reports when the first certificate of a chain expires', async () => {
   const certificates = await Promise.all(
     [30, 10].map((days) => createSelfSigned({ commonName: 'a', names: ['localhost'], days })),
   );
-  registerCertificateMetrics(registry, 'worker', certificates.map(({ cert }) => cert).join('\n'));
+  registerCertificateMetrics(registry, 'worker', {
+    cert: certificates.map(({ cert }) => cert).join('\n'),
+  });
   const [, seconds] =
     /^svc_worker_certificate_expiry_timestamp_seconds (\S+)$/m.exec(await registry.metrics()) ?? [];
   const inTenDays = Date.now() / 1000 + 10 * 86_400;

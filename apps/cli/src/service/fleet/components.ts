@@ -2,10 +2,10 @@ import { readCa } from '../../connection/ca-file.ts';
 import { CliError } from '../../output/errors.ts';
 import { Progress } from '../../output/progress.ts';
 import { startControlPlaneComponent } from '../start/control-plane.ts';
+import { openFollowedTls } from '../start/followed-tls.ts';
 import { startLocalWorker } from '../start/local-worker.ts';
 import { openHost } from '../start/microvm-host.ts';
 import { startRuntimeComponent } from '../start/runtime-host.ts';
-import { openTls } from '../start/tls.ts';
 import { drainTask } from '../stop/drain-plan.ts';
 import { type FleetContext, runComponent } from './run-component.ts';
 
@@ -22,7 +22,7 @@ export function runControlPlane(): Promise<number> {
         },
       );
     }
-    const tls = await openTls(context.config, context.paths);
+    const tls = await openFollowedTls(context);
     const { localUrl, baseUrl } = await startControlPlaneComponent({ ...context, secret }, tls);
     context.logger.info({ url: localUrl }, 'control plane is ready');
     return { base_url: baseUrl, ...(tls.caFile === undefined ? {} : { ca_file: tls.caFile }) };
@@ -33,7 +33,7 @@ export function runControlPlane(): Promise<number> {
 export function runRuntimeHost(): Promise<number> {
   return runComponent('runtime', async (context) => {
     const { secret, controlPlane } = await controlPlaneOf(context, 'a runtime host');
-    const tls = await openTls(context.config, context.paths);
+    const tls = await openFollowedTls(context);
     const { localUrl, runtimeUrl } = await startRuntimeComponent(
       { ...context, secret },
       tls,

@@ -4,12 +4,12 @@ import type { WorkerSummary } from '../service-record.ts';
 import { allOrAbort } from './all-or-abort.ts';
 import type { ComponentContext } from './component.ts';
 import { type StartedControlPlane, startControlPlaneComponent } from './control-plane.ts';
+import { openFollowedTls } from './followed-tls.ts';
 import { clusterSecret } from './generated-settings.ts';
 import { startLocalWorker } from './local-worker.ts';
 import { openHost } from './microvm-host.ts';
 import { checkPorts, controlPlaneListeners, runtimeListeners } from './ports.ts';
 import { type ControlPlaneAddress, startRuntimeComponent } from './runtime-host.ts';
-import { openTls } from './tls.ts';
 
 export interface StartOptions extends Omit<ComponentContext, 'secret' | 'shutdown'> {
   readonly progress: Progress;
@@ -33,8 +33,8 @@ export async function startService(options: StartOptions): Promise<StartedServic
   const { config, progress } = options;
   const shutdown = new Shutdown(options.logger);
   await checkPorts([...controlPlaneListeners(config), ...runtimeListeners(config)]);
-  const tls = await openTls(config, options.paths);
   const context = { ...options, secret: await clusterSecret(config), shutdown };
+  const tls = await openFollowedTls(context);
   const address = Promise.withResolvers<ControlPlaneAddress>();
   // If the start fails before the control plane is running, nothing may be waiting for this promise.
   address.promise.catch(() => undefined);

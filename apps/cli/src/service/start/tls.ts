@@ -1,12 +1,23 @@
 import { readFile } from 'node:fs/promises';
 import type { Config } from '@svc/config';
+import { sleep } from '@svc/service-kit/concurrency';
+import type { Logger } from '@svc/service-kit/logging';
+import type { CertificatePair, ServerCertificate } from '@svc/service-kit/tls';
 import { readCa } from '../../connection/ca-file.ts';
 import type { ServicePaths } from '../paths.ts';
+
+/** The files of the certificate are read again this often, in ms. */
+const REREAD_MS = 60_000;
+
+type TlsConfig = Pick<
+  Config,
+  'tls' | 'tlsCertFile' | 'tlsKeyFile' | 'caFile' | 'baseUrl' | 'runtimeUrl'
+>;
 
 /** The certificate of the control plane and the runtime host, and the CA that their clients must trust. */
 export interface ServiceTls {
   /** Undefined for plain HTTP behind a proxy. */
-  readonly server: { readonly cert: string; readonly key: string } | undefined;
+  readonly server: ServerCertificate | undefined;
   /** The CA, if the system does not trust it. */
   readonly caFile: string | undefined;
   readonly ca: string | undefined;
@@ -17,22 +28,72 @@ export interface ServiceTls {
  * none.
  * @throws CliError `ca_unreadable`
  */
-export async function openTls(config: Config, paths: ServicePaths): Promise<ServiceTls> {
-  const { tlsCertFile, tlsKeyFile, caFile } = config;
+export async function openTls(
+  config: TlsConfig,
+  paths: Pick<ServicePaths, 'tls'>,
+): Promise<ServiceTls> {
+  const { caFile } = config;
   const ca = caFile === undefined ? undefined : await readCa(caFile);
   if (!config.tls) return { server: undefined, caFile, ca };
+  const [{ ServerCertificate }, pair] = await Promise.all([
+    import('@svc/service-kit/tls'),
+    readPair(config, paths),
+  ]);
+  return { caFile, ca, ...pair.local, server: new ServerCertificate(pair) };
+}
+
+/**
+ * Replaces the certificate when its files have changed, or when the local CA has issued another, without a restart. Keeps the
+ * old one, and says so, while the new one cannot be used. Never rejects.
+ */
+export async function followTls(
+  { server }: Pick<ServiceTls, 'server'>,
+  config: TlsConfig,
+  paths: Pick<ServicePaths, 'tls'>,
+  { logger, signal, intervalMs = REREAD_MS }: FollowOptions,
+): Promise<void> {
+  if (server === undefined) return;
+  let hasFailed = false;
+  while (!signal.aborted) {
+    await sleep(intervalMs, signal, { ref: false });
+    if (signal.aborted) return;
+    try {
+      if (server.replace(await readPair(config, paths))) logger.info('the certificate is replaced');
+      hasFailed = false;
+    } catch (err) {
+      if (!hasFailed)
+        logger.error({ err }, 'the new certificate cannot be used; the old one stays');
+      hasFailed = true;
+    }
+  }
+}
+
+export interface FollowOptions {
+  readonly logger: Pick<Logger, 'info' | 'error'>;
+  readonly signal: AbortSignal;
+  /** Default: a minute. */
+  readonly intervalMs?: number;
+}
+
+type ReadPair = CertificatePair & {
+  /** Of a certificate of the local CA. */
+  readonly local?: Pick<ServiceTls, 'caFile' | 'ca'>;
+};
+
+async function readPair(config: TlsConfig, paths: Pick<ServicePaths, 'tls'>): Promise<ReadPair> {
+  const { tlsCertFile, tlsKeyFile } = config;
   if (tlsCertFile !== undefined && tlsKeyFile !== undefined) {
     const [cert, key] = await Promise.all([
       readFile(tlsCertFile, 'utf8'),
       readFile(tlsKeyFile, 'utf8'),
     ]);
-    return { server: { cert, key }, caFile, ca };
+    return { cert, key };
   }
   const { ensureLocalTls } = await import('@svc/service-kit/tls');
   const urls = [config.baseUrl, config.runtimeUrl].filter((url) => url !== undefined);
   const extraNames = [...new Set(urls.map(hostOf))];
-  const local = await ensureLocalTls({ directory: paths.tls, extraNames });
-  return { server: local, caFile: local.caFile, ca: local.ca };
+  const { cert, key, ca, caFile } = await ensureLocalTls({ directory: paths.tls, extraNames });
+  return { cert, key, local: { ca, caFile } };
 }
 
 function hostOf(url: string): string {
