@@ -28,6 +28,7 @@ export class TestFleet implements AsyncDisposable {
   readonly #directory: string;
   readonly #databaseUrl: string;
   readonly #cleanUp: AsyncDisposableStack;
+  #workerToken: string | undefined;
 
   private constructor(
     directory: string,
@@ -54,13 +55,14 @@ export class TestFleet implements AsyncDisposable {
 
   /** Runs a command as the operator of the control planes. */
   onControlPlane(args: readonly string[]): Promise<Outcome> {
-    const settings = { SVC_DATABASE_URL: this.#databaseUrl };
+    const settings = { ...CLUSTER, SVC_DATABASE_URL: this.#databaseUrl };
     return commandLine(this.#environment('operator', settings))(args);
   }
 
   /** Starts a control plane and adds it to the backends of the balancer. */
   async controlPlane(name: string): Promise<Component> {
     const component = await this.#start(name, 'control-plane', {
+      ...CLUSTER,
       SVC_DATABASE_URL: this.#databaseUrl,
       SVC_MASTER_KEY: MASTER_KEY,
       SVC_LISTEN: '127.0.0.1:0',
@@ -72,8 +74,29 @@ export class TestFleet implements AsyncDisposable {
   }
 
   /** Starts the worker, or starts it again on its data directory. */
-  worker(settings: Readonly<Record<string, string>> = {}): Promise<Component> {
-    return this.#start('worker', 'worker', { ...this.#workerSettings, ...settings });
+  async worker(settings: Readonly<Record<string, string>> = {}): Promise<Component> {
+    this.#workerToken ??= await this.token('worker');
+    const token = { SVC_ENROLMENT_TOKEN: this.#workerToken };
+    return this.#start('worker', 'worker', { ...this.#workerSettings, ...token, ...settings });
+  }
+
+  /** Starts a runtime host, which is ready before anybody uses it. */
+  runtime(name: string, settings: Readonly<Record<string, string>> = {}): Promise<Component> {
+    return this.#start(name, 'runtime', {
+      SVC_CONTROL_PLANE_URL: this.balancer.url,
+      SVC_RUNTIME_LISTEN: '127.0.0.1:0',
+      // No load balancer has to notice that it ends.
+      SVC_DRAIN_NOTICE_SECONDS: '0',
+      SVC_TLS: 'off',
+      ...settings,
+    });
+  }
+
+  /** An enrolment token of the operator. */
+  async token(kind: 'worker' | 'runtime', args: readonly string[] = []): Promise<string> {
+    const { code, output, errors } = await this.onControlPlane([kind, 'token', ...args]);
+    if (code !== 0) throw new Error(errors);
+    return output.trim();
   }
 
   /** Runs a command on the machine of the worker. */
@@ -103,7 +126,7 @@ export class TestFleet implements AsyncDisposable {
 
   #environment(name: string, settings: Readonly<Record<string, string>>) {
     const HOME = this.#directory;
-    return { ...CLUSTER, HOME, SVC_DATA_DIR: join(HOME, name), ...settings };
+    return { HOME, SVC_DATA_DIR: join(HOME, name), ...settings };
   }
 
   /** Starts a component, and waits until it logs that it is ready. @throws Error with its output if it exits before */

@@ -53,7 +53,7 @@ export const publicRoutes: readonly Route[] = [
 export async function createApp(options: AppOptions, services: Services): Promise<HttpServer> {
   const app = createHttpServer(options);
   app.decorateRequest('caller', undefined);
-  app.decorateRequest('workerId', undefined);
+  app.decorateRequest('component', undefined);
   routeUpgrades(app, HANDSHAKE_MS);
   assignStatementOwners(app);
   options.prepare?.(app);

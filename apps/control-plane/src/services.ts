@@ -3,7 +3,8 @@ import type { Store } from '@svc/store';
 import type { AgentVault } from './agents/agent-vault.ts';
 import type { AuditTrail } from './audit/audit-trail.ts';
 import type { Authenticators } from './auth/authenticators.ts';
-import type { WorkerAuthenticator } from './auth/worker-authenticator.ts';
+import type { ComponentAuthenticator } from './auth/component-authenticator.ts';
+import type { Enrolments } from './auth/enrolments.ts';
 import type { Billing } from './billing/billing.ts';
 import type { BillingUpkeep } from './billing/upkeep.ts';
 import type { Payments } from './billing/wiring.ts';
@@ -26,7 +27,8 @@ import type { Workspaces } from './workspaces/workspaces.ts';
 /** Everything that routes call, one entry per aggregate. */
 export interface Services {
   readonly auth: Authenticators;
-  readonly workerAuth: WorkerAuthenticator;
+  readonly componentAuth: ComponentAuthenticator;
+  readonly enrolments: Enrolments;
   readonly tenants: Tenants;
   readonly apiKeys: ApiKeys;
   readonly audit: AuditTrail;

@@ -4,7 +4,8 @@ import { EgressPolicy } from '@svc/egress';
 import { SignedUrls } from '@svc/object-store';
 import {
   createTokenMinter,
-  createTokenVerifier,
+  deriveControlPlaneKey,
+  mintHopToken,
   type Registry,
   type Secret,
   SessionTokens,
@@ -17,9 +18,10 @@ import { defaultModelsOf } from './agents/default-models.ts';
 import { AuditTrail } from './audit/audit-trail.ts';
 import { AccountTokens } from './auth/account-tokens.ts';
 import { createAuthenticators } from './auth/authenticators.ts';
+import { createComponentAuthenticator } from './auth/component-authenticator.ts';
+import { Enrolments } from './auth/enrolments.ts';
 import { SigningKeys } from './auth/signing-keys.ts';
 import { TenantRequests } from './auth/tenant-requests.ts';
-import { createWorkerAuthenticator } from './auth/worker-authenticator.ts';
 import { Billing } from './billing/billing.ts';
 import { creditGate } from './billing/credit-gate.ts';
 import { createPayments } from './billing/wiring.ts';
@@ -89,7 +91,8 @@ export async function createServices(parts: Parts): Promise<Services> {
   const tokens = new AccountTokens(new SigningKeys(store.signingKeys, sealingKey));
   const audit = new AuditTrail(store.audit, logger);
   const apiKeys = new ApiKeys(store, audit, config.limits.apiKeysPerTenant);
-  const mint = createTokenMinter(clusterSecret, CONTROL_PLANE_NAME);
+  const key = await deriveControlPlaneKey(clusterSecret);
+  const mint = createTokenMinter(key, CONTROL_PLANE_NAME);
   const { connections } = parts;
   const client = new WorkerClient({ connections, mintToken: mint, logger });
   const fleet = new Fleet((workerId) => store.workers.find(workerId), client);
@@ -118,10 +121,8 @@ export async function createServices(parts: Parts): Promise<Services> {
     baseUrl: parts.baseUrl,
     formKey: deriveKey(clusterSecret, 'svc checkout forms v1'),
   });
-  const access = new SessionAccessIssuer(
-    new SessionTokens(clusterSecret, 'runtime'),
-    parts.runtimeUrl,
-  );
+  const sessionTokens = new SessionTokens(clusterSecret);
+  const access = new SessionAccessIssuer(sessionTokens, parts.runtimeUrl);
   const taker = new UploadTaker({
     store,
     objects: parts.objects.store,
@@ -153,7 +154,8 @@ export async function createServices(parts: Parts): Promise<Services> {
   const { baseUrl } = parts;
   return {
     auth,
-    workerAuth: createWorkerAuthenticator(createTokenVerifier(clusterSecret, CONTROL_PLANE_NAME)),
+    componentAuth: createComponentAuthenticator(store.components),
+    enrolments: new Enrolments(store.components, key, logger),
     tenants: new Tenants({
       tenants: store.tenants,
       grantCents: config.signupGrantCents,
@@ -193,6 +195,8 @@ export async function createServices(parts: Parts): Promise<Services> {
       addresses: egress,
       models,
       access,
+      tokens: sessionTokens,
+      mintHopToken: (identity, workerId) => mintHopToken(key, identity, workerId),
       audit,
       credit,
       lostWorkers: parts.lostWorkers,

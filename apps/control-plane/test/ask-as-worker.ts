@@ -16,9 +16,10 @@ export async function askAsWorker(
   method: string,
   path: string,
   body?: object,
+  extra: Record<string, string> = {},
 ): Promise<WorkerAnswer> {
-  const headers = { 'content-type': 'application/json' };
-  const init = body === undefined ? {} : { headers, body: JSON.stringify(body) };
+  const headers = { 'content-type': 'application/json', ...extra };
+  const init = body === undefined ? { headers: extra } : { headers, body: JSON.stringify(body) };
   const response = await as.ask(url, method, path, init);
   const text = await response.text();
   const parsed: Record<string, unknown> = text === '' ? {} : JSON.parse(text);

@@ -1,6 +1,6 @@
 import type { Config } from '@svc/config';
 import { LIMITS } from '@svc/contract';
-import type { DrainTimes, Secret } from '@svc/service-kit';
+import type { ComponentIdentity, DrainTimes } from '@svc/service-kit';
 import type { CertificatePair, ServerCertificate } from '@svc/service-kit/tls';
 import type { FastifyBaseLogger } from 'fastify';
 
@@ -58,8 +58,8 @@ export interface RuntimeHostOptions {
     | 'traceRatio'
   >;
   readonly logger: FastifyBaseLogger;
-  /** Shared with control planes and workers. */
-  readonly clusterSecret: Secret;
+  /** Its id and its key, which it enrols before it is given the address of the control plane. */
+  readonly identity: ComponentIdentity;
   /** PEM certificate chain and key. Without them the host serves plain HTTP, for use behind a proxy. */
   readonly tls?: CertificatePair | ServerCertificate | undefined;
   /** A promise if the control plane is still starting: no upgrade is answered until it settles. */

@@ -1,6 +1,5 @@
 import { hostname } from 'node:os';
 import { publicUrl } from '@svc/config';
-import { RUNTIME_NAME } from '@svc/contract';
 import {
   closeGracefully,
   createHttpServer,
@@ -10,7 +9,6 @@ import {
   RequestDrain,
   registerCertificateMetrics,
   registerHttpMetrics,
-  SessionTokens,
 } from '@svc/service-kit';
 import { listenAddress } from '@svc/service-kit/addresses';
 import { KeyedSlots } from '@svc/service-kit/concurrency';
@@ -32,7 +30,7 @@ const SPARE_CONNECTIONS = 1_024;
 
 /** Serves the WebSockets of sessions. Keeps no state that a reconnect needs, so that any number can run in parallel. */
 export async function startRuntimeHost(options: RuntimeHostOptions): Promise<RuntimeHost> {
-  const { config, logger, clusterSecret } = options;
+  const { config, logger, identity } = options;
   const connectionsPerTenant = config.limits.webSocketsPerTenant;
   const bounds = { ...DEFAULT_BOUNDS, connectionsPerTenant, ...options.bounds };
   const metrics = new RuntimeMetrics();
@@ -44,7 +42,7 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
     logger,
     registry: metrics.registry,
   });
-  const mint = createTokenMinter(clusterSecret, RUNTIME_NAME);
+  const mint = createTokenMinter(identity.key, identity.id);
   const controlPlane = new ControlPlaneConnection(options.controlPlane, mint);
   const sessions = new SessionDirectory(controlPlane, logger);
   const connections = new OpenConnections(bounds, metrics);
@@ -71,8 +69,6 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
   routeUpgrades(app, bounds.handshakeMs + END_MS);
   operationRoutes(app, { sessions, metrics });
   sessionSocketRoute(app, {
-    tokens: new SessionTokens(clusterSecret, 'runtime'),
-    hopTokens: new SessionTokens(clusterSecret, 'worker'),
     sessions,
     slots: new ConnectionSlots(bounds),
     tenants: new KeyedSlots(bounds.connectionsPerTenant),

@@ -2,19 +2,33 @@ import type { AddressInfo } from 'node:net';
 import {
   CONTROL_PLANE_NAME,
   INTERNAL_PREFIX,
-  RUNTIME_NAME,
+  SESSION_TOKEN_HEADER,
   ServiceError,
   type SessionRoute,
 } from '@svc/contract';
 import {
   type CertificatePair,
+  type ComponentIdentity,
   createHttpServer,
   createTokenVerifier,
+  deriveControlPlaneKey,
+  findAmong,
   type HttpServer,
+  mintHopToken,
   RequestDrain,
   type Secret,
+  SessionTokens,
 } from '@svc/service-kit';
+import type { FastifyRequest } from 'fastify';
 import { pino } from 'pino';
+
+export interface ControlPlaneDoubleOptions {
+  /** The cluster secret. */
+  readonly secret: Secret;
+  /** The only runtime host that has enrolled. */
+  readonly identity: ComponentIdentity;
+  readonly tls: CertificatePair;
+}
 
 /** A control plane that answers lookups of the given sessions, for runtime hosts only. */
 export class ControlPlaneDouble {
@@ -30,10 +44,12 @@ export class ControlPlaneDouble {
   isBroken = false;
   readonly #app: HttpServer;
 
-  constructor(secret: Secret, tls: CertificatePair) {
+  constructor({ secret, identity, tls }: ControlPlaneDoubleOptions) {
     this.#app = createHttpServer({ logger: pino({ level: 'silent' }), tls });
     this.drain.watch(this.#app);
-    const verify = createTokenVerifier(secret, CONTROL_PLANE_NAME);
+    const verify = createTokenVerifier(findAmong(identity.key), CONTROL_PLANE_NAME);
+    const tokens = new SessionTokens(secret);
+    const key = deriveControlPlaneKey(secret);
     this.#app.get('/readyz', async () => {
       if (this.isBroken) throw new ServiceError('internal_error');
       return { status: 'ready' };
@@ -41,8 +57,22 @@ export class ControlPlaneDouble {
     this.#app.addHook('onRequest', async ({ url, headers }) => {
       if (!url.startsWith(INTERNAL_PREFIX)) return;
       const { issuer } = await verify(headers.authorization);
-      if (issuer !== RUNTIME_NAME) throw new ServiceError('unauthorized');
+      if (issuer !== identity.id) throw new ServiceError('component_unauthorized');
     });
+    const routeOf = async (id: string, { headers }: Pick<FastifyRequest, 'headers'>) => {
+      const claims = await tokens.verify(headers[SESSION_TOKEN_HEADER]?.toString());
+      const route = this.sessions.get(id);
+      if (route === undefined) throw new ServiceError('unauthorized');
+      if (claims.chat_session_id !== id || claims.chat_session_id !== route.chat_session_id) {
+        throw new ServiceError('session_token_mismatch');
+      }
+      if (claims.user_id !== route.tenant_id) throw new ServiceError('session_of_another_tenant');
+      const { worker, tenant_id: user_id, app_id, set_id, cua_enabled } = route;
+      if (worker === undefined) return route;
+      const facts = { user_id, app_id, set_id, chat_session_id: id, cua_enabled };
+      const token = await mintHopToken(await key, facts, worker.worker_id);
+      return { ...route, worker: { ...worker, token } };
+    };
     const path = `${INTERNAL_PREFIX}/runtime-hosts/:id`;
     this.#app.put(path, async (request, reply) => {
       const { id } = request.params as { id: string };
@@ -55,18 +85,15 @@ export class ControlPlaneDouble {
     });
     this.#app.post(`${INTERNAL_PREFIX}/sessions/:id/recover`, async (request) => {
       const { id } = request.params as { id: string };
-      const route = this.recovered.get(id) ?? this.sessions.get(id);
-      if (route === undefined) throw new ServiceError('session_not_found');
-      this.sessions.set(id, route);
-      return route;
+      const recovered = this.recovered.get(id);
+      if (recovered !== undefined) this.sessions.set(id, recovered);
+      return routeOf(id, request);
     });
     this.#app.get(`${INTERNAL_PREFIX}/sessions/:id`, async (request) => {
       const { id } = request.params as { id: string };
       this.asked.push(id);
       if (this.isBroken) throw new ServiceError('internal_error');
-      const route = this.sessions.get(id);
-      if (route === undefined) throw new ServiceError('session_not_found');
-      return route;
+      return routeOf(id, request);
     });
   }
 

@@ -4,8 +4,10 @@ import { request as httpsRequest } from 'node:https';
 import { loadConfig } from '@svc/config';
 import type { SessionRoute } from '@svc/contract';
 import {
+  type ComponentIdentity,
   createLogger,
   createSelfSigned,
+  generateKeyPair,
   Secret,
   type SessionIdentity,
   SessionTokens,
@@ -41,7 +43,7 @@ export interface Client {
 
 /** A runtime host between test doubles of a control plane and a worker, all with TLS. */
 export class Harness implements AsyncDisposable {
-  readonly tokens = new SessionTokens(CLUSTER_SECRET, 'runtime');
+  readonly tokens = new SessionTokens(CLUSTER_SECRET);
   readonly logLines: string[] = [];
   readonly controlPlane: ControlPlaneDouble;
   readonly #worker: WorkerDouble;
@@ -49,9 +51,9 @@ export class Harness implements AsyncDisposable {
   readonly #clients: WebSocket[] = [];
   #host: RuntimeHost | undefined;
 
-  private constructor(tls: { cert: string; key: string }) {
+  private constructor(identity: ComponentIdentity, tls: { cert: string; key: string }) {
     this.#tls = tls;
-    this.controlPlane = new ControlPlaneDouble(CLUSTER_SECRET, tls);
+    this.controlPlane = new ControlPlaneDouble({ secret: CLUSTER_SECRET, identity, tls });
     this.#worker = new WorkerDouble('wrk_1', CLUSTER_SECRET, tls);
   }
 
@@ -61,7 +63,8 @@ export class Harness implements AsyncDisposable {
   ): Promise<Harness> {
     const names = ['localhost', '127.0.0.1'];
     const tls = await createSelfSigned({ commonName: 'test', names, days: 1 });
-    const harness = new Harness(tls);
+    const identity = { id: 'rth_1', key: await generateKeyPair() };
+    const harness = new Harness(identity, tls);
     await harness.#worker.start();
     const url = await harness.controlPlane.start();
     harness.#host = await startRuntimeHost({
@@ -71,7 +74,7 @@ export class Harness implements AsyncDisposable {
         pretty: false,
         destination: { write: (line) => void harness.logLines.push(line) },
       }),
-      clusterSecret: CLUSTER_SECRET,
+      identity,
       tls,
       controlPlane: { url, ca: tls.cert },
       bounds,

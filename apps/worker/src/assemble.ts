@@ -4,11 +4,11 @@ import { createEgress } from '@svc/egress';
 import type { Microvm } from '@svc/microvm';
 import {
   type CertificatePair,
+  createHopTokenVerifier,
   createTokenMinter,
   createTokenVerifier,
   type Registry,
   RequestDrain,
-  SessionTokens,
   type Tracing,
 } from '@svc/service-kit';
 import { Slots } from '@svc/service-kit/concurrency';
@@ -20,6 +20,7 @@ import { AGENT_TIMEOUTS } from './agents/timeouts.ts';
 import { saveRates } from './chunks/save-rates.ts';
 import { systemClock } from './clock.ts';
 import { ControlPlaneClient } from './control-plane/control-plane-client.ts';
+import { ControlPlaneKeys } from './control-plane/control-plane-keys.ts';
 import { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
 import { DestroyOrders } from './control-plane/destroy-orders.ts';
 import { LEASE_TIMES, Lease, type LeaseOptions } from './control-plane/lease.ts';
@@ -95,7 +96,8 @@ export type WorkerParts = ReturnType<typeof assemble>;
 
 /** Creates the parts of a worker and connects them; starts none of them. */
 export function assemble(options: WorkerOptions, input: AssemblyInput) {
-  const { config, logger, microvms, workerId, clusterSecret } = options;
+  const { config, logger, microvms, identity } = options;
+  const { id: workerId } = identity;
   const { tls, version, metrics, tracing, ending } = input;
   const clock = options.clock ?? systemClock;
   const onFault = (err: unknown, action: string) => logger.error({ err }, `could not ${action}`);
@@ -145,8 +147,9 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const transport = new ControlPlaneTransport({
     url: options.controlPlane.url,
     ca: options.controlPlane.ca,
-    mint: createTokenMinter(clusterSecret, workerId),
+    mint: createTokenMinter(identity.key, workerId),
   });
+  const controlPlaneKeys = new ControlPlaneKeys(transport, onFault);
   const client = new ControlPlaneClient(transport, workerId);
   const metering = new Metering({
     registry,
@@ -256,6 +259,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
         destroy.map(({ vm_id }) => vm_id),
       );
       reaper.begin();
+      controlPlaneKeys.refresh();
     },
     onDrainOrder: options.onDrainOrder ?? (() => undefined),
   });
@@ -280,7 +284,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       ports: new SandboxPorts(),
       transfers: { maxUploadBytes: config.limits.uploadBytes, stallMs: TRANSFER_STALL_MS },
       agentLogs: logs,
-      verify: createTokenVerifier(clusterSecret, workerId),
+      verify: createTokenVerifier(controlPlaneKeys.find, workerId),
       metrics,
       execMetrics,
       ending,
@@ -289,7 +293,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   );
   serveSessionSockets(app, {
     sessions,
-    tokens: new SessionTokens(clusterSecret, 'worker'),
+    verify: createHopTokenVerifier(controlPlaneKeys.find, workerId),
     ending,
   });
   const reaper = new Reaper({ registry, clock, onFault });

@@ -1,6 +1,6 @@
 import type { Config } from '@svc/config';
 import type { MicrovmHost } from '@svc/microvm';
-import type { Secret } from '@svc/service-kit';
+import type { ComponentIdentity } from '@svc/service-kit';
 import type { AgentTimeouts } from './agents/timeouts.ts';
 import type { Clock } from './clock.ts';
 import type { LeaseTimes } from './control-plane/lease.ts';
@@ -25,14 +25,13 @@ export interface WorkerOptions {
       'uploadBytes' | 'savedBytesPerSecond' | 'viewBytesPerSecond' | 'outputBytesPerSecond'
     >;
   };
-  /** Shared with the control plane; the keys of the internal tokens are derived from it. */
-  readonly clusterSecret: Secret;
+  /** The worker's id and its key, which it has enrolled. */
+  readonly identity: ComponentIdentity;
   readonly logger: WorkerLogger;
   /** Owned by the caller: the worker does not close it. */
   readonly microvms: MicrovmHost;
   /** `ca`: PEM of the only CA to trust; default: the CAs that the system trusts. */
   readonly controlPlane: { readonly url: string; readonly ca?: string | undefined };
-  readonly workerId: string;
   /** Port 0 selects a free port. */
   readonly listen: { readonly host: string; readonly port: number };
   /** Aborts the start; use `close` to end a worker that has started. */

@@ -24,7 +24,8 @@ const NOTICE_MS = 1_000;
  * with endless retries. A start that fails leaves only those VMs running that ran before.
  */
 export async function startWorker(options: WorkerOptions): Promise<RunningWorker> {
-  const { microvms, signal, workerId } = options;
+  const { microvms, signal } = options;
+  const { id: workerId } = options.identity;
   const ending = new AbortController();
   const reporting = new AbortController();
   let url = '';

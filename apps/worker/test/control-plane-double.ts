@@ -12,11 +12,14 @@ import {
   WorkerEventsRequest,
 } from '@svc/contract';
 import {
+  type ComponentIdentity,
   createHttpServer,
   createSelfSigned,
   createTokenVerifier,
+  findAmong,
   type HttpServer,
-  type Secret,
+  type KeyPair,
+  type TokenVerifier,
 } from '@svc/service-kit';
 import { freePort } from '@svc/service-kit/testing';
 import { pino } from 'pino';
@@ -42,24 +45,31 @@ export class ControlPlaneDouble {
   readonly port: number;
   readonly ca: string;
   readonly #tls: { cert: string; key: string };
-  readonly #verify: ReturnType<typeof createTokenVerifier>;
+  readonly #verify: TokenVerifier;
+  readonly #key: KeyPair;
   #app: HttpServer | undefined;
 
-  private constructor(port: number, tls: { cert: string; key: string }, secret: Secret) {
+  private constructor(
+    port: number,
+    tls: { cert: string; key: string },
+    key: KeyPair,
+    worker: ComponentIdentity,
+  ) {
     this.port = port;
     this.#tls = tls;
     this.ca = tls.cert;
-    this.#verify = createTokenVerifier(secret, CONTROL_PLANE_NAME);
+    this.#key = key;
+    this.#verify = createTokenVerifier(findAmong(worker.key), CONTROL_PLANE_NAME);
   }
 
-  /** Reserves an address; call {@link start} to serve on it. */
-  static async create(secret: Secret): Promise<ControlPlaneDouble> {
+  /** Reserves an address, of a control plane with this key that knows this worker; call {@link start} to serve on it. */
+  static async create(key: KeyPair, worker: ComponentIdentity): Promise<ControlPlaneDouble> {
     const tls = await createSelfSigned({
       commonName: 'control plane',
       names: ['127.0.0.1'],
       days: 1,
     });
-    return new ControlPlaneDouble(await freePort('127.0.0.1'), tls, secret);
+    return new ControlPlaneDouble(await freePort('127.0.0.1'), tls, key, worker);
   }
 
   get url(): string {
@@ -91,6 +101,9 @@ export class ControlPlaneDouble {
   }
 
   #routes(app: HttpServer): void {
+    app.get('/internal/v1/keys', async () => ({
+      keys: [{ ...this.#key.publicKey, kid: this.#key.id }],
+    }));
     app.post(
       '/internal/v1/workers/register',
       { schema: { body: RegisterWorkerRequest } },

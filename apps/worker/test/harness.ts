@@ -10,7 +10,12 @@ import {
   isErrorCode,
   type PlacedAgent,
 } from '@svc/contract';
-import { createTokenMinter, Secret, type TokenMinter } from '@svc/service-kit';
+import {
+  createTokenMinter,
+  generateKeyPair,
+  type KeyPair,
+  type TokenMinter,
+} from '@svc/service-kit';
 import { pino } from 'pino';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { AgentTimeouts } from '../src/agents/timeouts.ts';
@@ -48,6 +53,9 @@ export interface HarnessOptions {
   readonly withoutControlPlane?: boolean;
 }
 
+/** The same for all harnesses, so that a worker and its successor have one identity. */
+const [CONTROL_PLANE_KEY, WORKER_KEY] = [generateKeyPair(), generateKeyPair()];
+
 const NO_OUTPUT = { output: '', stdout: '', stderr: '', code: '' };
 
 /** A whole worker behind its HTTP server, over VMs in memory, with a control plane double and a client. */
@@ -56,7 +64,8 @@ export class Harness implements AsyncDisposable {
   readonly worker: RunningWorker;
   readonly controlPlane: ControlPlaneDouble;
   readonly dataDir: string;
-  readonly secret: Secret;
+  /** Of the control plane. */
+  readonly key: KeyPair;
   readonly #mint: TokenMinter;
   #agent: Agent | undefined;
 
@@ -65,22 +74,23 @@ export class Harness implements AsyncDisposable {
     worker: RunningWorker,
     controlPlane: ControlPlaneDouble,
     dataDir: string,
-    secret: Secret,
+    key: KeyPair,
   ) {
     this.host = host;
     this.worker = worker;
     this.controlPlane = controlPlane;
     this.dataDir = dataDir;
-    this.secret = secret;
-    this.#mint = createTokenMinter(secret, CONTROL_PLANE_NAME);
+    this.key = key;
+    this.#mint = createTokenMinter(key, CONTROL_PLANE_NAME);
   }
 
   static async start(options: HarnessOptions = {}): Promise<Harness> {
     const host = options.host ?? new MemoryHost();
     if (options.images !== undefined) host.currentImages = options.images;
     if (options.guest !== undefined) host.runGuest(options.guest);
-    const secret = new Secret('a cluster secret that only this test knows');
-    const controlPlane = options.controlPlane ?? (await ControlPlaneDouble.create(secret));
+    const identity = { id: 'worker-1', key: await WORKER_KEY };
+    const controlPlane =
+      options.controlPlane ?? (await ControlPlaneDouble.create(await CONTROL_PLANE_KEY, identity));
     if (options.withoutControlPlane !== true) await controlPlane.start();
     const dataDir = options.dataDir ?? (await mkdtemp(join(tmpdir(), 'svc-worker-')));
     const worker = await startWorker({
@@ -102,11 +112,10 @@ export class Harness implements AsyncDisposable {
           uploadBytes: options.uploadBytes ?? 64 * 1024 * 1024,
         },
       },
-      clusterSecret: secret,
+      identity,
       logger: pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }),
       microvms: host,
       controlPlane: { url: controlPlane.url, ca: controlPlane.ca },
-      workerId: 'worker-1',
       listen: { host: '127.0.0.1', port: 0 },
       signal: new AbortController().signal,
       capacity: options.capacity ?? LIMITS,
@@ -116,7 +125,7 @@ export class Harness implements AsyncDisposable {
       ...(options.lease === undefined ? {} : { lease: options.lease }),
     });
     if (options.withoutControlPlane !== true) await worker.ready;
-    return new Harness(host, worker, controlPlane, dataDir, secret);
+    return new Harness(host, worker, controlPlane, dataDir, await CONTROL_PLANE_KEY);
   }
 
   /** Calls the internal API as the control plane. `path` is below the prefix. */

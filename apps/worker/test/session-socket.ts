@@ -6,7 +6,7 @@ import {
   SESSION_PROTOCOL,
   type ViewUpdate,
 } from '@svc/contract';
-import { SessionTokens } from '@svc/service-kit';
+import { mintHopToken } from '@svc/service-kit';
 import { vi } from 'vitest';
 import WebSocket from 'ws';
 import type { Harness } from './harness.ts';
@@ -116,7 +116,7 @@ async function dial(
   { afterSeq, token, path, controlsDesktop }: SocketOptions & { readonly path?: string },
 ): Promise<WebSocket> {
   const claims = { controlsDesktop: controlsDesktop === true };
-  const hop = token === undefined ? await hopToken(harness, session, 'worker', claims) : token;
+  const hop = token === undefined ? await hopToken(harness, session, 'worker-1', claims) : token;
   const url = new URL(path ?? `${INTERNAL_PREFIX}/sessions/${session}/ws`, harness.worker.url);
   url.protocol = 'wss:';
   if (afterSeq !== undefined) url.searchParams.set('after_seq', String(afterSeq));
@@ -126,18 +126,19 @@ async function dial(
   });
 }
 
-/** A token like those that a runtime host mints for the connection to a worker. */
+/** A token like those that a control plane mints for the connection to a worker. */
 export function hopToken(
-  { secret }: Harness,
+  { key }: Harness,
   session: string,
-  audience: 'worker' | 'runtime' = 'worker',
+  workerId = 'worker-1',
   { controlsDesktop = false } = {},
 ): Promise<string> {
-  return new SessionTokens(secret, audience).mint({
+  const identity = {
     user_id: 'usr_a',
     app_id: 'app',
     set_id: 'default',
     chat_session_id: session,
     cua_enabled: controlsDesktop,
-  });
+  };
+  return mintHopToken(key, identity, workerId);
 }

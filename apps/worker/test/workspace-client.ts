@@ -1,5 +1,5 @@
 import type { MicrovmTree } from '@svc/microvm';
-import { createTokenMinter, type Secret } from '@svc/service-kit';
+import { type ComponentIdentity, createTokenMinter } from '@svc/service-kit';
 import { Slots } from '@svc/service-kit/concurrency';
 import { saveRates } from '../src/chunks/save-rates.ts';
 import { ControlPlaneTransport } from '../src/control-plane/control-plane-transport.ts';
@@ -16,8 +16,7 @@ export type WorkspaceStep = 'missing' | 'announce' | 'put' | 'confirm' | 'stage'
 export interface WorkspaceClientOptions {
   /** Of the control plane. */
   readonly url: string;
-  readonly secret: Secret;
-  readonly workerId: string;
+  readonly identity: ComponentIdentity;
 }
 
 /** The part of a worker that mounts workspaces, at a real control plane and its object store. */
@@ -31,8 +30,8 @@ export class WorkspaceClient {
   readonly #transport: ControlPlaneTransport;
   readonly #deps: WorkspaceDeps;
 
-  constructor({ url, secret, workerId }: WorkspaceClientOptions) {
-    const mint = createTokenMinter(secret, workerId);
+  constructor({ url, identity }: WorkspaceClientOptions) {
+    const mint = createTokenMinter(identity.key, identity.id);
     this.#transport = new ControlPlaneTransport({ url, ca: undefined, mint });
     this.transfer = new ObjectTransfer({ url, ca: undefined });
     this.api = new WorkspaceApi(this.#transport);

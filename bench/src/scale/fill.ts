@@ -1,3 +1,4 @@
+import type { KeyPair } from '@svc/service-kit';
 import type pg from 'pg';
 import type { FleetServer } from './fleet-server.ts';
 
@@ -20,9 +21,14 @@ export const sandboxesOf = (worker: number, { workers }: Size) =>
 
 /**
  * Fills an empty ledger: `worker_<n>` with the sandboxes {@link sandboxesOf} `vm_<n>`, of the tenants `usr_<n mod TENANTS>`.
- * The other records are of sandboxes that ended within the last month.
+ * The other records are of sandboxes that ended within the last month. All workers have enrolled the same key.
  */
-export async function fill(sql: pg.Client, size: Size, fleet: FleetServer): Promise<void> {
+export async function fill(
+  sql: pg.Client,
+  size: Size,
+  fleet: FleetServer,
+  key: KeyPair,
+): Promise<void> {
   await sql.query(
     `insert into tenants (tenant_id, email)
      select 'usr_' || n, n || '@example.com' from generate_series(0, $1::int - 1) n`,
@@ -41,6 +47,11 @@ export async function fill(sql: pg.Client, size: Size, fleet: FleetServer): Prom
        '[{"template": "standard", "image": "standard-1", "ready": true}]'
      from generate_series(0, $1::int - 1) n`,
     [size.workers, fleet.url, fleet.certificate, LIVE_PER_WORKER],
+  );
+  await sql.query(
+    `insert into components (component_id, kind, key_id, public_key)
+     select 'worker_' || n, 'worker', $2, $3 from generate_series(0, $1::int - 1) n`,
+    [size.workers, key.id, key.publicKey.x],
   );
   await sql.query(
     `insert into sandboxes (vm_id, tenant_id, worker_id, state, template, vcpu, cpu_fraction, memory_mib,

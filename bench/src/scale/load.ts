@@ -1,5 +1,5 @@
 import { INTERNAL_PREFIX } from '@svc/contract';
-import { createTokenMinter, type Secret } from '@svc/service-kit';
+import { createTokenMinter, type KeyPair } from '@svc/service-kit';
 import { Agent, request } from 'undici';
 import { keyOf, LIVE_PER_WORKER, type Size, sandboxesOf, TENANTS } from './fill.ts';
 import { REPORT } from './fleet-server.ts';
@@ -22,7 +22,8 @@ export interface LoadOptions {
   readonly size: Size;
   readonly rates: Rates;
   readonly seconds: number;
-  readonly secret: Secret;
+  /** Of every worker. */
+  readonly key: KeyPair;
 }
 
 /** Applies the load, and returns what became of each kind of request. */
@@ -112,13 +113,13 @@ function createFor(customer: Customer, deletes: Paced): (index: number) => Promi
 
 /** Heartbeats of one worker after the other. All sandboxes of a worker have changed since its last one. */
 function heartbeatOf(
-  { baseUrl, secret, size }: LoadOptions,
+  { baseUrl, key, size }: LoadOptions,
   dispatcher: Agent,
 ): (index: number) => Promise<void> {
   return async (index) => {
     const worker = index % size.workers;
     const id = `worker_${worker}`;
-    const token = await createTokenMinter(secret, id)('svc-control-plane');
+    const token = await createTokenMinter(key, id)('svc-control-plane');
     const answer = await request(`${baseUrl}${INTERNAL_PREFIX}/workers/${id}/heartbeat`, {
       method: 'POST',
       dispatcher,

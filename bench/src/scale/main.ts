@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { Secret } from '@svc/service-kit';
+import { generateKeyPair, type KeyPair } from '@svc/service-kit';
 import { forkProgram } from '../bare/forked-server.ts';
 import { type PrivateLedger, startLedger } from '../bare/private-ledger.ts';
 import { summarise } from '../measure/statistics.ts';
@@ -44,7 +44,8 @@ try {
   await using fleet = await startFleetServer();
   await using ledger = await startLedger(join(directory, 'ledger'));
   const begun = performance.now();
-  await fill(ledger.sql, size, fleet);
+  const key = await generateKeyPair();
+  await fill(ledger.sql, size, fleet, key);
   const filled = ((performance.now() - begun) / 1000).toFixed(0);
   const { rows } = await ledger.sql.query(
     'select pg_size_pretty(pg_database_size(current_database())) as size',
@@ -52,12 +53,12 @@ try {
   console.log(
     `${size.workers} workers and ${size.rows} sandboxes: ${rows[0].size}, filled in ${filled} s`,
   );
-  await measure(ledger);
+  await measure(ledger, key);
 } finally {
   await rm(directory, { recursive: true, force: true });
 }
 
-async function measure({ sql, url }: PrivateLedger): Promise<void> {
+async function measure({ sql, url }: PrivateLedger, key: KeyPair): Promise<void> {
   const secret = randomUUID();
   const options: ControlPlaneOptions = {
     databaseUrl: url,
@@ -66,7 +67,7 @@ async function measure({ sql, url }: PrivateLedger): Promise<void> {
   };
   const plane = await forkProgram(CONTROL_PLANE, options);
   try {
-    const load = { baseUrl: `http://127.0.0.1:${plane.port}`, size, secret: new Secret(secret) };
+    const load = { baseUrl: `http://127.0.0.1:${plane.port}`, size, key };
     await applyLoad({ ...load, rates, seconds: Math.min(5, seconds) });
     await sql.query('select pg_stat_statements_reset()');
     const before = await postgresUse(sql);

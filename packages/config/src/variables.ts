@@ -257,10 +257,15 @@ export const VARIABLES = {
     ...variable(
       'SVC_CLUSTER_SECRET',
       kinds.secretText(32),
-      'Shared secret with which control planes, runtime hosts and workers authenticate each other.',
+      'Secret that all control planes of a fleet share, and nobody else may have. Their keys are derived from it.',
     ),
     documentedDefault: 'generated at the first start and kept in a file',
   },
+  enrolmentToken: variable(
+    'SVC_ENROLMENT_TOKEN',
+    kinds.secretText(1),
+    'Token with which a worker or a runtime host of a fleet enrols at its first start: see `svc worker token` and `svc runtime token`.',
+  ),
   workerId: {
     ...variable(
       'SVC_WORKER_ID',

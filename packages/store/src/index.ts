@@ -28,6 +28,11 @@ export {
   type StoredChunk,
   TooManyUnusedChunks,
 } from './repositories/chunks/chunk-repository.ts';
+export type {
+  ComponentKey,
+  ComponentRepository,
+  ListedComponent,
+} from './repositories/components.ts';
 export type { ConfigUpdateRow } from './repositories/config-updates.ts';
 export type { FleetRepository, FleetWorker, WorkerStanding } from './repositories/fleet.ts';
 export type { IdempotencyClaim, IdempotencyHold } from './repositories/idempotency.ts';

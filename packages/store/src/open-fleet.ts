@@ -1,6 +1,7 @@
 import { connect } from './connect.ts';
 import { REQUEST_DEADLINES } from './pool.ts';
 import { ArchiveRepository } from './repositories/archive.ts';
+import { ComponentRepository } from './repositories/components.ts';
 import { ControlPlaneRepository } from './repositories/control-planes.ts';
 import { FleetRepository } from './repositories/fleet.ts';
 import { QuarantineRepository } from './repositories/quarantine/quarantine-repository.ts';
@@ -12,6 +13,7 @@ export interface OpenFleet extends AsyncDisposable {
   readonly fleet: FleetRepository;
   readonly controlPlanes: Pick<ControlPlaneRepository, 'list'>;
   readonly runtimeHosts: Pick<RuntimeHostRepository, 'list'>;
+  readonly components: ComponentRepository;
   readonly server: ServerStateRepository;
   readonly quarantine: QuarantineRepository;
   readonly archive: ArchiveRepository;
@@ -24,6 +26,7 @@ export function openFleet(url: string): OpenFleet {
     fleet: new FleetRepository(db),
     controlPlanes: new ControlPlaneRepository(db),
     runtimeHosts: new RuntimeHostRepository(db),
+    components: new ComponentRepository(db),
     server: new ServerStateRepository(db),
     quarantine: new QuarantineRepository(db),
     archive: new ArchiveRepository(db),

@@ -2,6 +2,7 @@ import type {
   Agent,
   AppJson,
   AuditEvent,
+  ComponentKind,
   EndReason,
   LlmVendor,
   SandboxPlacement,
@@ -22,6 +23,8 @@ export interface Schema {
   readonly workers: WorkersTable;
   readonly control_planes: ControlPlanesTable;
   readonly runtime_hosts: RuntimeHostsTable;
+  readonly components: ComponentsTable;
+  readonly enrolment_tokens: EnrolmentTokensTable;
   readonly schema_contractions: SchemaContractionsTable;
   readonly sandboxes: SandboxesTable;
   readonly quarantined_sandboxes: QuarantinedSandboxesTable;
@@ -150,6 +153,27 @@ interface RuntimeHostsTable {
   /** What its operator knows it by. */
   name: string;
   heartbeat_at: Generated<Date>;
+}
+
+/** A worker or a runtime host that has enrolled. */
+interface ComponentsTable {
+  component_id: string;
+  kind: ComponentKind;
+  /** The thumbprint of its public key. */
+  key_id: string;
+  /** `x` of its Ed25519 public key as a JWK. */
+  public_key: string;
+  enrolled_at: Generated<Date>;
+  /** When its key was last looked up, to the hour. */
+  used_at: Generated<Date>;
+  revoked_at: Date | null;
+}
+
+/** An enrolment token that has been used. */
+interface EnrolmentTokensTable {
+  token_id: string;
+  uses: number;
+  expires_at: Date;
 }
 
 interface SchemaContractionsTable {

@@ -22,6 +22,7 @@ import {
   TRANSCRIPT_CHUNKS,
   WORKSPACE_CHUNKS,
 } from './repositories/chunks/chunk-repository.ts';
+import { ComponentRepository } from './repositories/components.ts';
 import { ConfigUpdateRepository } from './repositories/config-updates.ts';
 import { ControlPlaneRepository } from './repositories/control-planes.ts';
 import { IdempotencyRepository } from './repositories/idempotency.ts';
@@ -65,6 +66,7 @@ export interface Store {
   readonly quarantine: QuarantineRepository;
   readonly controlPlanes: ControlPlaneRepository;
   readonly runtimeHosts: RuntimeHostRepository;
+  readonly components: ComponentRepository;
   readonly idempotency: IdempotencyRepository;
   readonly audit: AuditRepository;
   readonly signingKeys: SigningKeyRepository;
@@ -114,6 +116,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     quarantine: new QuarantineRepository(db),
     controlPlanes: new ControlPlaneRepository(db),
     runtimeHosts: new RuntimeHostRepository(db),
+    components: new ComponentRepository(db, lookups),
     idempotency: new IdempotencyRepository(db),
     audit: new AuditRepository(db),
     signingKeys: new SigningKeyRepository(lookups),

@@ -1,3 +1,6 @@
+import { copyFile, mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import type { Customer } from './customer.ts';
 import type { FleetLab } from './fleet-lab.ts';
 import type { Piece } from './piece.ts';
@@ -71,7 +74,7 @@ const onWorker = (
   };
 };
 
-/** Another machine asks for the id of a worker that has sandboxes. It never becomes ready. */
+/** A machine that was made from a copy of the disk of a worker asks for its id. It never becomes ready. */
 function clonedWorker(): Fault {
   let clone: Piece | undefined;
   let start: Promise<void> | undefined;
@@ -80,8 +83,12 @@ function clonedWorker(): Fault {
     seconds: 40,
     finding: /fail +worker +another machine wants the id of worker-\d, and is refused/,
     async strike(lab, customers) {
-      const { machine } = await workerOf(lab, customers);
+      const { machine, dataDir } = await workerOf(lab, customers);
       clone = await lab.addWorker('clone', { SVC_WORKER_ID: machine.name });
+      await mkdir(clone.dataDir);
+      for (const name of ['worker-key.pem', 'worker-enrolled']) {
+        await copyFile(join(dataDir, name), join(clone.dataDir, name));
+      }
       start = clone.start();
       start.catch(() => undefined);
     },
@@ -94,6 +101,21 @@ function clonedWorker(): Fault {
       if (becameReady) throw new Error('another machine became a worker under an id in use');
     },
   };
+}
+
+const SHIFTED_CLOCK = fileURLToPath(new URL('shifted-clock.js', import.meta.url));
+const WRONG_CLOCK = /warn +worker +the clock of worker-\d is (59|60|61) s (ahead of|behind)/;
+
+/** Starts a piece again with a clock that is off: that of its process, since all machines of the lab have one kernel. */
+async function shiftClock(piece: Piece, ms: number): Promise<void> {
+  await piece.end('SIGTERM');
+  const NODE_OPTIONS = `--import=${SHIFTED_CLOCK}`;
+  await piece.start({ NODE_OPTIONS, CLOCK_SHIFT_MS: String(ms) });
+}
+
+async function restart(piece: Piece): Promise<void> {
+  await piece.end('SIGTERM');
+  await piece.start();
 }
 
 const LOST_CONTROL_PLANE = /warn +control plane +\S+ ended without a shutdown/;
@@ -143,6 +165,21 @@ export const FAULTS: readonly Fault[] = [
     LOST_WORKER,
   ),
   clonedWorker(),
+  ...[60_000, -60_000].map((ms) =>
+    onWorker(
+      `the clock of a worker a minute ${ms > 0 ? 'ahead' : 'behind'}`,
+      30,
+      (_, worker) => shiftClock(worker, ms),
+      WRONG_CLOCK,
+      restart,
+    ),
+  ),
+  ...[60_000, -60_000].map((ms) => ({
+    name: `the clock of a control plane a minute ${ms > 0 ? 'ahead' : 'behind'}`,
+    seconds: 30,
+    strike: (lab: FleetLab) => shiftClock(first(lab.controlPlanes), ms),
+    mend: (lab: FleetLab) => restart(first(lab.controlPlanes)),
+  })),
   onWorker('a slow link to a worker', 20, (lab, worker) => lab.network.slow(worker.machine)),
   {
     name: 'the object store cut off for a minute',

@@ -2,10 +2,13 @@ import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ComponentKind } from '@svc/contract';
 import { type ModelServer, type Script, startModelServer } from '@svc/model-server';
 import { SvcClient } from '@svc/sdk';
 import { callersEnvironment, mailedCode } from '@svc/service-driver';
+import { Secret } from '@svc/service-kit/secret';
 import { ensureLocalTls, type LocalTls } from '@svc/service-kit/tls';
+import { deriveControlPlaneKey, mintEnrolmentToken } from '@svc/service-kit/tokens';
 import { type BackingServices, startBackingServices } from './backing-services.ts';
 import { HaProxy } from './haproxy.ts';
 import { type LabMachine, LabNetwork } from './lab-network.ts';
@@ -15,6 +18,8 @@ const API_PORT = 8443;
 const SESSIONS_PORT = 8444;
 const INTERNAL_PORT = 8445;
 const WORKER_PORT = 9444;
+/** Longer than any lab lasts. */
+const TOKEN_SECONDS = 6 * 3_600;
 /** The images of this machine. */
 export const BUILT_IMAGES: string =
   process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images');
@@ -67,8 +72,8 @@ export class FleetLab implements AsyncDisposable {
   /** Adds a worker on a machine of its own, which the caller starts. It is ended with the lab. */
   async addWorker(name: string, settings: Settings): Promise<Piece> {
     const machine = await this.network.addMachine(name);
-    const { directory, settings: common, internalUrl } = this.#foundation;
-    const env = { ...common, ...workerSettings(machine, internalUrl), ...settings };
+    const { directory, settings: common } = this.#foundation;
+    const env = { ...common, ...(await workerSettings(machine, this.#foundation)), ...settings };
     return this.#cleanUp.use(new Piece('worker', machine, { directory, env }));
   }
 
@@ -138,6 +143,14 @@ interface Foundation {
   readonly tls: LocalTls;
   /** Settings of every component. */
   readonly settings: Settings;
+  /** That of the control planes. */
+  readonly secret: string;
+}
+
+/** A token with which one component enrols. */
+async function enrolmentToken(secret: string, kind: ComponentKind): Promise<string> {
+  const key = await deriveControlPlaneKey(new Secret(secret));
+  return mintEnrolmentToken(key, { kind, uses: 1 }, TOKEN_SECONDS);
 }
 
 async function layFoundation(script: Script, cleanUp: AsyncDisposableStack): Promise<Foundation> {
@@ -155,7 +168,6 @@ async function layFoundation(script: Script, cleanUp: AsyncDisposableStack): Pro
   const settings = {
     ...callersEnvironment(),
     HOME: directory,
-    SVC_CLUSTER_SECRET: randomBytes(32).toString('hex'),
     SVC_MASTER_KEY: randomBytes(32).toString('hex'),
     SVC_CA_FILE: tls.caFile,
     SVC_EGRESS_ALLOW_HOSTS: network.ownAddress,
@@ -165,7 +177,8 @@ async function layFoundation(script: Script, cleanUp: AsyncDisposableStack): Pro
   };
   const url = `https://${front.address}:${API_PORT}`;
   const internalUrl = `https://${front.address}:${INTERNAL_PORT}`;
-  return { directory, network, backing, model, front, url, internalUrl, tls, settings };
+  const secret = randomBytes(32).toString('hex');
+  return { directory, network, backing, model, front, url, internalUrl, tls, settings, secret };
 }
 
 interface Pieces {
@@ -175,9 +188,13 @@ interface Pieces {
   readonly balancer: HaProxy;
 }
 
-function workerSettings({ name, address }: LabMachine, controlPlaneUrl: string): Settings {
+async function workerSettings(
+  { name, address }: LabMachine,
+  { internalUrl, secret }: Pick<Foundation, 'internalUrl' | 'secret'>,
+): Promise<Settings> {
   return {
-    SVC_CONTROL_PLANE_URL: controlPlaneUrl,
+    SVC_CONTROL_PLANE_URL: internalUrl,
+    SVC_ENROLMENT_TOKEN: await enrolmentToken(secret, 'worker'),
     SVC_WORKER_ID: name,
     SVC_WORKER_LISTEN: `${address}:${WORKER_PORT}`,
     SVC_IMAGE_DIR: BUILT_IMAGES,
@@ -190,33 +207,35 @@ async function startPieces(
   size: FleetSize,
   cleanUp: AsyncDisposableStack,
 ): Promise<Pieces> {
-  const { network, directory, settings, backing, front, url, internalUrl } = foundation;
+  const { network, directory, settings, backing, front, url, internalUrl, secret } = foundation;
   const build = async (
     component: Component,
     count: number,
-    settingsOf: (machine: LabMachine) => Settings,
+    settingsOf: (machine: LabMachine) => Promise<Settings>,
   ) => {
     const pieces: Piece[] = [];
     while (pieces.length < count) {
       const machine = await network.addMachine(`${component}-${pieces.length + 1}`);
-      const env = { ...settings, ...settingsOf(machine) };
+      const env = { ...settings, ...(await settingsOf(machine)) };
       pieces.push(cleanUp.use(new Piece(component, machine, { directory, env })));
     }
     return pieces;
   };
-  const controlPlanes = await build('control-plane', size.controlPlanes, ({ address }) => ({
+  const controlPlanes = await build('control-plane', size.controlPlanes, async ({ address }) => ({
     ...backing.settings,
+    SVC_CLUSTER_SECRET: secret,
     SVC_LISTEN: `${address}:${API_PORT}`,
     SVC_INTERNAL_LISTEN: `${address}:${INTERNAL_PORT}`,
     SVC_BASE_URL: url,
     SVC_RUNTIME_URL: `wss://${front.address}:${SESSIONS_PORT}`,
   }));
-  const runtimeHosts = await build('runtime', size.runtimeHosts, ({ address }) => ({
+  const runtimeHosts = await build('runtime', size.runtimeHosts, async ({ address }) => ({
     SVC_CONTROL_PLANE_URL: internalUrl,
+    SVC_ENROLMENT_TOKEN: await enrolmentToken(secret, 'runtime'),
     SVC_RUNTIME_LISTEN: `${address}:${SESSIONS_PORT}`,
   }));
   const workers = await build('worker', size.workers, (machine) =>
-    workerSettings(machine, internalUrl),
+    workerSettings(machine, foundation),
   );
   const frontend = (port: number, pieces: readonly Piece[]) => ({
     bind: `${front.address}:${port}`,

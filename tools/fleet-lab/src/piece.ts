@@ -29,10 +29,13 @@ export class Piece implements AsyncDisposable {
     this.#env = { ...env, SVC_DATA_DIR: this.dataDir };
   }
 
-  /** Starts it, also after its end, and waits until it is ready. @throws Error with its log when it ends instead */
-  async start(): Promise<void> {
+  /**
+   * Starts it with its settings and these, also after its end, and waits until it is ready.
+   * @throws Error with its log when it ends instead
+   */
+  async start(settings: NodeJS.ProcessEnv = {}): Promise<void> {
     const { dataDir, logFile: outputFile } = this;
-    const context = { env: this.#env, launcher: this.machine.launcher };
+    const context = { env: { ...this.#env, ...settings }, launcher: this.machine.launcher };
     const files = { dataDir, outputFile };
     this.#process = await SvcProcess.spawn(context, [this.#component], files);
     await this.#process.ready();

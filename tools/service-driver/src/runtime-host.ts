@@ -1,11 +1,11 @@
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { SessionAccess } from '@svc/contract';
 import { freePort } from '@svc/service-kit/testing';
 import { callersEnvironment } from './environment.ts';
 import type { ServiceAddress } from './private-service.ts';
-import { type SvcContext, SvcProcess } from './svc-process.ts';
+import { runSvc, type SvcContext, SvcProcess } from './svc-process.ts';
 
 /** A runtime host in a process of its own, in addition to the one inside the service. */
 export class RuntimeHost implements AsyncDisposable {
@@ -29,7 +29,7 @@ export class RuntimeHost implements AsyncDisposable {
       SVC_DATA_DIR: directory,
       SVC_CONTROL_PLANE_URL: baseUrl,
       SVC_CA_FILE: caFile,
-      SVC_CLUSTER_SECRET: (await readFile(join(dataDir, 'cluster-secret'), 'utf8')).trim(),
+      SVC_ENROLMENT_TOKEN: await enrolmentToken(dataDir),
       SVC_RUNTIME_LISTEN: `localhost:${port}`,
       // No load balancer has to notice that the host ends.
       SVC_DRAIN_NOTICE_SECONDS: '0',
@@ -76,4 +76,12 @@ export class RuntimeHost implements AsyncDisposable {
     await this.#process?.end('SIGTERM');
     await rm(this.#directory, { recursive: true, force: true });
   }
+}
+
+/** A token that the operator of a service makes on its machine. */
+async function enrolmentToken(dataDir: string): Promise<string> {
+  const context = { env: { ...callersEnvironment(), SVC_DATA_DIR: dataDir }, launcher: [] };
+  const { exitCode, output } = await runSvc(context, ['runtime', 'token']);
+  if (exitCode !== 0) throw new Error(output);
+  return output.trim();
 }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, Server } from 'node:http';
 import type { SessionClaims } from '@svc/contract';
-import { type Secret, SessionTokens } from '@svc/service-kit';
+import type { HopTokenVerifier } from '@svc/service-kit';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { isPortUpgrade } from './port-sockets.ts';
 
@@ -21,10 +21,10 @@ export class SessionSockets {
   /** While set, upgrades are refused with this status. */
   refusal: number | undefined;
   readonly #sockets = new WebSocketServer({ noServer: true, perMessageDeflate: false });
-  readonly #tokens: SessionTokens;
+  readonly #verify: HopTokenVerifier;
 
-  constructor(secret: Secret) {
-    this.#tokens = new SessionTokens(secret, 'worker');
+  constructor(verify: HopTokenVerifier) {
+    this.#verify = verify;
   }
 
   /** The newest WebSocket. @throws Error when there is none */
@@ -58,7 +58,7 @@ export class SessionSockets {
   }
 
   #admit({ headers }: IncomingMessage): Promise<SessionClaims> {
-    return this.#tokens.verify(/^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1]);
+    return this.#verify(/^Bearer (.+)$/.exec(headers.authorization ?? '')?.[1]);
   }
 
   #attach(socket: WebSocket, request: IncomingMessage, claims: SessionClaims): void {

@@ -1,19 +1,16 @@
-import {
-  type AgentBuild,
-  CONTROL_PLANE_NAME,
-  INTERNAL_PREFIX,
-  type WorkerSandbox,
-} from '@svc/contract';
+import type { AgentBuild, WorkerSandbox } from '@svc/contract';
 import {
   type CertificatePair,
+  createHopTokenVerifier,
   createHttpServer,
   createLogger,
   createSelfSigned,
-  createTokenMinter,
   createTokenVerifier,
   type HttpServer,
   type Secret,
+  type TokenVerifier,
 } from '@svc/service-kit';
+import { ComponentDouble, controlPlaneKeys } from './component-double.ts';
 import { isPortUpgrade, PortSockets } from './port-sockets.ts';
 import { SandboxRecords } from './sandbox-records.ts';
 import { addSandboxRoutes } from './sandbox-routes.ts';
@@ -39,7 +36,8 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
   /** Base URL; empty until the double is started. */
   url = '';
   #app: HttpServer | undefined;
-  readonly #secret: Secret;
+  readonly #component: ComponentDouble;
+  readonly #verify: TokenVerifier;
   readonly #tls: CertificatePair | undefined;
   #certificate = '';
 
@@ -47,9 +45,11 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
   constructor(id: string, secret: Secret, tls?: CertificatePair) {
     super();
     this.id = id;
-    this.sockets = new SessionSockets(secret);
-    this.ports = new PortSockets(this, createTokenVerifier(secret, id));
-    this.#secret = secret;
+    const keys = controlPlaneKeys(secret);
+    this.#verify = createTokenVerifier(keys, id);
+    this.sockets = new SessionSockets(createHopTokenVerifier(keys, id));
+    this.ports = new PortSockets(this, this.#verify);
+    this.#component = new ComponentDouble('worker', id, secret);
     this.#tls = tls;
   }
 
@@ -57,9 +57,8 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
     const { id } = this;
     const tls = this.#tls ?? (await createSelfSigned({ commonName: id, names: [id], days: 1 }));
     const app = createHttpServer({ logger: createLogger({ level: 'silent' }), tls });
-    const verify = createTokenVerifier(this.#secret, id);
     app.addHook('onRequest', async (request) => {
-      await verify(request.headers.authorization);
+      await this.#verify(request.headers.authorization);
     });
     addSandboxRoutes(app, this);
     this.sockets.listen(app.server);
@@ -122,13 +121,7 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
     path: string,
     request: Pick<RequestInit, 'body' | 'headers' | 'signal'> = {},
   ): Promise<Response> {
-    const token = await createTokenMinter(this.#secret, this.id)(CONTROL_PLANE_NAME);
-    return fetch(`${controlPlane}${INTERNAL_PREFIX}${path}`, {
-      method,
-      ...request,
-      headers: { authorization: `Bearer ${token}`, ...request.headers },
-      ...(request.body instanceof ReadableStream ? { duplex: 'half' } : {}),
-    });
+    return this.#component.ask(controlPlane, method, path, request);
   }
 
   #post(controlPlane: string, path: string, body: unknown): Promise<Response> {

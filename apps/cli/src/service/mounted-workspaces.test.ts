@@ -12,12 +12,14 @@ import {
 import { join } from 'node:path';
 import { CLUSTER_SECRET, Harness } from '@svc/control-plane/testing';
 import { type GuestDaemon, startGuestDaemon } from '@svc/microvm/testing';
+import type { ComponentIdentity } from '@svc/service-kit';
 import {
   contentOf,
   type SandboxWorkspace,
   WorkspaceClient,
   type WorkspaceStep,
 } from '@svc/worker/testing';
+import { ComponentDouble } from '@svc/worker-double';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 /**
@@ -39,14 +41,14 @@ let client: WorkspaceClient;
 let app: string;
 let count = 0;
 const clients: WorkspaceClient[] = [];
+let identity: ComponentIdentity;
 
 const signal = () => AbortSignal.timeout(120_000);
 
 function newClient(): WorkspaceClient {
   const made = new WorkspaceClient({
     url: harness.plane.url,
-    secret: CLUSTER_SECRET,
-    workerId: WORKER,
+    identity,
   });
   clients.push(made);
   return made;
@@ -97,6 +99,7 @@ beforeAll(async () => {
   directory = daemon.directory;
   harness = await Harness.start();
   account = await harness.signUp();
+  identity = await new ComponentDouble('worker', WORKER, CLUSTER_SECRET).identity();
   worker = await harness.addWorker(WORKER, (made) => {
     made.memoryMib = MIB;
   });

@@ -11,6 +11,7 @@ import { createLogger, createSelfSigned } from '@svc/service-kit';
 import { freePorts, OtlpCollector, type ReceivedSpan } from '@svc/service-kit/testing';
 import { type RunningWorker, startWorker } from '@svc/worker';
 import { LIMITS, MemoryHost, ScriptedGuest } from '@svc/worker/testing';
+import { ComponentDouble } from '@svc/worker-double';
 import { Agent, request } from 'undici';
 import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
 
@@ -58,14 +59,24 @@ beforeAll(async () => {
   };
   plane = await Harness.start(environment);
   const config = loadConfig({ ...environment, SVC_DATA_DIR: directory });
-  const clusterSecret = CLUSTER_SECRET;
   const controlPlane = { url: plane.plane.url, ca: undefined };
   const logger = createLogger({
     level: 'info',
     pretty: false,
     destination: { write: (line) => void logLines.push(line) },
   });
-  runtime = await startRuntimeHost({ config, logger, clusterSecret, controlPlane });
+  const components = [
+    new ComponentDouble('runtime', 'runtime-1', CLUSTER_SECRET),
+    new ComponentDouble('worker', 'worker-1', CLUSTER_SECRET),
+  ];
+  const [ofRuntime, ofWorker] = await Promise.all(
+    components.map(async (component) => {
+      expect((await component.enrol(controlPlane.url)).status).toBe(204);
+      return component.identity();
+    }),
+  );
+  if (ofRuntime === undefined || ofWorker === undefined) throw new Error('no identities');
+  runtime = await startRuntimeHost({ config, logger, identity: ofRuntime, controlPlane });
   guest = await ScriptedGuest.listen();
   const microvms = new MemoryHost();
   microvms.onRestored = (vm) => {
@@ -74,11 +85,10 @@ beforeAll(async () => {
   };
   worker = await startWorker({
     config: { ...config, pool: {} },
-    clusterSecret,
+    identity: ofWorker,
     logger,
     microvms,
     controlPlane,
-    workerId: 'worker-1',
     listen: { host: HOST, port: 0 },
     signal: new AbortController().signal,
     capacity: LIMITS,

@@ -23,7 +23,7 @@ export function callerOf(request: FastifyRequest): Caller {
 /** Who sent a request, for the access log. */
 export function callerFields({
   caller,
-  workerId,
+  component,
 }: FastifyRequest): Record<string, string | undefined> {
-  return { tenant_id: caller?.tenantId, key_id: caller?.keyId, worker_id: workerId };
+  return { tenant_id: caller?.tenantId, key_id: caller?.keyId, component_id: component?.id };
 }

@@ -1,12 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, connect } from 'node:net';
+import type { ComponentKind } from '@svc/contract';
 import {
   createHttpServer,
   createLogger,
   createTokenMinter,
-  createTokenVerifier,
+  generateKeyPair,
   type HttpServer,
-  Secret,
+  type KeyPair,
 } from '@svc/service-kit';
 import { FairStarts } from '@svc/service-kit/concurrency';
 import { statementOwner } from '@svc/store/testing';
@@ -16,19 +18,23 @@ import { startTestLedger, type TestLedger } from '../../test/test-ledger.ts';
 import { AccountTokens } from './account-tokens.ts';
 import { createApiKeyHook, createAuthenticators } from './authenticators.ts';
 import { callerFields, callerOf } from './caller.ts';
+import {
+  createComponentAuthenticator,
+  requireWorker,
+  workerOf,
+} from './component-authenticator.ts';
 import { SigningKeys } from './signing-keys.ts';
 import { assignStatementOwners } from './statement-owners.ts';
 import { TenantRequests } from './tenant-requests.ts';
-import { createWorkerAuthenticator, requireWorker, workerOf } from './worker-authenticator.ts';
 
 const KEY = `svc_${'a'.repeat(64)}`;
 const UNKNOWN_KEY = `svc_${'b'.repeat(64)}`;
-const SECRET = new Secret('a-secret-of-at-least-32-characters-for-tests');
 const MOST = 2;
 
 let ledger: TestLedger;
 let app: HttpServer;
 let token: string;
+let workerKey: KeyPair;
 /** Requests that wait until the test lets them go on. */
 let held: (() => void)[] = [];
 
@@ -39,10 +45,11 @@ beforeAll(async () => {
   const accounts = new AccountTokens(new SigningKeys(store.signingKeys, Buffer.alloc(32, 1)));
   token = await accounts.sign({ tenantId: 't', email: 'a@b.c' });
   const auth = createAuthenticators(store, accounts, new TenantRequests(MOST), new FairStarts());
-  const worker = createWorkerAuthenticator(createTokenVerifier(SECRET, 'control-plane'));
+  const components = createComponentAuthenticator(store.components);
+  workerKey = await enrolled('w1', 'worker');
   app = createHttpServer({ logger: createLogger({ level: 'silent' }) });
   app.decorateRequest('caller', undefined);
-  app.decorateRequest('workerId', undefined);
+  app.decorateRequest('component', undefined);
   assignStatementOwners(app);
   const answer = async (request: FastifyRequest) => ({
     fields: callerFields(request),
@@ -59,7 +66,9 @@ beforeAll(async () => {
     account: auth.account,
     either: auth.apiKeyOrAccount,
     'only-keys': createApiKeyHook(store),
-    worker: worker.hook,
+    worker: components.worker,
+    runtime: components.runtime,
+    component: components.any,
     open: async () => undefined,
   };
   for (const [name, hook] of Object.entries(routes)) {
@@ -73,7 +82,7 @@ beforeAll(async () => {
   });
   app.get('/caller', async (request) => callerOf(request));
   app.get('/worker-of', async (request) => workerOf(request));
-  app.get('/workers/:id', { onRequest: worker.hook }, async (request) => {
+  app.get('/workers/:id', { onRequest: components.worker }, async (request) => {
     requireWorker(request, (request.params as { id: string }).id);
     return { id: workerOf(request) };
   });
@@ -106,6 +115,18 @@ const call = async (path: string, authorization?: string, method = 'GET') => {
 };
 const bearer = (credential: string) => `Bearer ${credential}`;
 const refused = { status: 401, body: { code: 'unauthorized' } };
+const refusedComponent = { status: 401, body: { code: 'component_unauthorized' } };
+
+/** The key of a component that has enrolled. */
+async function enrolled(componentId: string, kind: ComponentKind): Promise<KeyPair> {
+  const key = await generateKeyPair();
+  const expiresAt = new Date(Date.now() + 60_000);
+  const token = { tokenId: randomUUID(), uses: 1, expiresAt, isForId: false };
+  const { id: keyId, publicKey } = key;
+  const component = { componentId, kind, keyId, publicKey: publicKey.x, token };
+  expect(await ledger.store.components.enrol(component)).toBeUndefined();
+  return key;
+}
 
 describe.each([
   ['key', ['key']],
@@ -209,16 +230,16 @@ describe('statements', () => {
   });
 
   test('of a worker run for the service', async () => {
-    const mint = createTokenMinter(SECRET, 'w1');
-    const answer = await call('/worker', bearer(await mint('control-plane')));
+    const mint = createTokenMinter(workerKey, 'w1');
+    const answer = await call('/worker', bearer(await mint('svc-control-plane')));
     expect(owner(answer)).toEqual({ pool: 'service', key: 'w1' });
-    expect(answer.body.fields).toEqual({ worker_id: 'w1' });
+    expect(answer.body.fields).toEqual({ component_id: 'w1' });
   });
 });
 
 describe('a worker', () => {
   test('speaks for itself alone', async () => {
-    const credential = bearer(await createTokenMinter(SECRET, 'w1')('control-plane'));
+    const credential = bearer(await createTokenMinter(workerKey, 'w1')('svc-control-plane'));
     expect(await call('/workers/w1', credential)).toMatchObject({
       status: 200,
       body: { id: 'w1' },
@@ -229,14 +250,57 @@ describe('a worker', () => {
   });
 
   test('needs a token for this audience', async () => {
-    const other = bearer(await createTokenMinter(SECRET, 'w1')('w2'));
+    const other = bearer(await createTokenMinter(workerKey, 'w1')('w2'));
     for (const credential of [other, bearer(KEY), undefined]) {
-      expect(await call('/worker', credential)).toMatchObject(refused);
+      expect(await call('/worker', credential)).toMatchObject(refusedComponent);
     }
+  });
+});
+
+describe('a component', () => {
+  const as = async (key: KeyPair, id: string) =>
+    bearer(await createTokenMinter(key, id)('svc-control-plane'));
+
+  test('is refused with the key of another, whatever id it claims', async () => {
+    const other = await enrolled('w2', 'worker');
+    const unknown = await generateKeyPair();
+    for (const credential of [
+      await as(other, 'w1'),
+      await as(workerKey, 'w2'),
+      await as(unknown, 'w1'),
+      await as(unknown, 'w3'),
+    ]) {
+      expect(await call('/worker', credential)).toMatchObject(refusedComponent);
+    }
+  });
+
+  test('has only the routes of its kind', async () => {
+    const runtime = await as(await enrolled('r1', 'runtime'), 'r1');
+    const worker = await as(workerKey, 'w1');
+    expect(await call('/runtime', worker)).toMatchObject(refusedComponent);
+    expect(await call('/worker', runtime)).toMatchObject(refusedComponent);
+    for (const [path, credential] of [
+      ['/runtime', runtime],
+      ['/component', runtime],
+      ['/component', worker],
+    ] as const) {
+      expect((await call(path, credential)).status).toBe(200);
+    }
+  });
+
+  test('is refused from the moment its key is revoked', async () => {
+    const key = await enrolled('w9', 'worker');
+    const token = await as(key, 'w9');
+    expect((await call('/worker', token)).status).toBe(200);
+    expect(await ledger.store.components.revoke('w9', 'runtime')).toBe(false);
+    expect((await call('/worker', token)).status).toBe(200);
+    expect(await ledger.store.components.revoke('w9', 'worker')).toBe(true);
+    expect(await call('/worker', token)).toMatchObject(refusedComponent);
+    expect(await ledger.store.components.revoke('w9', 'worker')).toBe(false);
   });
 });
 
 test('a route without authentication has neither a caller nor a worker', async () => {
   expect(await call('/caller', bearer(KEY))).toMatchObject(refused);
-  expect(await call('/worker-of', bearer(KEY))).toMatchObject(refused);
+  expect(await call('/worker-of', bearer(KEY))).toMatchObject(refusedComponent);
 });

@@ -1,5 +1,5 @@
 import { CONTROL_PLANE_NAME } from '@svc/contract';
-import { createLogger, createTokenMinter } from '@svc/service-kit';
+import { createLogger, createTokenMinter, deriveControlPlaneKey } from '@svc/service-kit';
 import { openStore, type Store } from '@svc/store';
 import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -26,7 +26,10 @@ beforeAll(async () => {
     });
   stores = [await open(), await open()];
   const logger = createLogger({ level: 'silent' });
-  const mintToken = createTokenMinter(CLUSTER_SECRET, CONTROL_PLANE_NAME);
+  const mintToken = createTokenMinter(
+    await deriveControlPlaneKey(CLUSTER_SECRET),
+    CONTROL_PLANE_NAME,
+  );
   const enforcerOf = (store: Store) => {
     const client = new WorkerClient({ connections, mintToken, logger });
     const fleet = new Fleet((id) => store.workers.find(id), client);

@@ -4,7 +4,8 @@ import type { Store } from '@svc/store';
 /**
  * Tells which workers are lost. A worker counts as lost only if its heartbeats could have been received all the time:
  * after a start of this control plane, or an outage of the database, the full time begins again for every worker, since
- * its VMs may have survived. While most workers are silent at once, none is lost.
+ * its VMs may have survived. While most workers are silent at once, none is lost. One that an operator has removed is lost
+ * at once.
  */
 export class LostWorkers {
   readonly #workers: Pick<Store['workers'], 'find' | 'findLost'>;
@@ -28,8 +29,9 @@ export class LostWorkers {
 
   /** The workers whose sandboxes are to be given up, and those that are `held`: silent for as long while most are. */
   async givenUp(): Promise<{ readonly lost: readonly string[]; readonly held: readonly string[] }> {
-    const found = await this.#workers.findLost(WORKER_TIMES);
-    return this.#hasListenedFor(WORKER_TIMES.lostMs) ? found : { lost: [], held: [] };
+    const { removed, lost, held } = await this.#workers.findLost(WORKER_TIMES);
+    if (!this.#hasListenedFor(WORKER_TIMES.lostMs)) return { lost: removed, held: [] };
+    return { lost: [...removed, ...lost], held };
   }
 
   /**
@@ -41,8 +43,9 @@ export class LostWorkers {
     const worker = await this.#workers.find(workerId);
     if (worker === undefined || worker.silent_ms < unreachableMs) return false;
     if (!this.#hasListenedFor(unreachableMs)) return false;
-    const { lost } = await this.#workers.findLost({ unreachableMs, lostMs: unreachableMs });
-    return lost.includes(workerId);
+    const times = { unreachableMs, lostMs: unreachableMs };
+    const { removed, lost } = await this.#workers.findLost(times);
+    return removed.includes(workerId) || lost.includes(workerId);
   }
 
   #hasListenedFor(ms: number): boolean {

@@ -126,6 +126,11 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
       values (gen_random_uuid(), 'r', now() - interval '${young ? 59 : 61} minutes')`);
     return 'runtime_hosts';
   },
+  enrolment_tokens: async (young) => {
+    await sql(`insert into enrolment_tokens
+      values (gen_random_uuid(), 1, now() ${young ? '+' : '-'} interval '1 minute')`);
+    return 'enrolment_tokens';
+  },
   config_updates: async (young) => {
     await endedSandbox(`vm_${young}`, '1 day');
     await sql(`insert into config_updates (vm_id, bundle, version, keys, expires_at, outcome, ended_at)
@@ -191,6 +196,11 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
     await sql(`insert into workers (worker_id, url, certificate, version, vcpu, memory_mib, disk_mib, templates, heartbeat_at)
       values ('${young}', '', '', '', 1, 1, 1, '[]', now() - interval '${young ? 89 : 91} days')`);
     return `workers where worker_id <> 'w'`;
+  },
+  components: async (young) => {
+    await sql(`insert into components (component_id, kind, key_id, public_key, used_at)
+      values ('${young}', 'runtime', 'k', 'x', now() - interval '${young ? 89 : 91} days')`);
+    return 'components';
   },
   quarantined_sandboxes: async (young) => {
     await sql(`insert into quarantined_sandboxes (vm_id, worker_id, generation, tenant_id, report, seen_at)

@@ -43,6 +43,7 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
     ),
     rule('control_planes', HOUR, (...batch) => store.controlPlanes.removeSilent(...batch)),
     rule('runtime_hosts', HOUR, (...batch) => store.runtimeHosts.removeSilent(...batch)),
+    rule('enrolment_tokens', 0, (...batch) => store.components.removeExpiredTokens(...batch)),
     rule('config_updates', DAY, (...batch) => store.configUpdates.removeEnded(...batch)),
     rule('signing_keys', SIGNING_KEY_SECONDS, (...batch) =>
       store.signingKeys.removeOlder(...batch),
@@ -68,6 +69,9 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
     ),
     rule('workers', daysOf(settings.sandboxRetentionDays), (...batch) =>
       store.workers.removeSilent(...batch),
+    ),
+    rule('components', daysOf(settings.sandboxRetentionDays), (...batch) =>
+      store.components.removeUnused(...batch),
     ),
     rule('quarantined_sandboxes', DAY, (...batch) => store.quarantine.removeUnseen(...batch)),
     // Longer than a worker with a VM that is left over can be away.

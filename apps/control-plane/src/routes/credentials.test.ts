@@ -1,5 +1,5 @@
 import { createTokenMinter } from '@svc/service-kit';
-import type { WorkerDouble } from '@svc/worker-double';
+import { ComponentDouble, type WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness, type StartedSession } from '../../test/harness.ts';
 
@@ -44,7 +44,8 @@ beforeAll(async () => {
   const claims = btoa(
     JSON.stringify({ sub: owner.tenantId, aud: 'svc-account', iss: 'svc', exp: 2e9 }),
   );
-  const internal = await createTokenMinter(CLUSTER_SECRET, 'w1')('svc-control-plane');
+  const { key } = await new ComponentDouble('worker', 'w1', CLUSTER_SECRET).identity();
+  const internal = await createTokenMinter(key, 'w1')('svc-control-plane');
   credentials = new Map([
     ['none', undefined],
     ['garbage', 'svc_live_garbage'],

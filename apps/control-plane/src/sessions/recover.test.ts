@@ -1,11 +1,11 @@
-import { RUNTIME_NAME } from '@svc/contract';
-import { WorkerDouble } from '@svc/worker-double';
+import { SESSION_TOKEN_HEADER } from '@svc/contract';
+import { ComponentDouble, type WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { askAsWorker } from '../../test/ask-as-worker.ts';
 import { CLUSTER_SECRET, Harness, type StartedSession } from '../../test/harness.ts';
 import type { ControlPlane } from '../control-plane.ts';
 
-const runtime = new WorkerDouble(RUNTIME_NAME, CLUSTER_SECRET);
+const runtime = new ComponentDouble('runtime', 'r1', CLUSTER_SECRET);
 let harness: Harness;
 /** Has received heartbeats for long. */
 let plane: ControlPlane;
@@ -35,7 +35,9 @@ beforeEach(async () => {
 });
 
 const recover = (as: Pick<WorkerDouble, 'ask'> = runtime, id = session.id) =>
-  askAsWorker(as, plane.url, 'POST', `/sessions/${id}/recover`);
+  askAsWorker(as, plane.url, 'POST', `/sessions/${id}/recover`, undefined, {
+    [SESSION_TOKEN_HEADER]: String(session.access.jwt),
+  });
 const record = () => harness.session(key, session.id);
 
 /** As if the workers had sent no heartbeat for this long. */
@@ -130,9 +132,9 @@ test('without room elsewhere, the next attempt starts the session', async () => 
 
 test('only runtime hosts may ask for it', async () => {
   await silence(31, worker);
-  expect(await recover(worker)).toMatchObject({ status: 404, code: 'session_not_found' });
+  expect(await recover(worker)).toMatchObject({ status: 401, code: 'component_unauthorized' });
   expect(await recover(runtime, '00000000-0000-7000-8000-000000000000')).toMatchObject({
-    status: 404,
+    status: 401,
   });
   expect(await record()).toMatchObject({ vm_id: session.vmId });
 });

@@ -15,6 +15,7 @@ import { SessionReader } from './read.ts';
 import { SessionRecoverer } from './recover.ts';
 import { SessionRestarter } from './restart.ts';
 import { SessionResumer } from './resume.ts';
+import { SessionRouter, type SessionRouterParts } from './route.ts';
 import { SessionHistory } from './session-history.ts';
 import { SessionStopper } from './stop.ts';
 import { TranscriptChunks } from './transcripts/transcript-chunks.ts';
@@ -25,7 +26,8 @@ export interface Sessions
   extends Pick<SessionCreator, 'create'>,
     Pick<SessionResumer, 'resume'>,
     Pick<SessionRecoverer, 'recover'>,
-    Pick<SessionReader, 'get' | 'list' | 'route'>,
+    Pick<SessionReader, 'get' | 'list'>,
+    Pick<SessionRouter, 'route'>,
     Pick<SessionStopper, 'delete'> {
   /** Turns, for the workers that run them. */
   readonly history: SessionHistory;
@@ -36,7 +38,10 @@ export interface Sessions
   readonly configUpdates: ConfigUpdates;
 }
 
-export interface SessionsParts extends SessionParts, Pick<SessionChunksParts, 'objects'> {
+export interface SessionsParts
+  extends SessionParts,
+    Pick<SessionChunksParts, 'objects'>,
+    Pick<SessionRouterParts, 'tokens' | 'mintHopToken'> {
   readonly tenantKeys: SessionChunksParts['keys'];
   readonly deleter: SandboxDeleter;
   readonly audit: AuditTrail;
@@ -56,13 +61,14 @@ export function createSessions(parts: SessionsParts): Sessions {
   const resumer = new SessionResumer({ ...parts, restarter, stopper });
   const recoverer = new SessionRecoverer({ ...parts, restarter });
   const reader = new SessionReader(store);
+  const router = new SessionRouter(parts);
   return {
     create: (...call) => creator.create(...call),
     resume: (...call) => resumer.resume(...call),
     recover: (...call) => recoverer.recover(...call),
     get: (...call) => reader.get(...call),
     list: (...call) => reader.list(...call),
-    route: (...call) => reader.route(...call),
+    route: (...call) => router.route(...call),
     delete: (...call) => stopper.delete(...call),
     history: new SessionHistory({ store, transcripts, packer }),
     chunks: createSessionChunks({ store, objects, keys: tenantKeys }),

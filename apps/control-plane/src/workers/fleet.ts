@@ -3,7 +3,7 @@ import type { WorkerRow } from '@svc/store';
 import type { WorkerAddress } from './worker-address.ts';
 import { WorkerApi } from './worker-api.ts';
 import type { WorkerClient } from './worker-client.ts';
-import { WorkerNotReached } from './worker-errors.ts';
+import { unreachableError, WorkerNotReached } from './worker-errors.ts';
 
 /**
  * Longer than a worker with the usual settings needs to end its work in progress and to start again, even on a busy machine.
@@ -75,6 +75,9 @@ export class Fleet {
     const worker = await this.#find(workerId);
     // A foreign key of the ledger keeps the worker of each sandbox.
     if (worker === undefined) throw new Error(`No worker ${workerId} in the ledger.`);
+    if (worker.removed_at !== null) {
+      throw unreachableError(workerId, new Error('An operator has removed it.'));
+    }
     return worker;
   }
 }

@@ -23,6 +23,7 @@ export interface Call {
   /** In traces, which name no ids. */
   readonly name: string;
   readonly json?: unknown;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly isSlow?: boolean;
   readonly signal: AbortSignal;
 }
@@ -47,7 +48,7 @@ export class ControlPlaneConnection {
   }
 
   /** Sends a request, and resolves with its answer whatever its status. Rejects when none arrives. */
-  async send({ method, path, name, json, isSlow = false, signal }: Call): Promise<Answer> {
+  async send({ method, path, name, json, headers, isSlow = false, signal }: Call): Promise<Answer> {
     const { url, usual, slow } = await untilAborted(this.#open, signal);
     return inSpan({ name: `control plane ${name}`, kind: 'client' }, async (span) => {
       const { statusCode, body } = await request(new URL(path, url), {
@@ -56,6 +57,7 @@ export class ControlPlaneConnection {
         headers: {
           ...callHeaders(),
           authorization: `Bearer ${await this.#mint(CONTROL_PLANE_NAME)}`,
+          ...headers,
           ...(json === undefined ? {} : { 'content-type': 'application/json' }),
         },
         ...(json === undefined ? {} : { body: JSON.stringify(json) }),

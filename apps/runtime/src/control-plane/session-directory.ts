@@ -1,4 +1,12 @@
-import { INTERNAL_PREFIX, Problem, ServiceError, SessionRoute } from '@svc/contract';
+import {
+  type ErrorCode,
+  INTERNAL_PREFIX,
+  isErrorCode,
+  Problem,
+  SESSION_TOKEN_HEADER,
+  ServiceError,
+  SessionRoute,
+} from '@svc/contract';
 import { retry, withDeadline } from '@svc/service-kit/concurrency';
 import type { FastifyBaseLogger } from 'fastify';
 import { Compile } from 'typebox/compile';
@@ -7,6 +15,19 @@ import type { Answer, ControlPlaneConnection } from './connection.ts';
 const DEADLINE_MS = 5_000;
 /** A lookup can be lost with a keep-alive connection that has just been closed, so it is retried once. */
 const TRIES = 2;
+
+/** What the control plane says about a client. */
+const REFUSALS: ReadonlySet<ErrorCode> = new Set([
+  'unauthorized',
+  'session_token_mismatch',
+  'session_of_another_tenant',
+]);
+
+/** The session that a client wants to attach to, and its token. */
+export interface SessionClient {
+  readonly id: string;
+  readonly token: string | undefined;
+}
 
 const route = Compile(SessionRoute);
 const problem = Compile(Problem);
@@ -22,12 +43,16 @@ export class SessionDirectory {
   }
 
   /**
-   * The owner and the worker of a session; undefined when it does not exist.
-   * @throws ServiceError `control_plane_unreachable`
+   * The owner and the worker of a session, if its client may attach.
+   * @throws ServiceError `unauthorized` for a missing, invalid or expired token, and likewise for an unknown session;
+   *   `session_token_mismatch` and `session_of_another_tenant` for a token of another session or account;
+   *   `control_plane_unreachable`
    */
-  async find(id: string, signal: AbortSignal): Promise<SessionRoute | undefined> {
-    const { status, text } = await this.#get(pathOf(id), signal);
-    if (status === 404) return undefined;
+  async find(client: SessionClient, signal: AbortSignal): Promise<SessionRoute> {
+    if (client.token === undefined) throw new ServiceError('unauthorized');
+    const { status, text } = await this.#get(pathOf(client), signal, headersOf(client));
+    const code = codeOf(text);
+    if (code !== undefined && REFUSALS.has(code)) throw new ServiceError(code);
     return this.#routeOf(status, text);
   }
 
@@ -35,10 +60,11 @@ export class SessionDirectory {
    * Has a session started elsewhere if its worker, which cannot be reached, is lost. Resolves with its owner and its
    * worker then. Rejects when the control plane cannot be reached, or when the session could not be started.
    */
-  async recover(id: string, signal: AbortSignal): Promise<SessionRoute> {
+  async recover(client: SessionClient, signal: AbortSignal): Promise<SessionRoute> {
     const { status, text } = await this.#connection.send({
       method: 'POST',
-      path: `${pathOf(id)}/recover`,
+      path: `${pathOf(client)}/recover`,
+      headers: headersOf(client),
       name: 'POST /sessions/{id}/recover',
       isSlow: true,
       signal,
@@ -49,8 +75,10 @@ export class SessionDirectory {
   #routeOf(status: number, text: string): SessionRoute {
     const value = status === 200 ? parse(text) : undefined;
     if (route.Check(value)) return value;
-    if (status === 401) {
-      this.#logger.error('the control plane rejected the token of this runtime host');
+    if (codeOf(text) === 'component_unauthorized') {
+      this.#logger.error(
+        'the control plane refuses the identity of this runtime host: enrol it with a new token, or correct its clock',
+      );
     }
     throw unreachable(new Error(`the control plane answered ${status}`));
   }
@@ -61,14 +89,14 @@ export class SessionDirectory {
    */
   async check(signal: AbortSignal): Promise<void> {
     const { status, text } = await this.#get('/readyz', signal);
-    if (status !== 200 && !isShuttingDown(text))
+    if (status !== 200 && codeOf(text) !== 'shutting_down')
       throw unreachable(new Error(`the control plane answered ${status}`));
   }
 
-  async #get(path: string, caller: AbortSignal): Promise<Answer> {
+  async #get(path: string, caller: AbortSignal, headers = {}): Promise<Answer> {
     const signal = withDeadline(caller, DEADLINE_MS);
     try {
-      const call = { method: 'GET', path, name: 'GET /sessions/{id}', signal } as const;
+      const call = { method: 'GET', path, name: 'GET /sessions/{id}', headers, signal } as const;
       return await retry(() => this.#connection.send(call), { attempts: TRIES, signal });
     } catch (error) {
       caller.throwIfAborted();
@@ -77,13 +105,18 @@ export class SessionDirectory {
   }
 }
 
-function pathOf(id: string): string {
+function headersOf({ token }: SessionClient): Record<string, string> {
+  return token === undefined ? {} : { [SESSION_TOKEN_HEADER]: token };
+}
+
+function pathOf({ id }: Pick<SessionClient, 'id'>): string {
   return `${INTERNAL_PREFIX}/sessions/${encodeURIComponent(id)}`;
 }
 
-function isShuttingDown(text: string): boolean {
+/** The code of a problem document. */
+function codeOf(text: string): ErrorCode | undefined {
   const value = parse(text);
-  return problem.Check(value) && value.code === 'shutting_down';
+  return problem.Check(value) && isErrorCode(value.code) ? value.code : undefined;
 }
 
 function parse(text: string): unknown {

@@ -6,7 +6,7 @@ import {
   type SessionRoute,
   shuttingDownError,
 } from '@svc/contract';
-import type { HttpServer, SessionTokens } from '@svc/service-kit';
+import type { HttpServer } from '@svc/service-kit';
 import { type KeyedSlots, withDeadline } from '@svc/service-kit/concurrency';
 import { WebSocketEndpoint } from '@svc/service-kit/websocket';
 import type { WebSocket } from 'ws';
@@ -17,10 +17,9 @@ import { MAX_MESSAGE_BYTES } from '../proxy/client-frame.ts';
 import { UPSTREAM_UNAVAILABLE } from '../proxy/close-codes.ts';
 import { closeSocket } from '../proxy/close-socket.ts';
 import type { OpenConnections } from '../proxy/open-connections.ts';
-import { authorize } from '../upgrade/authorize.ts';
 import type { ConnectionSlots } from '../upgrade/connection-slots.ts';
 import { tokenOf } from '../upgrade/session-token.ts';
-import { connectWorker, type WorkerUpgrade } from '../worker/connect-worker.ts';
+import { connectWorker, type SessionHop } from '../worker/connect-worker.ts';
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -32,10 +31,6 @@ declare module 'fastify' {
 const RETRY_AFTER_SECONDS = '5';
 
 export interface SocketContext {
-  /** Verifies customers' session tokens. */
-  readonly tokens: SessionTokens;
-  /** Mints the tokens for connections to workers. */
-  readonly hopTokens: SessionTokens;
   readonly sessions: SessionDirectory;
   readonly slots: ConnectionSlots;
   /** Connections per tenant. */
@@ -69,23 +64,24 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
         const query = queryOf(request.raw.url);
         const signal = withDeadline(upgrade.gone, bounds.handshakeMs);
         const { id } = request.params;
-        const token = tokenOf(request.headers.authorization, query);
-        const { route } = await authorize(id, token, context, signal);
+        const client = { id, token: tokenOf(request.headers.authorization, query) };
+        const route = await context.sessions.find(client, signal);
         request.tenantId = route.tenant_id;
         releaseTenant = takeTenant(tenants, route.tenant_id);
         const afterSeq = parseAfterSeq(query);
-        const hop = {
-          sessionId: id,
-          afterSeq,
-          token: await context.hopTokens.mint(identityOf(route)),
-        };
+        const hop = { sessionId: id, afterSeq };
         const worker = await reach(route, hop, signal)
           .catch((err: unknown) => {
             request.log.warn(
               { err, session: id, worker: route.worker?.worker_id },
               'cannot reach the worker of a session',
             );
-            return reachElsewhere(route, hop, context.sessions, signal);
+            return reachElsewhere(
+              route,
+              hop,
+              () => context.sessions.recover(client, signal),
+              signal,
+            );
           })
           .catch((err: unknown) => {
             request.log.warn({ err, session: id }, 'cannot reach the session elsewhere');
@@ -95,21 +91,21 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
           worker?.terminate();
           throw shuttingDownError();
         }
-        const client = endpoint.accept(upgrade, request, reply)?.ws;
-        if (client === undefined) {
+        const socket = endpoint.accept(upgrade, request, reply)?.ws;
+        if (socket === undefined) {
           worker?.terminate();
           release();
           return reply;
         }
         slot.settle();
-        client.once('close', release);
+        socket.once('close', release);
         metrics.accepted.inc({ upstream: worker === undefined ? 'unavailable' : 'reached' });
         if (worker === undefined) {
-          closeSocket(client, UPSTREAM_UNAVAILABLE, bounds.closeGraceMs);
+          closeSocket(socket, UPSTREAM_UNAVAILABLE, bounds.closeGraceMs);
           return reply;
         }
         request.log.debug({ session: id }, 'attached');
-        connections.open(client, worker, (end) => {
+        connections.open(socket, worker, (end) => {
           request.log.debug({ session: id, ...end }, 'detached');
         });
         return reply;
@@ -124,7 +120,7 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
 /** @throws when the session has no running sandbox, or its worker does not accept the upgrade */
 async function reach(
   { worker }: SessionRoute,
-  hop: WorkerUpgrade,
+  hop: SessionHop,
   signal: AbortSignal,
 ): Promise<WebSocket> {
   if (worker === undefined) throw new Error('the session has no running sandbox');
@@ -137,11 +133,11 @@ async function reach(
  */
 async function reachElsewhere(
   { worker: lost }: SessionRoute,
-  hop: WorkerUpgrade,
-  sessions: SessionDirectory,
+  hop: SessionHop,
+  recover: () => Promise<SessionRoute>,
   signal: AbortSignal,
 ): Promise<WebSocket | undefined> {
-  const route = await sessions.recover(hop.sessionId, signal);
+  const route = await recover();
   if (route.worker === undefined || route.worker.vm_id === lost?.vm_id) return undefined;
   return reach(route, hop, signal);
 }
@@ -153,16 +149,6 @@ function takeTenant(tenants: KeyedSlots, tenantId: string): () => void {
   throw new ServiceError('too_many_connections', undefined, {
     headers: { 'retry-after': RETRY_AFTER_SECONDS },
   });
-}
-
-function identityOf(route: SessionRoute) {
-  return {
-    user_id: route.tenant_id,
-    app_id: route.app_id,
-    set_id: route.set_id,
-    chat_session_id: route.chat_session_id,
-    cua_enabled: route.cua_enabled,
-  };
 }
 
 function queryOf(url = ''): URLSearchParams {

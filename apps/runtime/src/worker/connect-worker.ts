@@ -10,12 +10,10 @@ const MAX_FRAME_BYTES = 16 * 1024 * 1024;
 
 type WorkerOfSession = NonNullable<SessionRoute['worker']>;
 
-/** The parameters of an upgrade at a worker. */
-export interface WorkerUpgrade {
+/** What a client asks for. */
+export interface SessionHop {
   readonly sessionId: string;
   readonly afterSeq: number | undefined;
-  /** Minted only for this upgrade. */
-  readonly token: string;
 }
 
 /**
@@ -24,7 +22,7 @@ export interface WorkerUpgrade {
  */
 export function connectWorker(
   worker: WorkerOfSession,
-  upgrade: WorkerUpgrade,
+  upgrade: SessionHop,
   signal: AbortSignal,
 ): Promise<WebSocket> {
   const { sessionId } = upgrade;
@@ -36,7 +34,7 @@ export function connectWorker(
 
 async function connect(
   worker: WorkerOfSession,
-  { sessionId, afterSeq, token }: WorkerUpgrade,
+  { sessionId, afterSeq }: SessionHop,
   signal: AbortSignal,
 ): Promise<WebSocket> {
   signal.throwIfAborted();
@@ -51,7 +49,7 @@ async function connect(
     handshakeTimeout: CONNECT_MS,
     maxPayload: MAX_FRAME_BYTES,
     perMessageDeflate: false,
-    headers: { ...callHeaders(), authorization: `Bearer ${token}` },
+    headers: { ...callHeaders(), authorization: `Bearer ${worker.token ?? ''}` },
   });
   const opened = Promise.withResolvers<WebSocket>();
   const abort = () => socket.terminate();

@@ -117,15 +117,19 @@ describe('the registration with the control plane', () => {
   });
 
   it('survives an outage of the control plane', async () => {
-    const harness = await startHarness({ withoutControlPlane: true });
-    const { controlPlane, worker } = harness;
+    const harness = await startHarness();
+    const { controlPlane } = harness;
     const request = placement();
+    expect(await harness.json('GET', '/sandboxes')).toMatchObject({ status: 200 });
+    await controlPlane.stop();
     expect(await harness.json('POST', '/sandboxes', request)).toMatchObject({ status: 201 });
     controlPlane.broken = true;
+    controlPlane.knows = false;
     await controlPlane.start();
     controlPlane.broken = false;
-    await worker.ready;
-    expect(controlPlane.registrations[0]?.sandboxes).toMatchObject([{ state: 'running' }]);
+    await expect
+      .poll(() => controlPlane.registrations.at(-1)?.sandboxes)
+      .toMatchObject([{ state: 'running' }]);
     await controlPlane.stop();
     await harness.json('POST', `/sandboxes/${request.vm_id}/pause`);
     await controlPlane.start();

@@ -25,7 +25,7 @@ describe('authentication', () => {
       ['svc-control-plane', 'worker-2'],
       ['worker-1', 'worker-1'],
     ] as const) {
-      const token = await createTokenMinter(harness.secret, issuer)(audience);
+      const token = await createTokenMinter(harness.key, issuer)(audience);
       const response = await harness.call('GET', '/sandboxes', { token });
       expect(response.statusCode).toBe(401);
       await response.body.dump();

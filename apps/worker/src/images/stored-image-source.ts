@@ -5,7 +5,7 @@ import {
   type ImageSource,
   type ManifestLocation,
 } from '@svc/microvm';
-import { createTokenMinter, type Secret } from '@svc/service-kit';
+import { createTokenMinter } from '@svc/service-kit';
 import { ControlPlaneTransport } from '../control-plane/control-plane-transport.ts';
 import { ImageApi } from '../control-plane/image-api.ts';
 import {
@@ -15,9 +15,7 @@ import {
 } from '../control-plane/object-transfer.ts';
 import type { WorkerOptions } from '../options.ts';
 
-export interface StoredImageSourceOptions extends Pick<WorkerOptions, 'controlPlane' | 'workerId'> {
-  readonly clusterSecret: Secret;
-}
+export type StoredImageSourceOptions = Pick<WorkerOptions, 'controlPlane' | 'identity'>;
 
 /** The images in the fleet's object store. The control plane says where they are; the worker has no credentials for the store. */
 export class StoredImageSource implements ImageSource, AsyncDisposable {
@@ -25,8 +23,8 @@ export class StoredImageSource implements ImageSource, AsyncDisposable {
   readonly #api: ImageApi;
   readonly #transfer: ObjectTransfer;
 
-  constructor({ controlPlane: { url, ca }, workerId, clusterSecret }: StoredImageSourceOptions) {
-    const mint = createTokenMinter(clusterSecret, workerId);
+  constructor({ controlPlane: { url, ca }, identity }: StoredImageSourceOptions) {
+    const mint = createTokenMinter(identity.key, identity.id);
     this.#transport = new ControlPlaneTransport({ url, ca, mint });
     this.#api = new ImageApi(this.#transport);
     this.#transfer = new ObjectTransfer({ url, ca });

@@ -126,7 +126,8 @@ describe('an upgrade', () => {
       'the token of another session',
       () => hopToken(lab().harness, '019aa1b2-c3d4-7e8f-9a0b-1c2d3e4f5a6b'),
     ],
-    ['a customer’s token', () => hopToken(lab().harness, session, 'runtime')],
+    ['a token for another worker', () => hopToken(lab().harness, session, 'worker-2')],
+    ['an internal token', () => lab().harness.token()],
   ])('with %s is refused', async (_what, token) => {
     expect(await SessionSocket.refusal(lab().harness, session, { token: await token() })).toEqual({
       status: 401,

@@ -499,6 +499,26 @@ const INTERNAL = {
     'Worker id in use',
     'Another machine is registered with this worker id and alive. Give each worker an SVC_WORKER_ID of its own.',
   ),
+  component_unauthorized: entry(
+    401,
+    'Component unauthorized',
+    'This component has never enrolled here, its identity has been revoked, or its clock is wrong. Enrol it with a new token, or correct its clock.',
+  ),
+  enrolment_token_invalid: entry(
+    401,
+    'Invalid enrolment token',
+    'The token is malformed or has expired. Make another with `svc worker token` or `svc runtime token`.',
+  ),
+  enrolment_token_used: entry(
+    409,
+    'Enrolment token used',
+    'Each token enrols as many components as it was made for. Make another with `svc worker token` or `svc runtime token`.',
+  ),
+  component_id_in_use: entry(
+    409,
+    'Component id in use',
+    'A component with another key has this id. Choose another id or, if this machine replaces that one, make a token with `--id`.',
+  ),
   worker_id_mismatch: entry(403, 'Worker id mismatch', 'Use the token of the worker in the path.'),
   stale_generation: entry(
     409,

@@ -3,6 +3,7 @@
 import { type Static, Type } from 'typebox';
 import { END_REASONS } from '../states.ts';
 import { Count, ShortText } from './bounds.ts';
+import { ComponentId } from './identity.ts';
 import { OpenEnum } from './open-enum.ts';
 import { WorkerSandbox } from './sandbox.ts';
 
@@ -48,7 +49,7 @@ const Draining = Type.Optional(Type.Boolean());
 const InstanceId = Type.Optional(ShortText(1));
 
 export const RegisterWorkerRequest = Type.Object({
-  worker_id: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' }),
+  worker_id: ComponentId,
   url: Type.String({ maxLength: 2048, pattern: '^https://[\\x21-\\x7e]+$' }),
   certificate: Type.String({
     maxLength: 65_536,
@@ -118,9 +119,6 @@ export type WorkerEventsRequest = Static<typeof WorkerEventsRequest>;
 
 export const WorkerParams = Type.Object({ worker_id: Type.String() });
 export type WorkerParams = Static<typeof WorkerParams>;
-
-/** `iss` and `aud` of the control plane in internal tokens. A worker uses its worker id. */
-export const CONTROL_PLANE_NAME = 'svc-control-plane';
 
 export const WORKER_TIMES = {
   heartbeatIntervalMs: 5_000,

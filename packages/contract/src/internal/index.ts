@@ -2,6 +2,7 @@ export * from './agent.ts';
 export * from './agent-log.ts';
 export * from './chunks.ts';
 export * from './control-plane-api.ts';
+export * from './identity.ts';
 export * from './images.ts';
 export * from './open-enum.ts';
 export * from './placement.ts';

@@ -6,12 +6,11 @@ import { Count } from './bounds.ts';
 import { FilesManifest } from './chunks.ts';
 import { OpenEnum } from './open-enum.ts';
 
-/** Name of runtime hosts in internal tokens. */
-export const RUNTIME_NAME = 'svc-runtime';
-
 /**
- * `GET /internal/v1/sessions/{chat_session_id}` of the control plane, for runtime hosts: the owner and the
- * worker of a session. 404 `session_not_found` when unknown.
+ * `GET /internal/v1/sessions/{chat_session_id}` of the control plane, for a runtime host with the token of a client in the
+ * header {@link SESSION_TOKEN_HEADER}: the owner and the worker of the session. 401 `unauthorized` for a token that is missing,
+ * malformed, foreign or expired, and for an unknown session; 403 `session_token_mismatch` and `session_of_another_tenant` for a
+ * token of another session or account.
  */
 export const SessionRoute = Type.Object({
   chat_session_id: Type.String(),
@@ -29,6 +28,8 @@ export const SessionRoute = Type.Object({
       url: Type.String(),
       certificate: Type.String(),
       vm_id: Type.String(),
+      /** The hop token: lets the bearer attach to this session at this worker within a minute. */
+      token: Type.Optional(Type.String()),
     }),
   ),
 });

@@ -1,4 +1,4 @@
-/** Session JWTs, signed with HS256. One kind opens the WebSocket; the other is for the hop to the worker. */
+/** The claims of session JWTs. One kind, signed with HS256, opens the WebSocket; the other is for the hop to the worker. */
 
 import { type Static, Type } from 'typebox';
 
@@ -16,5 +16,5 @@ export const SessionClaims = Type.Object({
 });
 export type SessionClaims = Static<typeof SessionClaims>;
 
-/** Lifetime of the token that a runtime host mints for each upgrade, in seconds. */
+/** Lifetime of the token for the hop to the worker, which is minted for each upgrade, in seconds. */
 export const HOP_TOKEN_SECONDS = 60;

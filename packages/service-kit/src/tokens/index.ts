@@ -1,3 +1,5 @@
+export { type Enrolment, mintEnrolmentToken, verifyEnrolmentToken } from './enrolment-tokens.ts';
+export { createHopTokenVerifier, type HopTokenVerifier, mintHopToken } from './hop-tokens.ts';
 export {
   createTokenMinter,
   createTokenVerifier,
@@ -5,7 +7,13 @@ export {
   type TokenVerifier,
 } from './internal-tokens.ts';
 export {
-  type SessionIdentity,
-  type SessionTokenAudience,
-  SessionTokens,
-} from './session-tokens.ts';
+  type ComponentIdentity,
+  deriveControlPlaneKey,
+  formatKeyPair,
+  generateKeyPair,
+  type KeyPair,
+  keyIdOf,
+  parseKeyPair,
+} from './key-pair.ts';
+export { type SessionIdentity, SessionTokens } from './session-tokens.ts';
+export { findAmong, type KeyFinder } from './signed-tokens.ts';

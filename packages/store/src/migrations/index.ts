@@ -26,6 +26,7 @@ import * as controlPlanes from './0052-control-planes.ts';
 import * as placementKeys from './0053-placement-keys.ts';
 import * as workerInstances from './0054-worker-instances.ts';
 import * as runtimeHosts from './0055-runtime-hosts.ts';
+import * as components from './0056-components.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
@@ -58,4 +59,5 @@ export const MIGRATIONS: Readonly<Record<string, SchemaMigration>> = {
   '0053-placement-keys': placementKeys,
   '0054-worker-instances': workerInstances,
   '0055-runtime-hosts': runtimeHosts,
+  '0056-components': components,
 };

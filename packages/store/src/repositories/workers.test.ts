@@ -84,28 +84,28 @@ test('a worker is lost when it has been silent for long and has sandboxes', asyn
   await addWorker('silent', 200);
   await addWorker('lost', 301);
   await addWorker('idle', 301, false);
-  expect(await findLost()).toEqual({ lost: ['lost'], held: [] });
+  expect(await findLost()).toEqual({ removed: [], lost: ['lost'], held: [] });
 });
 
 test('a fleet of one has no others to compare with', async () => {
   await addWorker('only', 301);
-  expect(await findLost()).toEqual({ lost: ['only'], held: [] });
+  expect(await findLost()).toEqual({ removed: [], lost: ['only'], held: [] });
 });
 
 test('when most workers are silent at once, none is lost', async () => {
   await addWorker('alive', 1);
   await addWorker('first', 301);
   await addWorker('second', 40);
-  expect(await findLost()).toEqual({ lost: [], held: ['first'] });
+  expect(await findLost()).toEqual({ removed: [], lost: [], held: ['first'] });
   await addWorker('another', 1);
-  expect(await findLost()).toEqual({ lost: ['first'], held: [] });
+  expect(await findLost()).toEqual({ removed: [], lost: ['first'], held: [] });
 });
 
 test('workers that went long ago and have no sandboxes do not count', async () => {
   await addWorker('alive', 1);
   await addWorker('lost', 301);
   for (const id of ['old', 'older']) await addWorker(id, 2 * 3600, false);
-  expect(await findLost()).toEqual({ lost: ['lost'], held: [] });
+  expect(await findLost()).toEqual({ removed: [], lost: ['lost'], held: [] });
 });
 
 test('an operator gives up a silent worker, whatever the others do', async () => {
@@ -117,7 +117,7 @@ test('an operator gives up a silent worker, whatever the others do', async () =>
   expect(await fleet.remove('first')).toBe(false);
   expect(await fleet.giveUp('alive')).toBe(false);
   expect(await fleet.giveUp('first')).toBe(true);
-  expect(await findLost()).toEqual({ lost: ['first'], held: [] });
+  expect(await findLost()).toEqual({ removed: ['first'], lost: [], held: [] });
   expect((await fleet.list()).map(({ worker_id }) => worker_id)).toEqual(['alive', 'second']);
   await db.destroy();
 });

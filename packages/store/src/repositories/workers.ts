@@ -159,11 +159,12 @@ export class WorkerRepository {
   }
 
   /**
-   * The workers that have been silent for `lostMs`, have live sandboxes in the ledger, and are to be given up; and those
-   * that an operator has given up. While several workers, and more than half of all, have been silent for
+   * The workers that have been silent for `lostMs`, have live sandboxes in the ledger, and are to be given up; and
+   * separately those that an operator has `removed`. While several workers, and more than half of all, have been silent for
    * `unreachableMs`, what they have in common is at fault rather than each of them: those with sandboxes are `held`.
    */
   async findLost(times: { readonly unreachableMs: number; readonly lostMs: number }): Promise<{
+    readonly removed: readonly string[];
     readonly lost: readonly string[];
     readonly held: readonly string[];
   }> {
@@ -184,7 +185,7 @@ export class WorkerRepository {
       where holds or (not given_up and heartbeat_at > ${ago(RECENT_SECONDS)})`.execute(this.#db);
     const [{ given_up, lost, all_known, silent } = NONE_LOST] = rows;
     const isHeld = silent > 1 && silent * 2 > all_known;
-    return { lost: isHeld ? given_up : [...given_up, ...lost], held: isHeld ? lost : [] };
+    return { removed: given_up, lost: isHeld ? [] : lost, held: isHeld ? lost : [] };
   }
 
   /** Removes up to `limit` workers without a heartbeat for this long and without a record of a sandbox. Returns their number. */

@@ -7,6 +7,7 @@ import { type ControlPlane, startControlPlane } from '@svc/control-plane';
 import { BlobGoneError, ImageRefusedError } from '@svc/microvm';
 import { createLogger, type FileLock, lockFile, Secret } from '@svc/service-kit';
 import { StoredImageSource } from '@svc/worker';
+import { ComponentDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { commandLine, type Outcome } from '../../../test/run-svc.ts';
 import { servicePaths } from '../../service/paths.ts';
@@ -41,7 +42,9 @@ beforeAll(async () => {
   // As the service of this directory has, so that commands use its database.
   lock = await lockFile(servicePaths(settings.SVC_DATA_DIR).lock);
   const controlPlane = { url: plane.url };
-  source = new StoredImageSource({ controlPlane, workerId: 'w1', clusterSecret });
+  const worker = new ComponentDouble('worker', 'w1', clusterSecret);
+  expect((await worker.enrol(plane.url)).status).toBe(204);
+  source = new StoredImageSource({ controlPlane, identity: await worker.identity() });
 });
 afterAll(async () => {
   await source?.[Symbol.asyncDispose]();

@@ -1,5 +1,6 @@
 import { Command } from 'commander';
 import { exitWith } from '../../process-lifetime.ts';
+import { revokeCommand, tokenCommand } from '../enrolment.ts';
 import { cordonCommand, uncordonCommand } from './cordon.ts';
 import { drainCommand } from './drain.ts';
 import { listCommand } from './list.ts';
@@ -19,5 +20,7 @@ export function workerCommand(): Command {
     .addCommand(uncordonCommand())
     .addCommand(drainCommand())
     .addCommand(removeCommand())
+    .addCommand(tokenCommand('worker'))
+    .addCommand(revokeCommand('worker'))
     .addCommand(quarantineCommand());
 }

@@ -1,10 +1,13 @@
+import type { ComponentKind } from '@svc/contract';
 import { readCa } from '../../connection/ca-file.ts';
 import { CliError } from '../../output/errors.ts';
 import { Progress } from '../../output/progress.ts';
 import { startControlPlaneComponent } from '../start/control-plane.ts';
 import { openFollowedTls } from '../start/followed-tls.ts';
+import { enrol, openIdentity } from '../start/identity.ts';
 import { startLocalWorker } from '../start/local-worker.ts';
 import { openHost } from '../start/microvm-host.ts';
+import { checkPorts, runtimeListeners } from '../start/ports.ts';
 import { startRuntimeComponent } from '../start/runtime-host.ts';
 import { drainTask } from '../stop/drain-plan.ts';
 import { type FleetContext, runComponent } from './run-component.ts';
@@ -32,10 +35,12 @@ export function runControlPlane(): Promise<number> {
 /** `svc runtime`: runs one of the runtime hosts of a fleet. Resolves with the exit code. */
 export function runRuntimeHost(): Promise<number> {
   return runComponent('runtime', async (context) => {
-    const { secret, controlPlane } = await controlPlaneOf(context, 'a runtime host');
+    await checkPorts(runtimeListeners(context.config));
+    const { identity, controlPlane } = await join(context, 'runtime');
     const tls = await openFollowedTls(context);
     const { localUrl, runtimeUrl } = await startRuntimeComponent(
-      { ...context, secret },
+      context,
+      identity,
       tls,
       controlPlane,
     );
@@ -50,14 +55,16 @@ export function runRuntimeHost(): Promise<number> {
 /** `svc worker`: runs the worker of this machine as part of a fleet. Resolves with the exit code. */
 export function runWorker(): Promise<number> {
   return runComponent('worker', async (context) => {
-    const { secret, controlPlane } = await controlPlaneOf(context, 'a worker');
+    const { identity, controlPlane } = await join(context, 'worker');
     const progress = new Progress(process.stderr);
     const microvms = await openHost(
-      { ...context, secret, progress },
+      { ...context, progress },
+      identity,
       Promise.resolve(controlPlane),
     );
     const { worker, summary } = await startLocalWorker(
-      { ...context, secret },
+      context,
+      identity,
       controlPlane,
       microvms,
       () => context.endSandboxes('an order to drain'),
@@ -72,18 +79,25 @@ export function runWorker(): Promise<number> {
   });
 }
 
-/** Reads the cluster secret and the address of the control plane. @throws CliError `fleet_incomplete` */
-async function controlPlaneOf({ config }: FleetContext, component: string) {
-  const { clusterSecret: secret, controlPlaneUrl: url, caFile } = config;
-  if (secret === undefined || url === undefined) {
-    throw new CliError(
-      'fleet_incomplete',
-      `${component} needs the cluster secret and the address of its control plane`,
-      {
-        next: 'set SVC_CONTROL_PLANE_URL, and SVC_CLUSTER_SECRET to the value of the control plane',
-      },
+/**
+ * The identity of a component, which enrols, and the address of its control plane.
+ * @throws CliError `fleet_incomplete`, `not_enrolled`, `enrolment_refused`
+ */
+async function join({ config, logger, signal }: FleetContext, kind: ComponentKind) {
+  const { clusterSecret, controlPlaneUrl: url, caFile, enrolmentToken: token } = config;
+  if (url === undefined) {
+    throw new CliError('fleet_incomplete', `a ${kind} needs the address of its control plane`, {
+      next: 'set SVC_CONTROL_PLANE_URL',
+    });
+  }
+  if (clusterSecret !== undefined) {
+    logger.warn(
+      'SVC_CLUSTER_SECRET is only for control planes: whoever breaks into this machine has the whole fleet. Remove it here',
     );
   }
   const ca = caFile === undefined ? undefined : await readCa(caFile);
-  return { secret, controlPlane: { url, ca } };
+  const controlPlane = { url, ca };
+  const identity = await openIdentity(config, kind);
+  await enrol({ config, kind, identity, controlPlane, token, logger, signal });
+  return { identity, controlPlane };
 }

@@ -1,5 +1,6 @@
 import { loadServiceConfig } from '@svc/config';
 import {
+  type ComponentRepository,
   type FleetRepository,
   type OpenFleet,
   openFleet,
@@ -24,6 +25,16 @@ export function withQuarantine<T>(
   operation: (quarantine: QuarantineRepository) => Promise<T>,
 ): Promise<T> {
   return withOperator(({ quarantine }) => operation(quarantine));
+}
+
+/**
+ * Runs an operation on the identities of components. See {@link withFleet}.
+ * @throws CliError `no_database`
+ */
+export function withComponents<T>(
+  operation: (components: ComponentRepository) => Promise<T>,
+): Promise<T> {
+  return withOperator(({ components }) => operation(components));
 }
 
 async function withOperator<T>(operation: (opened: OpenFleet) => Promise<T>): Promise<T> {

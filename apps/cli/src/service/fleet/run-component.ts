@@ -9,8 +9,8 @@ import type { ComponentContext } from '../start/component.ts';
 import { configuredDrain } from '../stop/drain-plan.ts';
 import { END_SANDBOXES_SIGNAL, KEEP_SANDBOXES_SIGNAL, StopSignals } from '../stop-signals.ts';
 
-/** The context of a component before its cluster secret is known. */
-export interface FleetContext extends Omit<ComponentContext, 'secret'> {
+/** The context of a component that runs alone. */
+export interface FleetContext extends ComponentContext {
   /** Ends the sandboxes of this machine in order, and then the component. */
   readonly endSandboxes: (reason: string) => void;
 }

@@ -1,7 +1,6 @@
 import type { Config } from '@svc/config';
 import type { Logger } from '@svc/service-kit/logging';
 import type { Shutdown } from '@svc/service-kit/process';
-import type { Secret } from '@svc/service-kit/secret';
 import type { ServicePaths } from '../paths.ts';
 import type { DrainPlan } from '../stop/drain-plan.ts';
 
@@ -10,8 +9,6 @@ export interface ComponentContext {
   readonly config: Config;
   readonly paths: ServicePaths;
   readonly logger: Logger;
-  /** The cluster secret, with which the components authenticate each other. */
-  readonly secret: Secret;
   readonly shutdown: Shutdown;
   /** Aborts a start in progress. */
   readonly signal: AbortSignal;

@@ -1,5 +1,6 @@
 import { publicUrl } from '@svc/config';
 import { SvcClient } from '@svc/sdk';
+import type { Secret } from '@svc/service-kit/secret';
 import { drainTask } from '../stop/drain-plan.ts';
 import type { ComponentContext } from './component.ts';
 import { controlPlaneListeners, listening } from './ports.ts';
@@ -23,7 +24,7 @@ export interface StartedControlPlane {
  * @throws CliError `port_in_use`, `cannot_listen`
  */
 export async function startControlPlaneComponent(
-  context: Omit<ComponentContext, 'keepSandboxes'>,
+  context: Omit<ComponentContext, 'keepSandboxes'> & { readonly secret: Secret },
   tls: ServiceTls,
 ): Promise<StartedControlPlane> {
   const { config, logger, secret, shutdown, drain } = context;

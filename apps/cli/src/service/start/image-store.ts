@@ -1,8 +1,8 @@
 import type { ImageStoreOptions } from '@svc/microvm';
 import { untilAborted } from '@svc/service-kit/concurrency';
+import type { ComponentIdentity } from '@svc/service-kit/tokens';
 import { VERSION } from '../../version.ts';
 import type { ComponentContext } from './component.ts';
-import { workerId } from './generated-settings.ts';
 import type { ControlPlaneAddress } from './runtime-host.ts';
 
 /** The object store as a source of images. */
@@ -10,21 +10,21 @@ export interface OpenImageStore extends AsyncDisposable {
   optionsFor(template: string): { readonly store: ImageStoreOptions };
 }
 
-type StoreContext = Pick<ComponentContext, 'config' | 'secret' | 'logger' | 'signal'>;
+type StoreContext = Pick<ComponentContext, 'config' | 'logger' | 'signal'>;
 
 /** Opens the source of the images that this machine gets from the object store. Undefined if it builds them. */
 export async function openImageStore(
-  { config, secret: clusterSecret, logger, signal }: StoreContext,
+  { config, logger, signal }: StoreContext,
+  identity: ComponentIdentity,
   address: Promise<ControlPlaneAddress>,
 ): Promise<OpenImageStore | undefined> {
   const { imageSource, imageTrustedKeys: trustedKeys, imageNotBefore: notBefore } = config;
   if (imageSource === 'build') return undefined;
-  const [{ StoredImageSource }, id, controlPlane] = await Promise.all([
+  const [{ StoredImageSource }, controlPlane] = await Promise.all([
     import('@svc/worker'),
-    workerId(config),
     untilAborted(address, signal),
   ]);
-  const source = new StoredImageSource({ controlPlane, workerId: id, clusterSecret });
+  const source = new StoredImageSource({ controlPlane, identity });
   const options = {
     ...{ source, trustedKeys, notBefore, version: VERSION },
     mayBuild: imageSource === 'store-or-build',

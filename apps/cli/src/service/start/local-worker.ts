@@ -1,9 +1,9 @@
 import type { MicrovmHost } from '@svc/microvm';
 import { untilAborted } from '@svc/service-kit/concurrency';
+import type { ComponentIdentity } from '@svc/service-kit/tokens';
 import type { RunningWorker } from '@svc/worker';
 import type { WorkerSummary } from '../service-record.ts';
 import type { ComponentContext } from './component.ts';
-import { workerId } from './generated-settings.ts';
 import type { ControlPlaneAddress } from './runtime-host.ts';
 
 const CLOSE_TIMEOUT_MS = 60_000;
@@ -19,19 +19,19 @@ export interface StartedWorker {
  * operator of the fleet wants it to end.
  */
 export async function startLocalWorker(
-  { config, logger, secret, shutdown, signal, keepSandboxes }: ComponentContext,
+  { config, logger, shutdown, signal, keepSandboxes }: ComponentContext,
+  identity: ComponentIdentity,
   controlPlane: ControlPlaneAddress,
   microvms: MicrovmHost,
   onDrainOrder?: () => void,
 ): Promise<StartedWorker> {
-  const [{ startWorker }, id] = await Promise.all([import('@svc/worker'), workerId(config)]);
+  const { startWorker } = await import('@svc/worker');
   const worker = await startWorker({
     config,
-    clusterSecret: secret,
+    identity,
     logger: logger.child({ component: 'worker' }),
     microvms,
     controlPlane,
-    workerId: id,
     listen: config.workerListen,
     signal,
     ...(onDrainOrder === undefined ? {} : { onDrainOrder }),
@@ -45,5 +45,5 @@ export async function startLocalWorker(
   // The worker retries its registration forever, so an aborted start must not wait for it.
   await untilAborted(worker.ready, signal);
   const { accelerator } = microvms;
-  return { worker, summary: { worker_id: id, url: worker.url, accelerator } };
+  return { worker, summary: { worker_id: identity.id, url: worker.url, accelerator } };
 }

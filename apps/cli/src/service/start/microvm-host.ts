@@ -1,5 +1,6 @@
 import { GUEST_LINK } from '@svc/contract';
 import type { MicrovmHost } from '@svc/microvm';
+import type { ComponentIdentity } from '@svc/service-kit/tokens';
 import type { Progress } from '../../output/progress.ts';
 import type { ComponentContext } from './component.ts';
 import { openImageStore } from './image-store.ts';
@@ -13,9 +14,10 @@ type HostContext = ComponentContext & { readonly progress: Progress };
 /** Builds or fetches the missing images of the configured templates and opens the host that restores micro-VMs from them. */
 export async function openHost(
   context: HostContext,
+  identity: ComponentIdentity,
   controlPlane: Promise<ControlPlaneAddress>,
 ): Promise<MicrovmHost> {
-  await prepareImages(context, controlPlane);
+  await prepareImages(context, identity, controlPlane);
   const { config, paths, logger, progress, signal, shutdown, keepSandboxes } = context;
   const { openMicrovmHost } = await import('@svc/microvm');
   const options = {
@@ -42,11 +44,12 @@ export async function openHost(
 
 async function prepareImages(
   context: HostContext,
+  identity: ComponentIdentity,
   controlPlane: Promise<ControlPlaneAddress>,
 ): Promise<void> {
   const { config, progress, signal } = context;
   const { buildImage } = await import('@svc/microvm');
-  await using store = await openImageStore(context, controlPlane);
+  await using store = await openImageStore(context, identity, controlPlane);
   const { imageDir, templates } = config;
   const kvmProbeMs = config.kvmProbeSeconds * 1000;
   for (const template of templates) {

@@ -1,4 +1,5 @@
 import { publicUrl } from '@svc/config';
+import type { ComponentIdentity } from '@svc/service-kit/tokens';
 import { drainTask } from '../stop/drain-plan.ts';
 import type { ComponentContext } from './component.ts';
 import { listening, runtimeListeners } from './ports.ts';
@@ -25,7 +26,8 @@ export interface StartedRuntime {
  * @throws CliError `port_in_use`, `cannot_listen`
  */
 export async function startRuntimeComponent(
-  { config, logger, secret, shutdown, drain }: Omit<ComponentContext, 'keepSandboxes'>,
+  { config, logger, shutdown, drain }: Omit<ComponentContext, 'keepSandboxes'>,
+  identity: ComponentIdentity,
   tls: ServiceTls,
   controlPlane: ControlPlaneAddress | Promise<ControlPlaneAddress>,
 ): Promise<StartedRuntime> {
@@ -34,7 +36,7 @@ export async function startRuntimeComponent(
     startRuntimeHost({
       config,
       logger: logger.child({ component: 'runtime' }),
-      clusterSecret: secret,
+      identity,
       tls: tls.server,
       controlPlane,
     }),

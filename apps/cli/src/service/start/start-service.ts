@@ -1,4 +1,6 @@
+import type { ComponentKind } from '@svc/contract';
 import { Shutdown } from '@svc/service-kit/process';
+import type { ComponentIdentity } from '@svc/service-kit/tokens';
 import type { Progress } from '../../output/progress.ts';
 import type { WorkerSummary } from '../service-record.ts';
 import { allOrAbort } from './all-or-abort.ts';
@@ -6,12 +8,13 @@ import type { ComponentContext } from './component.ts';
 import { type StartedControlPlane, startControlPlaneComponent } from './control-plane.ts';
 import { openFollowedTls } from './followed-tls.ts';
 import { clusterSecret } from './generated-settings.ts';
+import { enrol, localToken, openIdentity } from './identity.ts';
 import { startLocalWorker } from './local-worker.ts';
 import { openHost } from './microvm-host.ts';
 import { checkPorts, controlPlaneListeners, runtimeListeners } from './ports.ts';
 import { type ControlPlaneAddress, startRuntimeComponent } from './runtime-host.ts';
 
-export interface StartOptions extends Omit<ComponentContext, 'secret' | 'shutdown'> {
+export interface StartOptions extends Omit<ComponentContext, 'shutdown'> {
   readonly progress: Progress;
 }
 
@@ -33,16 +36,30 @@ export async function startService(options: StartOptions): Promise<StartedServic
   const { config, progress } = options;
   const shutdown = new Shutdown(options.logger);
   await checkPorts([...controlPlaneListeners(config), ...runtimeListeners(config)]);
-  const context = { ...options, secret: await clusterSecret(config), shutdown };
+  const context = { ...options, shutdown };
   const tls = await openFollowedTls(context);
+  const secret = await clusterSecret(config);
+  const [runtime, worker] = await Promise.all([
+    openIdentity(config, 'runtime'),
+    openIdentity(config, 'worker'),
+  ]);
   const address = Promise.withResolvers<ControlPlaneAddress>();
   // If the start fails before the control plane is running, nothing may be waiting for this promise.
   address.promise.catch(() => undefined);
+  /** The address of the control plane once it knows the key of a component. */
+  const enrolled = async (kind: ComponentKind, identity: ComponentIdentity) => {
+    const controlPlane = await address.promise;
+    const token = await localToken(secret, kind, identity);
+    await enrol({ ...context, kind, identity, controlPlane, token });
+    return controlPlane;
+  };
+  const [forRuntime, forWorker] = [enrolled('runtime', runtime), enrolled('worker', worker)];
+  for (const promise of [forRuntime, forWorker]) promise.catch(() => undefined);
   try {
     // Starts first, because the control plane returns its address to customers.
     const { runtimeUrl } = await progress.step(
       'runtime host',
-      () => startRuntimeComponent(context, tls, address.promise),
+      () => startRuntimeComponent(context, runtime, tls, forRuntime),
       ({ localUrl }) => localUrl,
     );
     const controlPlaneContext = { ...context, config: { ...config, runtimeUrl } };
@@ -51,18 +68,18 @@ export async function startService(options: StartOptions): Promise<StartedServic
       async (signal) => {
         const started = await progress.step(
           'control plane',
-          () => startControlPlaneComponent({ ...controlPlaneContext, signal }, tls),
+          () => startControlPlaneComponent({ ...controlPlaneContext, secret, signal }, tls),
           ({ localUrl }) => localUrl,
         );
         address.resolve({ url: started.internalUrl, ca: tls.ca });
         return started;
       },
-      (signal) => openHost({ ...context, signal }, address.promise),
+      (signal) => openHost({ ...context, signal }, worker, forWorker),
     );
     const { summary } = await progress.step(
       'worker',
-      () => startLocalWorker(context, { url: controlPlane.internalUrl, ca: tls.ca }, host),
-      (worker) => worker.summary.worker_id,
+      async () => startLocalWorker(context, worker, await forWorker, host),
+      (started) => started.summary.worker_id,
     );
     return { ...controlPlane, runtimeUrl, workers: [summary], shutdown };
   } catch (error) {

@@ -5,11 +5,11 @@ import {
   WorkerSandboxParams,
 } from '@svc/contract';
 import { acceptStreamOnly } from '@svc/service-kit';
-import { workerOf } from '../../auth/worker-authenticator.ts';
+import { workerOf } from '../../auth/component-authenticator.ts';
 import type { Route } from '../../services.ts';
 
 /** `PUT /internal/v1/sandboxes/{id}/log`: stores the end of an agent's log, for the worker of its sandbox. */
-export const agentLog: Route<'workerAuth' | 'sandboxes'> = (app, services) => {
+export const agentLog: Route<'componentAuth' | 'sandboxes'> = (app, services) => {
   // A separate scope, since the body is not JSON.
   app.register(async (scope) => {
     acceptStreamOnly(scope, OCTET_STREAM_MEDIA_TYPE);
@@ -17,11 +17,11 @@ export const agentLog: Route<'workerAuth' | 'sandboxes'> = (app, services) => {
   });
 };
 
-const addRoute: Route<'workerAuth' | 'sandboxes'> = (app, { workerAuth, sandboxes }) => {
+const addRoute: Route<'componentAuth' | 'sandboxes'> = (app, { componentAuth, sandboxes }) => {
   app.put(
     `${INTERNAL_PREFIX}/sandboxes/:id/log`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: { hide: true, params: WorkerSandboxParams, querystring: AgentLogQuery },
     },
     async (request, reply) => {

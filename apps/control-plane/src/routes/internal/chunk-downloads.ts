@@ -3,11 +3,14 @@ import type { Route } from '../../services.ts';
 import { chunksOwnerOf } from './chunks-owner.ts';
 
 /** `POST /internal/v1/sessions/{id}/chunks/downloads`: the URLs by which a worker downloads chunks. */
-export const chunkDownloads: Route<'workerAuth' | 'sessions'> = (app, { workerAuth, sessions }) => {
+export const chunkDownloads: Route<'componentAuth' | 'sessions'> = (
+  app,
+  { componentAuth, sessions },
+) => {
   app.post(
     `${INTERNAL_PREFIX}/sessions/:id/chunks/downloads`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: {
         hide: true,
         params: SessionParams,

@@ -3,11 +3,14 @@ import type { Route } from '../../services.ts';
 import { chunksOwnerOf } from './chunks-owner.ts';
 
 /** `POST /internal/v1/sessions/{id}/chunks/uploads`: the URLs by which a worker uploads chunks. */
-export const chunkUploads: Route<'workerAuth' | 'sessions'> = (app, { workerAuth, sessions }) => {
+export const chunkUploads: Route<'componentAuth' | 'sessions'> = (
+  app,
+  { componentAuth, sessions },
+) => {
   app.post(
     `${INTERNAL_PREFIX}/sessions/:id/chunks/uploads`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: {
         hide: true,
         params: SessionParams,

@@ -3,11 +3,14 @@ import type { Route } from '../../services.ts';
 import { chunksOwnerOf } from './chunks-owner.ts';
 
 /** `POST /internal/v1/sessions/{id}/chunks/missing`: which chunks of its files a save has to upload. */
-export const chunksMissing: Route<'workerAuth' | 'sessions'> = (app, { workerAuth, sessions }) => {
+export const chunksMissing: Route<'componentAuth' | 'sessions'> = (
+  app,
+  { componentAuth, sessions },
+) => {
   app.post(
     `${INTERNAL_PREFIX}/sessions/:id/chunks/missing`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: {
         hide: true,
         params: SessionParams,

@@ -1,6 +1,6 @@
 import type { SessionParams } from '@svc/contract';
 import type { FastifyRequest } from 'fastify';
-import { workerOf } from '../../auth/worker-authenticator.ts';
+import { workerOf } from '../../auth/component-authenticator.ts';
 import type { ChunksOwner } from '../../sessions/files/session-chunks.ts';
 
 /** The session whose chunks a worker asks for, by the start that it names. @throws ServiceError `unauthorized` */

@@ -3,11 +3,14 @@ import type { Route } from '../../services.ts';
 import { chunksOwnerOf } from './chunks-owner.ts';
 
 /** `POST /internal/v1/sessions/{id}/chunks/uploaded`: notes that a worker has uploaded these chunks. */
-export const chunksUploaded: Route<'workerAuth' | 'sessions'> = (app, { workerAuth, sessions }) => {
+export const chunksUploaded: Route<'componentAuth' | 'sessions'> = (
+  app,
+  { componentAuth, sessions },
+) => {
   app.post(
     `${INTERNAL_PREFIX}/sessions/:id/chunks/uploaded`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: { hide: true, params: SessionParams, body: NamedChunks },
     },
     async (request, reply) => {

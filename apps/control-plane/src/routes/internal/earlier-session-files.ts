@@ -1,19 +1,19 @@
 import { INTERNAL_PREFIX, OCTET_STREAM_MEDIA_TYPE, SessionFilesParams } from '@svc/contract';
-import { workerOf } from '../../auth/worker-authenticator.ts';
+import { workerOf } from '../../auth/component-authenticator.ts';
 import type { Route } from '../../services.ts';
 
 /**
  * `GET /internal/v1/sessions/{id}/files/{files_id}`: an archive from before there were chunks, for the worker of the
  * session's sandbox.
  */
-export const earlierSessionFiles: Route<'workerAuth' | 'sessions'> = (
+export const earlierSessionFiles: Route<'componentAuth' | 'sessions'> = (
   app,
-  { workerAuth, sessions },
+  { componentAuth, sessions },
 ) => {
   app.get(
     `${INTERNAL_PREFIX}/sessions/:id/files/:files_id`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       // HEAD would read the whole archive.
       exposeHeadRoute: false,
       schema: { hide: true, params: SessionFilesParams },

@@ -1,17 +1,17 @@
 import { INTERNAL_PREFIX, WorkerEventsRequest, WorkerParams } from '@svc/contract';
-import { requireWorker } from '../../auth/worker-authenticator.ts';
+import { requireWorker } from '../../auth/component-authenticator.ts';
 import type { Route } from '../../services.ts';
 import { WORKER_BODY_BYTES } from './body-limits.ts';
 
 /** `POST /internal/v1/workers/{worker_id}/events`: changes of sandboxes since the last report. */
-export const workerEvents: Route<'workerAuth' | 'reconciler'> = (
+export const workerEvents: Route<'componentAuth' | 'reconciler'> = (
   app,
-  { workerAuth, reconciler },
+  { componentAuth, reconciler },
 ) => {
   app.post(
     `${INTERNAL_PREFIX}/workers/:worker_id/events`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       bodyLimit: WORKER_BODY_BYTES,
       schema: { hide: true, params: WorkerParams, body: WorkerEventsRequest },
     },

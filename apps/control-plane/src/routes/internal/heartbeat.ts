@@ -1,17 +1,17 @@
 import { HeartbeatRequest, HeartbeatResponse, INTERNAL_PREFIX, WorkerParams } from '@svc/contract';
-import { requireWorker } from '../../auth/worker-authenticator.ts';
+import { requireWorker } from '../../auth/component-authenticator.ts';
 import type { Route } from '../../services.ts';
 import { WORKER_BODY_BYTES } from './body-limits.ts';
 
 /** `POST /internal/v1/workers/{worker_id}/heartbeat`: the capacity and sandboxes of a live worker. */
-export const workerHeartbeat: Route<'workerAuth' | 'reconciler'> = (
+export const workerHeartbeat: Route<'componentAuth' | 'reconciler'> = (
   app,
-  { workerAuth, reconciler },
+  { componentAuth, reconciler },
 ) => {
   app.post(
     `${INTERNAL_PREFIX}/workers/:worker_id/heartbeat`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.heartbeat,
       bodyLimit: WORKER_BODY_BYTES,
       schema: {
         hide: true,

@@ -6,11 +6,13 @@ import { chunkSecret } from './chunk-secret.ts';
 import { chunkUploads } from './chunk-uploads.ts';
 import { chunksMissing } from './chunks-missing.ts';
 import { chunksUploaded } from './chunks-uploaded.ts';
+import { enrolComponent, ownComponent } from './components.ts';
 import { earlierSessionFiles } from './earlier-session-files.ts';
 import { workerEvents } from './events.ts';
 import { workerHeartbeat } from './heartbeat.ts';
 import { imageDownloads } from './images/downloads.ts';
 import { locateImage } from './images/locate.ts';
+import { controlPlaneKeys } from './keys.ts';
 import { registerWorker } from './register.ts';
 import { removeRuntimeHost, reportRuntimeHost } from './runtime-hosts.ts';
 import { sessionFrameNumbers } from './session-frame-numbers.ts';
@@ -21,6 +23,9 @@ import { reportUsage } from './usage.ts';
 import { mountedWorkspaceRoutes } from './workspace/index.ts';
 
 export const internalRoutes: readonly Route[] = [
+  controlPlaneKeys,
+  enrolComponent,
+  ownComponent,
   registerWorker,
   workerHeartbeat,
   workerEvents,

@@ -1,6 +1,6 @@
-import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, RUNTIME_NAME } from '@svc/contract';
-import { createTokenMinter, Secret } from '@svc/service-kit';
-import { WorkerDouble } from '@svc/worker-double';
+import { CONTROL_PLANE_NAME, INTERNAL_PREFIX } from '@svc/contract';
+import { createTokenMinter, generateKeyPair } from '@svc/service-kit';
+import { ComponentDouble, type WorkerDouble } from '@svc/worker-double';
 import { describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, type Harness } from '../../../test/harness.ts';
 import { useWorker } from '../../../test/use-worker.ts';
@@ -198,7 +198,7 @@ describe('runtime hosts', () => {
   const listed = async () => (await harness.sql.query('select name from runtime_hosts')).rows;
 
   test('are listed while they run, until they end in order', async () => {
-    const runtime = new WorkerDouble(RUNTIME_NAME, CLUSTER_SECRET);
+    const runtime = new ComponentDouble('runtime', 'r1', CLUSTER_SECRET);
     for (let n = 0; n < 2; n += 1) {
       expect((await runtime.ask(url(), 'PUT', path, report)).status).toBe(204);
     }
@@ -215,6 +215,7 @@ describe('runtime hosts', () => {
 });
 
 describe('credentials', () => {
+  const keyOf = (id: string) => new ComponentDouble('worker', id, CLUSTER_SECRET).key;
   const ROUTES = [
     ['POST', '/workers/register'],
     ['POST', '/workers/w1/heartbeat'],
@@ -242,7 +243,7 @@ describe('credentials', () => {
   const post = (path: string, authorization?: string) => send('POST', path, authorization);
 
   test('none, an API key, a session token, or a token of another cluster is 401', async () => {
-    const other = createTokenMinter(new Secret('x'.repeat(40)), 'w1');
+    const other = createTokenMinter(await generateKeyPair(), 'w1');
     await harness.addBundle(key, 'llm', { LLM_API_KEY: 'k' });
     const { access } = await harness.startSession(key);
     for (const credential of [
@@ -258,7 +259,7 @@ describe('credentials', () => {
   });
 
   test('a token for another audience is 401, one of another worker 403', async () => {
-    const mint = createTokenMinter(CLUSTER_SECRET, 'w1');
+    const mint = createTokenMinter(await keyOf('w1'), 'w1');
     expect((await post('/workers/w1/events', `Bearer ${await mint('w2')}`)).status).toBe(401);
     const answer = await worker.heartbeat(url(), 'w2');
     expect(answer.status).toBe(403);
@@ -267,7 +268,7 @@ describe('credentials', () => {
   });
 
   test('an internal token is not valid on public routes', async () => {
-    const token = await createTokenMinter(CLUSTER_SECRET, 'w1')(CONTROL_PLANE_NAME);
+    const token = await createTokenMinter(await keyOf('w1'), 'w1')(CONTROL_PLANE_NAME);
     expect((await harness.call('GET', '/v1/sandboxes', { key: token })).status).toBe(401);
     expect((await harness.call('GET', '/v1/tenants/me', { key: token })).status).toBe(401);
   });

@@ -1,24 +1,17 @@
-import {
-  INTERNAL_PREFIX,
-  RUNTIME_NAME,
-  RuntimeHostParams,
-  RuntimeHostReport,
-  ServiceError,
-} from '@svc/contract';
-import type { FastifyRequest } from 'fastify';
+import { INTERNAL_PREFIX, RuntimeHostParams, RuntimeHostReport } from '@svc/contract';
 import type { Route } from '../../services.ts';
 
 const PATH = `${INTERNAL_PREFIX}/runtime-hosts/:runtime_host_id`;
 
 /** `PUT /internal/v1/runtime-hosts/{id}`: a runtime host is alive. */
-export const reportRuntimeHost: Route<'workerAuth' | 'runtimeHosts'> = (
+export const reportRuntimeHost: Route<'componentAuth' | 'runtimeHosts'> = (
   app,
-  { workerAuth, runtimeHosts },
+  { componentAuth, runtimeHosts },
 ) => {
   app.put(
     PATH,
     {
-      onRequest: [workerAuth.hook, requireRuntimeHost],
+      onRequest: componentAuth.runtime,
       schema: { hide: true, params: RuntimeHostParams, body: RuntimeHostReport },
     },
     async ({ params, body }, reply) => {
@@ -29,14 +22,14 @@ export const reportRuntimeHost: Route<'workerAuth' | 'runtimeHosts'> = (
 };
 
 /** `DELETE /internal/v1/runtime-hosts/{id}`: a runtime host ends in order. */
-export const removeRuntimeHost: Route<'workerAuth' | 'runtimeHosts'> = (
+export const removeRuntimeHost: Route<'componentAuth' | 'runtimeHosts'> = (
   app,
-  { workerAuth, runtimeHosts },
+  { componentAuth, runtimeHosts },
 ) => {
   app.delete(
     PATH,
     {
-      onRequest: [workerAuth.hook, requireRuntimeHost],
+      onRequest: componentAuth.runtime,
       schema: { hide: true, params: RuntimeHostParams },
     },
     async ({ params }, reply) => {
@@ -45,7 +38,3 @@ export const removeRuntimeHost: Route<'workerAuth' | 'runtimeHosts'> = (
     },
   );
 };
-
-async function requireRuntimeHost({ workerId }: FastifyRequest): Promise<void> {
-  if (workerId !== RUNTIME_NAME) throw new ServiceError('unauthorized');
-}

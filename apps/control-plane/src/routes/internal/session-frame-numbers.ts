@@ -4,18 +4,18 @@ import {
   ReserveFramesRequest,
   SessionParams,
 } from '@svc/contract';
-import { workerOf } from '../../auth/worker-authenticator.ts';
+import { workerOf } from '../../auth/component-authenticator.ts';
 import type { Route } from '../../services.ts';
 
 /** `POST /internal/v1/sessions/{id}/frame-numbers`: reserves numbers of frames, for the worker that runs the session. */
-export const sessionFrameNumbers: Route<'workerAuth' | 'sessions'> = (
+export const sessionFrameNumbers: Route<'componentAuth' | 'sessions'> = (
   app,
-  { workerAuth, sessions },
+  { componentAuth, sessions },
 ) => {
   app.post(
     `${INTERNAL_PREFIX}/sessions/:id/frame-numbers`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: {
         hide: true,
         params: SessionParams,

@@ -3,10 +3,16 @@ import {
   type CommitTurnRequest,
   LIMITS,
   type ReserveFramesRequest,
-  RUNTIME_NAME,
+  SESSION_TOKEN_HEADER,
   type SessionState,
 } from '@svc/contract';
-import { WorkerDouble } from '@svc/worker-double';
+import {
+  createHopTokenVerifier,
+  Secret,
+  type SessionIdentity,
+  SessionTokens,
+} from '@svc/service-kit';
+import { ComponentDouble, controlPlaneKeys, type WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { askAsWorker } from '../../../test/ask-as-worker.ts';
 import { CLUSTER_SECRET, Harness, type StartedSession } from '../../../test/harness.ts';
@@ -59,11 +65,30 @@ const resume = () =>
     json: { chat_session_id: session.id },
   });
 describe('the route of a session', () => {
-  const runtime = () => new WorkerDouble(RUNTIME_NAME, CLUSTER_SECRET);
-  const route = async (as: As, id = session.id) => ask('GET', `/sessions/${id}`, undefined, as);
+  const runtime = new ComponentDouble('runtime', 'r1', CLUSTER_SECRET);
+  const tokens = new SessionTokens(CLUSTER_SECRET);
+  const claims = (changes: Partial<SessionIdentity> = {}) => ({
+    user_id: account.tenantId,
+    app_id: 'my-app',
+    set_id: 'default',
+    chat_session_id: session.id,
+    cua_enabled: false,
+    ...changes,
+  });
+  const tokenFor = (changes: Partial<SessionIdentity> = {}, lifetimeMs = 60_000) =>
+    tokens.mint(claims(changes), new Date(Date.now() + lifetimeMs));
+  const route = async (
+    token: string | undefined = String(session.access.jwt),
+    id = session.id,
+    as: As = runtime,
+  ) => {
+    const headers = token === '' ? {} : { [SESSION_TOKEN_HEADER]: token };
+    const answer = await as.ask(url(), 'GET', `/sessions/${id}`, { headers });
+    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+  };
 
   test('tells runtime hosts its owner and its worker', async () => {
-    const { status, body } = await route(runtime());
+    const { status, body } = await route();
     expect(status).toBe(200);
     const { rows } = await harness.sql.query(
       `select worker_id, url, certificate from workers where worker_id = 'w1'`,
@@ -77,29 +102,61 @@ describe('the route of a session', () => {
       cua_enabled: false,
       status: 'active',
       expires_at: session.access.expires_at,
-      worker: { ...rows[0], vm_id: session.vmId },
+      worker: { ...rows[0], vm_id: session.vmId, token: expect.any(String) },
     });
+    const { token } = body.worker as { token: string };
+    const verify = createHopTokenVerifier(controlPlaneKeys(CLUSTER_SECRET), 'w1');
+    expect(await verify(token)).toMatchObject(claims());
   });
 
   test('names no worker once the sandbox has ended', async () => {
     await worker.event(url(), worker.end(session.vmId, 'idle_timeout'));
-    const { body } = await route(runtime());
+    const { body } = await route();
     expect(body).toMatchObject({ status: 'completed' });
     expect(body).not.toHaveProperty('worker');
   });
 
+  test('names no worker that an operator has removed', async () => {
+    await harness.sql.query(`update workers set removed_at = now() where worker_id = 'w1'`);
+    expect((await route()).body).not.toHaveProperty('worker');
+  });
+
   test.each(['none', '%00', '00000000-0000-7000-8000-000000000000'])(
-    'of a session called %s is 404',
+    'of a session called %s is 401, as with an invalid token',
     async (id) => {
-      expect(await route(runtime(), id)).toMatchObject({ status: 404, code: 'session_not_found' });
+      const token = await tokenFor({ chat_session_id: id });
+      const refused = { status: 401, body: { code: 'unauthorized' } };
+      expect(await route(token, id)).toMatchObject(refused);
+      expect(await route('x.y.z', id)).toMatchObject(refused);
     },
   );
 
+  test('needs the token of a client that may attach', async () => {
+    const foreign = new SessionTokens(new Secret('x'.repeat(40)));
+    const soon = new Date(Date.now() + 60_000);
+    for (const token of [
+      '',
+      'x.y.z',
+      await tokenFor({}, -60_000),
+      await foreign.mint(claims(), soon),
+    ]) {
+      expect(await route(token)).toMatchObject({ status: 401, body: { code: 'unauthorized' } });
+    }
+    const other = await tokenFor({ chat_session_id: '00000000-0000-7000-8000-000000000000' });
+    expect(await route(other)).toMatchObject({
+      status: 403,
+      body: { code: 'session_token_mismatch' },
+    });
+    expect(await route(await tokenFor({ user_id: 'usr_else' }))).toMatchObject({
+      status: 403,
+      body: { code: 'session_of_another_tenant' },
+    });
+  });
+
   test('is served to runtime hosts only', async () => {
-    expect(await route(worker)).toMatchObject({ status: 404, code: 'session_not_found' });
-    expect(
-      (await harness.plane.url) && (await fetch(`${url()}/internal/v1/sessions/x`)).status,
-    ).toBe(401);
+    const refused = { status: 401, body: { code: 'component_unauthorized' } };
+    expect(await route(undefined, session.id, worker)).toMatchObject(refused);
+    expect((await fetch(`${url()}/internal/v1/sessions/x`)).status).toBe(401);
   });
 });
 
@@ -156,15 +213,18 @@ describe('the state of a session', () => {
 
   test('is served to the worker of its sandbox only', async () => {
     await commit();
-    const runtime = new WorkerDouble(RUNTIME_NAME, CLUSTER_SECRET);
-    for (const stranger of [other, runtime]) {
+    const runtime = new ComponentDouble('runtime', 'r1', CLUSTER_SECRET);
+    for (const [stranger, status, code] of [
+      [other, 404, 'session_not_found'],
+      [runtime, 401, 'component_unauthorized'],
+    ] as const) {
       for (const answer of [
         await stateOf(stranger),
         await commit({}, stranger),
         await askMissing(stranger),
         await getFiles('f', stranger),
       ]) {
-        expect(answer).toMatchObject({ status: 404, code: 'session_not_found' });
+        expect(answer).toMatchObject({ status, code });
       }
     }
   });

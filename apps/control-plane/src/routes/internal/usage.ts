@@ -1,17 +1,17 @@
 import { INTERNAL_PREFIX, ReportUsageRequest, ReportUsageResponse } from '@svc/contract';
-import { workerOf } from '../../auth/worker-authenticator.ts';
+import { workerOf } from '../../auth/component-authenticator.ts';
 import type { Route } from '../../services.ts';
 import { WORKER_BODY_BYTES } from './body-limits.ts';
 
 /** `POST /internal/v1/usage`: what the sandboxes of a worker have used. */
-export const reportUsage: Route<'workerAuth' | 'usageReports'> = (
+export const reportUsage: Route<'componentAuth' | 'usageReports'> = (
   app,
-  { workerAuth, usageReports },
+  { componentAuth, usageReports },
 ) => {
   app.post(
     `${INTERNAL_PREFIX}/usage`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       bodyLimit: WORKER_BODY_BYTES,
       schema: { hide: true, body: ReportUsageRequest, response: { 200: ReportUsageResponse } },
     },

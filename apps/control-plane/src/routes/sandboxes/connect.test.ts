@@ -1,10 +1,11 @@
-import { DEFAULT_APP, RUNTIME_NAME, uuidOf } from '@svc/contract';
-import { createTokenMinter, SessionTokens } from '@svc/service-kit';
-import type { WorkerDouble } from '@svc/worker-double';
+import { DEFAULT_APP, SESSION_TOKEN_HEADER, uuidOf } from '@svc/contract';
+import { SessionTokens } from '@svc/service-kit';
+import { ComponentDouble, type WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
 
 const AGENT = { agent: 'claude-code', llm_key: 'k' };
+const runtime = new ComponentDouble('runtime', 'r1', CLUSTER_SECRET);
 const RUNTIME_URL = 'wss://runtime.example.com';
 
 let harness: Harness;
@@ -27,9 +28,17 @@ const connect = (vmId: string) =>
 
 /** The answer to a runtime host that asks for the owner and the worker of a session. */
 async function routeOf(uuid: string): Promise<{ status: number; body: Record<string, unknown> }> {
-  const token = await createTokenMinter(CLUSTER_SECRET, RUNTIME_NAME)('svc-control-plane');
-  const answer = await fetch(`${harness.plane.url}/internal/v1/sessions/${uuid}`, {
-    headers: { authorization: `Bearer ${token}` },
+  const identity = {
+    user_id: account.tenantId,
+    app_id: DEFAULT_APP,
+    set_id: 'default',
+    chat_session_id: uuid,
+    cua_enabled: false,
+  };
+  const expiresAt = new Date(Date.now() + 60_000);
+  const token = await new SessionTokens(CLUSTER_SECRET).mint(identity, expiresAt);
+  const answer = await runtime.ask(harness.plane.url, 'GET', `/sessions/${uuid}`, {
+    headers: { [SESSION_TOKEN_HEADER]: token },
   });
   return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
 }
@@ -47,7 +56,7 @@ describe('the agent of a sandbox', () => {
       jwt: expect.any(String),
       expires_at: new Date(ends).toISOString(),
     });
-    const tokens = new SessionTokens(CLUSTER_SECRET, 'runtime');
+    const tokens = new SessionTokens(CLUSTER_SECRET);
     expect(await tokens.verify(String(body.jwt))).toEqual({
       user_id: account.tenantId,
       app_id: DEFAULT_APP,
@@ -82,7 +91,7 @@ describe('the agent of a sandbox', () => {
       status: 409,
       body: { code: 'sandbox_has_no_agent' },
     });
-    expect((await routeOf(uuidOf(vmId))).status).toBe(404);
+    expect((await routeOf(uuidOf(vmId))).status).toBe(401);
   });
 
   test('is 409 when it has exited, while its route still leads to its last frames', async () => {
@@ -119,7 +128,7 @@ test('the agent of a session is reached as the session', async () => {
   const { vmId, access } = await harness.startSession(account.key);
   const { chat_session_id: id, ...rest } = access;
   expect(await connect(vmId)).toMatchObject({ status: 200, body: rest });
-  expect((await routeOf(uuidOf(vmId))).status).toBe(404);
+  expect((await routeOf(uuidOf(vmId))).status).toBe(401);
   await harness.call('DELETE', `/v1/sessions/${id}`, { key: account.key });
   expect((await connect(vmId)).status).toBe(409);
 });

@@ -6,7 +6,7 @@ import {
   ServiceError,
   shuttingDownError,
 } from '@svc/contract';
-import type { HttpServer, SessionTokens } from '@svc/service-kit';
+import type { HopTokenVerifier, HttpServer } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { currentOrigin, trustCaller } from '@svc/service-kit/tracing';
 import { WebSocketEndpoint } from '@svc/service-kit/websocket';
@@ -22,8 +22,8 @@ export const HANDSHAKE_MS = OPEN_MS + 5_000;
 
 export interface SessionSocketsDeps {
   readonly sessions: SessionRegistry;
-  /** Verifies the tokens that runtime hosts mint for their connection to this worker. */
-  readonly tokens: SessionTokens;
+  /** Verifies the tokens that control planes mint for a connection to this worker. */
+  readonly verify: HopTokenVerifier;
   /** Aborts when the worker ends. */
   readonly ending: AbortSignal;
 }
@@ -69,13 +69,13 @@ interface Admission {
 /** @throws ServiceError for an upgrade that is not allowed or not possible now */
 async function admit(
   request: FastifyRequest<{ Params: { id: string } }>,
-  { sessions, tokens, ending }: SessionSocketsDeps,
+  { sessions, verify, ending }: SessionSocketsDeps,
   signal: AbortSignal,
 ): Promise<Admission> {
   if (ending.aborted) throw shuttingDownError();
   const { id } = request.params;
   const token = /^Bearer ([A-Za-z0-9._-]+)$/.exec(request.headers.authorization ?? '')?.[1];
-  const claims = await tokens.verify(token);
+  const claims = await verify(token);
   if (claims.chat_session_id !== id) throw new ServiceError('unauthorized');
   trustCaller();
   const afterSeq = parseAfterSeq(new URL(request.url, 'https://worker').searchParams);

@@ -35,7 +35,9 @@ export async function findOwned(
 }
 
 /** A sandbox with an agent outside sessions, and the address of its worker. */
-export type RoutedSandbox = SandboxRow & Pick<WorkerRow, 'url' | 'certificate'>;
+export type RoutedSandbox = SandboxRow & {
+  readonly [Field in 'url' | 'certificate']: WorkerRow[Field] | null;
+};
 
 /** Finds the sandbox of an agent outside sessions, live or ended. */
 export async function findAgentRoute(
@@ -44,7 +46,8 @@ export async function findAgentRoute(
 ): Promise<RoutedSandbox | undefined> {
   const { rows } = await sql<RoutedSandbox>`
     select sandboxes.*, workers.url, workers.certificate
-    from sandboxes join workers using (worker_id)
+    from sandboxes left join workers
+      on workers.worker_id = sandboxes.worker_id and workers.removed_at is null
     where vm_id = ${vmId} and agent is not null and session_id is null`.execute(db);
   return rows[0];
 }

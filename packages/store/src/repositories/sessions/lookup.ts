@@ -37,7 +37,7 @@ export async function findRoute(
     from sessions
     left join sandboxes on sandboxes.vm_id = sessions.vm_id
       and sandboxes.state in ('running', 'paused') and sandboxes.delete_requested_at is null
-    left join workers on workers.worker_id = sandboxes.worker_id
+    left join workers on workers.worker_id = sandboxes.worker_id and workers.removed_at is null
     where sessions.session_id = ${sessionId}`.execute(db);
   return rows[0];
 }

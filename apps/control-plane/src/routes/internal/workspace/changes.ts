@@ -4,14 +4,14 @@ import { CHANGES_BODY_BYTES } from '../body-limits.ts';
 import { MOUNT_ROUTE, mountOf } from './mount-request.ts';
 
 /** `POST …/workspace/flushes/{flush_id}/changes`: stages a page of the changes of a flush. */
-export const stageWorkspaceChanges: Route<'workerAuth' | 'mountedWorkspaces'> = (
+export const stageWorkspaceChanges: Route<'componentAuth' | 'mountedWorkspaces'> = (
   app,
-  { workerAuth, mountedWorkspaces },
+  { componentAuth, mountedWorkspaces },
 ) => {
   app.post(
     `${MOUNT_ROUTE}/flushes/:flush_id/changes`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       bodyLimit: CHANGES_BODY_BYTES,
       schema: { hide: true, params: WorkspaceFlushParams, body: WorkspaceChanges },
     },

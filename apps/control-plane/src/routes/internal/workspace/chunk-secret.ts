@@ -3,14 +3,14 @@ import type { Route } from '../../../services.ts';
 import { MOUNT_ROUTE, mountOf } from './mount-request.ts';
 
 /** `GET …/workspace/chunk-secret`: the secret of a workspace's chunks, for the worker of a sandbox of it. */
-export const workspaceChunkSecret: Route<'workerAuth' | 'mountedWorkspaces'> = (
+export const workspaceChunkSecret: Route<'componentAuth' | 'mountedWorkspaces'> = (
   app,
-  { workerAuth, mountedWorkspaces },
+  { componentAuth, mountedWorkspaces },
 ) => {
   app.get(
     `${MOUNT_ROUTE}/chunk-secret`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: {
         hide: true,
         params: WorkerSandboxParams,

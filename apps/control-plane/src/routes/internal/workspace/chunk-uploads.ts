@@ -3,14 +3,14 @@ import type { Route } from '../../../services.ts';
 import { MOUNT_ROUTE, mountOf } from './mount-request.ts';
 
 /** `POST …/workspace/chunks/uploads`: the URLs by which a worker uploads chunks. */
-export const workspaceChunkUploads: Route<'workerAuth' | 'mountedWorkspaces'> = (
+export const workspaceChunkUploads: Route<'componentAuth' | 'mountedWorkspaces'> = (
   app,
-  { workerAuth, mountedWorkspaces },
+  { componentAuth, mountedWorkspaces },
 ) => {
   app.post(
     `${MOUNT_ROUTE}/chunks/uploads`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: {
         hide: true,
         params: WorkerSandboxParams,

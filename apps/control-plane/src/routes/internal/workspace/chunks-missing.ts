@@ -3,14 +3,14 @@ import type { Route } from '../../../services.ts';
 import { MOUNT_ROUTE, mountOf } from './mount-request.ts';
 
 /** `POST …/workspace/chunks/missing`: which chunks of its files a flush has to upload. */
-export const workspaceChunksMissing: Route<'workerAuth' | 'mountedWorkspaces'> = (
+export const workspaceChunksMissing: Route<'componentAuth' | 'mountedWorkspaces'> = (
   app,
-  { workerAuth, mountedWorkspaces },
+  { componentAuth, mountedWorkspaces },
 ) => {
   app.post(
     `${MOUNT_ROUTE}/chunks/missing`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: {
         hide: true,
         params: WorkerSandboxParams,

@@ -3,14 +3,14 @@ import type { Route } from '../../../services.ts';
 import { MOUNT_ROUTE, mountOf } from './mount-request.ts';
 
 /** `POST …/workspace/chunks/uploaded`: notes that a worker has uploaded these chunks. */
-export const workspaceChunksUploaded: Route<'workerAuth' | 'mountedWorkspaces'> = (
+export const workspaceChunksUploaded: Route<'componentAuth' | 'mountedWorkspaces'> = (
   app,
-  { workerAuth, mountedWorkspaces },
+  { componentAuth, mountedWorkspaces },
 ) => {
   app.post(
     `${MOUNT_ROUTE}/chunks/uploaded`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: { hide: true, params: WorkerSandboxParams, body: NamedChunks },
     },
     async (request, reply) => {

@@ -3,14 +3,14 @@ import type { Route } from '../../../services.ts';
 import { MOUNT_ROUTE, mountOf } from './mount-request.ts';
 
 /** `POST …/workspace/flushes/{flush_id}/commit`: applies the staged changes of a flush. */
-export const commitWorkspaceFlush: Route<'workerAuth' | 'mountedWorkspaces'> = (
+export const commitWorkspaceFlush: Route<'componentAuth' | 'mountedWorkspaces'> = (
   app,
-  { workerAuth, mountedWorkspaces },
+  { componentAuth, mountedWorkspaces },
 ) => {
   app.post(
     `${MOUNT_ROUTE}/flushes/:flush_id/commit`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: {
         hide: true,
         params: WorkspaceFlushParams,

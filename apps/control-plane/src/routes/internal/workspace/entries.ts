@@ -4,14 +4,14 @@ import type { Route } from '../../../services.ts';
 import { MOUNT_ROUTE, mountOf } from './mount-request.ts';
 
 /** `GET …/workspace/entries`: a page of the entries of a sandbox's workspace. */
-export const workspaceEntries: Route<'workerAuth' | 'mountedWorkspaces'> = (
+export const workspaceEntries: Route<'componentAuth' | 'mountedWorkspaces'> = (
   app,
-  { workerAuth, mountedWorkspaces },
+  { componentAuth, mountedWorkspaces },
 ) => {
   app.get(
     `${MOUNT_ROUTE}/entries`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: {
         hide: true,
         params: WorkerSandboxParams,

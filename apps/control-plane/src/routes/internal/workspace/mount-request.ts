@@ -1,6 +1,6 @@
 import { INTERNAL_PREFIX, type WorkerSandboxParams } from '@svc/contract';
 import type { FastifyRequest } from 'fastify';
-import { workerOf } from '../../../auth/worker-authenticator.ts';
+import { workerOf } from '../../../auth/component-authenticator.ts';
 import type { MountRequest } from '../../../workspaces/mounted/find-mount.ts';
 
 /** Path of the routes of a sandbox's workspace. */

@@ -3,14 +3,14 @@ import type { Route } from '../../../services.ts';
 import { MOUNT_ROUTE, mountOf } from './mount-request.ts';
 
 /** `POST …/workspace/objects/downloads`: the URLs by which a worker downloads files that customers uploaded. */
-export const workspaceObjectDownloads: Route<'workerAuth' | 'mountedWorkspaces'> = (
+export const workspaceObjectDownloads: Route<'componentAuth' | 'mountedWorkspaces'> = (
   app,
-  { workerAuth, mountedWorkspaces },
+  { componentAuth, mountedWorkspaces },
 ) => {
   app.post(
     `${MOUNT_ROUTE}/objects/downloads`,
     {
-      onRequest: workerAuth.hook,
+      onRequest: componentAuth.worker,
       schema: {
         hide: true,
         params: WorkerSandboxParams,
