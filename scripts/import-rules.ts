@@ -93,7 +93,7 @@ export default {
       from: { path: '^bench/', pathNot: '^bench/src/(bare|scale)/' },
       to: {
         path: '^(apps|packages|tools|e2e)/',
-        pathNot: '^(packages/(sdk|contract)|tools/(model-server|service-driver))/',
+        pathNot: '^(packages/(sdk|contract)|tools/(fleet-lab|model-server|service-driver))/',
       },
     },
     {

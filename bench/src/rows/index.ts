@@ -6,6 +6,7 @@ import { createEmptyPool, createFromPool } from './create-one.ts';
 import { execWarm } from './exec-warm.ts';
 import { fileTransfer } from './file-transfer.ts';
 import { firstDelta } from './first-delta.ts';
+import { fleet } from './fleet.ts';
 import { gatewayStream } from './gateway-stream.ts';
 import { idleSessions } from './idle-sessions.ts';
 import { manyDesktops, manySandboxes } from './many-sandboxes.ts';
@@ -50,4 +51,5 @@ export const ROWS: readonly Row[] = [
   templateMemory,
   manyDesktops,
   browserPage,
+  fleet,
 ];

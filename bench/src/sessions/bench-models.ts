@@ -7,6 +7,9 @@ const HOST = '127.0.0.78';
 /** A prompt in the model's script. */
 export const PROMPT = 'Say hello.';
 
+/** The model's answer to {@link PROMPT}. */
+export const RULE = { when: { user: PROMPT }, reply: { text: ['Hello ', 'to ', 'you.'] } };
+
 /** The scripted model of the rows that measure sessions. */
 export interface BenchModels {
   readonly server: ModelServer;
@@ -23,9 +26,7 @@ export async function startBenchModels(directory: string): Promise<BenchModels> 
   const server = await startModelServer({
     host: HOST,
     tls,
-    script: {
-      rules: [{ when: { user: PROMPT }, reply: { text: ['Hello ', 'to ', 'you.'] } }],
-    },
+    script: { rules: [RULE] },
   });
   return {
     server,

@@ -1,6 +1,5 @@
 import type { CreateSessionRequest, ServerFrame, SessionAccess } from '@svc/contract';
-import type { SessionConnection, SessionFrame } from '@svc/sdk';
-import type { BenchService } from '../service/bench-service.ts';
+import type { SessionConnection, SessionFrame, SvcClient } from '@svc/sdk';
 
 const BUNDLE = 'bench';
 
@@ -15,33 +14,36 @@ const REQUEST: CreateSessionRequest = {
 
 /** Sessions of the bench's account that use the scripted model. */
 export class BenchSessions {
-  readonly #service: BenchService;
+  readonly #client: SvcClient;
 
-  private constructor(service: BenchService) {
-    this.#service = service;
+  private constructor(client: SvcClient) {
+    this.#client = client;
   }
 
   /** Creates the secret bundle for the scripted model unless the service already has it. */
-  static async open(service: BenchService, modelUrl: string): Promise<BenchSessions> {
-    const { secrets } = service.client;
+  static async open(
+    { client }: { readonly client: SvcClient },
+    modelUrl: string,
+  ): Promise<BenchSessions> {
+    const { secrets } = client;
     const bundles = await secrets.list();
     if (!bundles.some(({ name }) => name === BUNDLE)) {
       await secrets.create(BUNDLE, { LLM_API_KEY: 'sk-bench', LLM_BASE_URL: modelUrl });
     }
-    return new BenchSessions(service);
+    return new BenchSessions(client);
   }
 
   create(): Promise<SessionAccess> {
-    return this.#service.client.sessions.create(REQUEST);
+    return this.#client.sessions.create(REQUEST);
   }
 
   resume(session: SessionAccess): Promise<SessionAccess> {
     const { chat_session_id } = session;
-    return this.#service.client.sessions.resume({ chat_session_id });
+    return this.#client.sessions.resume({ chat_session_id });
   }
 
   async delete(session: SessionAccess): Promise<void> {
-    await this.#service.client.sessions.delete(session.chat_session_id);
+    await this.#client.sessions.delete(session.chat_session_id);
   }
 
   /** Milliseconds from a request that starts a session to its `ready` frame. Deletes the session afterwards. */
@@ -57,7 +59,7 @@ export class BenchSessions {
 
   /** Attaches a client and reads frames up to `ready`. */
   async attach(session: SessionAccess): Promise<BenchSessionClient> {
-    const client = new BenchSessionClient(this.#service.client.sessions.connect(session));
+    const client = new BenchSessionClient(this.#client.sessions.connect(session));
     await client.until('ready');
     return client;
   }
