@@ -16,7 +16,7 @@ import type { CertificatePair, ServerCertificate } from '@svc/service-kit/tls';
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
 import { callerFields } from './auth/caller.ts';
-import { deriveKey } from './crypto/derive-key.ts';
+import { type ClusterSecrets, deriveKeys } from './crypto/derive-key.ts';
 import { type Database, openDatabase, openLedger } from './database.ts';
 import { exposureOf, isCustomerRequest } from './exposure.ts';
 import { registerLedgerMetrics } from './metrics.ts';
@@ -38,7 +38,7 @@ const API_VERSION = '1.0.0';
 export interface ControlPlaneOptions {
   readonly config: Config;
   readonly logger: FastifyBaseLogger;
-  /** Shared with workers and runtime hosts. */
+  /** Shared by all control planes, and known to nobody else. */
   readonly clusterSecret: Secret;
   /** PEM certificate chain and key, which may be replaced; without them it serves plain HTTP. */
   readonly tls?: CertificatePair | ServerCertificate | undefined;
@@ -99,9 +99,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     // Known once the server listens.
     let port = config.listen.port;
     const baseUrl = () => publicUrl(config.baseUrl, 'https', config, port);
+    const { clusterSecretAccepted: accepted } = config;
+    const secrets: ClusterSecrets =
+      accepted === undefined ? [options.clusterSecret] : [options.clusterSecret, accepted];
     const objects = await openObjects({
       config,
-      urlKey: deriveKey(options.clusterSecret, 'svc object URLs v1'),
+      urlKeys: deriveKeys(secrets, 'svc object URLs v1'),
       baseUrl,
       registry,
     });
@@ -114,6 +117,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     const lostWorkers = new LostWorkers(store.workers, options.now);
     const services = await createServices({
       ...options,
+      clusterSecrets: secrets,
       lostWorkers,
       baseUrl,
       store,

@@ -7,7 +7,6 @@ import {
   deriveControlPlaneKey,
   mintHopToken,
   type Registry,
-  type Secret,
   SessionTokens,
 } from '@svc/service-kit';
 import { FairStarts } from '@svc/service-kit/concurrency';
@@ -27,7 +26,7 @@ import { creditGate } from './billing/credit-gate.ts';
 import { createPayments } from './billing/wiring.ts';
 import { AgentBuilds } from './catalogue/agent-builds.ts';
 import { Catalogue, readCatalogue } from './catalogue/catalogue.ts';
-import { deriveKey } from './crypto/derive-key.ts';
+import { type ClusterSecrets, deriveKeys } from './crypto/derive-key.ts';
 import { StoredImages } from './images/stored-images.ts';
 import { ApiKeys } from './keys/api-keys.ts';
 import type { Objects } from './objects/open-objects.ts';
@@ -69,7 +68,7 @@ const CHECKOUTS_PER_HOUR = 60;
 /** Resources that the services are built from. */
 export interface Parts {
   readonly config: Config;
-  readonly clusterSecret: Secret;
+  readonly clusterSecrets: ClusterSecrets;
   readonly logger: FastifyBaseLogger;
   readonly store: Store;
   readonly lostWorkers: LostWorkers;
@@ -86,12 +85,14 @@ export interface Parts {
 
 /** Builds the services. */
 export async function createServices(parts: Parts): Promise<Services> {
-  const { config, clusterSecret, logger, store } = parts;
-  const sealingKey = deriveKey(clusterSecret, 'svc account signing keys v1');
-  const tokens = new AccountTokens(new SigningKeys(store.signingKeys, sealingKey));
+  const { config, clusterSecrets, logger, store } = parts;
+  const sealingKeys = deriveKeys(clusterSecrets, 'svc account signing keys v1');
+  const tokens = new AccountTokens(new SigningKeys(store.signingKeys, sealingKeys));
   const audit = new AuditTrail(store.audit, logger);
   const apiKeys = new ApiKeys(store, audit, config.limits.apiKeysPerTenant);
-  const key = await deriveControlPlaneKey(clusterSecret);
+  const keys = await Promise.all(clusterSecrets.map(deriveControlPlaneKey));
+  const [key] = keys;
+  if (key === undefined) throw new Error('There is no cluster secret.');
   const mint = createTokenMinter(key, CONTROL_PLANE_NAME);
   const { connections } = parts;
   const client = new WorkerClient({ connections, mintToken: mint, logger });
@@ -100,7 +101,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     otp: store.otp,
     mailer: parts.mailer,
     logger,
-    hashKey: deriveKey(clusterSecret, 'svc one-time codes v1'),
+    hashKeys: deriveKeys(clusterSecrets, 'svc one-time codes v1'),
     limits: config.limits,
   });
   const keyring = await openMasterKeys(config, store.masterKeys);
@@ -119,9 +120,9 @@ export async function createServices(parts: Parts): Promise<Services> {
     fleet,
     logger,
     baseUrl: parts.baseUrl,
-    formKey: deriveKey(clusterSecret, 'svc checkout forms v1'),
+    formKeys: deriveKeys(clusterSecrets, 'svc checkout forms v1'),
   });
-  const sessionTokens = new SessionTokens(clusterSecret);
+  const sessionTokens = new SessionTokens(clusterSecrets);
   const access = new SessionAccessIssuer(sessionTokens, parts.runtimeUrl);
   const taker = new UploadTaker({
     store,
@@ -155,7 +156,7 @@ export async function createServices(parts: Parts): Promise<Services> {
   return {
     auth,
     componentAuth: createComponentAuthenticator(store.components),
-    enrolments: new Enrolments(store.components, key, logger),
+    enrolments: new Enrolments(store.components, keys, logger),
     tenants: new Tenants({
       tenants: store.tenants,
       grantCents: config.signupGrantCents,
@@ -176,7 +177,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     ports: new Ports({
       links: new PortLinks({
         store,
-        tokens: new LinkTokens(deriveKey(clusterSecret, 'svc port links v1')),
+        tokens: new LinkTokens(deriveKeys(clusterSecrets, 'svc port links v1')),
         audit,
         apiKey: auth.apiKeyUncounted,
         baseUrl,
@@ -216,7 +217,7 @@ export async function createServices(parts: Parts): Promise<Services> {
         secretOf: (owner) => workspaceChunks.secretOf(owner),
       }),
       urls: new SignedUrls(
-        deriveKey(clusterSecret, 'svc workspace URLs v1'),
+        deriveKeys(clusterSecrets, 'svc workspace URLs v1'),
         baseUrl,
         WORKSPACE_FILES_PATH,
       ),

@@ -105,10 +105,18 @@ export class Harness implements AsyncDisposable {
   async startAnother(
     environment: Record<string, string> = {},
     now?: () => number,
+    clusterSecret = CLUSTER_SECRET,
   ): Promise<ControlPlane> {
     const { dataDir, logLines } = this;
     const all = { ...this.#environment, ...environment };
-    return startPlane({ url: this.#url, dataDir, environment: all, logLines, now });
+    return startPlane({
+      url: this.#url,
+      dataDir,
+      environment: all,
+      logLines,
+      now,
+      clusterSecret,
+    });
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -282,12 +290,14 @@ async function startPlane({
   environment,
   logLines,
   now,
+  clusterSecret = CLUSTER_SECRET,
 }: {
   readonly url: string;
   readonly dataDir: string;
   readonly environment: Record<string, string>;
   readonly logLines: string[];
   readonly now?: (() => number) | undefined;
+  readonly clusterSecret?: Secret;
 }): Promise<ControlPlane> {
   return startControlPlane({
     config: loadConfig({
@@ -301,7 +311,7 @@ async function startPlane({
       pretty: false,
       destination: { write: (line) => void logLines.push(line) },
     }),
-    clusterSecret: CLUSTER_SECRET,
+    clusterSecret,
     database: { url, close: async () => undefined },
     ...(now === undefined ? {} : { now }),
   });

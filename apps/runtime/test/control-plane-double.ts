@@ -48,7 +48,7 @@ export class ControlPlaneDouble {
     this.#app = createHttpServer({ logger: pino({ level: 'silent' }), tls });
     this.drain.watch(this.#app);
     const verify = createTokenVerifier(findAmong(identity.key), CONTROL_PLANE_NAME);
-    const tokens = new SessionTokens(secret);
+    const tokens = new SessionTokens([secret]);
     const key = deriveControlPlaneKey(secret);
     this.#app.get('/readyz', async () => {
       if (this.isBroken) throw new ServiceError('internal_error');

@@ -43,7 +43,7 @@ export interface Client {
 
 /** A runtime host between test doubles of a control plane and a worker, all with TLS. */
 export class Harness implements AsyncDisposable {
-  readonly tokens = new SessionTokens(CLUSTER_SECRET);
+  readonly tokens = new SessionTokens([CLUSTER_SECRET]);
   readonly logLines: string[] = [];
   readonly controlPlane: ControlPlaneDouble;
   readonly #worker: WorkerDouble;

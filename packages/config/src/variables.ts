@@ -261,6 +261,11 @@ export const VARIABLES = {
     ),
     documentedDefault: 'generated at the first start and kept in a file',
   },
+  clusterSecretAccepted: variable(
+    'SVC_CLUSTER_SECRET_ACCEPTED',
+    kinds.secretText(32),
+    'Another cluster secret whose signatures count, while `SVC_CLUSTER_SECRET` is being replaced.',
+  ),
   enrolmentToken: variable(
     'SVC_ENROLMENT_TOKEN',
     kinds.secretText(1),

@@ -12,7 +12,7 @@ export async function openTemporaryStore(): Promise<{
   remove(): Promise<void>;
 }> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-object-store-'));
-  const urls = new SignedUrls(Buffer.alloc(32, 1), () => 'https://objects.test');
+  const urls = new SignedUrls([Buffer.alloc(32, 1)], () => 'https://objects.test');
   const store = await openFsObjectStore({ directory, urls });
   return { store, directory, remove: () => rm(directory, { recursive: true, force: true }) };
 }

@@ -13,7 +13,7 @@ let tokens: AccountTokens;
 
 beforeAll(async () => {
   ledger = await startTestLedger();
-  keys = new SigningKeys(ledger.store.signingKeys, Buffer.alloc(32, 1));
+  keys = new SigningKeys(ledger.store.signingKeys, [Buffer.alloc(32, 1)]);
   tokens = new AccountTokens(keys);
 });
 afterAll(() => ledger?.[Symbol.asyncDispose]());
@@ -112,6 +112,6 @@ test('a failure of the ledger is told as such, and not as a wrong token', async 
   const failure = new ServiceError('database_unavailable');
   const fails = async () => Promise.reject(failure);
   const store = { youngerThan: fails, addUnlessYounger: fails };
-  const without = new AccountTokens(new SigningKeys(store, Buffer.alloc(32, 1)));
+  const without = new AccountTokens(new SigningKeys(store, [Buffer.alloc(32, 1)]));
   await expect(without.verify(token)).rejects.toBe(failure);
 });

@@ -42,7 +42,7 @@ beforeAll(async () => {
   ledger = await startTestLedger();
   const { store } = ledger;
   await store.apiKeys.insert({ keyId: 'key_1', tenantId: 't', secret: KEY, prefix: 'svc_a' }, 9);
-  const accounts = new AccountTokens(new SigningKeys(store.signingKeys, Buffer.alloc(32, 1)));
+  const accounts = new AccountTokens(new SigningKeys(store.signingKeys, [Buffer.alloc(32, 1)]));
   token = await accounts.sign({ tenantId: 't', email: 'a@b.c' });
   const auth = createAuthenticators(store, accounts, new TenantRequests(MOST), new FairStarts());
   const components = createComponentAuthenticator(store.components);

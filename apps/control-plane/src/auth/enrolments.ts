@@ -8,17 +8,17 @@ const ERRORS = { token_used: 'enrolment_token_used', id_in_use: 'component_id_in
 /** Gives components their identity: a key pair of their own, whose public key they enrol with a token of the operator. */
 export class Enrolments {
   readonly #components: Pick<Store['components'], 'enrol'>;
-  readonly #key: KeyPair;
+  readonly #keys: readonly KeyPair[];
   readonly #logger: Pick<FastifyBaseLogger, 'info' | 'warn'>;
 
-  /** @param key that of control planes, which signs the tokens */
+  /** @param keys those of control planes, each of which may have signed a token */
   constructor(
     components: Pick<Store['components'], 'enrol'>,
-    key: KeyPair,
+    keys: readonly KeyPair[],
     logger: Pick<FastifyBaseLogger, 'info' | 'warn'>,
   ) {
     this.#components = components;
-    this.#key = key;
+    this.#keys = keys;
     this.#logger = logger;
   }
 
@@ -27,7 +27,7 @@ export class Enrolments {
     const { token, kind, component_id: componentId, public_key: key } = request;
     const { tokenId, uses, expiresAt, ...made } = await verifyEnrolmentToken(
       token,
-      findAmong(this.#key),
+      findAmong(...this.#keys),
     );
     const isForId = made.componentId === componentId;
     if (made.kind !== kind || (made.componentId !== undefined && !isForId)) {
@@ -47,7 +47,6 @@ export class Enrolments {
 
   /** The public keys that control planes sign with. */
   keys(): KeySet {
-    const { id: kid, publicKey } = this.#key;
-    return { keys: [{ ...publicKey, kid }] };
+    return { keys: this.#keys.map(({ id: kid, publicKey }) => ({ ...publicKey, kid })) };
   }
 }

@@ -34,7 +34,7 @@ beforeEach(async () => {
     },
     addUnlessYounger: store.signingKeys.addUnlessYounger.bind(store.signingKeys),
   };
-  keys = new SigningKeys(counting, SECRET);
+  keys = new SigningKeys(counting, [SECRET]);
 });
 afterEach(() => vi.useRealTimers());
 
@@ -71,7 +71,7 @@ test.each([
 
 test('keys that another secret encrypted are not used, and another one is added', async () => {
   const mine = await signingId();
-  const theirs = await signingId(new SigningKeys(store.signingKeys, Buffer.alloc(32, 2)));
+  const theirs = await signingId(new SigningKeys(store.signingKeys, [Buffer.alloc(32, 2)]));
   expect(theirs).not.toBe(mine);
   expect(await keys.verificationKey(theirs)).toBeUndefined();
   expect(await keys.verificationKey(mine)).toBeDefined();
@@ -79,9 +79,9 @@ test('keys that another secret encrypted are not used, and another one is added'
 });
 
 test('a key is used only under its own id', async () => {
-  const first = await signingId(new SigningKeys(store.signingKeys, SECRET));
+  const first = await signingId(new SigningKeys(store.signingKeys, [SECRET]));
   await age('30 days 1 minute');
-  const second = await signingId(new SigningKeys(store.signingKeys, SECRET));
+  const second = await signingId(new SigningKeys(store.signingKeys, [SECRET]));
   await sql.query(
     'update signing_keys mine set sealed = other.sealed from signing_keys other where other.kid <> mine.kid',
   );
@@ -94,7 +94,7 @@ test('the keys are read again after ten minutes, to sign with the newest', async
   const first = await signingId();
   const read = reads.length;
   await age('30 days 1 minute');
-  const second = await signingId(new SigningKeys(store.signingKeys, SECRET));
+  const second = await signingId(new SigningKeys(store.signingKeys, [SECRET]));
   expect(second).not.toBe(first);
   vi.advanceTimersByTime(599_999);
   expect(await signingId()).toBe(first);
@@ -106,7 +106,7 @@ test('the keys are read again after ten minutes, to sign with the newest', async
 
 test('a key signs until day 30, also between two reads', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
-  const first = await signingId(new SigningKeys(store.signingKeys, SECRET));
+  const first = await signingId(new SigningKeys(store.signingKeys, [SECRET]));
   await age('29 days 23 hours 55 minutes');
   expect(await signingId()).toBe(first);
   await age('5 minutes');
@@ -129,7 +129,7 @@ test('nothing signs when no key can be opened, after three tries to add one', as
         return false;
       },
     },
-    SECRET,
+    [SECRET],
   );
   await expect(hostile.signingKey()).rejects.toThrow();
   expect(tries).toEqual([['k'], ['k'], ['k']]);

@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SingleFlight } from '@svc/service-kit/concurrency';
 import type { AgedSigningKey, Store } from '@svc/store';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
+import type { DerivedKeys } from '../crypto/derive-key.ts';
 import { seal, unseal } from '../crypto/seal.ts';
 
 export const SIGNING_ALGORITHM = 'EdDSA';
@@ -38,7 +39,7 @@ interface SigningKey {
  */
 export class SigningKeys {
   readonly #store: Pick<Store['signingKeys'], 'youngerThan' | 'addUnlessYounger'>;
-  readonly #sealingKey: Buffer;
+  readonly #sealingKeys: DerivedKeys;
   readonly #signing = new SingleFlight<SigningKey>();
   /** Newest first. */
   #keys: readonly SigningKey[] = [];
@@ -51,13 +52,13 @@ export class SigningKeys {
   /** A read that has not begun. */
   #nextRead: Promise<void> | undefined;
 
-  /** `sealingKey`: 32 bytes, not stored in the ledger. */
+  /** @param sealingKeys 32 bytes each, not stored in the ledger: the first seals, each opens */
   constructor(
     store: Pick<Store['signingKeys'], 'youngerThan' | 'addUnlessYounger'>,
-    sealingKey: Buffer,
+    sealingKeys: DerivedKeys,
   ) {
     this.#store = store;
-    this.#sealingKey = sealingKey;
+    this.#sealingKeys = sealingKeys;
   }
 
   /** The current signing key, which is created if there is none. */
@@ -97,7 +98,7 @@ export class SigningKeys {
     const { privateKey } = await generateKeyPair(SIGNING_ALGORITHM, { extractable: true });
     const jwk = await exportJWK(privateKey);
     const kid = await calculateJwkThumbprint(jwk);
-    const sealed = seal(this.#sealingKey, contextOf(kid), Buffer.from(JSON.stringify(jwk)));
+    const sealed = seal(this.#sealingKeys[0], contextOf(kid), Buffer.from(JSON.stringify(jwk)));
     return { kid, sealed };
   }
 
@@ -140,11 +141,14 @@ export class SigningKeys {
   }
 
   #unseal(row: AgedSigningKey): JWK | undefined {
-    try {
-      return JSON.parse(unseal(this.#sealingKey, contextOf(row.kid), row.sealed).toString());
-    } catch {
-      return undefined;
+    for (const key of this.#sealingKeys) {
+      try {
+        return JSON.parse(unseal(key, contextOf(row.kid), row.sealed).toString());
+      } catch {
+        // It is sealed with another key.
+      }
     }
+    return undefined;
   }
 }
 

@@ -1,6 +1,7 @@
 import type { Config } from '@svc/config';
 import type { Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
+import type { DerivedKeys } from '../crypto/derive-key.ts';
 import type { Fleet } from '../workers/fleet.ts';
 import { CreditEnforcer } from './credit-enforcer.ts';
 import { LocalCheckouts } from './local/local-checkouts.ts';
@@ -27,8 +28,8 @@ interface PaymentParts {
   readonly logger: FastifyBaseLogger;
   /** Public URL of the control plane. */
   readonly baseUrl: () => string;
-  /** Key of the tokens in the forms of local checkouts. */
-  readonly formKey: Buffer;
+  /** Keys of the tokens in the forms of local checkouts. */
+  readonly formKeys: DerivedKeys;
 }
 
 /** Builds the payments and their upkeep: through Stripe if it is configured, otherwise without a provider. */
@@ -36,8 +37,8 @@ export function createPayments(parts: PaymentParts): {
   readonly payments: Payments;
   readonly upkeep: BillingUpkeep;
 } {
-  const { config, store, fleet, logger, baseUrl, formKey } = parts;
-  const local = new LocalCheckouts({ ledger: store.billing, baseUrl, formKey });
+  const { config, store, fleet, logger, baseUrl, formKeys } = parts;
+  const local = new LocalCheckouts({ ledger: store.billing, baseUrl, formKeys });
   const stripe = stripeParts(parts);
   const enforcer = config.billingEnforce ? new CreditEnforcer({ store, fleet, logger }) : undefined;
   const upkeep = new BillingUpkeep({

@@ -1,7 +1,15 @@
 import { hkdfSync } from 'node:crypto';
 import type { Secret } from '@svc/service-kit';
 
-/** Derives a key for one purpose from the cluster secret. Every replica derives the same key. */
-export function deriveKey(secret: Secret, purpose: string): Buffer {
-  return Buffer.from(hkdfSync('sha256', secret.reveal(), '', purpose, 32));
+/** The cluster secret, and the one that it replaces or that replaces it. The first signs, each verifies. */
+export type ClusterSecrets = readonly [Secret, ...Secret[]];
+
+/** The keys of one purpose, in the order of the secrets. */
+export type DerivedKeys = readonly [Buffer, ...Buffer[]];
+
+/** Derives the keys of one purpose from the cluster secrets. Every replica derives the same ones. */
+export function deriveKeys([first, ...others]: ClusterSecrets, purpose: string): DerivedKeys {
+  const derive = (secret: Secret) =>
+    Buffer.from(hkdfSync('sha256', secret.reveal(), '', purpose, 32));
+  return [derive(first), ...others.map(derive)];
 }

@@ -20,8 +20,8 @@ export interface Objects {
 
 export interface ObjectsOptions {
   readonly config: Config;
-  /** Signs the URLs of a store in the data directory. Every control plane has the same one. */
-  readonly urlKey: Uint8Array;
+  /** Of the URLs of a store in the data directory, the same on every control plane: the first signs, each verifies. */
+  readonly urlKeys: readonly [Uint8Array, ...Uint8Array[]];
   /** Public URL of the control plane. */
   readonly baseUrl: () => string;
   /** Counts the failures of the store. */
@@ -36,19 +36,19 @@ export async function openObjects(options: ObjectsOptions): Promise<Objects> {
 
 async function openStore({
   config,
-  urlKey,
+  urlKeys,
   baseUrl,
 }: Omit<ObjectsOptions, 'registry'>): Promise<Objects> {
   const s3 = s3SettingsOf(config);
   if (s3 !== undefined) return { store: openS3ObjectStore(s3), urls: undefined };
-  const urls = new SignedUrls(urlKey, baseUrl);
+  const urls = new SignedUrls(urlKeys, baseUrl);
   const store = await openFsObjectStore({ directory: join(config.dataDir, 'objects'), urls });
   return { store, urls };
 }
 
 /** The object store of the configured service, for a command of its operator. URLs that it issues are valid nowhere. @throws ObjectStoreError */
 export async function openObjectStore(config: Config): Promise<ObjectStore> {
-  const { store } = await openStore({ config, urlKey: randomBytes(32), baseUrl: () => '' });
+  const { store } = await openStore({ config, urlKeys: [randomBytes(32)], baseUrl: () => '' });
   return store;
 }
 

@@ -52,7 +52,7 @@ beforeEach(async () => {
   );
   workspace = String(rows[0]?.workspace_id);
   directory = await mkdtemp(join(tmpdir(), 'svc-objects-'));
-  const urls = new SignedUrls(Buffer.alloc(32), () => 'https://localhost');
+  const urls = new SignedUrls([Buffer.alloc(32)], () => 'https://localhost');
   objects = await openFsObjectStore({ directory, urls });
   sweeping = new AbortController();
 });

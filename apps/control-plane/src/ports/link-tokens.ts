@@ -1,7 +1,9 @@
 import { ServiceError } from '@svc/contract';
-import { jwtVerify, SignJWT } from 'jose';
+import { verifyWithAny } from '@svc/service-kit';
+import { SignJWT } from 'jose';
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
+import type { DerivedKeys } from '../crypto/derive-key.ts';
 
 const ALGORITHM = 'HS256';
 const AUDIENCE = 'svc-port-link';
@@ -18,10 +20,11 @@ export type LinkClaims = Static<typeof LinkClaims>;
 
 /** Mints and verifies the tokens of links to ports. */
 export class LinkTokens {
-  readonly #key: Uint8Array;
+  readonly #keys: DerivedKeys;
 
-  constructor(key: Uint8Array) {
-    this.#key = key;
+  /** @param keys the first signs, each verifies */
+  constructor(keys: DerivedKeys) {
+    this.#keys = keys;
   }
 
   mint(claims: LinkClaims, expiresAt: Date): Promise<string> {
@@ -29,13 +32,13 @@ export class LinkTokens {
       .setProtectedHeader({ alg: ALGORITHM })
       .setAudience(AUDIENCE)
       .setExpirationTime(expiresAt)
-      .sign(this.#key);
+      .sign(this.#keys[0]);
   }
 
   /** @throws ServiceError `unauthorized` for a token that is malformed, foreign or expired */
   async verify(token: string): Promise<LinkClaims> {
     try {
-      const { payload } = await jwtVerify(token, this.#key, {
+      const payload = await verifyWithAny(token, this.#keys, {
         algorithms: [ALGORITHM],
         audience: AUDIENCE,
         requiredClaims: ['exp'],

@@ -44,7 +44,7 @@ function create(hashKey = HASH_KEY): OneTimeCodes {
       pretty: false,
       destination: { write: (line) => void logged.push(line) },
     }),
-    hashKey,
+    hashKeys: [hashKey],
     limits: { otpPerEmailPerHour: 3, otpPerIpPerHour: 5, otpWrongPerIpPerHour: 7 },
   });
 }

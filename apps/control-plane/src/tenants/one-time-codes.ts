@@ -5,6 +5,7 @@ import { LIMITS, looksLikeCode, ServiceError } from '@svc/contract';
 import type { OtpRequest, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import ipaddr from 'ipaddr.js';
+import type { DerivedKeys } from '../crypto/derive-key.ts';
 import { rateLimitHeaders } from '../rate-limits/headers.ts';
 import { codeMessage } from './code-message.ts';
 import type { Mailer } from './mail.ts';
@@ -13,8 +14,8 @@ export interface OneTimeCodeOptions {
   readonly otp: Store['otp'];
   readonly mailer: Mailer;
   readonly logger: FastifyBaseLogger;
-  /** Key of the stored hashes, the same on every replica. */
-  readonly hashKey: Buffer;
+  /** Keys of the stored hashes, the same on every replica: the first makes them, each is accepted. */
+  readonly hashKeys: DerivedKeys;
   readonly limits: Pick<
     Config['limits'],
     'otpPerEmailPerHour' | 'otpPerIpPerHour' | 'otpWrongPerIpPerHour'
@@ -48,7 +49,7 @@ export class OneTimeCodes {
     const code = randomInt(10 ** LIMITS.otpDigits)
       .toString()
       .padStart(LIMITS.otpDigits, '0');
-    await otp.put(email, this.#hash(email, code), LIMITS.otpSeconds);
+    await otp.put(email, hashOf(email, code, this.#options.hashKeys[0]), LIMITS.otpSeconds);
     await this.#mail(email, code);
   }
 
@@ -66,10 +67,12 @@ export class OneTimeCodes {
   }
 
   async #redeem(email: string, code: string): Promise<void> {
-    const { otp } = this.#options;
+    const { otp, hashKeys } = this.#options;
     const expected = await otp.takeTry(email, LIMITS.otpWrongTries);
-    const given = this.#hash(email, code);
-    const matches = timingSafeEqual(expected ?? Buffer.alloc(given.length), given);
+    const matches = hashKeys.some((key) => {
+      const given = hashOf(email, code, key);
+      return timingSafeEqual(expected ?? Buffer.alloc(given.length), given);
+    });
     const valid = matches && expected !== undefined && looksLikeCode(code);
     if (!valid || !(await otp.consume(email, expected))) throw new ServiceError('otp_invalid');
   }
@@ -98,10 +101,10 @@ export class OneTimeCodes {
       throw new ServiceError('email_send_failed', undefined, { cause });
     }
   }
+}
 
-  #hash(email: string, code: string): Buffer {
-    return createHmac('sha256', this.#options.hashKey).update(`${email}\n${code}`).digest();
-  }
+function hashOf(email: string, code: string, key: Buffer): Buffer {
+  return createHmac('sha256', key).update(`${email}\n${code}`).digest();
 }
 
 /** The unit of counting: an IPv6 customer has a whole /64. */

@@ -23,7 +23,7 @@ beforeAll(async () => {
   const { store } = ledger;
   const logger = createLogger({ level: 'silent' });
   const audit = new AuditTrail(store.audit, logger);
-  tokens = new AccountTokens(new SigningKeys(store.signingKeys, Buffer.alloc(32, 1)));
+  tokens = new AccountTokens(new SigningKeys(store.signingKeys, [Buffer.alloc(32, 1)]));
   tenants = new Tenants({
     tenants: store.tenants,
     grantCents: 500,
@@ -31,7 +31,7 @@ beforeAll(async () => {
       otp: store.otp,
       mailer: { send: async (message) => void mails.push(message), close: () => undefined },
       logger,
-      hashKey: Buffer.alloc(32, 2),
+      hashKeys: [Buffer.alloc(32, 2)],
       limits: { otpPerEmailPerHour: 9, otpPerIpPerHour: 9, otpWrongPerIpPerHour: 2 },
     }),
     tokens,

@@ -93,7 +93,7 @@ describe('the directory of an object store', () => {
 
   test('serves several processes, and is found again', async () => {
     await put('a');
-    const urls = new SignedUrls(Buffer.alloc(32), () => '');
+    const urls = new SignedUrls([Buffer.alloc(32)], () => '');
     const other = await openFsObjectStore({ directory, urls });
     expect(await other.head('a', signal())).toMatchObject({ size: 1 });
   });

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from 'vitest';
 import { SignedUrls, type UrlQuery } from './signed-urls.ts';
 
-const urls = new SignedUrls(Buffer.alloc(32, 7), () => 'https://svc.test');
+const urls = new SignedUrls([Buffer.alloc(32, 7)], () => 'https://svc.test');
 const later = () => Math.floor(Date.now() / 1000) + 60;
 
 /** The decoded key and the query of a URL, as a server sees them. */
@@ -20,7 +20,7 @@ describe('a signed URL', () => {
 
   test('keeps its signature behind another origin', () => {
     const { key, query } = requestOf(urls.sign({ method: 'GET', key: 'a', expires: later() }));
-    const elsewhere = new SignedUrls(Buffer.alloc(32, 7), () => 'http://10.0.0.1');
+    const elsewhere = new SignedUrls([Buffer.alloc(32, 7)], () => 'http://10.0.0.1');
     expect(elsewhere.verify('GET', key, query)).toMatchObject({ key: 'a' });
   });
 
@@ -62,7 +62,7 @@ describe('a signed URL', () => {
   });
 
   test('of another cluster is refused', () => {
-    const other = new SignedUrls(Buffer.alloc(32, 8), () => 'https://svc.test');
+    const other = new SignedUrls([Buffer.alloc(32, 8)], () => 'https://svc.test');
     const { key, query } = requestOf(other.sign({ method: 'GET', key: 'a', expires: later() }));
     expect(() => urls.verify('GET', key, query)).toThrow(
       expect.objectContaining({ code: 'object_url_invalid' }),

@@ -28,16 +28,20 @@ export interface UrlQuery {
 
 /** Issues and checks the presigned URLs of a store that the control plane serves. */
 export class SignedUrls {
-  readonly #secret: Uint8Array;
+  readonly #secrets: readonly [Uint8Array, ...Uint8Array[]];
   readonly #origin: () => string;
   readonly #path: string;
 
   /**
-   * Every control plane has the same `secret`, which is of this `path` only. `origin` is their public URL, without a
+   * Every control plane has the same `secrets`, which are of this `path` only: the first signs, each verifies. `origin` is their public URL, without a
    * trailing slash.
    */
-  constructor(secret: Uint8Array, origin: () => string, path = OBJECTS_PATH) {
-    this.#secret = secret;
+  constructor(
+    secrets: readonly [Uint8Array, ...Uint8Array[]],
+    origin: () => string,
+    path = OBJECTS_PATH,
+  ) {
+    this.#secrets = secrets;
     this.#origin = origin;
     this.#path = path;
   }
@@ -47,7 +51,7 @@ export class SignedUrls {
     const path = checkKey(grant.key).map(encodeURIComponent).join('/');
     const query = new URLSearchParams({ expires: String(grant.expires) });
     if (grant.size !== undefined) query.set('size', String(grant.size));
-    query.set('signature', this.#signatureOf(grant));
+    query.set('signature', signatureOf(grant, this.#secrets[0]));
     return `${this.#origin()}${this.#path}${path}?${query}`;
   }
 
@@ -66,18 +70,21 @@ export class SignedUrls {
     };
     // As text: several texts decode to the same bytes.
     const given = Buffer.from(signature);
-    const expected = Buffer.from(this.#signatureOf(grant));
-    if (given.length !== expected.length || !timingSafeEqual(given, expected)) throw invalidUrl();
+    const isValid = this.#secrets.some((secret) => {
+      const expected = Buffer.from(signatureOf(grant, secret));
+      return given.length === expected.length && timingSafeEqual(given, expected);
+    });
+    if (!isValid) throw invalidUrl();
     if (grant.expires * 1000 <= Date.now()) {
       throw new ObjectStoreError('object_url_expired', 'the URL has expired');
     }
     return grant;
   }
+}
 
-  #signatureOf({ method, key, expires, size }: UrlGrant): string {
-    const text = JSON.stringify([PURPOSE, method, key, expires, size ?? null]);
-    return createHmac('sha256', this.#secret).update(text).digest('base64url');
-  }
+function signatureOf({ method, key, expires, size }: UrlGrant, secret: Uint8Array): string {
+  const text = JSON.stringify([PURPOSE, method, key, expires, size ?? null]);
+  return createHmac('sha256', secret).update(text).digest('base64url');
 }
 
 function invalidUrl(): ObjectStoreError {

@@ -17,3 +17,4 @@ export {
 } from './key-pair.ts';
 export { type SessionIdentity, SessionTokens } from './session-tokens.ts';
 export { findAmong, type KeyFinder } from './signed-tokens.ts';
+export { verifyWithAny } from './verify-with-any.ts';

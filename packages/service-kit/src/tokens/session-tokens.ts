@@ -5,9 +5,10 @@
 
 import { hkdfSync } from 'node:crypto';
 import { ServiceError, SessionClaims } from '@svc/contract';
-import { jwtVerify, SignJWT } from 'jose';
+import { SignJWT } from 'jose';
 import { Value } from 'typebox/value';
 import type { Secret } from '../secret.ts';
+import { verifyWithAny } from './verify-with-any.ts';
 
 const ALGORITHM = 'HS256';
 const CLOCK_TOLERANCE_SECONDS = 5;
@@ -17,25 +18,25 @@ export type SessionIdentity = Omit<SessionClaims, 'exp'>;
 
 /** Mints and verifies session tokens. */
 export class SessionTokens {
-  readonly #key: Uint8Array;
+  readonly #keys: readonly [Uint8Array, ...Uint8Array[]];
 
-  constructor(secret: Secret) {
-    const purpose = 'svc session tokens v1 runtime';
-    this.#key = new Uint8Array(hkdfSync('sha256', secret.reveal(), '', purpose, 32));
+  /** @param secrets cluster secrets: the first signs, each verifies */
+  constructor([secret, ...others]: readonly [Secret, ...Secret[]]) {
+    this.#keys = [keyOf(secret), ...others.map(keyOf)];
   }
 
   mint(identity: SessionIdentity, expiresAt: Date): Promise<string> {
     return new SignJWT({ ...identity })
       .setProtectedHeader({ alg: ALGORITHM })
       .setExpirationTime(expiresAt)
-      .sign(this.#key);
+      .sign(this.#keys[0]);
   }
 
   /** @throws ServiceError `unauthorized` for a token that is absent, malformed, foreign or expired */
   async verify(token: string | undefined): Promise<SessionClaims> {
     if (token === undefined) throw new ServiceError('unauthorized');
     try {
-      const { payload } = await jwtVerify(token, this.#key, {
+      const payload = await verifyWithAny(token, this.#keys, {
         algorithms: [ALGORITHM],
         requiredClaims: ['exp'],
         clockTolerance: CLOCK_TOLERANCE_SECONDS,
@@ -45,4 +46,9 @@ export class SessionTokens {
       throw new ServiceError('unauthorized', undefined, { cause });
     }
   }
+}
+
+function keyOf(secret: Secret): Uint8Array {
+  const purpose = 'svc session tokens v1 runtime';
+  return new Uint8Array(hkdfSync('sha256', secret.reveal(), '', purpose, 32));
 }

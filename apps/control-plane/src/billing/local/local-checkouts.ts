@@ -2,6 +2,7 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import { ServiceError } from '@svc/contract';
 import type { Store } from '@svc/store';
 import { uuidv7 } from 'uuidv7';
+import type { DerivedKeys } from '../../crypto/derive-key.ts';
 import type { PaymentProvider, Purchase } from '../payments.ts';
 
 const TOKEN_BYTES = 32;
@@ -25,8 +26,8 @@ interface LocalCheckoutsParts {
   readonly ledger: Store['billing'];
   /** Public URL of the control plane. */
   readonly baseUrl: () => string;
-  /** Key of the form tokens, the same on every control plane. */
-  readonly formKey: Buffer;
+  /** Keys of the form tokens, the same on every control plane: the first makes them, each is accepted. */
+  readonly formKeys: DerivedKeys;
 }
 
 /**
@@ -56,13 +57,13 @@ export class LocalCheckouts implements PaymentProvider {
   /** @throws ServiceError `checkout_not_found` */
   async find(token: string): Promise<LocalCheckout> {
     const { checkoutId, amount, paid } = await this.#open(token);
-    return { amount, paid, formToken: this.#formToken(checkoutId) };
+    return { amount, paid, formToken: formToken(checkoutId, this.#parts.formKeys[0]) };
   }
 
   /** Credits the account; a repeated confirmation has no effect. @throws ServiceError `checkout_not_found` */
-  async confirm(token: string, formToken: string): Promise<void> {
+  async confirm(token: string, given: string): Promise<void> {
     const { checkoutId, amount } = await this.#open(token);
-    if (!isSame(formToken, this.#formToken(checkoutId))) {
+    if (!this.#parts.formKeys.some((key) => isSame(given, formToken(checkoutId, key)))) {
       throw new ServiceError('checkout_not_found');
     }
     await this.#parts.ledger.payCheckout({ checkoutId, provider: 'local', amount });
@@ -73,10 +74,10 @@ export class LocalCheckouts implements PaymentProvider {
     if (checkout === undefined) throw new ServiceError('checkout_not_found');
     return checkout;
   }
+}
 
-  #formToken(checkoutId: string): string {
-    return createHmac('sha256', this.#parts.formKey).update(checkoutId).digest('base64url');
-  }
+function formToken(checkoutId: string, key: Buffer): string {
+  return createHmac('sha256', key).update(checkoutId).digest('base64url');
 }
 
 function hash(token: string): Buffer {

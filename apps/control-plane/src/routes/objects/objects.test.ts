@@ -5,7 +5,7 @@ import { type ObjectStore, openFsObjectStore, SignedUrls } from '@svc/object-sto
 import { testPresignedUrls } from '@svc/object-store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
-import { deriveKey } from '../../crypto/derive-key.ts';
+import { deriveKeys } from '../../crypto/derive-key.ts';
 
 const UPLOAD_BYTES = 4 * 1024 * 1024;
 
@@ -17,7 +17,10 @@ beforeAll(async () => {
   harness = await Harness.start({ SVC_LIMIT_UPLOAD_BYTES: String(UPLOAD_BYTES) });
   store = await openFsObjectStore({
     directory: join(harness.dataDir, 'objects'),
-    urls: new SignedUrls(deriveKey(CLUSTER_SECRET, 'svc object URLs v1'), () => harness.plane.url),
+    urls: new SignedUrls(
+      deriveKeys([CLUSTER_SECRET], 'svc object URLs v1'),
+      () => harness.plane.url,
+    ),
   });
 });
 afterAll(() => harness[Symbol.asyncDispose]());

@@ -36,7 +36,7 @@ async function routeOf(uuid: string): Promise<{ status: number; body: Record<str
     cua_enabled: false,
   };
   const expiresAt = new Date(Date.now() + 60_000);
-  const token = await new SessionTokens(CLUSTER_SECRET).mint(identity, expiresAt);
+  const token = await new SessionTokens([CLUSTER_SECRET]).mint(identity, expiresAt);
   const answer = await runtime.ask(harness.plane.url, 'GET', `/sessions/${uuid}`, {
     headers: { [SESSION_TOKEN_HEADER]: token },
   });
@@ -56,7 +56,7 @@ describe('the agent of a sandbox', () => {
       jwt: expect.any(String),
       expires_at: new Date(ends).toISOString(),
     });
-    const tokens = new SessionTokens(CLUSTER_SECRET);
+    const tokens = new SessionTokens([CLUSTER_SECRET]);
     expect(await tokens.verify(String(body.jwt))).toEqual({
       user_id: account.tenantId,
       app_id: DEFAULT_APP,

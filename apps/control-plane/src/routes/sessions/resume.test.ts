@@ -44,7 +44,7 @@ describe('a resumed session', () => {
       resumed_from: { previous_status: 'completed' },
     });
     expect(Date.parse(String(body.expires_at)) - Date.now()).toBeLessThanOrEqual(60_000);
-    const claims = await new SessionTokens(CLUSTER_SECRET).verify(String(body.jwt));
+    const claims = await new SessionTokens([CLUSTER_SECRET]).verify(String(body.jwt));
     expect(claims).toMatchObject({ chat_session_id: first.id, app_id: 'mine', set_id: 's' });
     const session = await harness.session(key, first.id);
     expect(session).toMatchObject({ status: 'active', vm_id: worker.placed[1]?.vm_id });

@@ -20,7 +20,7 @@ beforeAll(async () => {
   });
   objects = await openFsObjectStore({
     directory: join(harness.dataDir, 'objects'),
-    urls: new SignedUrls(Buffer.alloc(32), () => ''),
+    urls: new SignedUrls([Buffer.alloc(32)], () => ''),
   });
   owner = await harness.signUp();
 });

@@ -46,7 +46,7 @@ beforeAll(async () => {
   await sql.query(`insert into workers (worker_id, url, certificate, version, vcpu, memory_mib, disk_mib, templates)
     values ('w', '', '', '', 1, 1, 1, '[]')`);
   directory = await mkdtemp(join(tmpdir(), 'svc-objects-'));
-  const urls = new SignedUrls(Buffer.alloc(32), () => 'https://localhost');
+  const urls = new SignedUrls([Buffer.alloc(32)], () => 'https://localhost');
   real = await openFsObjectStore({ directory, urls });
 });
 afterAll(async () => {

@@ -68,7 +68,7 @@ describe('a customer', () => {
     );
     const objects = await openFsObjectStore({
       directory: join(lab().harness.dataDir, 'objects'),
-      urls: new SignedUrls(Buffer.alloc(32), () => ''),
+      urls: new SignedUrls([Buffer.alloc(32)], () => ''),
     });
     for (const { object_key: key } of rows) {
       const body = Buffer.alloc(60);
