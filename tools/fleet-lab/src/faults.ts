@@ -104,7 +104,6 @@ function clonedWorker(): Fault {
 }
 
 const SHIFTED_CLOCK = fileURLToPath(new URL('shifted-clock.js', import.meta.url));
-const WRONG_CLOCK = /warn +worker +the clock of worker-\d is (59|60|61) s (ahead of|behind)/;
 
 /** Starts a piece again with a clock that is off: that of its process, since all machines of the lab have one kernel. */
 async function shiftClock(piece: Piece, ms: number): Promise<void> {
@@ -170,7 +169,8 @@ export const FAULTS: readonly Fault[] = [
       `the clock of a worker a minute ${ms > 0 ? 'ahead' : 'behind'}`,
       30,
       (_, worker) => shiftClock(worker, ms),
-      WRONG_CLOCK,
+      // Node's own clock, which the doctor sees in the Date header, cannot be shifted.
+      undefined,
       restart,
     ),
   ),
