@@ -62,11 +62,11 @@ export async function enrol(options: EnrolOptions): Promise<void> {
   await using calls = new EnrolmentCalls(options);
   const standing = hasEnrolled
     ? await calls.ask().catch(() => 'unknown')
-    : await calls.untilKnown();
+    : await calls.untilAnswered(() => calls.ask());
   if (standing === 'unknown') return;
   if (standing === 'refused') {
     if (token === undefined) throw notEnrolled(options);
-    await calls.enrol(token);
+    await calls.untilAnswered(() => calls.enrol(token));
   }
   await writeFileAtomic(file, identity.key.id, { mode: 0o600 });
 }
@@ -94,14 +94,15 @@ class EnrolmentCalls implements AsyncDisposable {
     this.#mint = createTokenMinter(options.identity.key, options.identity.id);
   }
 
-  /** Whether the control plane knows the key. Waits for one that answers. */
-  async untilKnown(): Promise<'enrolled' | 'refused'> {
+  /** Repeats a call until a control plane answers it. */
+  async untilAnswered<T>(call: () => Promise<T>): Promise<T> {
     const { signal, logger } = this.#options;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await this.ask();
+        return await call();
       } catch (err) {
         signal.throwIfAborted();
+        if (err instanceof CliError) throw err;
         if (attempt === 1) logger.warn({ err }, 'cannot reach the control plane; retrying');
         await sleep(backoffMs(attempt, PAUSES), signal);
         signal.throwIfAborted();
@@ -109,7 +110,7 @@ class EnrolmentCalls implements AsyncDisposable {
     }
   }
 
-  /** Rejects when the control plane cannot be reached. */
+  /** Whether the control plane knows the key. Rejects when it does not say. */
   async ask(): Promise<'enrolled' | 'refused'> {
     const authorization = `Bearer ${await this.#mint(CONTROL_PLANE_NAME)}`;
     const { status } = await this.#send('GET', '/components/self', { authorization });
@@ -118,6 +119,7 @@ class EnrolmentCalls implements AsyncDisposable {
     return 'enrolled';
   }
 
+  /** @throws CliError `enrolment_refused`; Error when the control plane does not say */
   async enrol(token: Secret): Promise<void> {
     const { identity, kind, logger } = this.#options;
     const body = JSON.stringify({
@@ -128,6 +130,7 @@ class EnrolmentCalls implements AsyncDisposable {
     });
     const headers = { 'content-type': 'application/json' };
     const { status, text } = await this.#send('POST', '/components', headers, body);
+    if (status >= 500) throw new Error(`the control plane answered ${status}`);
     if (status >= 300) throw enrolmentRefused(kind, status, text);
     logger.info({ componentId: identity.id, keyId: identity.key.id }, 'enrolled');
   }
@@ -156,19 +159,18 @@ class EnrolmentCalls implements AsyncDisposable {
 
 function notEnrolled({ kind, identity }: EnrolOptions): CliError {
   return new CliError('not_enrolled', `the fleet does not know ${identity.id}`, {
-    next: `run \`svc ${kind} token\` where a control plane runs, and set SVC_ENROLMENT_TOKEN here to what it prints`,
+    next: howToEnrol(kind),
   });
 }
 
 function enrolmentRefused(kind: ComponentKind, status: number, text: string): CliError {
   const { detail } = parseProblem(text);
-  return new CliError(
-    'enrolment_refused',
-    `the control plane refused to enrol: ${detail ?? status}`,
-    {
-      next: `run \`svc ${kind} token\` where a control plane runs, and set SVC_ENROLMENT_TOKEN here to what it prints`,
-    },
-  );
+  const message = `the control plane refused to enrol: ${detail ?? status}`;
+  return new CliError('enrolment_refused', message, { next: howToEnrol(kind) });
+}
+
+function howToEnrol(kind: ComponentKind): string {
+  return `run \`svc ${kind} token\` where a control plane runs, and set SVC_ENROLMENT_TOKEN here to what it prints`;
 }
 
 function parseProblem(text: string): { readonly detail?: string } {
