@@ -3,6 +3,7 @@ import { type ObjectStore, openS3ObjectStore } from '@svc/object-store';
 import { startS3Server } from '@svc/s3-server';
 import { Secret } from '@svc/service-kit';
 import { EmbeddedPostgres } from '@svc/store';
+import { startPostgresPair } from '@svc/store/testing';
 import { HaProxy } from './haproxy.ts';
 import type { LabMachine, LabNetwork } from './lab-network.ts';
 
@@ -15,24 +16,30 @@ export interface BackingServices {
   readonly settings: Readonly<Record<string, string>>;
   readonly database: LabMachine;
   readonly objectStore: LabMachine;
+  /** Kills PostgreSQL as the loss of its machine does, promotes its standby, and lets the address lead there. */
+  failOver(): Promise<void>;
   /** Access to the objects, past the network of the lab. */
   readonly objects: ObjectStore;
 }
 
-/** Starts them. `cleanUp` ends them. */
+export interface BackingOptions {
+  /** Whether PostgreSQL has a synchronous standby. */
+  readonly hasStandby: boolean;
+  /** Ends them. */
+  readonly cleanUp: AsyncDisposableStack;
+}
+
+/** Starts them. */
 export async function startBackingServices(
   network: LabNetwork,
   directory: string,
-  cleanUp: AsyncDisposableStack,
+  { hasStandby, cleanUp }: BackingOptions,
 ): Promise<BackingServices> {
   const database = await network.addMachine('db');
-  const postgres = await EmbeddedPostgres.start({ dataDirectory: join(directory, 'postgres') });
-  cleanUp.defer(() => postgres.close());
-  // Its URL has no host, only a socket directory.
-  const { username, searchParams: socket } = new URL(postgres.url.replace('@/', '@localhost/'));
-  const socketFile = `${socket.get('host')}/.s.PGSQL.${socket.get('port') ?? DATABASE_PORT}`;
   const bind = `${database.address}:${DATABASE_PORT}`;
-  await forward(database, bind, `unix@${socketFile}`);
+  const pair = hasStandby ? cleanUp.use(await startPostgresPair()) : undefined;
+  const { username, socketFile } = partsOf(pair?.primary.url ?? (await startPostgres()));
+  const toPrimary = await forward(database, bind, `unix@${socketFile}`);
 
   const objectStore = await network.addMachine('s3');
   const s3 = await startS3Server();
@@ -60,11 +67,31 @@ export async function startBackingServices(
     database,
     objectStore,
     objects,
+    failOver: async () => {
+      if (pair === undefined) throw new Error('PostgreSQL has no standby');
+      await pair.primary.kill();
+      await toPrimary[Symbol.asyncDispose]();
+      await pair.promote();
+      await forward(database, bind, `unix@${pair.standby.socket}`);
+    },
   };
 
-  async function forward(machine: LabMachine, from: string, to: string): Promise<void> {
+  async function startPostgres(): Promise<string> {
+    const postgres = await EmbeddedPostgres.start({ dataDirectory: join(directory, 'postgres') });
+    cleanUp.defer(() => postgres.close());
+    return postgres.url;
+  }
+
+  async function forward(machine: LabMachine, from: string, to: string): Promise<HaProxy> {
     const { name, launcher } = machine;
     const options = { name, directory, launcher, frontends: [{ bind: from, servers: [to] }] };
-    cleanUp.use(await HaProxy.start(options));
+    return cleanUp.use(await HaProxy.start(options));
   }
+}
+
+/** The user and the socket in a URL without a host. */
+function partsOf(url: string): { readonly username: string; readonly socketFile: string } {
+  const { username, searchParams } = new URL(url.replace('@/', '@localhost/'));
+  const port = searchParams.get('port') ?? DATABASE_PORT;
+  return { username, socketFile: `${searchParams.get('host')}/.s.PGSQL.${port}` };
 }

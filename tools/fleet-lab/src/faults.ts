@@ -195,4 +195,10 @@ export const FAULTS: readonly Fault[] = [
     strike: (lab) => lab.network.cut(lab.backing.database, 'both'),
     mend: async () => undefined,
   },
+  {
+    name: 'the primary of PostgreSQL killed and its standby promoted',
+    seconds: 0,
+    strike: (lab) => lab.backing.failOver(),
+    mend: async () => undefined,
+  },
 ];

@@ -31,6 +31,8 @@ export interface FleetSize {
   readonly controlPlanes: number;
   readonly runtimeHosts: number;
   readonly workers: number;
+  /** Whether PostgreSQL has a synchronous standby. Default: none. */
+  readonly hasStandby?: boolean;
 }
 
 /**
@@ -64,7 +66,7 @@ export class FleetLab implements AsyncDisposable {
   /** Starts all, and waits until every component is ready. */
   static async start(size: FleetSize, script: Script): Promise<FleetLab> {
     await using cleanUp = new AsyncDisposableStack();
-    const foundation = await layFoundation(script, cleanUp);
+    const foundation = await layFoundation(script, size, cleanUp);
     const pieces = await startPieces(foundation, size, cleanUp);
     return new FleetLab(foundation, pieces, cleanUp.move());
   }
@@ -153,12 +155,16 @@ async function enrolmentToken(secret: string, kind: ComponentKind): Promise<stri
   return mintEnrolmentToken(key, { kind, uses: 1 }, TOKEN_SECONDS);
 }
 
-async function layFoundation(script: Script, cleanUp: AsyncDisposableStack): Promise<Foundation> {
+async function layFoundation(
+  script: Script,
+  { hasStandby = false }: FleetSize,
+  cleanUp: AsyncDisposableStack,
+): Promise<Foundation> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-fleet-lab-'));
   cleanUp.defer(() => rm(directory, { recursive: true, force: true }));
   const network = cleanUp.use(await LabNetwork.open());
   const front = await network.addMachine('front');
-  const backing = await startBackingServices(network, directory, cleanUp);
+  const backing = await startBackingServices(network, directory, { hasStandby, cleanUp });
   const tls = await ensureLocalTls({
     directory: join(directory, 'tls'),
     extraNames: [front.address, network.ownAddress],
