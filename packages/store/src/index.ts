@@ -5,6 +5,7 @@ export { IncompatibleSchemaError } from './contraction.ts';
 export { type BackupOptions, backUp } from './embedded/backup/back-up.ts';
 export { type BaseBackup, listBaseBackups } from './embedded/backup/base-backups.ts';
 export { type Restored, type RestoreOptions, restore } from './embedded/backup/restore.ts';
+export { UnfinishedRestoreError } from './embedded/backup/unfinished-restore.ts';
 export {
   EmbeddedPostgres,
   type EmbeddedPostgresEvent,

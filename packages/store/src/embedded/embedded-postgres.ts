@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { configureArchive } from './backup/archive.ts';
+import { requireNoReplacement } from './backup/unfinished-restore.ts';
 import { locateBinaries } from './binaries.ts';
 import { ensureCluster } from './cluster.ts';
 import { DiskReserve } from './disk-reserve.ts';
@@ -35,6 +36,8 @@ export interface EmbeddedPostgresOptions {
    * Where the server archives its write-ahead log, for backups, from its next start on; null: nowhere. Default: as before.
    */
   readonly backupDirectory?: string | null;
+  /** Starts although a restore has not finished: for the restore, and to end what it left. */
+  readonly duringRestore?: boolean;
   /** How long to wait for the server when it starts, in milliseconds. */
   readonly readyMs?: number;
   /** Settings of the server that differ from the usual ones. */
@@ -78,6 +81,7 @@ export class EmbeddedPostgres {
   /**
    * Creates the cluster unless it exists, adopts or starts its server, and settles when the server answers.
    * The caller must hold the lock of the data directory.
+   * @throws UnfinishedRestoreError
    */
   static async start(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
     const account = await serverAccount();
@@ -85,6 +89,7 @@ export class EmbeddedPostgres {
     await mkdir(options.dataDirectory, { recursive: true });
     const dataDirectory = await realpath(options.dataDirectory);
     const directory = join(dataDirectory, 'postgres');
+    if (options.duringRestore !== true) await requireNoReplacement(directory);
     await ensureCluster(directory, binaries, account);
     if (options.backupDirectory !== undefined) {
       await configureArchive(directory, options.backupDirectory ?? undefined, account);

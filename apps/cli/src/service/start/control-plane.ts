@@ -1,6 +1,7 @@
 import { publicUrl } from '@svc/config';
 import { SvcClient } from '@svc/sdk';
 import type { Secret } from '@svc/service-kit/secret';
+import { explainDatabaseError } from '../operator-database.ts';
 import { drainTask } from '../stop/drain-plan.ts';
 import type { ComponentContext } from './component.ts';
 import { controlPlaneListeners, listening } from './ports.ts';
@@ -21,7 +22,7 @@ export interface StartedControlPlane {
 
 /**
  * Starts a control plane and its database, if that is embedded.
- * @throws CliError `port_in_use`, `cannot_listen`
+ * @throws CliError `port_in_use`, `cannot_listen`, `restore_unfinished`
  */
 export async function startControlPlaneComponent(
   context: Omit<ComponentContext, 'keepSandboxes'> & { readonly secret: Secret },
@@ -36,7 +37,7 @@ export async function startControlPlaneComponent(
       logger: logger.child({ component: 'control-plane' }),
       clusterSecret: secret,
       tls: tls.server,
-    }),
+    }).catch(explainDatabaseError),
   );
   shutdown.add(
     drainTask('control plane, public API', drain, (times, signal) =>

@@ -23,7 +23,10 @@ export async function endLeftovers(
   }
   if (existsSync(join(paths.dataDir, 'postgres/postmaster.pid'))) {
     const { EmbeddedPostgres } = await import('@svc/store');
-    const left = await EmbeddedPostgres.start({ dataDirectory: paths.dataDir });
+    const left = await EmbeddedPostgres.start({
+      dataDirectory: paths.dataDir,
+      duringRestore: true,
+    });
     await left.close();
     progress.line('ended the embedded PostgreSQL that was left running');
   }

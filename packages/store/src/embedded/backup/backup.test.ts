@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +11,7 @@ import { EmbeddedPostgres } from '../embedded-postgres.ts';
 import { backUp } from './back-up.ts';
 import { listBaseBackups } from './base-backups.ts';
 import { restore } from './restore.ts';
+import { UnfinishedRestoreError } from './unfinished-restore.ts';
 
 let root: string;
 let dataDirectory: string;
@@ -138,6 +141,36 @@ test('a restore keeps the database that is there, and puts it back after a failu
   await start();
   // A server that stops in order archives its last segment.
   expect(await turns()).toEqual(['a', 'b', 'c', 'd', 'e']);
+});
+
+test('after a restore that was cut off nothing starts, until the next one has put back what was there', async () => {
+  await makeHistory();
+  const module = new URL('./restore.ts', import.meta.url).href;
+  const options = JSON.stringify({ dataDirectory, backups });
+  const code = `import { restore } from ${JSON.stringify(module)}; await restore(${options});`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' });
+  const exited = once(child, 'exit');
+  const names = () => readdir(dataDirectory);
+  await expect
+    .poll(names, { timeout: 60_000, interval: 5 })
+    .toEqual(
+      expect.arrayContaining([
+        'postgres.restoring',
+        'postgres',
+        expect.stringMatching(/^postgres\.replaced-/),
+      ]),
+    );
+  child.kill('SIGKILL');
+  expect(await exited).toEqual([null, 'SIGKILL']);
+  await expect(start()).rejects.toThrow(UnfinishedRestoreError);
+
+  const future = new Date(Date.now() + 86_400_000);
+  await expect(restore({ dataDirectory, backups, to: future })).rejects.toThrow(
+    /recovery ended before configured recovery target was reached/,
+  );
+  expect((await names()).filter((name) => /restoring|replaced/.test(name))).toEqual([]);
+  await start();
+  expect(await turns()).toEqual(['a', 'b', 'c', 'd']);
 });
 
 test('old backups go, with the log that only they needed', async () => {

@@ -19,6 +19,7 @@ export async function recover(directory: string, backups: string): Promise<Date 
   try {
     const server = await EmbeddedPostgres.start({
       dataDirectory: directory,
+      duringRestore: true,
       readyMs: RECOVERY_MS,
     });
     try {

@@ -2,12 +2,12 @@ import { chown, mkdir, realpath, rename, rm, stat, writeFile } from 'node:fs/pro
 import { join } from 'node:path';
 import { lockFile } from '@svc/service-kit/process';
 import { EmbeddedPostgres } from '../embedded-postgres.ts';
-import { stopPostmaster } from '../postmaster.ts';
 import { serverAccount } from '../system-user.ts';
 import { archiveSettings, backupPaths, restoreSettings, writeConf } from './archive.ts';
 import { type BaseBackup, listBaseBackups } from './base-backups.ts';
 import { copyTree } from './copy-tree.ts';
 import { recover } from './recover.ts';
+import { beginReplacement, endReplacement, undoReplacement } from './unfinished-restore.ts';
 
 export interface RestoreOptions {
   /** Data directory of the service, which no service uses meanwhile. */
@@ -28,13 +28,14 @@ export interface Restored {
 
 /**
  * Restores the embedded database from its backups, and backs it up again: from now on, the archive continues what is
- * restored. The cluster that is there is kept beside it, and is put back after a failure. The caller must hold the lock of
- * the data directory.
+ * restored. The cluster that is there is kept beside it. It is put back after a failure, and by the next restore if this one is
+ * cut off; until then, no server starts. The caller must hold the lock of the data directory.
  */
 export async function restore({ dataDirectory, backups, to }: RestoreOptions): Promise<Restored> {
   const backup = choose(await listBaseBackups(backups), to);
   await mkdir(dataDirectory, { recursive: true });
   const directory = await realpath(dataDirectory);
+  await undoReplacement(join(directory, 'postgres'));
   if ((await EmbeddedPostgres.runningUrl(directory)) !== undefined) {
     throw new Error('The embedded PostgreSQL is still running.');
   }
@@ -70,16 +71,16 @@ async function replace(
   const unfinished = await prepare(cluster, backups, source);
   const before = `${cluster}.replaced-${new Date().toISOString().replaceAll(':', '-')}`;
   const replaced = (await exists(cluster)) ? before : undefined;
+  await beginReplacement(cluster, replaced);
   if (replaced !== undefined) await rename(cluster, replaced);
   await rename(unfinished, cluster);
   try {
     const lastCommitAt = await recover(directory, backups);
     await writeConf(cluster, archiveSettings(backupPaths(backups).wal), await serverAccount());
+    await endReplacement(cluster);
     return { lastCommitAt, replaced };
   } catch (error) {
-    await stopPostmaster(cluster);
-    await rm(cluster, { recursive: true, force: true });
-    if (replaced !== undefined) await rename(replaced, cluster);
+    await undoReplacement(cluster);
     throw error;
   }
 }
