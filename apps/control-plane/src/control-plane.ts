@@ -98,7 +98,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     resources.defer(() => mailer.close());
     // Known once the server listens.
     let port = config.listen.port;
-    const baseUrl = () => publicUrl(config.baseUrl, 'https', config, port);
+    const baseUrl = () => publicUrl(config.baseUrl, 'https', config, { ...config.listen, port });
     const { clusterSecretAccepted: accepted } = config;
     const secrets: ClusterSecrets =
       accepted === undefined ? [options.clusterSecret] : [options.clusterSecret, accepted];
@@ -200,8 +200,11 @@ function handleOf(
   signal?.addEventListener('abort', () => void close(), { once: true });
   if (signal?.aborted) void close();
   return {
-    url: publicUrl(undefined, 'https', config, port),
-    internalUrl: publicUrl(undefined, 'https', config, internalPort),
+    url: publicUrl(undefined, 'https', config, { ...config.listen, port }),
+    internalUrl: publicUrl(undefined, 'https', config, {
+      ...(config.internalListen ?? config.listen),
+      port: internalPort,
+    }),
     async drain(times, hurry) {
       const requests = await drain.run(times, hurry);
       if (requests > 0) logger.warn({ requests }, 'requests in progress are cut off');
@@ -216,7 +219,7 @@ function boundPort(app: HttpServer): number | undefined {
 }
 
 function runtimeUrlOf(config: Config): string {
-  return publicUrl(config.runtimeUrl, 'wss', config, config.runtimeListen.port);
+  return publicUrl(config.runtimeUrl, 'wss', config, config.runtimeListen);
 }
 
 /** Strict transport security for `localhost` would make browsers refuse plain HTTP from every other program there. */

@@ -39,3 +39,19 @@ test('load balancers are served at both', async () => {
     expect(await statusOf(`${url}/readyz`)).toBe(200);
   }
 });
+
+test('a control plane is reached at the addresses that it listens on', async () => {
+  const other = await harness.startAnother({
+    SVC_LISTEN: '127.0.0.2:0',
+    SVC_INTERNAL_LISTEN: '127.0.0.3:0',
+  });
+  try {
+    expect(new URL(other.url).hostname).toBe('127.0.0.2');
+    expect(new URL(other.internalUrl).hostname).toBe('127.0.0.3');
+    for (const url of [other.url, other.internalUrl]) {
+      expect(await statusOf(`${url}/healthz`)).toBe(200);
+    }
+  } finally {
+    await other.close();
+  }
+});

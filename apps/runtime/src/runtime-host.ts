@@ -91,7 +91,7 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
   const port = typeof address === 'object' ? address.port : config.runtimeListen.port;
   const presence = new Presence(controlPlane, `${hostname()}:${port}`, logger);
   return {
-    url: publicUrl(undefined, 'wss', config, port),
+    url: publicUrl(undefined, 'wss', config, { ...config.runtimeListen, port }),
     async drain(times, signal) {
       await drain.run(times, signal);
     },

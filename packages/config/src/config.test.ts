@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, loadConfig, publicUrl } from './config.ts';
+import { ConfigError, listenNames, loadConfig, publicUrl } from './config.ts';
 import { configurationPage } from './document.ts';
 
 const HOME = { HOME: '/home/ada' };
@@ -204,9 +204,31 @@ describe('values', () => {
 });
 
 it('derives public URLs from the bound port', () => {
-  expect(publicUrl(undefined, 'https', { tls: true }, 9000)).toBe('https://localhost:9000');
-  expect(publicUrl(undefined, 'wss', { tls: false }, 9000)).toBe('ws://localhost:9000');
-  expect(publicUrl('https://svc.test', 'https', { tls: false }, 9000)).toBe('https://svc.test');
+  const at = (host: string) => ({ host, port: 9000 });
+  expect(publicUrl(undefined, 'wss', { tls: false }, at('localhost'))).toBe('ws://localhost:9000');
+  expect(publicUrl('https://svc.test', 'https', { tls: false }, at('::'))).toBe('https://svc.test');
+  for (const [host, inUrl] of [
+    ['127.0.0.1', 'localhost'],
+    ['0.0.0.0', 'localhost'],
+    ['::', 'localhost'],
+    ['10.0.0.5', '10.0.0.5'],
+    ['fd00::5', '[fd00::5]'],
+    ['svc.test', 'svc.test'],
+  ] as const) {
+    expect(publicUrl(undefined, 'https', { tls: true }, at(host))).toBe(`https://${inUrl}:9000`);
+  }
+});
+
+it('names the hosts that a certificate needs besides those of every machine', () => {
+  const names = (environment: Record<string, string>) =>
+    listenNames(loadConfig({ ...HOME, ...environment }));
+  expect(names({})).toEqual([]);
+  expect(names({ SVC_LISTEN: '0.0.0.0:8443' })).toEqual([]);
+  expect(names({ SVC_LISTEN: '10.0.0.5:1', SVC_INTERNAL_LISTEN: '[fd00::5]:2' })).toEqual([
+    '10.0.0.5',
+    'fd00::5',
+    '10.0.0.5',
+  ]);
 });
 
 it('matches its documentation', async () => {

@@ -76,16 +76,33 @@ function read(environment: Environment, unread: readonly string[]): Config {
   };
 }
 
-/** The public URL of a listener: the configured one, or `localhost` with the bound port. */
+/** Hosts to listen on that are reached as `localhost` from this machine. */
+const LOCAL_HOSTS: readonly string[] = ['localhost', '127.0.0.1', '::1', '0.0.0.0', '::'];
+
+/** The public URL of a listener: the configured one, or that of its address with the bound port. */
 export function publicUrl(
   configured: string | undefined,
   secureScheme: 'https' | 'wss',
   config: Pick<Config, 'tls'>,
-  port: number,
+  { host, port }: ListenAddress,
 ): string {
   if (configured !== undefined) return configured;
   const scheme = config.tls ? secureScheme : secureScheme.slice(0, -1);
-  return `${scheme}://localhost:${port}`;
+  return `${scheme}://${hostInUrl(host)}:${port}`;
+}
+
+/** The names and addresses in the URLs of the listeners that are not those of every machine. */
+export function listenNames(
+  config: Pick<Config, 'listen' | 'internalListen' | 'runtimeListen'>,
+): string[] {
+  const { listen, internalListen, runtimeListen } = config;
+  const hosts = [listen, internalListen, runtimeListen].flatMap((one) => one?.host ?? []);
+  return hosts.filter((host) => !LOCAL_HOSTS.includes(host));
+}
+
+function hostInUrl(host: string): string {
+  if (LOCAL_HOSTS.includes(host)) return 'localhost';
+  return host.includes(':') ? `[${host}]` : host;
 }
 
 /** The next port, so that parallel services need only one address each. */

@@ -1,4 +1,11 @@
-export { type Config, ConfigError, loadConfig, loadServiceConfig, publicUrl } from './config.ts';
+export {
+  type Config,
+  ConfigError,
+  listenNames,
+  loadConfig,
+  loadServiceConfig,
+  publicUrl,
+} from './config.ts';
 export { configurationPage } from './document.ts';
 export type { AllowedHost, ListenAddress, PoolSizes } from './kinds.ts';
 export type { Environment } from './read.ts';

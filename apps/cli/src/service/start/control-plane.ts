@@ -52,7 +52,9 @@ export async function startControlPlaneComponent(
   });
   const { url: localUrl, internalUrl } = controlPlane;
   const port = Number(new URL(localUrl).port);
-  return { localUrl, internalUrl, baseUrl: publicUrl(config.baseUrl, 'https', config, port), tls };
+  const address = { ...config.listen, port };
+  const baseUrl = publicUrl(config.baseUrl, 'https', config, address);
+  return { localUrl, internalUrl, baseUrl, tls };
 }
 
 /** Creates a client for the control plane of this process that bypasses its public address. The caller closes it. */

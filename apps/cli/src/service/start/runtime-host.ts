@@ -53,5 +53,9 @@ export async function startRuntimeComponent(
     run: () => runtime.close(),
   });
   const port = Number(new URL(runtime.url).port);
-  return { localUrl: runtime.url, runtimeUrl: publicUrl(config.runtimeUrl, 'wss', config, port) };
+  const address = { ...config.runtimeListen, port };
+  return {
+    localUrl: runtime.url,
+    runtimeUrl: publicUrl(config.runtimeUrl, 'wss', config, address),
+  };
 }

@@ -1,3 +1,4 @@
+import { X509Certificate } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -53,4 +54,18 @@ test('without configured files, the local CA issues one', async () => {
   const tls = await openTls(loadConfig({}), paths);
   expect(tls).toMatchObject({ caFile: join(paths.tls, 'ca.pem'), ca: expect.any(String) });
   expect(tls.server?.cert).toContain('BEGIN CERTIFICATE');
+});
+
+test('the certificate of the local CA is valid for the addresses that the service listens on', async () => {
+  const config = loadConfig({
+    SVC_LISTEN: '10.0.0.5:8443',
+    SVC_RUNTIME_LISTEN: '[fd00::5]:8444',
+    SVC_INTERNAL_LISTEN: 'internal.svc.test:8445',
+  });
+  const { server } = await openTls(config, { tls: join(directory, 'tls') });
+  const certificate = new X509Certificate(server?.cert ?? '');
+  for (const address of ['127.0.0.1', '10.0.0.5', 'fd00::5']) {
+    expect(certificate.checkIP(address), address).toBeDefined();
+  }
+  expect(certificate.checkHost('internal.svc.test')).toBeDefined();
 });

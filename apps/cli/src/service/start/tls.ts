@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import type { Config } from '@svc/config';
+import { type Config, listenNames } from '@svc/config';
 import { sleep } from '@svc/service-kit/concurrency';
 import type { Logger } from '@svc/service-kit/logging';
 import type { CertificatePair, ServerCertificate } from '@svc/service-kit/tls';
@@ -11,7 +11,15 @@ const REREAD_MS = 60_000;
 
 type TlsConfig = Pick<
   Config,
-  'tls' | 'tlsCertFile' | 'tlsKeyFile' | 'caFile' | 'baseUrl' | 'runtimeUrl'
+  | 'tls'
+  | 'tlsCertFile'
+  | 'tlsKeyFile'
+  | 'caFile'
+  | 'baseUrl'
+  | 'runtimeUrl'
+  | 'listen'
+  | 'internalListen'
+  | 'runtimeListen'
 >;
 
 /** The certificate of the control plane and the runtime host, and the CA that their clients must trust. */
@@ -91,7 +99,7 @@ async function readPair(config: TlsConfig, paths: Pick<ServicePaths, 'tls'>): Pr
   }
   const { ensureLocalTls } = await import('@svc/service-kit/tls');
   const urls = [config.baseUrl, config.runtimeUrl].filter((url) => url !== undefined);
-  const extraNames = [...new Set(urls.map(hostOf))];
+  const extraNames = [...new Set([...urls.map(hostOf), ...listenNames(config)])];
   const { cert, key, ca, caFile } = await ensureLocalTls({ directory: paths.tls, extraNames });
   return { cert, key, local: { ca, caFile } };
 }
