@@ -14,7 +14,7 @@ test('deletions of one sandbox call its worker once, however many there are at o
       requestDelete: async (vmId: string) => void requested.push(vmId),
       end: async () => undefined,
     },
-    workers: { find: async () => ({ heartbeat_at: new Date() }) },
+    workers: { find: async () => ({ silent_ms: 0, removed_at: null }) },
   } as unknown as Pick<Store, 'sandboxes' | 'workers'>;
   const destroyed: string[] = [];
   let teardown = Promise.withResolvers<void>();
