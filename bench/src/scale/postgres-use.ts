@@ -34,7 +34,7 @@ export async function costliest(sql: pg.Client, count: number): Promise<string[]
     `select regexp_replace(left(query, 600), '\\s+', ' ', 'g') as query, calls::int,
        (total_exec_time + total_plan_time) / calls as ms,
        100 * (total_exec_time + total_plan_time) / sum(total_exec_time + total_plan_time) over () as share
-     from pg_stat_statements order by share desc limit $1`,
+     from pg_stat_statements where calls > 0 order by share desc limit $1`,
     [count],
   );
   return rows.map(
