@@ -35,6 +35,8 @@ export async function startBackingServices(
   directory: string,
   { hasStandby, cleanUp }: BackingOptions,
 ): Promise<BackingServices> {
+  // Of its own, because a failover adds to it later.
+  const proxies = cleanUp.use(new AsyncDisposableStack());
   const database = await network.addMachine('db');
   const bind = `${database.address}:${DATABASE_PORT}`;
   const pair = hasStandby ? cleanUp.use(await startPostgresPair()) : undefined;
@@ -85,7 +87,7 @@ export async function startBackingServices(
   async function forward(machine: LabMachine, from: string, to: string): Promise<HaProxy> {
     const { name, launcher } = machine;
     const options = { name, directory, launcher, frontends: [{ bind: from, servers: [to] }] };
-    return cleanUp.use(await HaProxy.start(options));
+    return proxies.use(await HaProxy.start(options));
   }
 }
 
