@@ -1,10 +1,5 @@
 import { INTERNAL_PREFIX, SESSION_TOKEN_HEADER } from '@svc/contract';
-import {
-  deriveControlPlaneKey,
-  generateKeyPair,
-  mintEnrolmentToken,
-  Secret,
-} from '@svc/service-kit';
+import { deriveControlPlaneKey, Secret } from '@svc/service-kit';
 import { ComponentDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../test/harness.ts';
@@ -91,17 +86,8 @@ describe.each(orders)(
     test('the enrolment of components', async () => {
       const { makes, checks } = planes();
       const secret = makes === before ? CLUSTER_SECRET : NEXT_SECRET;
-      const key = await deriveControlPlaneKey(secret);
-      const token = await mintEnrolmentToken(key, { kind: 'worker', uses: 1 }, 60);
-      const { publicKey } = await generateKeyPair();
-      const answer = await fetch(`${checks.internalUrl}${INTERNAL_PREFIX}/components`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json' },
-        body: JSON.stringify({
-          ...{ token, kind: 'worker', component_id: crypto.randomUUID() },
-          public_key: publicKey,
-        }),
-      });
+      const worker = new ComponentDouble('worker', crypto.randomUUID(), secret);
+      const answer = await worker.enrol(checks.internalUrl);
       expect(answer.status).toBe(204);
     });
 

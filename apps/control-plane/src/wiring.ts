@@ -2,13 +2,7 @@ import type { Config } from '@svc/config';
 import { CONTROL_PLANE_NAME } from '@svc/contract';
 import { EgressPolicy } from '@svc/egress';
 import { SignedUrls } from '@svc/object-store';
-import {
-  createTokenMinter,
-  deriveControlPlaneKey,
-  mintHopToken,
-  type Registry,
-  SessionTokens,
-} from '@svc/service-kit';
+import { createTokenMinter, mintHopToken, type Registry, SessionTokens } from '@svc/service-kit';
 import { FairStarts } from '@svc/service-kit/concurrency';
 import type { PriceTable, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
@@ -26,7 +20,7 @@ import { creditGate } from './billing/credit-gate.ts';
 import { createPayments } from './billing/wiring.ts';
 import { AgentBuilds } from './catalogue/agent-builds.ts';
 import { Catalogue, readCatalogue } from './catalogue/catalogue.ts';
-import { type ClusterSecrets, deriveKeys } from './crypto/derive-key.ts';
+import { type ClusterSecrets, deriveKeyPairs, deriveKeys } from './crypto/derive-key.ts';
 import { StoredImages } from './images/stored-images.ts';
 import { ApiKeys } from './keys/api-keys.ts';
 import type { Objects } from './objects/open-objects.ts';
@@ -90,9 +84,8 @@ export async function createServices(parts: Parts): Promise<Services> {
   const tokens = new AccountTokens(new SigningKeys(store.signingKeys, sealingKeys));
   const audit = new AuditTrail(store.audit, logger);
   const apiKeys = new ApiKeys(store, audit, config.limits.apiKeysPerTenant);
-  const keys = await Promise.all(clusterSecrets.map(deriveControlPlaneKey));
+  const keys = await deriveKeyPairs(clusterSecrets);
   const [key] = keys;
-  if (key === undefined) throw new Error('There is no cluster secret.');
   const mint = createTokenMinter(key, CONTROL_PLANE_NAME);
   const { connections } = parts;
   const client = new WorkerClient({ connections, mintToken: mint, logger });

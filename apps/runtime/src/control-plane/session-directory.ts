@@ -51,7 +51,7 @@ export class SessionDirectory {
   async find(client: SessionClient, signal: AbortSignal): Promise<SessionRoute> {
     if (client.token === undefined) throw new ServiceError('unauthorized');
     const { status, text } = await this.#get(pathOf(client), signal, headersOf(client));
-    const code = codeOf(text);
+    const code = status === 200 ? undefined : codeOf(text);
     if (code !== undefined && REFUSALS.has(code)) throw new ServiceError(code);
     return this.#routeOf(status, text);
   }

@@ -6,8 +6,8 @@ import { type Static, Type } from 'typebox';
 export const CONTROL_PLANE_NAME = 'svc-control-plane';
 
 /** The kinds of components that enrol. */
-export const COMPONENT_KINDS = ['worker', 'runtime'] as const;
-export type ComponentKind = (typeof COMPONENT_KINDS)[number];
+export const ComponentKind = Type.Union([Type.Literal('worker'), Type.Literal('runtime')]);
+export type ComponentKind = Static<typeof ComponentKind>;
 
 /** The id of a worker or a runtime host. */
 export const ComponentId = Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$' });
@@ -28,7 +28,7 @@ export type PublicKey = Static<typeof PublicKey>;
  */
 export const EnrolRequest = Type.Object({
   token: Type.String({ maxLength: 4096 }),
-  kind: Type.Union(COMPONENT_KINDS.map((kind) => Type.Literal(kind))),
+  kind: ComponentKind,
   component_id: ComponentId,
   public_key: PublicKey,
 });
@@ -46,6 +46,3 @@ export const KeySet = Type.Object({
   ),
 });
 export type KeySet = Static<typeof KeySet>;
-
-/** In this header, a runtime host passes on the token of the client for whom it asks for a session. */
-export const SESSION_TOKEN_HEADER = 'x-svc-session-token';

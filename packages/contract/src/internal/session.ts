@@ -6,6 +6,9 @@ import { Count } from './bounds.ts';
 import { FilesManifest } from './chunks.ts';
 import { OpenEnum } from './open-enum.ts';
 
+/** In this header, a runtime host passes on the token of the client for whom it asks for a session. */
+export const SESSION_TOKEN_HEADER = 'x-svc-session-token';
+
 /**
  * `GET /internal/v1/sessions/{chat_session_id}` of the control plane, for a runtime host with the token of a client in the
  * header {@link SESSION_TOKEN_HEADER}: the owner and the worker of the session. 401 `unauthorized` for a token that is missing,

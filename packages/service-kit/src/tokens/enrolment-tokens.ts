@@ -1,12 +1,7 @@
 /** Tokens with which components that have no identity yet enrol. An operator makes them with the cluster secret. */
 
 import { randomUUID } from 'node:crypto';
-import {
-  COMPONENT_KINDS,
-  CONTROL_PLANE_NAME,
-  type ComponentKind,
-  ServiceError,
-} from '@svc/contract';
+import { CONTROL_PLANE_NAME, ComponentKind, ServiceError } from '@svc/contract';
 import { Type } from 'typebox';
 import { Value } from 'typebox/value';
 import type { KeyPair } from './key-pair.ts';
@@ -27,7 +22,7 @@ export interface Enrolment {
 const Claims = Type.Object({
   jti: Type.String(),
   exp: Type.Integer(),
-  kind: Type.Union(COMPONENT_KINDS.map((kind) => Type.Literal(kind))),
+  kind: ComponentKind,
   sub: Type.Optional(Type.String()),
   uses: Type.Integer({ minimum: 1 }),
 });

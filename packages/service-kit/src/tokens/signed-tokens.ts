@@ -3,7 +3,6 @@
  * another (RFC 8725).
  */
 
-import { createPublicKey, type JsonWebKey, type KeyObject } from 'node:crypto';
 import { type PublicKey, ServiceError } from '@svc/contract';
 import {
   decodeJwt,
@@ -63,7 +62,7 @@ export async function verifyToken(
   const key = claimed && (await findKey(claimed));
   if (token === undefined || key === undefined) throw new ServiceError('unauthorized');
   try {
-    const { payload } = await jwtVerify(token, publicKeyOf(key), {
+    const { payload } = await jwtVerify(token, key, {
       ...options,
       algorithms: [ALGORITHM],
       requiredClaims: ['iss', 'aud', 'exp', 'iat'],
@@ -84,9 +83,4 @@ function claimsOf(token: string): { readonly issuer: string; readonly keyId: str
   } catch {
     return undefined;
   }
-}
-
-function publicKeyOf(key: PublicKey): KeyObject {
-  const jwk: JsonWebKey = { ...key };
-  return createPublicKey({ key: jwk, format: 'jwk' });
 }

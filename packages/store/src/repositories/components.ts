@@ -3,6 +3,7 @@ import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../batch-load.ts';
 import { ago, removeBatch } from '../remove-batch.ts';
 import type { Schema } from '../schema.ts';
+import { REMOVED } from './fleet.ts';
 
 /** The key of a component. */
 export interface ComponentKey {
@@ -129,7 +130,7 @@ export class ComponentRepository {
       if (kind === 'worker') {
         await transaction
           .updateTable('workers')
-          .set({ removed_at: sql`now()`, cordoned: false, drain_requested: false })
+          .set(REMOVED)
           .where('worker_id', '=', componentId)
           .execute();
       }

@@ -121,7 +121,7 @@ export class FleetRepository {
   ): Promise<boolean> {
     const result = await this.#db
       .updateTable('workers')
-      .set({ removed_at: sql`now()`, cordoned: false, drain_requested: false })
+      .set(REMOVED)
       .where('worker_id', '=', workerId)
       .where('removed_at', 'is', null)
       .where(isSilent())
@@ -143,6 +143,13 @@ export class FleetRepository {
     return result.numUpdatedRows === 1n;
   }
 }
+
+/** What becomes of the row of a worker that an operator removes. */
+export const REMOVED = {
+  removed_at: sql<Date>`now()`,
+  cordoned: false,
+  drain_requested: false,
+} as const;
 
 function isSilent() {
   const seconds = WORKER_TIMES.unreachableMs / 1000;

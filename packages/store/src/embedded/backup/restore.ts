@@ -1,7 +1,8 @@
-import { chown, mkdir, realpath, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chown, mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { lockFile } from '@svc/service-kit/process';
 import { EmbeddedPostgres } from '../embedded-postgres.ts';
+import { exists } from '../exists.ts';
 import { serverAccount } from '../system-user.ts';
 import { archiveSettings, backupPaths, restoreSettings, writeConf } from './archive.ts';
 import { type BaseBackup, listBaseBackups } from './base-backups.ts';
@@ -97,11 +98,4 @@ async function prepare(cluster: string, backups: string, { backup, to }: Source)
   await writeFile(recovering, '');
   await chown(recovering, account.uid, account.gid);
   return unfinished;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,5 +1,6 @@
-import { readFile, rename, rm, stat } from 'node:fs/promises';
+import { readFile, rename, rm } from 'node:fs/promises';
 import { writeFileAtomic } from '@svc/service-kit/process';
+import { exists } from '../exists.ts';
 import { stopPostmaster } from '../postmaster.ts';
 
 /** A restore was cut off, and what is there is neither the old database nor the restored one. */
@@ -57,11 +58,4 @@ async function readNote(
 
 function noteOf(cluster: string): string {
   return `${cluster}.restoring`;
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }
