@@ -1,4 +1,5 @@
 import type { Config } from '@svc/config';
+import { countBuffersAsHeap } from '@svc/service-kit/process';
 import type { Progress } from '../output/progress.ts';
 import { VERSION } from '../version.ts';
 import { lockDataDirectory } from './data-lock.ts';
@@ -26,6 +27,7 @@ export interface ServeOptions {
  * code, which is 0 after a clean shutdown.
  */
 export async function serve({ config, prefix, progress, onReady }: ServeOptions): Promise<number> {
+  countBuffersAsHeap();
   const paths = servicePaths(config.dataDir);
   await using cleanUp = new AsyncDisposableStack();
   const lock = await lockDataDirectory(paths);

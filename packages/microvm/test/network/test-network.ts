@@ -54,7 +54,7 @@ export async function openTestNetwork(): Promise<TestNetwork> {
     own(await NetnsProcess.start<T>(netns, new URL(script, import.meta.url)));
   const close = async () => {
     await Promise.all(resources.map((resource) => resource.close()));
-    await removeSlots([host, world]);
+    await removeSlots([{ netns: host }, { netns: world }]);
     await rm(dataDir, { recursive: true, force: true });
   };
   try {

@@ -1,6 +1,6 @@
 import { type Config, loadServiceConfig } from '@svc/config';
 import { createLogger } from '@svc/service-kit/logging';
-import { Shutdown } from '@svc/service-kit/process';
+import { countBuffersAsHeap, Shutdown } from '@svc/service-kit/process';
 import { ignoreOutputErrors } from '../../process-lifetime.ts';
 import { lockDataDirectory } from '../data-lock.ts';
 import { servicePaths } from '../paths.ts';
@@ -29,6 +29,7 @@ export async function runComponent(
   start: (context: FleetContext) => Promise<Partial<ServiceRecord>>,
 ): Promise<number> {
   ignoreOutputErrors();
+  countBuffersAsHeap();
   const config = loadServiceConfig();
   const paths = servicePaths(config.dataDir);
   const logger = createLogger({ level: config.logLevel });

@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await removeSlots([netns]);
+  await removeSlots([{ netns }]);
 });
 
 test('finds filters of the kernel that drop the packets of sandboxes by default', async () => {

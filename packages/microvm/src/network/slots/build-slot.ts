@@ -1,4 +1,3 @@
-import { writeFile } from 'node:fs/promises';
 import { runProgram } from '@svc/service-kit/process';
 import type { Instance } from '../instance/instance.ts';
 import type { NetworkPolicy } from '../network-policy.ts';
@@ -30,21 +29,24 @@ export async function buildSlot(
 ): Promise<NetworkSlot> {
   const slot = describeSlot(instance, index);
   try {
-    await runProgram('ip', ['-batch', '-'], hostLinkBatch(instance, index));
-    await disableIpv6(slot.netns);
-    await runInside(
-      slot.netns,
-      `${NAMESPACE_SCRIPT}
+    // One program for everything, because each start of one holds up this process.
+    const script = `ip -batch - <<'EOF'
+${hostLinkBatch(instance, index)}EOF
+ipv6=/proc/sys/net/ipv6/conf/${slot.netns}/disable_ipv6
+if [ -e $ipv6 ]; then echo 1 > $ipv6; fi
+exec nsenter --net=/run/netns/${slot.netns} sh -eu <<'INSIDE'
+${NAMESPACE_SCRIPT}
 ip -batch - <<'EOF'
 ${namespaceBatch(instance, index)}EOF
 nft -f - <<'EOF'
 ${slotRules(instance, index, policy)}EOF
 echo 1 > ipv4/ip_forward
-`,
-    );
+INSIDE
+`;
+    await runProgram('sh', ['-eu'], script);
     return slot;
   } catch (error) {
-    await removeSlots([slot.netns]);
+    await removeSlots([slot]);
     throw error;
   }
 }
@@ -56,18 +58,6 @@ export async function refreshSlotRules(
   policy: NetworkPolicy,
 ): Promise<void> {
   const { netns } = describeSlot(instance, index);
-  await runInside(netns, `nft -f - <<'EOF'\n${slotRules(instance, index, policy)}EOF\n`);
-}
-
-function runInside(netns: string, script: string): Promise<string> {
-  return runProgram('nsenter', [`--net=/run/netns/${netns}`, 'sh', '-eu'], script);
-}
-
-async function disableIpv6(device: string): Promise<void> {
-  try {
-    await writeFile(`/proc/sys/net/ipv6/conf/${device}/disable_ipv6`, '1');
-  } catch (error) {
-    const absent = error instanceof Error && 'code' in error && error.code === 'ENOENT';
-    if (!absent) throw error; // A kernel without IPv6 has nothing to disable.
-  }
+  const rules = slotRules(instance, index, policy);
+  await runProgram('nsenter', [`--net=/run/netns/${netns}`, 'nft', '-f', '-'], rules);
 }

@@ -2,7 +2,6 @@ import { randomInt } from 'node:crypto';
 import { runEveryStep } from '@svc/service-kit/concurrency';
 import { SLOT_COUNT, slotOfAddress } from '../addresses.ts';
 import { DnsForwarder } from '../dns/dns-forwarder.ts';
-import { forgetConnections } from '../host/forget-connections.ts';
 import { setUpHost, tearDownHost } from '../host/host-setup.ts';
 import { releaseInstance } from '../instance/claim-instance.ts';
 import type { Instance } from '../instance/instance.ts';
@@ -93,7 +92,7 @@ export class NetworkSlots {
     try {
       const hostChanges = await setUpHost(instance, policy);
       const leftovers = existing.filter((index) => !keep.has(index));
-      await removeSlots(leftovers.map((index) => describeSlot(instance, index).netns));
+      await removeSlots(leftovers.map((index) => describeSlot(instance, index)));
       const dns = await openDns(options, policy);
       return new NetworkSlots(options, policy, dns, adoptable, hostChanges);
     } catch (error) {
@@ -177,8 +176,7 @@ export class NetworkSlots {
   }
 
   async #remove(slots: readonly NetworkSlot[]): Promise<void> {
-    await removeSlots(slots.map((slot) => slot.netns));
-    await Promise.all(slots.map((slot) => forgetConnections(slot.address)));
+    await removeSlots(slots);
     for (const slot of slots) this.#indexes.free(slot.index);
   }
 

@@ -12,7 +12,7 @@ export async function removeNetwork(instance: Instance): Promise<void> {
       name: 'remove the network slots',
       run: async () => {
         const slots = await existingSlots(instance);
-        await removeSlots(slots.map((index) => describeSlot(instance, index).netns));
+        await removeSlots(slots.map((index) => describeSlot(instance, index)));
       },
     },
     { name: "remove the host's side", run: () => tearDownHost(instance) },
