@@ -3,6 +3,7 @@
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { CHART } from '../helm/render-chart.ts';
 import { makeTarball } from './archive.ts';
 import { buildDeb } from './deb.ts';
 import { PLATFORM, REPOSITORY, readFacts } from './facts.ts';
@@ -11,7 +12,7 @@ import { buildImages } from './oci.ts';
 import { installRuntimePrograms } from './runtime-programs.ts';
 import { writeTree } from './tree.ts';
 
-const FORMS = ['npm', 'tarball', 'deb', 'oci'] as const;
+const FORMS = ['npm', 'tarball', 'deb', 'oci', 'chart'] as const;
 type Form = (typeof FORMS)[number];
 
 const named = process.argv.slice(2);
@@ -39,6 +40,11 @@ try {
     say(`${name}.tar.gz`);
   }
   if (wanted('deb')) say(await buildDeb(complete, output, facts));
+  if (wanted('chart')) {
+    await cp(join(tree, CHART), join(work, 'chart/svc'), { recursive: true });
+    await makeTarball(join(work, 'chart'), join(output, `svc-${facts.version}.tgz`), facts);
+    say(`svc-${facts.version}.tgz`);
+  }
   if (wanted('oci')) say(await buildImages(complete, output, facts));
 } finally {
   await rm(work, { recursive: true, force: true });

@@ -1,21 +1,20 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Ajv } from 'ajv';
 import * as daemonSet from 'kubernetes-models/_schemas/IoK8sApiAppsV1DaemonSet';
 import * as deployment from 'kubernetes-models/_schemas/IoK8sApiAppsV1Deployment';
 import * as configMap from 'kubernetes-models/_schemas/IoK8sApiCoreV1ConfigMap';
-import * as namespace from 'kubernetes-models/_schemas/IoK8sApiCoreV1Namespace';
 import * as service from 'kubernetes-models/_schemas/IoK8sApiCoreV1Service';
 import * as disruptionBudget from 'kubernetes-models/_schemas/IoK8sApiPolicyV1PodDisruptionBudget';
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadServiceConfig } from '../packages/config/src/index.ts';
+import { CHART, mergeValues, renderChart, type Values } from './helm/render-chart.ts';
+import { readFacts } from './release/facts.ts';
 
-const FOLDER = 'deploy/kubernetes';
-const KUSTOMIZATION = 'kustomization.yaml';
 /** The validators of Kubernetes' own schemas, by version and kind. */
 const SCHEMAS: Readonly<Record<string, Schema>> = {
   'v1 ConfigMap': configMap,
-  'v1 Namespace': namespace,
   'v1 Service': service,
   'apps/v1 DaemonSet': daemonSet,
   'apps/v1 Deployment': deployment,
@@ -53,16 +52,31 @@ interface Manifest {
   };
 }
 
-const files = readdirSync(FOLDER).filter((name) => name !== KUSTOMIZATION);
-const manifests: readonly Manifest[] = files.flatMap((name) =>
-  parseAllDocuments(readFileSync(join(FOLDER, name), 'utf8'), { merge: true }).map((document) =>
-    document.toJS(),
-  ),
+const schema: object = JSON.parse(await readFile(join(CHART, 'values.schema.json'), 'utf8'));
+const defaults: Values = parse(await readFile(join(CHART, 'values.yaml'), 'utf8'));
+/** The values that the documentation has as an example. */
+const example: Values = parse(
+  /```yaml\n(.*?)```/s.exec(await readFile('docs/kubernetes.md', 'utf8'))?.[1] ?? '',
 );
+const release = { name: 'svc', namespace: 'svc', values: mergeValues(defaults, example) };
+const manifests = await manifestsOf(release.values);
 const pods = manifests.flatMap((manifest) => {
   const spec = manifest.spec?.template?.spec;
   return spec === undefined ? [] : [{ name: manifest.metadata.name, spec }];
 });
+
+async function manifestsOf(values: Values): Promise<readonly Manifest[]> {
+  const { 'NOTES.txt': notes, ...files } = Object.fromEntries(
+    await renderChart({ ...release, values }),
+  );
+  expect(notes).toContain(values.baseUrl);
+  return Object.values(files).flatMap((file) =>
+    parseAllDocuments(file).map((document) => {
+      expect(document.errors).toEqual([]);
+      return document.toJS();
+    }),
+  );
+}
 
 /** An object that notes which of its fields are read, at any depth. */
 function watched(value: unknown, path: string, read: Set<string>): unknown {
@@ -121,12 +135,78 @@ test('an unknown field and a wrong type are noticed', () => {
   ]);
 });
 
-test('the kustomization names every file, and an image for every container', () => {
-  const { resources, images } = parse(readFileSync(join(FOLDER, KUSTOMIZATION), 'utf8'));
-  expect([...resources].sort()).toEqual([...files].sort());
-  const named = images.map(({ name }: { name: string }) => name).sort();
-  const used = pods.flatMap(({ spec }) => spec.containers.map(({ image }) => image)).sort();
-  expect(used).toEqual(named);
+describe('the values', () => {
+  const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(schema);
+
+  test('of the documentation fit the schema, and those that it does not set are defaults', () => {
+    expect(validate(release.values)).toBe(true);
+    expect(validate(defaults)).toBe(false);
+  });
+
+  test.each([
+    ['a name that does not exist', { replicas: 3 }],
+    ['a public address without TLS', { baseUrl: 'http://svc.example.com' }],
+    ['a setting that cannot be one of svc', { settings: { LOG_LEVEL: 'debug' } }],
+    ['no replicas', { controlPlane: { replicas: 0 } }],
+    ['workers on every node', { worker: { nodeSelector: null } }],
+  ])('are refused with %s', (_, values) => {
+    expect(validate(mergeValues(release.values, values))).toBe(false);
+  });
+
+  test('reach the manifests', async () => {
+    const values = mergeValues(release.values, {
+      imagePullSecrets: ['registry', 'mirror'],
+      settings: { SVC_LOG_LEVEL: 'debug', SVC_DRAIN_SECONDS: 30 },
+      secrets: { tls: 'certificate' },
+      controlPlane: {
+        replicas: 5,
+        settings: { SVC_LIMIT_OTP_PER_IP_PER_HOUR: '7' },
+        resources: {},
+      },
+      runtime: { service: { type: 'LoadBalancer', annotations: { 'example.com/kind': 'tcp' } } },
+      worker: { tolerations: [{ key: 'svc.dev/worker', operator: 'Exists' }] },
+    });
+    expect(validate(values)).toBe(true);
+    const changed = await manifestsOf(values);
+    expect(changed.flatMap(faultsOf)).toEqual([]);
+    const named = (kind: string, name: string) =>
+      changed.find((one) => one.kind === kind && one.metadata.name === name);
+    expect(named('ConfigMap', 'svc')?.data).toMatchObject({
+      SVC_LOG_LEVEL: 'debug',
+      SVC_DRAIN_SECONDS: '30',
+    });
+    const template = (manifest: Manifest | undefined) => manifest?.spec?.template;
+    const controlPlane = named('Deployment', 'svc-control-plane');
+    expect(controlPlane?.spec).toMatchObject({ replicas: 5 });
+    expect(template(controlPlane)?.spec).toMatchObject({
+      imagePullSecrets: [{ name: 'registry' }, { name: 'mirror' }],
+      containers: [{ resources: {} }],
+      volumes: expect.arrayContaining([{ name: 'tls', secret: { secretName: 'certificate' } }]),
+    });
+    expect(template(controlPlane)?.spec.containers[0]?.env).toContainEqual({
+      name: 'SVC_LIMIT_OTP_PER_IP_PER_HOUR',
+      value: '7',
+    });
+    expect(named('Service', 'svc-runtime')).toMatchObject({
+      metadata: { annotations: { 'example.com/kind': 'tcp' } },
+      spec: { type: 'LoadBalancer' },
+    });
+    expect(template(named('DaemonSet', 'svc-worker'))?.spec).toMatchObject({
+      tolerations: [{ key: 'svc.dev/worker', operator: 'Exists' }],
+    });
+    // Pods that share changed settings are replaced.
+    const digest = (all: readonly Manifest[]) =>
+      template(all.find(({ kind }) => kind === 'Deployment'))?.metadata;
+    expect(digest(changed)).not.toEqual(digest(manifests));
+  });
+});
+
+test('the chart has the version of its release', async () => {
+  const { version } = await readFacts();
+  expect(parse(await readFile(join(CHART, 'Chart.yaml'), 'utf8'))).toMatchObject({
+    version,
+    appVersion: version,
+  });
 });
 
 test('selectors select the pods of their workload, and mounts name a volume', () => {
