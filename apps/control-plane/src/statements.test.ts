@@ -89,6 +89,23 @@ test.each([0, 1, 200])('a heartbeat about %i sandboxes takes at most three', asy
   expect(rows).toEqual([{ cpu_seconds: cpuSeconds }]);
 });
 
+test('a short report takes at most two, and one more for sandboxes that have changed', async () => {
+  const worker = await harness.addWorker('w1');
+  const ids = [await harness.create(key), await harness.create(key)];
+  const report = async (sandboxes: readonly object[]) => {
+    const { status } = await worker.renewLease(harness.plane.url, 'w1', { sandboxes });
+    expect(status).toBe(200);
+  };
+  expect(await statementsOf(() => report([]))).toBeLessThanOrEqual(2);
+  let connections = 0;
+  const changed = () => {
+    connections += 1;
+    for (const id of ids) worker.change(id, { active_connections: connections });
+    return report([...worker.sandboxes.values()]);
+  };
+  expect(await statementsOf(changed)).toBeLessThanOrEqual(3);
+});
+
 test('a heartbeat about the ends of 20 sandboxes and the life of 20 takes at most three', async () => {
   const worker = await harness.addWorker('w1', (one) => {
     one.memoryMib = 1_000_000;

@@ -251,8 +251,8 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     }),
     clock,
     logger,
-    onAccepted: ({ destroy, quarantine: held = [] }, sentAtMs) => {
-      quarantine.apply(held);
+    onAccepted: ({ destroy, quarantine: held }, sentAtMs) => {
+      if (held !== undefined) quarantine.apply(held);
       orders.carryOut(destroy);
       lease.renew(
         sentAtMs,

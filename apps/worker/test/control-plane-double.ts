@@ -5,6 +5,7 @@ import {
   type HeartbeatResponse,
   type QuarantineOrder,
   RegisterWorkerRequest,
+  RenewLeaseRequest,
   type ReportedSandbox,
   ReportUsageRequest,
   ServiceError,
@@ -30,6 +31,10 @@ import { SessionStoreDouble } from './session-store-double.ts';
 export class ControlPlaneDouble {
   readonly registrations: RegisterWorkerRequest[] = [];
   readonly heartbeats: HeartbeatRequest[] = [];
+  /** Short reports; undefined for a control plane of a version without them. */
+  leases: RenewLeaseRequest[] | undefined;
+  /** Asks in the answer to the next short report for a complete one, once. */
+  wantsAll = false;
   readonly events: ReportedSandbox[] = [];
   readonly usage: UsageSample[] = [];
   /** Sent with the next answer, once. */
@@ -120,6 +125,19 @@ export class ControlPlaneDouble {
         if (!this.knows) throw new ServiceError('worker_not_registered');
         this.heartbeats.push(request.body);
         return this.#takeOrders();
+      },
+    );
+    app.post(
+      '/internal/v1/workers/:id/lease',
+      { schema: { body: RenewLeaseRequest } },
+      async (request) => {
+        if (this.leases === undefined) throw new ServiceError('route_not_found');
+        if (!this.knows) throw new ServiceError('worker_not_registered');
+        this.leases.push(request.body);
+        const wantsAll = this.wantsAll;
+        this.wantsAll = false;
+        const { destroy } = this.#takeOrders();
+        return { destroy, ...(wantsAll ? { report_all: true } : {}) };
       },
     );
     app.post(

@@ -72,5 +72,6 @@ export async function fill(
      where live.tenant_id = tenants.tenant_id`,
   );
   await sql.query('vacuum analyze');
-  await sql.query('update workers set heartbeat_at = now()');
+  // So that those which the load reaches late are not silent before.
+  await sql.query(`update workers set heartbeat_at = now() + interval '10 minutes'`);
 }

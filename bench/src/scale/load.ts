@@ -1,4 +1,4 @@
-import { INTERNAL_PREFIX } from '@svc/contract';
+import { INTERNAL_PREFIX, WORKER_TIMES } from '@svc/contract';
 import { createTokenMinter, type KeyPair } from '@svc/service-kit';
 import { Agent, request } from 'undici';
 import { keyOf, LIVE_PER_WORKER, type Size, sandboxesOf, TENANTS } from './fill.ts';
@@ -6,6 +6,7 @@ import { REPORT } from './fleet-server.ts';
 import { keepPace, type Paced } from './pace.ts';
 
 const DEADLINE_MS = 30_000;
+const REPORTS_PER_COMPLETE = WORKER_TIMES.completeReportMs / WORKER_TIMES.heartbeatIntervalMs;
 
 /** How much is asked of a control plane each second. */
 export interface Rates {
@@ -22,6 +23,8 @@ export interface LoadOptions {
   readonly size: Size;
   readonly rates: Rates;
   readonly seconds: number;
+  /** How many sandboxes of a worker have changed since its last report. */
+  readonly changed: number;
   /** Of every worker. */
   readonly key: KeyPair;
 }
@@ -61,7 +64,7 @@ export async function applyLoad(options: LoadOptions): Promise<Record<string, Pa
       seconds,
     ),
     keepPace(
-      { perSecond: rates.heartbeats, atOnce: 32, call: heartbeatOf(options, heartbeats) },
+      { perSecond: rates.heartbeats, atOnce: 32, call: reportOf(options, heartbeats) },
       seconds,
     ),
   ]);
@@ -111,34 +114,46 @@ function createFor(customer: Customer, deletes: Paced): (index: number) => Promi
   };
 }
 
-/** Heartbeats of one worker after the other. All sandboxes of a worker have changed since its last one. */
-function heartbeatOf(
-  { baseUrl, key, size }: LoadOptions,
+/**
+ * Reports of one worker after the other, as few of them complete as those of real workers. Some sandboxes of a worker have
+ * changed since its last one.
+ */
+function reportOf(
+  { baseUrl, key, size, changed }: LoadOptions,
   dispatcher: Agent,
 ): (index: number) => Promise<void> {
   return async (index) => {
     const worker = index % size.workers;
     const id = `worker_${worker}`;
     const token = await createTokenMinter(key, id)('svc-control-plane');
-    const answer = await request(`${baseUrl}${INTERNAL_PREFIX}/workers/${id}/heartbeat`, {
+    const isComplete = index % REPORTS_PER_COMPLETE === 0;
+    const round = Math.floor(index / size.workers);
+    const sandboxes = sandboxesOf(worker, size).map((vm, place) => ({
+      ...REPORT,
+      vm_id: `vm_${vm}`,
+      tenant_id: `usr_${vm % TENANTS}`,
+      cpu_seconds: place < changed ? 1 + round : 1,
+    }));
+    const free = { memory_mib: 60_000, disk_mib: 900_000 };
+    const path = `${INTERNAL_PREFIX}/workers/${id}/${isComplete ? 'heartbeat' : 'lease'}`;
+    const answer = await request(baseUrl + path, {
       method: 'POST',
       dispatcher,
       headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({
-        capacity: { vcpu: 32, memory_mib: 65_536, disk_mib: 1_000_000 },
-        free: { memory_mib: 60_000, disk_mib: 900_000 },
-        templates: [{ template: 'standard', image: 'standard-1', ready: true }],
-        sandboxes: sandboxesOf(worker, size).map((vm) => ({
-          ...REPORT,
-          vm_id: `vm_${vm}`,
-          tenant_id: `usr_${vm % TENANTS}`,
-          cpu_seconds: 1 + Math.floor(index / size.workers),
-        })),
-      }),
+      body: JSON.stringify(
+        isComplete
+          ? {
+              capacity: { vcpu: 32, memory_mib: 65_536, disk_mib: 1_000_000 },
+              free,
+              templates: [{ template: 'standard', image: 'standard-1', ready: true }],
+              sandboxes,
+            }
+          : { free, sandboxes: sandboxes.slice(0, changed) },
+      ),
       signal: AbortSignal.timeout(DEADLINE_MS),
     });
     const text = await answer.body.text();
     if (answer.statusCode !== 200)
-      throw new Error(`heartbeat ${answer.statusCode} ${text.slice(0, 200)}`);
+      throw new Error(`report ${answer.statusCode} ${text.slice(0, 200)}`);
   };
 }

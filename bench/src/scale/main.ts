@@ -28,10 +28,12 @@ const { values } = parseArgs({
     gets: { type: 'string', default: '50' },
     lists: { type: 'string', default: '5' },
     heartbeats: { type: 'string', default: '2000' },
+    changed: { type: 'string', default: '1' },
   },
 });
 const size = { workers: Number(values.workers), rows: Number(values.rows) };
 const seconds = Number(values.seconds);
+const changed = Number(values.changed);
 const rates = {
   creates: Number(values.creates),
   gets: Number(values.gets),
@@ -67,7 +69,7 @@ async function measure({ sql, url }: PrivateLedger, key: KeyPair): Promise<void>
   };
   const plane = await forkProgram(CONTROL_PLANE, options);
   try {
-    const load = { baseUrl: `http://127.0.0.1:${plane.port}`, size, key };
+    const load = { baseUrl: `http://127.0.0.1:${plane.port}`, size, key, changed };
     await applyLoad({ ...load, rates, seconds: Math.min(5, seconds) });
     await sql.query('select pg_stat_statements_reset()');
     const before = await postgresUse(sql);

@@ -109,6 +109,15 @@ export class WorkerDouble extends SandboxRecords implements AsyncDisposable {
     });
   }
 
+  /** Sends a short report that names nothing; `changes` replace fields of the request. */
+  async renewLease(controlPlane: string, id = this.id, changes: object = {}): Promise<Response> {
+    return this.#post(controlPlane, `/workers/${id}/lease`, {
+      free: { memory_mib: this.memoryMib, disk_mib: 100_000 },
+      sandboxes: [],
+      ...changes,
+    });
+  }
+
   /** Reports these records as events. */
   async event(controlPlane: string, ...events: WorkerSandbox[]): Promise<Response> {
     return this.#post(controlPlane, `/workers/${this.id}/events`, { events });

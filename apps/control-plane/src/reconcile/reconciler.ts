@@ -1,9 +1,12 @@
 import {
+  type DestroyOrder,
   type HeartbeatRequest,
   type HeartbeatResponse,
   knownSandbox,
   type RegisterWorkerRequest,
   type RegisterWorkerResponse,
+  type RenewLeaseRequest,
+  type RenewLeaseResponse,
   type ReportedSandbox,
   ServiceError,
   WORKER_TIMES,
@@ -64,6 +67,22 @@ export class Reconciler {
     return worker.drain ? { ...orders, drain: true } : orders;
   }
 
+  /**
+   * Handles a short report. What it does not name is as it was, so nothing is missed or unknown because of it.
+   * @throws ServiceError `worker_not_registered`
+   */
+  async renewLease(workerId: string, report: RenewLeaseRequest): Promise<RenewLeaseResponse> {
+    const { unreachableMs } = WORKER_TIMES;
+    const worker = await this.#store.workers.renewLease(workerId, report, unreachableMs);
+    if (worker === undefined) throw new ServiceError('worker_not_registered');
+    const { destroy, isUnsettled } = await this.#settleChanged(workerId, report.sandboxes);
+    return {
+      destroy,
+      ...(worker.has_orders || isUnsettled ? { report_all: true } : {}),
+      ...(worker.drain ? { drain: true } : {}),
+    };
+  }
+
   /** Applies changes that a worker reports. A worker can end its own sandboxes only. */
   async apply(workerId: string, reported: readonly ReportedSandbox[]): Promise<void> {
     const reports = reported.map(knownSandbox);
@@ -78,18 +97,27 @@ export class Reconciler {
     { graceMs, quarantines }: { readonly graceMs: number; readonly quarantines: boolean },
   ): Promise<Pick<HeartbeatResponse, 'destroy' | 'quarantine'>> {
     const reports = reported.map(knownSandbox);
-    const ledger = await this.#store.sandboxes.compareReports(workerId, reports);
-    const { destroy, unknown, ended } = compare({
-      workerId,
-      ledger,
-      reports,
-      graceMs,
-      restartGraceMs: REGISTER_GRACE_MS,
-    });
+    const ledger = await this.#store.sandboxes.compareReports(workerId, reports, true);
+    const times = { graceMs, restartGraceMs: REGISTER_GRACE_MS };
+    const { destroy, unknown, ended } = compare({ workerId, ledger, reports, ...times });
     await this.#store.sandboxes.endAll(ended.map((one) => this.#endingFor(workerId, one)));
     if (unknown.length === 0 && !quarantines) return { destroy };
     const judged = await this.#judge(workerId, unknown);
     return { destroy: [...destroy, ...judged.destroy], quarantine: judged.quarantine };
+  }
+
+  async #settleChanged(
+    workerId: string,
+    reported: readonly ReportedSandbox[],
+  ): Promise<{ readonly destroy: DestroyOrder[]; readonly isUnsettled: boolean }> {
+    if (reported.length === 0) return { destroy: [], isUnsettled: false };
+    const reports = reported.map(knownSandbox);
+    const ledger = await this.#store.sandboxes.compareReports(workerId, reports, false);
+    // Without a grace period that could pass: only what is reported ends.
+    const times = { graceMs: Number.POSITIVE_INFINITY, restartGraceMs: Number.POSITIVE_INFINITY };
+    const { destroy, unknown, ended } = compare({ workerId, ledger, reports, ...times });
+    await this.#store.sandboxes.endAll(ended.map((one) => this.#endingFor(workerId, one)));
+    return { destroy, isUnsettled: unknown.length > 0 };
   }
 
   /** A VM that the ledger has lost may be all that is left of its sandbox, so an operator decides about it. */

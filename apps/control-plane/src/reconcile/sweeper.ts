@@ -61,7 +61,7 @@ async function giveUp(
   logger: FastifyBaseLogger,
 ): Promise<void> {
   for (const workerId of lost) {
-    const entries = await store.sandboxes.entriesFor(workerId, []);
+    const entries = await store.sandboxes.entriesOf(workerId);
     logger.warn({ workerId, sandboxes: entries.length }, 'worker lost; ending its sandboxes');
     for (const { vm_id: vmId, generation } of entries) {
       await store.sandboxes.end({ vmId, generation, reason: 'worker_lost' });

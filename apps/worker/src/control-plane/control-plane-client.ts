@@ -3,6 +3,8 @@ import {
   HeartbeatResponse,
   type RegisterWorkerRequest,
   RegisterWorkerResponse,
+  type RenewLeaseRequest,
+  RenewLeaseResponse,
   ReportUsageResponse,
   type UsageSample,
   type WorkerSandbox,
@@ -18,6 +20,7 @@ const DEADLINE_MS = 10_000;
 const registered = answerOf<RegisterWorkerResponse>(RegisterWorkerResponse);
 const usageAnswer = answerOf<ReportUsageResponse>(ReportUsageResponse);
 const heartbeatAnswer = answerOf<HeartbeatResponse>(HeartbeatResponse);
+const leaseAnswer = answerOf<RenewLeaseResponse>(RenewLeaseResponse);
 
 /** The calls by which a worker registers and reports its sandboxes. They are not retried here. */
 export class ControlPlaneClient {
@@ -38,6 +41,11 @@ export class ControlPlaneClient {
     return this.#transport.json(post(`${this.#path}/heartbeat`, body, signal), heartbeatAnswer);
   }
 
+  /** Fails like {@link heartbeat}, and with one that {@link isUnknownRoute} at a control plane of an earlier version. */
+  renewLease(body: RenewLeaseRequest, signal: AbortSignal): Promise<RenewLeaseResponse> {
+    return this.#transport.json(post(`${this.#path}/lease`, body, signal), leaseAnswer);
+  }
+
   /** Sends at most 1000 events. */
   sendEvents(events: readonly WorkerSandbox[], signal: AbortSignal): Promise<void> {
     return this.#transport.done(post(`${this.#path}/events`, { events }, signal));
@@ -52,6 +60,11 @@ export class ControlPlaneClient {
 /** Whether a call failed because the control plane does not know this worker. */
 export function isNotRegistered(error: unknown): boolean {
   return error instanceof ControlPlaneError && error.code === 'worker_not_registered';
+}
+
+/** Whether a call failed because the control plane is of a version that does not have it. */
+export function isUnknownRoute(error: unknown): boolean {
+  return error instanceof ControlPlaneError && error.code === 'route_not_found';
 }
 
 function post(path: string, json: unknown, signal: AbortSignal) {

@@ -1,10 +1,20 @@
-import { type HeartbeatResponse, WORKER_TIMES, type WorkerSandbox } from '@svc/contract';
+import {
+  type DestroyOrder,
+  type HeartbeatRequest,
+  type QuarantineOrder,
+  WORKER_TIMES,
+  type WorkerSandbox,
+} from '@svc/contract';
 import { backoffMs, settledWithin, sleep, Wakeable } from '@svc/service-kit/concurrency';
 import type { Clock } from '../clock.ts';
 import type { WorkerLogger } from '../logger.ts';
-import { type ControlPlaneClient, isNotRegistered } from './control-plane-client.ts';
+import {
+  type ControlPlaneClient,
+  isNotRegistered,
+  isUnknownRoute,
+} from './control-plane-client.ts';
 import { EventSender } from './event-sender.ts';
-import type { WorkerReporter } from './worker-report.ts';
+import type { Report, WorkerReporter } from './worker-report.ts';
 
 /** The worker's properties that are fixed for its lifetime. */
 export interface WorkerIdentity {
@@ -16,7 +26,14 @@ export interface WorkerIdentity {
 }
 
 /** What a control plane orders in its answer to a report. */
-type Orders = Pick<HeartbeatResponse, 'destroy' | 'quarantine'>;
+interface Orders {
+  readonly destroy: readonly DestroyOrder[];
+  /** All sandboxes that are in quarantine; undefined in the answer to a short report. */
+  readonly quarantine?: readonly QuarantineOrder[];
+}
+
+/** What every report says about the worker itself. */
+type Standing = Pick<HeartbeatRequest, 'draining' | 'instance_id'>;
 
 export interface RegistrationOptions {
   readonly client: ControlPlaneClient;
@@ -50,6 +67,8 @@ export class WorkerRegistration {
   readonly #wakeable = new Wakeable();
   readonly #registered = Promise.withResolvers<void>();
   #heartbeatMs: number = WORKER_TIMES.heartbeatIntervalMs;
+  /** From this monotonic time on, the next report is complete. */
+  #completeAt = 0;
   #isUnreachable = false;
   /** Set when the control plane has forgotten this worker. */
   #mustRegister = false;
@@ -105,7 +124,7 @@ export class WorkerRegistration {
     const { client, reporter, identity, clock, onAccepted, logger, maxBackoffMs } = this.#options;
     for (let attempt = 1; !signal.aborted; attempt += 1) {
       try {
-        const report = await reporter.make(true);
+        const report = await reporter.complete(true);
         const { free: _free, ...body } = report.body;
         const drain = this.#drain;
         const sentAt = clock.monotonic();
@@ -120,7 +139,8 @@ export class WorkerRegistration {
         this.#mustRegister = false;
         this.#isRegistered = true;
         this.#registered.resolve();
-        onAccepted(answer, sentAt);
+        this.#completed();
+        onAccepted({ destroy: answer.destroy, quarantine: answer.quarantine ?? [] }, sentAt);
         return;
       } catch (error) {
         if (signal.aborted) return;
@@ -150,34 +170,70 @@ export class WorkerRegistration {
         await sleep(EVENT_RETRY_MS, signal);
       }
       if (clock.monotonic() >= next) {
-        await this.#heartbeat(signal);
+        await this.#report(signal);
         next = clock.monotonic() + this.#heartbeatMs;
       }
       if (this.#mustRegister) return;
     }
   }
 
-  async #heartbeat(signal: AbortSignal): Promise<void> {
-    const { client, reporter, identity, clock, onAccepted, onDrainOrder } = this.#options;
+  /** Sends what has changed, or everything when that is due or wanted. */
+  async #report(signal: AbortSignal): Promise<void> {
+    const { clock } = this.#options;
     try {
-      const report = await reporter.make(false);
-      const drain = this.#drain;
-      const sentAt = clock.monotonic();
-      const { instance_id } = identity();
-      const answer = await client.heartbeat(
-        { ...report.body, ...drainingIf(drain), instance_id },
-        signal,
-      );
-      drain?.resolve();
-      report.acknowledge();
-      this.#reached('the control plane answers again');
-      onAccepted(answer, sentAt);
-      if (answer.drain && drain === undefined) onDrainOrder();
+      const isSettled = clock.monotonic() < this.#completeAt && (await this.#renewLease(signal));
+      if (!isSettled) await this.#heartbeat(signal);
     } catch (error) {
       if (signal.aborted) return;
+      // While no report is accepted, the ledger may change without this worker.
+      this.#completeAt = 0;
       if (isNotRegistered(error)) this.#mustRegister = true;
       else this.#unreachable(error, 'the control plane does not answer; sandboxes keep running');
     }
+  }
+
+  /** False when a complete report is wanted. */
+  async #renewLease(signal: AbortSignal): Promise<boolean> {
+    const { client, reporter } = this.#options;
+    const report = await reporter.changes();
+    try {
+      const answer = await this.#send(report, (body) => client.renewLease(body, signal));
+      return answer.report_all !== true;
+    } catch (error) {
+      if (isUnknownRoute(error)) return false;
+      throw error;
+    }
+  }
+
+  async #heartbeat(signal: AbortSignal): Promise<void> {
+    const { client, reporter } = this.#options;
+    await this.#send(await reporter.complete(false), async (body) => {
+      const answer = await client.heartbeat(body, signal);
+      return { ...answer, quarantine: answer.quarantine ?? [] };
+    });
+    this.#completed();
+  }
+
+  /** Sends a report about this worker with `call`, and does what is to be done once it has been accepted. */
+  async #send<Body, Answer extends Orders & { readonly drain?: boolean }>(
+    report: Report<Body>,
+    call: (body: Body & Standing) => Promise<Answer>,
+  ): Promise<Answer> {
+    const { identity, clock, onAccepted, onDrainOrder } = this.#options;
+    const drain = this.#drain;
+    const { instance_id } = identity();
+    const sentAt = clock.monotonic();
+    const answer = await call({ ...report.body, ...drainingIf(drain), instance_id });
+    drain?.resolve();
+    report.acknowledge();
+    this.#reached('the control plane answers again');
+    onAccepted(answer, sentAt);
+    if (answer.drain && drain === undefined) onDrainOrder();
+    return answer;
+  }
+
+  #completed(): void {
+    this.#completeAt = this.#options.clock.monotonic() + WORKER_TIMES.completeReportMs;
   }
 
   /** Sends one batch; false when that failed. Wakes the loop for the events that are still queued. */

@@ -2,6 +2,7 @@ import type {
   Capacity as CapacityReport,
   FreeCapacity,
   HeartbeatRequest,
+  RenewLeaseRequest,
   WorkerSandbox,
   WorkerTemplate,
 } from '@svc/contract';
@@ -34,36 +35,61 @@ export interface ReportSources {
 }
 
 /** A report. `acknowledge` is to be called once the control plane has received it. */
-export interface Report {
-  readonly body: HeartbeatRequest;
+export interface Report<Body> {
+  readonly body: Body;
   acknowledge(): void;
 }
 
 /** Makes the reports about this worker: its capacity, the free part of it, and its sandboxes. */
 export class WorkerReporter {
   readonly #sources: ReportSources;
-  readonly #acknowledged = new WeakSet<ReportedSandbox>();
+  /** What the control plane has received last, as text. */
+  readonly #received = new WeakMap<ReportedSandbox, string>();
+  #receivedFacts: string | undefined;
 
   constructor(sources: ReportSources) {
     this.#sources = sources;
   }
 
   /** Reports live and recently ended sandboxes. With `all`, includes ended ones that were reported before. */
-  async make(all: boolean): Promise<Report> {
+  async complete(all: boolean): Promise<Report<HeartbeatRequest>> {
+    const facts = await this.#facts();
+    const free = await this.#free();
+    const { sandboxes, acknowledge } = this.#report(facts, (one) => all || one.isLive);
+    return { body: { ...facts, free, sandboxes }, acknowledge };
+  }
+
+  /** Reports only what the control plane has not received yet. */
+  async changes(): Promise<Report<RenewLeaseRequest>> {
+    const facts = await this.#facts();
+    const free = await this.#free();
+    const changed = textOf(facts) === this.#receivedFacts ? {} : facts;
+    const { sandboxes, acknowledge } = this.#report(facts, () => false);
+    return { body: { ...changed, free, sandboxes }, acknowledge };
+  }
+
+  async #facts() {
     const { registry, images } = this.#sources;
     await Promise.all(registry.live().map((sandbox) => sandbox.refreshCpuSeconds()));
-    const templates = (await images()).map(templateOf);
-    const free = await this.#free();
-    // Taken last, and without awaiting anything in between, so that it is consistent.
-    const reported = registry
+    return { capacity: this.#capacity(), templates: (await images()).map(templateOf) };
+  }
+
+  /** To be called last, and without awaiting anything before the report is sent, so that it is consistent. */
+  #report(facts: object, isWanted: (sandbox: ReportedSandbox) => boolean) {
+    const records = this.#sources.registry
       .all()
-      .filter((one) => all || one.isLive || !this.#acknowledged.has(one));
-    const ended = reported.filter((sandbox) => !sandbox.isLive);
-    const sandboxes: WorkerSandbox[] = reported.map((sandbox) => sandbox.record());
+      .map((sandbox) => ({ sandbox, record: sandbox.record() }))
+      .filter(
+        ({ sandbox, record }) =>
+          isWanted(sandbox) || this.#received.get(sandbox) !== essenceOf(record),
+      );
     return {
-      body: { capacity: this.#capacity(), free, templates, sandboxes },
+      sandboxes: records.map(({ record }) => record),
       acknowledge: () => {
-        for (const sandbox of ended) this.#acknowledged.add(sandbox);
+        this.#receivedFacts = textOf(facts);
+        for (const { sandbox, record } of records) {
+          this.#received.set(sandbox, essenceOf(record));
+        }
       },
     };
   }
@@ -88,6 +114,15 @@ export class WorkerReporter {
       disk_mib: diskIsShort ? 0 : Math.floor(diskMib + idle.diskMib),
     };
   }
+}
+
+function textOf(facts: object): string {
+  return JSON.stringify(facts);
+}
+
+/** What makes a record worth another report. An idle VM needs less than a second of a processor for a long time. */
+function essenceOf(record: WorkerSandbox): string {
+  return textOf({ ...record, cpu_seconds: Math.floor(record.cpu_seconds) });
 }
 
 function templateOf(image: ImageInfo): WorkerTemplate {

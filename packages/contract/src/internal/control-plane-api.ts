@@ -95,6 +95,7 @@ export const RegisterWorkerResponse = Type.Object({
 });
 export type RegisterWorkerResponse = Static<typeof RegisterWorkerResponse>;
 
+/** A complete report. */
 export const HeartbeatRequest = Type.Object({
   capacity: Capacity,
   free: FreeCapacity,
@@ -112,6 +113,28 @@ export const HeartbeatResponse = Type.Object({
 });
 export type HeartbeatResponse = Static<typeof HeartbeatResponse>;
 
+/**
+ * A short report: what has changed since the last report that was accepted, be it short or complete. Capacity and templates
+ * that are absent have not changed, and sandboxes that are absent are alive as they were.
+ */
+export const RenewLeaseRequest = Type.Object({
+  capacity: Type.Optional(Capacity),
+  free: FreeCapacity,
+  templates: Type.Optional(Type.Array(WorkerTemplate)),
+  sandboxes: Type.Array(WorkerSandbox),
+  draining: Draining,
+  instance_id: InstanceId,
+});
+export type RenewLeaseRequest = Static<typeof RenewLeaseRequest>;
+
+/** `report_all`: there are orders that only a complete report gets, and it is wanted at once. */
+export const RenewLeaseResponse = Type.Object({
+  destroy: Type.Array(DestroyOrder),
+  report_all: Type.Optional(Type.Boolean()),
+  drain: Type.Optional(Type.Boolean()),
+});
+export type RenewLeaseResponse = Static<typeof RenewLeaseResponse>;
+
 export const WorkerEventsRequest = Type.Object({
   events: Type.Array(WorkerSandbox, { minItems: 1, maxItems: 1000 }),
 });
@@ -122,6 +145,8 @@ export type WorkerParams = Static<typeof WorkerParams>;
 
 export const WORKER_TIMES = {
   heartbeatIntervalMs: 5_000,
+  /** After this much time a report is complete, and names every sandbox. Others name what has changed. */
+  completeReportMs: 30_000,
   /** For this long after its last report, a worker's id is refused to another machine. */
   idHeldMs: 15_000,
   /**

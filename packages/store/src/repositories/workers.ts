@@ -4,6 +4,7 @@ import {
   type FreeCapacity,
   type HeartbeatRequest,
   type RegisterWorkerRequest,
+  type RenewLeaseRequest,
   WORKER_TIMES,
   WorkerTemplate,
 } from '@svc/contract';
@@ -94,7 +95,8 @@ export class WorkerRepository {
       version: worker.version,
       draining: worker.draining ?? false,
       instance_id: worker.instance_id ?? null,
-      ...capacityColumns(worker.capacity, worker.templates),
+      ...capacityColumns(worker.capacity),
+      ...templateColumns(worker.templates),
     };
     const isFree = sql<boolean>`workers.removed_at is not null
       or workers.instance_id is not distinct from excluded.instance_id
@@ -128,34 +130,54 @@ export class WorkerRepository {
   }
 
   /**
-   * Records a heartbeat. Returns what an operator has ordered, and whether the worker has sandboxes in quarantine. Undefined
-   * when the worker is not registered, or another machine is under its id.
+   * Records a complete report. Returns what an operator has ordered, and whether the worker has sandboxes in quarantine.
+   * Undefined when the worker is not registered, or another machine is under its id.
    */
   async heartbeat(
     workerId: string,
     report: HeartbeatRequest,
   ): Promise<{ readonly drain: boolean; readonly quarantines: boolean } | undefined> {
-    const worker = await this.#db
+    return this.#reported(workerId, report)
+      .returning(['drain_requested as drain', hasQuarantined(workerId).as('quarantines')])
+      .executeTakeFirst();
+  }
+
+  /**
+   * Records a short report. Returns what an operator has ordered, and whether there may be other orders for the worker: it
+   * has sandboxes in quarantine or to be deleted. Undefined as for {@link heartbeat}, and when the last report is older than
+   * `unreachableMs`, since what the worker has may be elsewhere since then.
+   */
+  async renewLease(
+    workerId: string,
+    report: RenewLeaseRequest,
+    unreachableMs: number,
+  ): Promise<{ readonly drain: boolean; readonly has_orders: boolean } | undefined> {
+    const isDeleting = sql<boolean>`exists (
+      select from sandboxes
+      where worker_id = ${workerId} and state <> 'destroyed' and delete_requested_at is not null)`;
+    return this.#reported(workerId, report)
+      .where(sql<boolean>`heartbeat_at > ${ago(unreachableMs / 1000)}`)
+      .returning([
+        'drain_requested as drain',
+        sql<boolean>`${hasQuarantined(workerId)} or ${isDeleting}`.as('has_orders'),
+      ])
+      .executeTakeFirst();
+  }
+
+  #reported(workerId: string, report: HeartbeatRequest | RenewLeaseRequest) {
+    const { capacity, templates } = report;
+    return this.#db
       .updateTable('workers')
       .set({
-        ...capacityColumns(report.capacity, report.templates),
+        ...(capacity === undefined ? {} : capacityColumns(capacity)),
+        ...(templates === undefined ? {} : templateColumns(templates)),
         ...freeColumns(report.free),
         draining: report.draining ?? false,
         heartbeat_at: sql`now()`,
       })
       .where('worker_id', '=', workerId)
       .where('removed_at', 'is', null)
-      .where(sql<boolean>`coalesce(instance_id = ${report.instance_id ?? null}, true)`)
-      .returning(({ exists, selectFrom }) => [
-        'drain_requested as drain',
-        exists(
-          selectFrom('quarantined_sandboxes').select('vm_id').where('worker_id', '=', workerId),
-        )
-          .$castTo<boolean>()
-          .as('quarantines'),
-      ])
-      .executeTakeFirst();
-    return worker;
+      .where(sql<boolean>`coalesce(instance_id = ${report.instance_id ?? null}, true)`);
   }
 
   /**
@@ -196,17 +218,20 @@ export class WorkerRepository {
   }
 }
 
-function capacityColumns(capacity: Capacity, templates: readonly WorkerTemplate[]) {
-  return {
-    vcpu: capacity.vcpu,
-    memory_mib: capacity.memory_mib,
-    disk_mib: capacity.disk_mib,
-    templates: JSON.stringify(templates, TEMPLATE_FIELDS),
-  };
+function capacityColumns({ vcpu, memory_mib, disk_mib }: Capacity) {
+  return { vcpu, memory_mib, disk_mib };
+}
+
+function templateColumns(templates: readonly WorkerTemplate[]) {
+  return { templates: JSON.stringify(templates, TEMPLATE_FIELDS) };
 }
 
 function freeColumns(free: FreeCapacity) {
   return { free_memory_mib: free.memory_mib, free_disk_mib: free.disk_mib };
+}
+
+function hasQuarantined(workerId: string) {
+  return sql<boolean>`exists (select from quarantined_sandboxes where worker_id = ${workerId})`;
 }
 
 /** By the clock of the database, which wrote the time of the heartbeat. */

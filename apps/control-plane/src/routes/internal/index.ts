@@ -14,6 +14,7 @@ import { imageDownloads } from './images/downloads.ts';
 import { locateImage } from './images/locate.ts';
 import { controlPlaneKeys } from './keys.ts';
 import { registerWorker } from './register.ts';
+import { renewLease } from './renew-lease.ts';
 import { removeRuntimeHost, reportRuntimeHost } from './runtime-hosts.ts';
 import { sessionFrameNumbers } from './session-frame-numbers.ts';
 import { recoverSession, sessionRoute } from './session-route.ts';
@@ -28,6 +29,7 @@ export const internalRoutes: readonly Route[] = [
   ownComponent,
   registerWorker,
   workerHeartbeat,
+  renewLease,
   workerEvents,
   reportUsage,
   agentSecrets,

@@ -82,25 +82,41 @@ export type LedgerEntry = Pick<
   readonly placed_before_registration: boolean;
 };
 
+/** All sandboxes that are live on this worker. */
+export function entriesOf(db: Kysely<Schema>, workerId: string): Promise<LedgerEntry[]> {
+  return entries(db, sql`select 1`, isLiveOn(workerId));
+}
+
 /**
- * All sandboxes that are live on this worker, and those in `vmIds` on any worker, live or ended. Also applies `reports`, in
- * the same statement, whose changes the entries do not show.
+ * Applies the reports of a worker, and in the same statement finds the entries of the reported sandboxes, on any worker, live
+ * or ended, without these changes. If the report `isComplete`, also those of all that are live on this worker.
  */
-export async function entriesFor(
+export function compareReports(
   db: Kysely<Schema>,
   workerId: string,
-  vmIds: readonly string[],
-  reports: readonly WorkerSandbox[] = [],
+  reports: readonly WorkerSandbox[],
+  isComplete: boolean,
 ): Promise<LedgerEntry[]> {
-  const applied = reports.length === 0 ? sql`select 1` : changes(workerId, reports);
+  const isReported = sql`vm_id = any(${reports.map(({ vm_id }) => vm_id)}::text[])`;
+  const isWanted = isComplete ? sql`${isLiveOn(workerId)} or ${isReported}` : isReported;
+  return entries(db, reports.length === 0 ? sql`select 1` : changes(workerId, reports), isWanted);
+}
+
+function isLiveOn(workerId: string): RawBuilder<unknown> {
+  return sql`(worker_id = ${workerId} and state <> 'destroyed')`;
+}
+
+async function entries(
+  db: Kysely<Schema>,
+  applied: RawBuilder<unknown>,
+  isWanted: RawBuilder<unknown>,
+): Promise<LedgerEntry[]> {
   const { rows } = await sql<LedgerEntry>`
     with applied as (${applied})
     select vm_id, worker_id, generation, state, delete_requested_at,
       extract(epoch from now() - placed_at)::float8 * 1000 as age_ms,
       placed_at < registered_at as placed_before_registration
     from sandboxes join workers using (worker_id)
-    where (worker_id = ${workerId} and state <> 'destroyed') or vm_id = any(${[...vmIds]}::text[])`.execute(
-    db,
-  );
+    where ${isWanted}`.execute(db);
   return rows;
 }

@@ -6,7 +6,8 @@ import type { SandboxRow, Schema } from '../../schema.ts';
 import type { PlacementRules } from './choose-worker.ts';
 import { type Ending, end, endAll, forget } from './ending.ts';
 import {
-  entriesFor,
+  compareReports,
+  entriesOf,
   findAgentRoute,
   findOwned,
   type LedgerEntry,
@@ -142,14 +143,17 @@ export class SandboxRepository {
     return removeBatch(this.#db, 'sandboxes', isOld, limit);
   }
 
-  /** See {@link entriesFor}. */
-  entriesFor(workerId: string, vmIds: readonly string[]): Promise<LedgerEntry[]> {
-    return entriesFor(this.#db, workerId, vmIds);
+  /** See {@link entriesOf}. */
+  entriesOf(workerId: string): Promise<LedgerEntry[]> {
+    return entriesOf(this.#db, workerId);
   }
 
-  /** Applies the reports of a worker. Returns the entries of its sandboxes and of those reported: see {@link entriesFor}. */
-  compareReports(workerId: string, reports: readonly WorkerSandbox[]): Promise<LedgerEntry[]> {
-    const vmIds = reports.map((report) => report.vm_id);
-    return entriesFor(this.#db, workerId, vmIds, reports);
+  /** See {@link compareReports}. */
+  compareReports(
+    workerId: string,
+    reports: readonly WorkerSandbox[],
+    isComplete: boolean,
+  ): Promise<LedgerEntry[]> {
+    return compareReports(this.#db, workerId, reports, isComplete);
   }
 }
