@@ -2,6 +2,7 @@ import { describe, expect, test, vi } from 'vitest';
 import { type Answer, json, scriptedFetch, streamOf } from '../test/scripted-fetch.ts';
 import { SvcClient } from './client.ts';
 import { SvcError } from './errors.ts';
+import type { SandboxList } from './resources/sandboxes.ts';
 
 const CREATED = { vm_id: 'vm_1', state: 'running', host_port: 4022 };
 const PROBLEM = {
@@ -62,6 +63,24 @@ describe('requests', () => {
     const { client } = clientOf(json(200, []), json(200, { sandboxes: [CREATED], partial: true }));
     expect(await client.sandboxes.list()).toEqual({ sandboxes: [], partial: false });
     expect(await client.sandboxes.list()).toEqual({ sandboxes: [CREATED], partial: true });
+  });
+
+  test('ask for page after page of a list until one is not full', async () => {
+    const page = (...ids: string[]) => ids.map((vm_id) => ({ ...CREATED, vm_id }));
+    const { client, seen } = clientOf(
+      json(200, page('vm_1', 'vm_2')),
+      json(200, { sandboxes: page('vm_3', 'vm_4'), partial: true }),
+      json(200, page('vm_5')),
+    );
+    const pages: SandboxList[] = [];
+    for await (const list of client.sandboxes.pages(2)) pages.push(list);
+    expect(pages.map(({ sandboxes }) => sandboxes.length)).toEqual([2, 2, 1]);
+    expect(pages.map(({ partial }) => partial)).toEqual([false, true, false]);
+    expect(seen.map(({ url }) => new URL(url).search)).toEqual([
+      '?limit=2',
+      '?limit=2&after=vm_2',
+      '?limit=2&after=vm_4',
+    ]);
   });
 });
 

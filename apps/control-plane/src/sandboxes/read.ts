@@ -1,11 +1,13 @@
 import {
+  LIMITS,
+  type ListSandboxesQuery,
   type ListSandboxesResponse,
   type SandboxRecord,
   ServiceError,
   type WorkerSandbox,
 } from '@svc/contract';
 import { Slots } from '@svc/service-kit/concurrency';
-import type { SandboxRow, Store, WorkerRow } from '@svc/store';
+import type { SandboxRow, SeenSandbox, Store, WorkerRow } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
 import type { Fleet } from '../workers/fleet.ts';
 import { isUnreachable } from '../workers/reachability.ts';
@@ -16,6 +18,12 @@ import { toRecord } from './record.ts';
 import type { TenantOperations } from './tenant-operations.ts';
 
 const WORKERS_AT_ONCE = 16;
+
+/** A list, and what asks for the next page if there is one. */
+export interface ListedSandboxes {
+  readonly answer: ListSandboxesResponse;
+  readonly next: Required<ListSandboxesQuery> | undefined;
+}
 
 /** Reads the sandboxes of a tenant. */
 export class SandboxReader {
@@ -35,18 +43,43 @@ export class SandboxReader {
   }
 
   /**
-   * Every sandbox: the ledger's records, updated by the workers that answer in time; `partial` when one does not.
+   * Every sandbox, or a page of them: the ledger's records, updated by the workers that answer in time; `partial` when one does not.
    * @throws ServiceError `no_workers`, `too_many_operations`; `unauthorized` when a worker refuses the control plane
    */
-  list({ tenantId }: Caller, signal: AbortSignal): Promise<ListSandboxesResponse> {
-    return this.#calls.run(tenantId, () => this.#list(tenantId, signal));
+  list(
+    { tenantId }: Caller,
+    query: ListSandboxesQuery,
+    signal: AbortSignal,
+  ): Promise<ListedSandboxes> {
+    return this.#calls.run(tenantId, () => this.#list(tenantId, query, signal));
   }
 
-  async #list(tenantId: string, signal: AbortSignal): Promise<ListSandboxesResponse> {
-    const rows = await this.#store.sandboxes.list(tenantId);
-    if (rows.length === 0 && !(await this.#store.workers.isAny())) {
+  async #list(
+    tenantId: string,
+    { limit, after }: ListSandboxesQuery,
+    signal: AbortSignal,
+  ): Promise<ListedSandboxes> {
+    const isPaged = limit !== undefined || after !== undefined;
+    const most = limit ?? LIMITS.pageDefault;
+    // One more than the page has, which shows that there is another page.
+    const page = isPaged ? { limit: most + 1, after } : undefined;
+    const found = await this.#store.sandboxes.list(tenantId, page);
+    if (found.length === 0 && !(await this.#store.workers.isAny())) {
       throw new ServiceError('no_workers');
     }
+    const rows = isPaged ? found.slice(0, most) : found;
+    const answer = await this.#current(rows, tenantId, signal);
+    const last = rows.at(-1);
+    const hasNext = last !== undefined && found.length > rows.length;
+    return { answer, next: hasNext ? { limit: most, after: last.vm_id } : undefined };
+  }
+
+  /** What the workers that hold these sandboxes say of them. */
+  async #current(
+    rows: readonly SeenSandbox[],
+    tenantId: string,
+    signal: AbortSignal,
+  ): Promise<ListSandboxesResponse> {
     const holders = await this.#holdersOf(rows);
     const holderOf = new Map(rows.map((row) => [row.vm_id, row.worker_id]));
     const limit = new Slots(WORKERS_AT_ONCE);

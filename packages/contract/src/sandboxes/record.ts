@@ -3,6 +3,7 @@
 import { type Static, Type } from 'typebox';
 import { AGENT_STATUSES, AGENTS } from '../agents.ts';
 import { SandboxId } from '../ids.ts';
+import { LIMITS } from '../limits.ts';
 import { FreeObject, Timestamp } from '../schema.ts';
 import { END_REASONS, SANDBOX_STATES } from '../states.ts';
 
@@ -36,6 +37,21 @@ export const SandboxRecord = Type.Object(
   { title: 'Sandbox' },
 );
 export type SandboxRecord = Static<typeof SandboxRecord>;
+
+/** Without parameters, a list has everything. With one of them it has a page, in the order of the ids. */
+export const ListSandboxesQuery = Type.Object({
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: LIMITS.pageMax, description: 'Most records of a page.' }),
+  ),
+  after: Type.Optional(
+    Type.String({
+      pattern: '^[\\x21-\\x7e]{1,64}$',
+      description:
+        'The last id of the page before. The `Link` header has the address of the next page.',
+    }),
+  ),
+});
+export type ListSandboxesQuery = Static<typeof ListSandboxesQuery>;
 
 /** An array, or an object with `partial: true` when a worker could not be reached. */
 export const ListSandboxesResponse = Type.Union([

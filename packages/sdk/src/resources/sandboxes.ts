@@ -8,6 +8,7 @@ import type {
   DeleteSandboxResponse,
   ExecRequest,
   ExecResponse,
+  ListSandboxesQuery,
   ListSandboxesResponse,
   LogsQuery,
   LogsResponse,
@@ -73,13 +74,21 @@ export class Sandboxes {
 
   /** The account's sandboxes, including those that ended in the last 15 minutes. */
   async list(options?: CallOptions): Promise<SandboxList> {
-    const answer = await this.#transport.json<ListSandboxesResponse>({
-      method: 'GET',
-      path: '/v1/sandboxes',
-      options,
-    });
-    if (Array.isArray(answer)) return { sandboxes: answer, partial: false };
-    return { sandboxes: answer.sandboxes, partial: true };
+    return this.#list({}, options);
+  }
+
+  /**
+   * The same page by page, in the order of the ids.
+   * @param limit the most records of a page, up to 100
+   */
+  async *pages(limit: number, options?: CallOptions): AsyncGenerator<SandboxList> {
+    for (let query: ListSandboxesQuery = { limit }; ; ) {
+      const page = await this.#list(query, options);
+      yield page;
+      const last = page.sandboxes.at(-1);
+      if (last === undefined || page.sandboxes.length < limit) return;
+      query = { limit, after: last.vm_id };
+    }
   }
 
   /** One sandbox. */
@@ -206,6 +215,17 @@ export class Sandboxes {
   /** The tail of the agent's log. */
   async logs(id: string, query: LogsQuery = {}, options?: CallOptions): Promise<LogsResponse> {
     return this.#transport.json({ method: 'GET', path: pathOf(id, 'logs'), query, options });
+  }
+
+  async #list(query: ListSandboxesQuery, options?: CallOptions): Promise<SandboxList> {
+    const answer = await this.#transport.json<ListSandboxesResponse>({
+      method: 'GET',
+      path: '/v1/sandboxes',
+      query,
+      options,
+    });
+    if (Array.isArray(answer)) return { sandboxes: answer, partial: false };
+    return { sandboxes: answer.sandboxes, partial: true };
   }
 }
 

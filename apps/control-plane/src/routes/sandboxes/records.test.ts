@@ -45,6 +45,49 @@ describe('list', () => {
     expect(JSON.parse((await list()).text)).toMatchObject([{ vm_id: vmId, state: 'paused' }]);
   });
 
+  test('has pages in the order of the ids, each of which names the next one', async () => {
+    const worker = await harness.addWorker('w1');
+    const ids: string[] = [];
+    for (let made = 0; made < 5; made += 1) ids.push(await harness.create(key));
+    worker.end(ids[1] ?? '', 'deleted');
+    await worker.heartbeat(harness.plane.url);
+    await harness.create((await harness.signUp()).key);
+    const pages: string[][] = [];
+    let target: string | undefined = '/v1/sandboxes?limit=2';
+    while (target !== undefined) {
+      const page = await harness.call('GET', target, { key });
+      pages.push((JSON.parse(page.text) as { vm_id: string }[]).map(({ vm_id }) => vm_id));
+      target = /^<(.*)>; rel="next"$/.exec(page.headers.get('link') ?? '')?.[1];
+    }
+    const ordered = ids.toSorted();
+    expect(pages).toEqual([ordered.slice(0, 2), ordered.slice(2, 4), ordered.slice(4)]);
+    const rest = await harness.call('GET', `/v1/sandboxes?after=${ordered[2]}`, { key });
+    expect(JSON.parse(rest.text)).toMatchObject(ordered.slice(3).map((vm_id) => ({ vm_id })));
+    expect(rest.headers.get('link')).toBeNull();
+    expect((await list()).headers.get('link')).toBeNull();
+  });
+
+  test('asks only the workers of the sandboxes on a page', async () => {
+    await harness.addWorker('w1');
+    const first = await harness.create(key);
+    await harness.sql.query(`update workers set draining = true`);
+    const away = await harness.addWorker('w2');
+    await harness.create(key);
+    await away.stop();
+    const page = await harness.call('GET', '/v1/sandboxes?limit=1', { key });
+    expect(JSON.parse(page.text)).toMatchObject([{ vm_id: first }]);
+    const next = await harness.call('GET', `/v1/sandboxes?limit=1&after=${first}`, { key });
+    expect(next.body).toMatchObject({ partial: true });
+  });
+
+  test.each(['limit=0', 'limit=101', 'limit=x', 'after=', 'after=%00'])(
+    'refuses the query %s',
+    async (query) => {
+      const answer = await harness.call('GET', `/v1/sandboxes?${query}`, { key });
+      expect(answer).toMatchObject({ status: 400, body: { code: 'validation_failed' } });
+    },
+  );
+
   test('is partial, with the last known records, when a worker with sandboxes of the caller does not answer', async () => {
     await harness.addWorker('idle', (w) => {
       w.memoryMib = 256;

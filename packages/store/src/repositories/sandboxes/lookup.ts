@@ -52,14 +52,30 @@ export async function findAgentRoute(
   return rows[0];
 }
 
-/** The live sandboxes of a tenant and the last of those that its owner can still see, oldest first. */
-export async function listOwned(db: Kysely<Schema>, tenantId: string): Promise<SeenSandbox[]> {
-  const { rows } = await listStatement(tenantId).execute(db);
+/** A page in the order of the ids: at most `limit` sandboxes whose id follows `after`. */
+export interface SandboxPage {
+  readonly limit: number;
+  readonly after?: string | undefined;
+}
+
+/**
+ * The live sandboxes of a tenant and the last of those that its owner can still see, oldest first; or those of a page.
+ */
+export async function listOwned(
+  db: Kysely<Schema>,
+  tenantId: string,
+  page?: SandboxPage,
+): Promise<SeenSandbox[]> {
+  const { rows } = await listStatement(tenantId, page).execute(db);
   return rows;
 }
 
 /** The statement of {@link listOwned}. It reads no old records, however many there are. */
-export function listStatement(tenantId: string): RawBuilder<SeenSandbox> {
+export function listStatement(tenantId: string, page?: SandboxPage): RawBuilder<SeenSandbox> {
+  const isWanted =
+    page === undefined
+      ? sql`order by created_at, vm_id`
+      : sql`where vm_id > ${page.after ?? ''} order by vm_id limit ${page.limit}`;
   return sql<SeenSandbox>`
     select listed.*, workers.heartbeat_at as last_seen_at from (
       (select * from sandboxes where tenant_id = ${tenantId} and state <> 'destroyed')
@@ -68,7 +84,7 @@ export function listStatement(tenantId: string): RawBuilder<SeenSandbox> {
         where tenant_id = ${tenantId} and state = 'destroyed' and ${VISIBLE}
         order by ended_at desc limit ${LIMITS.destroyedRecordsListed})
     ) as listed join workers using (worker_id)
-    order by created_at, vm_id`;
+    ${isWanted}`;
 }
 
 /** The data that the reconciler compares with a worker's report. */

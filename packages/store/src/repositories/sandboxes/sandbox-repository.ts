@@ -14,6 +14,7 @@ import {
   listOwned,
   type OwnedId,
   type RoutedSandbox,
+  type SandboxPage,
   type SeenSandbox,
 } from './lookup.ts';
 import { type PlacedRow, type PlacementRequest, placeAgain, reserve } from './placement.ts';
@@ -49,8 +50,8 @@ export class SandboxRepository {
       .executeTakeFirst();
   }
 
-  list(tenantId: string): Promise<SeenSandbox[]> {
-    return listOwned(this.#db, tenantId);
+  list(tenantId: string, page?: SandboxPage): Promise<SeenSandbox[]> {
+    return listOwned(this.#db, tenantId, page);
   }
 
   /** See {@link reserve}. */
