@@ -57,7 +57,7 @@ const onWorker = (
   seconds: number,
   strike: (lab: FleetLab, worker: Piece) => Promise<unknown>,
   finding?: RegExp,
-  mend: (worker: Piece) => Promise<unknown> = async () => undefined,
+  mend: (worker: Piece, lab: FleetLab) => Promise<unknown> = async () => undefined,
 ): Fault => {
   let worker: Piece | undefined;
   return {
@@ -68,8 +68,8 @@ const onWorker = (
       worker = await workerOf(lab, customers);
       await strike(lab, worker);
     },
-    async mend() {
-      if (worker !== undefined) await mend(worker);
+    async mend(lab) {
+      if (worker !== undefined) await mend(worker, lab);
     },
   };
 };
@@ -180,6 +180,13 @@ export const FAULTS: readonly Fault[] = [
     strike: (lab: FleetLab) => shiftClock(first(lab.controlPlanes), ms),
     mend: (lab: FleetLab) => restart(first(lab.controlPlanes)),
   })),
+  onWorker(
+    'a full disk on a worker',
+    30,
+    (lab, worker) => lab.diskOf(worker).fill(),
+    /fail +worker +worker-\d has only 0 MiB of disk left to promise/,
+    (worker, lab) => lab.diskOf(worker).clear(),
+  ),
   onWorker('a slow link to a worker', 20, (lab, worker) => lab.network.slow(worker.machine)),
   {
     name: 'the object store cut off for a minute',

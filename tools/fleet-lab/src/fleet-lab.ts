@@ -11,6 +11,7 @@ import { ensureLocalTls, type LocalTls } from '@svc/service-kit/tls';
 import { deriveControlPlaneKey, mintEnrolmentToken } from '@svc/service-kit/tokens';
 import { type BackingServices, startBackingServices } from './backing-services.ts';
 import { HaProxy } from './haproxy.ts';
+import { LabDisk } from './lab-disk.ts';
 import { type LabMachine, LabNetwork } from './lab-network.ts';
 import { type Component, Piece } from './piece.ts';
 
@@ -33,6 +34,8 @@ export interface FleetSize {
   readonly workers: number;
   /** Whether PostgreSQL has a synchronous standby. Default: none. */
   readonly hasStandby?: boolean;
+  /** The size of a disk of its own for the data of each worker, in MiB. Default: all use that of this machine. */
+  readonly workerDiskMib?: number;
 }
 
 /**
@@ -46,6 +49,7 @@ export class FleetLab implements AsyncDisposable {
   readonly controlPlanes: readonly Piece[];
   readonly runtimeHosts: readonly Piece[];
   readonly workers: readonly Piece[];
+  readonly #disks: ReadonlyMap<string, LabDisk>;
   readonly #balancer: HaProxy;
   readonly #foundation: Foundation;
   readonly #cleanUp: AsyncDisposableStack;
@@ -58,6 +62,7 @@ export class FleetLab implements AsyncDisposable {
     this.controlPlanes = pieces.controlPlanes;
     this.runtimeHosts = pieces.runtimeHosts;
     this.workers = pieces.workers;
+    this.#disks = pieces.disks;
     this.#balancer = pieces.balancer;
     this.#foundation = foundation;
     this.#cleanUp = cleanUp;
@@ -105,6 +110,13 @@ export class FleetLab implements AsyncDisposable {
   /** Waits until the load balancer uses a piece that has started again. Workers are not behind it. */
   untilBalanced({ machine }: Piece): Promise<void> {
     return this.#balancer.untilUsed(machine.address);
+  }
+
+  /** The disk of a worker. @throws Error when the workers of this lab have none of their own */
+  diskOf({ machine }: Piece): LabDisk {
+    const disk = this.#disks.get(machine.name);
+    if (disk === undefined) throw new Error(`${machine.name} has no disk of its own`);
+    return disk;
   }
 
   /** The worker that has the VM of a sandbox. @throws Error when none has */
@@ -191,6 +203,8 @@ interface Pieces {
   readonly controlPlanes: readonly Piece[];
   readonly runtimeHosts: readonly Piece[];
   readonly workers: readonly Piece[];
+  /** Of workers, by the names of their machines. */
+  readonly disks: ReadonlyMap<string, LabDisk>;
   readonly balancer: HaProxy;
 }
 
@@ -240,9 +254,14 @@ async function startPieces(
     SVC_ENROLMENT_TOKEN: await enrolmentToken(secret, 'runtime'),
     SVC_RUNTIME_LISTEN: `${address}:${SESSIONS_PORT}`,
   }));
-  const workers = await build('worker', size.workers, (machine) =>
-    workerSettings(machine, foundation),
-  );
+  const disks = new Map<string, LabDisk>();
+  const workers = await build('worker', size.workers, async (machine) => {
+    if (size.workerDiskMib !== undefined) {
+      const disk = await LabDisk.mount(join(directory, machine.name), size.workerDiskMib);
+      disks.set(machine.name, cleanUp.use(disk));
+    }
+    return workerSettings(machine, foundation);
+  });
   const frontend = (port: number, pieces: readonly Piece[]) => ({
     bind: `${front.address}:${port}`,
     servers: pieces.map(({ machine }) => `${machine.address}:${port}`),
@@ -256,5 +275,5 @@ async function startPieces(
   const { name, launcher } = front;
   const balancer = cleanUp.use(await HaProxy.start({ name, directory, launcher, frontends }));
   for (const piece of [...controlPlanes, ...runtimeHosts, ...workers]) await piece.start();
-  return { controlPlanes, runtimeHosts, workers, balancer };
+  return { controlPlanes, runtimeHosts, workers, disks, balancer };
 }

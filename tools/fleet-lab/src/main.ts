@@ -7,7 +7,13 @@ import { CUSTOMER_SCRIPT, Customer } from './customer.ts';
 import { FAULTS, type Fault } from './faults.ts';
 import { FleetLab } from './fleet-lab.ts';
 
-const SIZE = { controlPlanes: 2, runtimeHosts: 2, workers: 3, hasStandby: true };
+const SIZE = {
+  controlPlanes: 2,
+  runtimeHosts: 2,
+  workers: 3,
+  hasStandby: true,
+  workerDiskMib: 6144,
+};
 const CUSTOMERS = 2;
 const TASKS_AFTER = 2;
 const RECOVERY = { deadlineMs: 180_000, intervalMs: 250 };
