@@ -17,12 +17,22 @@ export const ROOMS: Readonly<Record<string, Room>> = {
   authentication: {
     code: [
       'apps/control-plane/src/auth/{account-tokens,authenticators,bearer,caller}.ts',
-      'apps/control-plane/src/auth/{statement-owners,tenant-requests,worker-authenticator}.ts',
+      'apps/control-plane/src/auth/{statement-owners,tenant-requests}.ts',
     ],
     tests: [
       'apps/control-plane/src/auth/account-tokens.test.ts',
       'apps/control-plane/src/auth/authenticators.test.ts',
       'apps/control-plane/src/auth/callers.test.ts',
+    ],
+  },
+  identities: {
+    code: [
+      'apps/control-plane/src/auth/{component-authenticator,enrolments}.ts',
+      'packages/store/src/repositories/components.ts',
+    ],
+    tests: [
+      'apps/control-plane/src/routes/internal/components.test.ts',
+      'packages/store/src/repositories/components.test.ts',
     ],
   },
   'signing-keys': {
