@@ -1,8 +1,9 @@
-/** Builds the installable forms of svc into `dist/`: all of them, or those that are named. */
+/** Builds the installable forms of svc into `dist/` or another directory: all of them, or those that are named. */
 
 import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative, resolve } from 'node:path';
+import { parseArgs } from 'node:util';
 import { CHART } from '../helm/render-chart.ts';
 import { makeTarball } from './archive.ts';
 import { buildDeb } from './deb.ts';
@@ -15,16 +16,19 @@ import { writeTree } from './tree.ts';
 const FORMS = ['npm', 'tarball', 'deb', 'oci', 'chart'] as const;
 type Form = (typeof FORMS)[number];
 
-const named = process.argv.slice(2);
+const { values, positionals: named } = parseArgs({
+  options: { output: { type: 'string', default: join(REPOSITORY, 'dist') } },
+  allowPositionals: true,
+});
 const unknown = named.filter((name) => !FORMS.some((form) => form === name));
 if (unknown.length > 0) {
-  console.error(`usage: npm run release [-- ${FORMS.join(' | ')} …]`);
+  console.error(`usage: npm run release [-- --output <directory> ${FORMS.join(' | ')} …]`);
   process.exit(2);
 }
 const wanted = (form: Form) => named.length === 0 || named.includes(form);
 
 const facts = await readFacts();
-const output = join(REPOSITORY, 'dist');
+const output = resolve(values.output);
 await mkdir(output, { recursive: true });
 const work = await mkdtemp(join(tmpdir(), 'svc-release-'));
 try {
@@ -51,5 +55,5 @@ try {
 }
 
 function say(file: string): void {
-  console.log(`built dist/${file}`);
+  console.log(`built ${relative(process.cwd(), join(output, file))}`);
 }

@@ -11,6 +11,8 @@ export interface CheckoutDiskOptions {
   /** The image directory, with the current image of the template. */
   readonly imageDir: string;
   readonly template: string;
+  /** The directory with the Debian package. */
+  readonly built: string;
   /** The public key that may log in. */
   readonly publicKey: string;
   readonly work: string;
@@ -18,10 +20,10 @@ export interface CheckoutDiskOptions {
 
 /**
  * Writes the disk that the machine mounts at /mnt: the checkout with its npm packages, the image without its snapshots,
- * which the machine takes itself, and the key.
+ * which the machine takes itself, the Debian package, and the key.
  */
 export async function writeCheckoutDisk(
-  { checkout, imageDir, template, publicKey, work }: CheckoutDiskOptions,
+  { checkout, imageDir, template, built, publicKey, work }: CheckoutDiskOptions,
   signal: AbortSignal,
 ): Promise<string> {
   const content = join(work, 'mnt');
@@ -40,6 +42,9 @@ export async function writeCheckoutDisk(
   for (const file of await readdir(from, { withFileTypes: true })) {
     if (file.isFile()) await link(join(from, file.name), join(to, file.name), signal);
   }
+  const deb = (await readdir(built)).find((name) => name.endsWith('.deb'));
+  if (deb === undefined) throw new Error(`there is no Debian package in ${built}`);
+  await link(join(built, deb), join(content, 'svc.deb'), signal);
   await cp(publicKey, join(content, 'authorized_keys'));
   const disk = join(dirname(content), 'checkout.ext4');
   await writeDisk(content, disk, DISK_MIB, signal);

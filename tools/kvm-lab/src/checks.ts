@@ -104,6 +104,31 @@ left
     title: 'a session of deictic with a scripted model',
     script: `svc demo 2>&1 | tail -n 12`,
   },
+  {
+    title: 'the Debian package under systemd: a restart keeps the sandboxes, and a stop ends them',
+    script: `
+dpkg --install /mnt/svc.deb >/root/dpkg.log 2>&1 || { cat /root/dpkg.log; exit 1; }
+printf '%s\n' SVC_IMAGE_DIR=$SVC_IMAGE_DIR SVC_KVM_PROBE_SECONDS=$SVC_KVM_PROBE_SECONDS >>/etc/svc/svc.env
+installed() { env --unset=SVC_DATA_DIR --unset=SVC_POOL /usr/bin/svc "$@"; }
+ready() {
+  until installed status | grep -E '^state +ready'; do
+    systemctl is-active --quiet svc || { journalctl --unit=svc --no-pager | tail -n 40; return 1; }
+  done
+}
+systemctl start svc
+ready
+id=$(installed sandbox create --idle-timeout 2h --max-lifetime 2h)
+installed sandbox exec "$id" -- sh -c 'echo 42 >/root/mark'
+vms=$(pgrep qemu-system-x86)
+systemctl restart svc
+ready
+[ "$vms" = "$(pgrep qemu-system-x86)" ]
+installed sandbox exec "$id" -- cat /root/mark | grep -x 42
+installed down | tail -n 1
+until [ "$(systemctl is-active svc)" = inactive ]; do sleep 1; done
+if pgrep -l 'qemu|postgres'; then exit 1; fi
+dpkg --purge svc >/root/dpkg.log 2>&1 || { cat /root/dpkg.log; exit 1; }`,
+  },
   ...VM_TESTS.map((file) => ({
     title: `the tests of ${file}`,
     script: `
