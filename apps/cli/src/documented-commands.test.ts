@@ -23,7 +23,7 @@ function commandsIn(page: string): string[] {
   const spans = [...text.replaceAll(/```.*?```/gs, '').matchAll(/`([^`]+)`/g)];
   return [...blocks, ...spans.map(([, code = '']) => code.replaceAll(/\s+/g, ' '))].flatMap(
     (code) =>
-      [...code.matchAll(/(?:^|(?<!kubectl -n)[\s("$])svc ([a-z][^#|&;)>"]*)/g)].map(
+      [...code.matchAll(/(?:^|(?<!kubectl -n|namespace|helm install)[\s("$])svc ([a-z][^#|&;)>"]*)/g)].map(
         ([, words = '']) => words.trim(),
       ),
   );
