@@ -16,6 +16,11 @@ export interface BrowserParts {
   readonly maxChars: number;
 }
 
+type ReadableBrowser = Pick<AgentBrowser, 'document' | 'send'>;
+
+/** For pages that lead to the next one at once. */
+const ATTEMPTS = 5;
+
 /** A reference to an element, in the input of a tool. */
 export const Reference = z
   .string()
@@ -60,21 +65,26 @@ async function runSafely(
   }
 }
 
-/** The page's address, title and accessibility tree. */
-export async function describePage(browser: AgentBrowser, signal: AbortSignal): Promise<string> {
-  const { nodes } = await browser.send(
-    'Accessibility.getFullAXTree',
-    {},
-    AccessibilityNodes,
-    signal,
-  );
-  const { url, title } = await placeOf(browser, signal);
-  return `Page: ${title}\nURL: ${url}\n\n${describeTree(nodes, browser.document)}`;
+/** The page's address, title and accessibility tree, all of one document. */
+export async function describePage(browser: ReadableBrowser, signal: AbortSignal): Promise<string> {
+  for (let attempt = 1; ; attempt += 1) {
+    const { document } = browser;
+    const { nodes } = await browser.send(
+      'Accessibility.getFullAXTree',
+      {},
+      AccessibilityNodes,
+      signal,
+    );
+    const { url, title } = await placeOf(browser, signal);
+    // The next document may have come in between. Its references to elements would name those of the last one.
+    if (browser.document !== document && attempt < ATTEMPTS) continue;
+    return `Page: ${title}\nURL: ${url}\n\n${describeTree(nodes, document)}`;
+  }
 }
 
 /** The page's address and title. */
 export async function placeOf(
-  browser: AgentBrowser,
+  browser: ReadableBrowser,
   signal: AbortSignal,
 ): Promise<{ readonly url: string; readonly title: string }> {
   const expression = '({ url: location.href, title: document.title })';
