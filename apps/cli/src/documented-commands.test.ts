@@ -23,9 +23,11 @@ function commandsIn(page: string): string[] {
   const spans = [...text.replaceAll(/```.*?```/gs, '').matchAll(/`([^`]+)`/g)];
   return [...blocks, ...spans.map(([, code = '']) => code.replaceAll(/\s+/g, ' '))].flatMap(
     (code) =>
-      [...code.matchAll(/(?:^|(?<!kubectl -n|namespace|helm install)[\s("$])svc ([a-z][^#|&;)>"]*)/g)].map(
-        ([, words = '']) => words.trim(),
-      ),
+      [
+        ...code.matchAll(
+          /(?:^|(?<!kubectl -n|namespace|helm install)[\s("$])svc ([a-z][^#|&;)>"]*)/g,
+        ),
+      ].map(([, words = '']) => words.trim()),
   );
 }
 

@@ -22,6 +22,8 @@ export class CliError extends Error {
 
 /** Describes an error in lines for the user: message, next step, code and request id. */
 export function describeError(error: unknown): string[] {
+  // The cleanup after a failure has failed, too. What went wrong first is what the user can do something about.
+  if (error instanceof SuppressedError) return describeError(error.suppressed);
   if (error instanceof SvcError) return describeServiceError(error);
   if (error instanceof CliError) {
     return lines(error.message, { next: error.next, code: error.code });
@@ -41,6 +43,7 @@ export function describeError(error: unknown): string[] {
 
 /** The exit code of the process for an error; 130 if the command was interrupted. */
 export function exitCodeOf(error: unknown): number {
+  if (error instanceof SuppressedError) return exitCodeOf(error.suppressed);
   if (error instanceof CliError) return error.exitCode;
   return error instanceof Error && error.name === 'AbortError' ? 130 : 1;
 }

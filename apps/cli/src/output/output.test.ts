@@ -73,6 +73,13 @@ test('describes an error of the command line with its next step and code', () =>
   expect(exitCodeOf(error)).toBe(2);
 });
 
+test('describes what went wrong first when its cleanup failed, too', () => {
+  const error = new CliError('first', 'It went wrong.', { exitCode: 7 });
+  const both = new SuppressedError(new Error('the cleanup'), error);
+  expect(describeError(both)).toEqual(describeError(error));
+  expect(exitCodeOf(both)).toBe(7);
+});
+
 test('names every invalid setting, without a stack trace', () => {
   const error = new ConfigError(['SVC_LISTEN must be host:port', 'SVC_TLS must be on or off']);
   expect(describeError(error).join('\n')).toMatch(
