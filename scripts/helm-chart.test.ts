@@ -9,8 +9,8 @@ import * as disruptionBudget from 'kubernetes-models/_schemas/IoK8sApiPolicyV1Po
 import { describe, expect, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { loadServiceConfig } from '../packages/config/src/index.ts';
-import { CHART, mergeValues, renderChart, type Values } from './helm/render-chart.ts';
-import { readFacts } from './release/facts.ts';
+import { mergeValues, renderChart, type Values } from './helm/render-chart.ts';
+import { CHART, readFacts } from './release/facts.ts';
 
 /** The validators of Kubernetes' own schemas, by version and kind. */
 const SCHEMAS: Readonly<Record<string, Schema>> = {

@@ -6,9 +6,8 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { parse } from 'yaml';
+import { CHART } from '../release/facts.ts';
 
-/** The folder of the chart. */
-export const CHART = 'deploy/helm';
 const DEADLINE_MS = 60_000;
 
 export type Values = Readonly<Record<string, unknown>>;

@@ -3,6 +3,9 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { run } from './run.ts';
 
+/** The folder of the Helm chart in the repository, and in a release. */
+export const CHART = 'deploy/helm';
+
 export const REPOSITORY = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
 
 /** The machine that a release is for: the one that the images are for. */

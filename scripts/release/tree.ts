@@ -4,13 +4,13 @@ import { build } from 'esbuild';
 import { bundleOptions, bundlePath } from '../../packages/microvm/src/image/bundle-program.ts';
 import { recipeNames } from '../../packages/microvm/src/image/recipe.ts';
 import { bundleCli } from './bundle-cli.ts';
-import { PLATFORM, REPOSITORY, type ReleaseFacts } from './facts.ts';
+import { CHART, PLATFORM, REPOSITORY, type ReleaseFacts } from './facts.ts';
 import { licenceTexts } from './licences.ts';
 import { LOCATED_FILES } from './source-locations.ts';
 
 const RUNTIME_LICENCES = 'scripts/release/licences/embedded-postgresql.txt';
 /** Files of the repository that a release has in the same place, in addition to those that its sources look for. */
-const COPIED = ['LICENSE', 'deploy/grafana', 'deploy/helm', 'deploy/prometheus'] as const;
+const COPIED = ['LICENSE', 'deploy/grafana', CHART, 'deploy/prometheus'] as const;
 
 /**
  * Writes everything of a release but the programs in `node_modules`: the bundled command line and guest programs, the recipes

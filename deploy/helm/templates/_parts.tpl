@@ -75,6 +75,33 @@ SVC_DRAIN_NOTICE_SECONDS. */ -}}
               readOnly: true
 {{- end -}}
 
+{{- /* What the world reaches a component by, and how many of its pods may be away. Takes a dict with `root`, `component`,
+`selector` and `service`. */ -}}
+{{- define "svc.public" }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ .root.Release.Name }}-{{ .component }}
+spec:
+  maxUnavailable: 1
+  selector:
+    matchLabels: {{ template "svc.selector" .selector }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .root.Release.Name }}-{{ .component }}
+  annotations: {{ toJson .service.annotations }}
+spec:
+  type: {{ .service.type }}
+  selector: {{ template "svc.selector" .selector }}
+  ports:
+    - name: https
+      port: 443
+      targetPort: https
+{{- end -}}
+
 {{- define "svc.pullSecrets" -}}
 [{{ range $index, $name := .Values.imagePullSecrets }}{{ if $index }}, {{ end }}{"name": {{ quote $name }}}{{ end }}]
 {{- end -}}

@@ -108,7 +108,7 @@ left
     title: 'the Debian package under systemd: a restart keeps the sandboxes, and a stop ends them',
     script: `
 dpkg --install /mnt/svc.deb >/root/dpkg.log 2>&1 || { cat /root/dpkg.log; exit 1; }
-printf '%s\n' SVC_IMAGE_DIR=$SVC_IMAGE_DIR SVC_KVM_PROBE_SECONDS=$SVC_KVM_PROBE_SECONDS >>/etc/svc/svc.env
+printf '%s\\n' SVC_IMAGE_DIR=$SVC_IMAGE_DIR SVC_KVM_PROBE_SECONDS=$SVC_KVM_PROBE_SECONDS >>/etc/svc/svc.env
 installed() { env --unset=SVC_DATA_DIR --unset=SVC_POOL /usr/bin/svc "$@"; }
 # A start that takes too long for its own deadlines is repeated by systemd.
 ready() { until installed status | grep -E '^state +ready'; do sleep 5; done; }

@@ -1,5 +1,4 @@
 import {
-  type DestroyOrder,
   type HeartbeatRequest,
   type HeartbeatResponse,
   knownSandbox,
@@ -14,12 +13,16 @@ import {
 } from '@svc/contract';
 import type { Ending, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
-import { compare, type Ended } from './compare.ts';
+import { type Comparison, compare, type Differences, type Ended } from './compare.ts';
 
 /** Longer than any creation request or heartbeat takes to arrive. */
 const HEARTBEAT_GRACE_MS = 30_000;
 /** A starting worker knows all its sandboxes, except those of creation requests that have not arrived yet. */
 const REGISTER_GRACE_MS = 2_000;
+
+type GracePeriods = Pick<Comparison, 'graceMs' | 'restartGraceMs'>;
+/** Nothing is missing that a short report leaves out. */
+const ENDLESS: GracePeriods = { graceMs: Infinity, restartGraceMs: Infinity };
 
 const QUARANTINED =
   'the ledger does not know sandboxes of this worker, so it was restored; they are in quarantine: see `svc worker quarantine ls`';
@@ -72,13 +75,12 @@ export class Reconciler {
    * @throws ServiceError `worker_not_registered`
    */
   async renewLease(workerId: string, report: RenewLeaseRequest): Promise<RenewLeaseResponse> {
-    const { unreachableMs } = WORKER_TIMES;
-    const worker = await this.#store.workers.renewLease(workerId, report, unreachableMs);
+    const worker = await this.#store.workers.renewLease(workerId, report);
     if (worker === undefined) throw new ServiceError('worker_not_registered');
-    const { destroy, isUnsettled } = await this.#settleChanged(workerId, report.sandboxes);
+    const { destroy, unknown } = await this.#reconcile(workerId, report.sandboxes);
     return {
       destroy,
-      ...(worker.has_orders || isUnsettled ? { report_all: true } : {}),
+      ...(worker.has_orders || unknown.length > 0 ? { report_all: true } : {}),
       ...(worker.drain ? { drain: true } : {}),
     };
   }
@@ -96,28 +98,30 @@ export class Reconciler {
     reported: readonly ReportedSandbox[],
     { graceMs, quarantines }: { readonly graceMs: number; readonly quarantines: boolean },
   ): Promise<Pick<HeartbeatResponse, 'destroy' | 'quarantine'>> {
-    const reports = reported.map(knownSandbox);
-    const ledger = await this.#store.sandboxes.compareReports(workerId, reports, true);
-    const times = { graceMs, restartGraceMs: REGISTER_GRACE_MS };
-    const { destroy, unknown, ended } = compare({ workerId, ledger, reports, ...times });
-    await this.#store.sandboxes.endAll(ended.map((one) => this.#endingFor(workerId, one)));
+    const graces = { graceMs, restartGraceMs: REGISTER_GRACE_MS };
+    const { destroy, unknown } = await this.#reconcile(workerId, reported, graces);
     if (unknown.length === 0 && !quarantines) return { destroy };
     const judged = await this.#judge(workerId, unknown);
     return { destroy: [...destroy, ...judged.destroy], quarantine: judged.quarantine };
   }
 
-  async #settleChanged(
+  /**
+   * Makes the ledger agree with a complete report, whose sandboxes that it lacks have these grace periods; without them, with
+   * what a short report names. Returns the orders for the worker, and its live sandboxes of which the ledger knows nothing.
+   */
+  async #reconcile(
     workerId: string,
     reported: readonly ReportedSandbox[],
-  ): Promise<{ readonly destroy: DestroyOrder[]; readonly isUnsettled: boolean }> {
-    if (reported.length === 0) return { destroy: [], isUnsettled: false };
+    graces?: GracePeriods,
+  ): Promise<Pick<Differences, 'destroy' | 'unknown'>> {
+    const isComplete = graces !== undefined;
+    if (reported.length === 0 && !isComplete) return { destroy: [], unknown: [] };
     const reports = reported.map(knownSandbox);
-    const ledger = await this.#store.sandboxes.compareReports(workerId, reports, false);
-    // Without a grace period that could pass: only what is reported ends.
-    const times = { graceMs: Number.POSITIVE_INFINITY, restartGraceMs: Number.POSITIVE_INFINITY };
-    const { destroy, unknown, ended } = compare({ workerId, ledger, reports, ...times });
-    await this.#store.sandboxes.endAll(ended.map((one) => this.#endingFor(workerId, one)));
-    return { destroy, isUnsettled: unknown.length > 0 };
+    const ledger = await this.#store.sandboxes.compareReports(workerId, reports, isComplete);
+    const differences = compare({ workerId, ledger, reports, ...(graces ?? ENDLESS) });
+    const endings = differences.ended.map((one) => this.#endingFor(workerId, one));
+    await this.#store.sandboxes.endAll(endings);
+    return differences;
   }
 
   /** A VM that the ledger has lost may be all that is left of its sandbox, so an operator decides about it. */

@@ -121,26 +121,18 @@ export class WorkerRegistration {
   }
 
   async #register(signal: AbortSignal): Promise<void> {
-    const { client, reporter, identity, clock, onAccepted, logger, maxBackoffMs } = this.#options;
+    const { client, reporter, identity, logger, maxBackoffMs } = this.#options;
     for (let attempt = 1; !signal.aborted; attempt += 1) {
       try {
         const report = await reporter.complete(true);
-        const { free: _free, ...body } = report.body;
-        const drain = this.#drain;
-        const sentAt = clock.monotonic();
-        const answer = await client.register(
-          { ...identity(), ...body, ...drainingIf(drain) },
-          signal,
-        );
-        drain?.resolve();
-        report.acknowledge();
+        const register = async ({ free: _free, ...body }: typeof report.body) =>
+          withQuarantine(await client.register({ ...identity(), ...body }, signal));
+        const answer = await this.#send(report, register, 'registered with the control plane');
         this.#heartbeatMs = answer.heartbeat_interval_ms;
-        this.#reached('registered with the control plane');
         this.#mustRegister = false;
         this.#isRegistered = true;
         this.#registered.resolve();
         this.#completed();
-        onAccepted({ destroy: answer.destroy, quarantine: answer.quarantine ?? [] }, sentAt);
         return;
       } catch (error) {
         if (signal.aborted) return;
@@ -207,10 +199,8 @@ export class WorkerRegistration {
 
   async #heartbeat(signal: AbortSignal): Promise<void> {
     const { client, reporter } = this.#options;
-    await this.#send(await reporter.complete(false), async (body) => {
-      const answer = await client.heartbeat(body, signal);
-      return { ...answer, quarantine: answer.quarantine ?? [] };
-    });
+    const report = await reporter.complete(false);
+    await this.#send(report, async (body) => withQuarantine(await client.heartbeat(body, signal)));
     this.#completed();
   }
 
@@ -218,6 +208,7 @@ export class WorkerRegistration {
   async #send<Body, Answer extends Orders & { readonly drain?: boolean }>(
     report: Report<Body>,
     call: (body: Body & Standing) => Promise<Answer>,
+    reached = 'the control plane answers again',
   ): Promise<Answer> {
     const { identity, clock, onAccepted, onDrainOrder } = this.#options;
     const drain = this.#drain;
@@ -226,7 +217,7 @@ export class WorkerRegistration {
     const answer = await call({ ...report.body, ...drainingIf(drain), instance_id });
     drain?.resolve();
     report.acknowledge();
-    this.#reached('the control plane answers again');
+    this.#reached(reached);
     onAccepted(answer, sentAt);
     if (answer.drain && drain === undefined) onDrainOrder();
     return answer;
@@ -254,6 +245,11 @@ export class WorkerRegistration {
     if (this.#isUnreachable) this.#options.logger.info(message);
     this.#isUnreachable = false;
   }
+}
+
+/** The answer to a complete report names all sandboxes that are in quarantine, and leaves the field out if there are none. */
+function withQuarantine<Answer extends Orders>(answer: Answer) {
+  return { ...answer, quarantine: answer.quarantine ?? [] };
 }
 
 function drainingIf(drain: unknown): { readonly draining?: true } {

@@ -63,7 +63,7 @@ export class WorkerReporter {
   async changes(): Promise<Report<RenewLeaseRequest>> {
     const facts = await this.#facts();
     const free = await this.#free();
-    const changed = textOf(facts) === this.#receivedFacts ? {} : facts;
+    const changed = JSON.stringify(facts) === this.#receivedFacts ? {} : facts;
     const { sandboxes, acknowledge } = this.#report(facts, () => false);
     return { body: { ...changed, free, sandboxes }, acknowledge };
   }
@@ -76,20 +76,20 @@ export class WorkerReporter {
 
   /** To be called last, and without awaiting anything before the report is sent, so that it is consistent. */
   #report(facts: object, isWanted: (sandbox: ReportedSandbox) => boolean) {
-    const records = this.#sources.registry
+    const reported = this.#sources.registry
       .all()
-      .map((sandbox) => ({ sandbox, record: sandbox.record() }))
+      .map((sandbox) => {
+        const record = sandbox.record();
+        return { sandbox, record, essence: essenceOf(record) };
+      })
       .filter(
-        ({ sandbox, record }) =>
-          isWanted(sandbox) || this.#received.get(sandbox) !== essenceOf(record),
+        ({ sandbox, essence }) => isWanted(sandbox) || this.#received.get(sandbox) !== essence,
       );
     return {
-      sandboxes: records.map(({ record }) => record),
+      sandboxes: reported.map(({ record }) => record),
       acknowledge: () => {
-        this.#receivedFacts = textOf(facts);
-        for (const { sandbox, record } of records) {
-          this.#received.set(sandbox, essenceOf(record));
-        }
+        this.#receivedFacts = JSON.stringify(facts);
+        for (const { sandbox, essence } of reported) this.#received.set(sandbox, essence);
       },
     };
   }
@@ -116,13 +116,9 @@ export class WorkerReporter {
   }
 }
 
-function textOf(facts: object): string {
-  return JSON.stringify(facts);
-}
-
 /** What makes a record worth another report. An idle VM needs less than a second of a processor for a long time. */
 function essenceOf(record: WorkerSandbox): string {
-  return textOf({ ...record, cpu_seconds: Math.floor(record.cpu_seconds) });
+  return JSON.stringify({ ...record, cpu_seconds: Math.floor(record.cpu_seconds) });
 }
 
 function templateOf(image: ImageInfo): WorkerTemplate {

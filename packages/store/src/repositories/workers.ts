@@ -144,19 +144,18 @@ export class WorkerRepository {
 
   /**
    * Records a short report. Returns what an operator has ordered, and whether there may be other orders for the worker: it
-   * has sandboxes in quarantine or to be deleted. Undefined as for {@link heartbeat}, and when the last report is older than
-   * `unreachableMs`, since what the worker has may be elsewhere since then.
+   * has sandboxes in quarantine or to be deleted. Undefined as for {@link heartbeat}, and when the worker has been unreachable,
+   * since what it has may be elsewhere since then.
    */
   async renewLease(
     workerId: string,
     report: RenewLeaseRequest,
-    unreachableMs: number,
   ): Promise<{ readonly drain: boolean; readonly has_orders: boolean } | undefined> {
     const isDeleting = sql<boolean>`exists (
       select from sandboxes
       where worker_id = ${workerId} and state <> 'destroyed' and delete_requested_at is not null)`;
     return this.#reported(workerId, report)
-      .where(sql<boolean>`heartbeat_at > ${ago(unreachableMs / 1000)}`)
+      .where(sql<boolean>`heartbeat_at > ${ago(WORKER_TIMES.unreachableMs / 1000)}`)
       .returning([
         'drain_requested as drain',
         sql<boolean>`${hasQuarantined(workerId)} or ${isDeleting}`.as('has_orders'),
