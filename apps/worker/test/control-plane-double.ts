@@ -45,6 +45,8 @@ export class ControlPlaneDouble {
   knows = true;
   /** While true, every call fails with 500. */
   broken = false;
+  /** How many calls failed because of {@link broken}. */
+  failed = 0;
   heartbeatMs = 50;
   readonly sessions = new SessionStoreDouble();
   readonly port: number;
@@ -89,7 +91,9 @@ export class ControlPlaneDouble {
       // A URL is all the authority that it needs; a token must not reach the object store.
       if (!isObject) await this.#verify(authorization);
       else if (authorization !== undefined) throw new ServiceError('bad_request');
-      if (this.broken) throw new ServiceError('internal_error');
+      if (!this.broken) return;
+      this.failed += 1;
+      throw new ServiceError('internal_error');
     });
     this.#routes(app);
     this.sessions.serve(app);

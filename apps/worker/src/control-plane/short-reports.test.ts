@@ -14,13 +14,21 @@ beforeEach(async () => {
   harness = await startHarness({ clock });
 });
 
-/** Waits for as many short reports as this since now. Returns them. */
+/** Lets the control plane take short reports, and waits for as many of them from now on. */
 async function nextLeases(count: number) {
-  const from = harness.controlPlane.leases?.length ?? 0;
-  harness.controlPlane.leases ??= [];
-  await expect.poll(() => harness.controlPlane.leases?.length).toBeGreaterThanOrEqual(from + count);
-  return harness.controlPlane.leases.slice(from);
+  const leases = shortReports();
+  const from = leases.length;
+  await expect.poll(() => leases.length).toBeGreaterThanOrEqual(from + count);
 }
+
+/** All short reports. The control plane takes them once this has been called. */
+function shortReports() {
+  harness.controlPlane.leases ??= [];
+  return harness.controlPlane.leases;
+}
+
+/** What all short reports said of sandboxes, in order. */
+const sandboxesReported = () => shortReports().flatMap(({ sandboxes }) => sandboxes);
 
 async function nextHeartbeats(count: number) {
   const { heartbeats } = harness.controlPlane;
@@ -31,24 +39,20 @@ async function nextHeartbeats(count: number) {
 
 describe('short reports', () => {
   it('name a sandbox once for each change, and leave out capacity and templates', async () => {
+    await nextLeases(1);
     const vmId = await harness.create();
-    const first = await nextLeases(3);
-    expect(first[0]).toEqual({
-      instance_id: expect.any(String),
-      free: expect.any(Object),
-      sandboxes: [expect.objectContaining({ vm_id: vmId, state: 'running' })],
-    });
-    expect(first[2]).toEqual({
-      instance_id: expect.any(String),
-      free: expect.any(Object),
-      sandboxes: [],
-    });
+    const last = () => sandboxesReported().at(-1);
+    await expect.poll(last).toMatchObject({ vm_id: vmId, state: 'running' });
     await harness.json('POST', `/sandboxes/${vmId}/pause`);
-    const reported = async () => (await nextLeases(1)).flatMap(({ sandboxes }) => sandboxes);
-    await expect.poll(reported).toMatchObject([{ vm_id: vmId, state: 'paused' }]);
+    await expect.poll(last).toMatchObject({ vm_id: vmId, state: 'paused' });
     await harness.json('DELETE', `/sandboxes/${vmId}`);
-    await expect.poll(reported).toMatchObject([{ vm_id: vmId, state: 'destroyed' }]);
-    await expect.poll(reported).toEqual([]);
+    await expect.poll(last).toMatchObject({ vm_id: vmId, state: 'destroyed' });
+    await nextLeases(3);
+    const reported = sandboxesReported().map((sandbox) => JSON.stringify(sandbox));
+    expect(reported).toEqual([...new Set(reported)]);
+    expect(new Set(shortReports().flatMap(Object.keys))).toEqual(
+      new Set(['instance_id', 'free', 'sandboxes']),
+    );
     expect(harness.controlPlane.registrations).toHaveLength(1);
   });
 
@@ -58,18 +62,21 @@ describe('short reports', () => {
       ...image,
       id: 'standard-2',
     }));
-    const reported = async () =>
-      (await nextLeases(1)).flatMap(({ capacity, templates = [] }) =>
+    const reported = () =>
+      shortReports().flatMap(({ capacity, templates = [] }) =>
         templates.map(({ image }) => [image, capacity?.vcpu]),
       );
     await expect.poll(reported).toEqual([['standard-2', 64]]);
-    await expect.poll(reported).toEqual([]);
+    await nextLeases(3);
+    expect(reported()).toEqual([['standard-2', 64]]);
   });
 
   it('repeat what was not accepted, in a complete report', async () => {
     await nextLeases(1);
     harness.controlPlane.broken = true;
     const vmId = await harness.create();
+    const { failed } = harness.controlPlane;
+    await expect.poll(() => harness.controlPlane.failed).toBeGreaterThanOrEqual(failed + 2);
     const beats = harness.controlPlane.heartbeats.length;
     harness.controlPlane.broken = false;
     await expect
@@ -102,9 +109,9 @@ describe('short reports', () => {
 
   it('are complete ones for a control plane that does not know them', async () => {
     const vmId = await harness.create();
-    const beats = await nextHeartbeats(3);
-    expect(beats.map(({ sandboxes }) => sandboxes.length)).toEqual([1, 1, 1]);
-    expect(beats.at(-1)?.sandboxes).toMatchObject([{ vm_id: vmId }]);
+    const reported = () =>
+      harness.controlPlane.heartbeats.slice(-3).map(({ sandboxes }) => sandboxes[0]?.vm_id);
+    await expect.poll(reported).toEqual([vmId, vmId, vmId]);
     expect(harness.controlPlane.registrations).toHaveLength(1);
   });
 });
