@@ -224,8 +224,6 @@ test.each(pods)('$name has settings that svc accepts, and no others', ({ spec })
   const [container] = spec.containers;
   const shared = manifests.find(({ kind }) => kind === 'ConfigMap')?.data;
   const secrets: Readonly<Record<string, string>> = {
-    SVC_CLUSTER_SECRET: 'a secret of at least 32 characters',
-    SVC_MASTER_KEY: Buffer.alloc(32, 1).toString('base64'),
     SVC_DATABASE_URL: 'postgres://svc@db.example.com/svc',
   };
   const own = Object.fromEntries(

@@ -4,6 +4,7 @@ import { ComponentDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../test/harness.ts';
 import type { ControlPlane } from './control-plane.ts';
+import { ClusterSecrets } from './crypto/cluster-secrets.ts';
 
 const NEXT_SECRET = new Secret('the next secret of at least 32 characters');
 
@@ -15,17 +16,23 @@ let after: ControlPlane;
 let account: Awaited<ReturnType<Harness['signUp']>>;
 
 beforeAll(async () => {
-  harness = await Harness.start({ SVC_CLUSTER_SECRET_ACCEPTED: NEXT_SECRET.reveal() });
-  before = harness.plane;
-  after = await harness.startAnother(
-    { SVC_CLUSTER_SECRET_ACCEPTED: CLUSTER_SECRET.reveal() },
-    undefined,
-    NEXT_SECRET,
-  );
+  harness = await Harness.start();
+  const startWithOld = async () => {
+    const secrets = await ClusterSecrets.open([CLUSTER_SECRET]);
+    return { plane: await harness.startAnother({}, undefined, secrets), secrets };
+  };
+  const [old, changed] = [await startWithOld(), await startWithOld()];
+  [before, after] = [old.plane, changed.plane];
+  // Neither is restarted.
+  for (const { secrets } of [old, changed]) {
+    expect(await secrets.replace([CLUSTER_SECRET, NEXT_SECRET])).toBe(true);
+  }
+  expect(await changed.secrets.replace([NEXT_SECRET, CLUSTER_SECRET])).toBe(true);
   account = await harness.signUp();
   await harness.addBundle(account.key, 'llm', { LLM_API_KEY: 'k' });
 });
 afterAll(async () => {
+  await before?.close();
   await after?.close();
   await harness?.[Symbol.asyncDispose]();
 });

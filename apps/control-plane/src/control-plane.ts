@@ -9,14 +9,13 @@ import {
   RequestDrain,
   registerCertificateMetrics,
   registerHttpMetrics,
-  type Secret,
 } from '@svc/service-kit';
 import { listenAddress } from '@svc/service-kit/addresses';
 import type { CertificatePair, ServerCertificate } from '@svc/service-kit/tls';
 import type { FastifyBaseLogger } from 'fastify';
 import { createApp } from './app.ts';
 import { callerFields } from './auth/caller.ts';
-import { type ClusterSecrets, deriveKeys } from './crypto/derive-key.ts';
+import type { ClusterSecrets } from './crypto/cluster-secrets.ts';
 import { type Database, openDatabase, openLedger } from './database.ts';
 import { exposureOf, isCustomerRequest } from './exposure.ts';
 import { registerLedgerMetrics } from './metrics.ts';
@@ -38,8 +37,7 @@ const API_VERSION = '1.0.0';
 export interface ControlPlaneOptions {
   readonly config: Config;
   readonly logger: FastifyBaseLogger;
-  /** Shared by all control planes, and known to nobody else. */
-  readonly clusterSecret: Secret;
+  readonly clusterSecrets: ClusterSecrets;
   /** PEM certificate chain and key, which may be replaced; without them it serves plain HTTP. */
   readonly tls?: CertificatePair | ServerCertificate | undefined;
   /** The ledger's database; default: the configured one. The control plane closes it. */
@@ -99,12 +97,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     // Known once the server listens.
     let port = config.listen.port;
     const baseUrl = () => publicUrl(config.baseUrl, 'https', config, { ...config.listen, port });
-    const { clusterSecretAccepted: accepted } = config;
-    const secrets: ClusterSecrets =
-      accepted === undefined ? [options.clusterSecret] : [options.clusterSecret, accepted];
     const objects = await openObjects({
       config,
-      urlKeys: deriveKeys(secrets, 'svc object URLs v1'),
+      urlKeys: options.clusterSecrets.keysFor('svc object URLs v1'),
       baseUrl,
       registry,
     });
@@ -117,7 +112,6 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     const lostWorkers = new LostWorkers(store.workers, options.now);
     const services = await createServices({
       ...options,
-      clusterSecrets: secrets,
       lostWorkers,
       baseUrl,
       store,

@@ -5,6 +5,7 @@ export {
   type ControlPlaneOptions,
   startControlPlane,
 } from './control-plane.ts';
+export { ClusterSecrets } from './crypto/cluster-secrets.ts';
 export type { Database } from './database.ts';
 export { newImageKey } from './images/object-keys.ts';
 export { openObjectStore, reachS3 } from './objects/open-objects.ts';

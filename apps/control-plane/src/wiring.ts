@@ -20,7 +20,7 @@ import { creditGate } from './billing/credit-gate.ts';
 import { createPayments } from './billing/wiring.ts';
 import { AgentBuilds } from './catalogue/agent-builds.ts';
 import { Catalogue, readCatalogue } from './catalogue/catalogue.ts';
-import { type ClusterSecrets, deriveKeyPairs, deriveKeys } from './crypto/derive-key.ts';
+import type { ClusterSecrets } from './crypto/cluster-secrets.ts';
 import { StoredImages } from './images/stored-images.ts';
 import { ApiKeys } from './keys/api-keys.ts';
 import type { Objects } from './objects/open-objects.ts';
@@ -80,13 +80,12 @@ export interface Parts {
 /** Builds the services. */
 export async function createServices(parts: Parts): Promise<Services> {
   const { config, clusterSecrets, logger, store } = parts;
-  const sealingKeys = deriveKeys(clusterSecrets, 'svc account signing keys v1');
+  const sealingKeys = clusterSecrets.keysFor('svc account signing keys v1');
   const tokens = new AccountTokens(new SigningKeys(store.signingKeys, sealingKeys));
   const audit = new AuditTrail(store.audit, logger);
   const apiKeys = new ApiKeys(store, audit, config.limits.apiKeysPerTenant);
-  const keys = await deriveKeyPairs(clusterSecrets);
-  const [key] = keys;
-  const mint = createTokenMinter(key, CONTROL_PLANE_NAME);
+  const keys = clusterSecrets.keyPairs;
+  const mint = createTokenMinter(() => keys[0], CONTROL_PLANE_NAME);
   const { connections } = parts;
   const client = new WorkerClient({ connections, mintToken: mint, logger });
   const fleet = new Fleet((workerId) => store.workers.find(workerId), client);
@@ -94,7 +93,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     otp: store.otp,
     mailer: parts.mailer,
     logger,
-    hashKeys: deriveKeys(clusterSecrets, 'svc one-time codes v1'),
+    hashKeys: clusterSecrets.keysFor('svc one-time codes v1'),
     limits: config.limits,
   });
   const keyring = await openMasterKeys(config, store.masterKeys);
@@ -113,9 +112,9 @@ export async function createServices(parts: Parts): Promise<Services> {
     fleet,
     logger,
     baseUrl: parts.baseUrl,
-    formKeys: deriveKeys(clusterSecrets, 'svc checkout forms v1'),
+    formKeys: clusterSecrets.keysFor('svc checkout forms v1'),
   });
-  const sessionTokens = new SessionTokens(clusterSecrets);
+  const sessionTokens = new SessionTokens(clusterSecrets.all);
   const access = new SessionAccessIssuer(sessionTokens, parts.runtimeUrl);
   const taker = new UploadTaker({
     store,
@@ -170,7 +169,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     ports: new Ports({
       links: new PortLinks({
         store,
-        tokens: new LinkTokens(deriveKeys(clusterSecrets, 'svc port links v1')),
+        tokens: new LinkTokens(clusterSecrets.keysFor('svc port links v1')),
         audit,
         apiKey: auth.apiKeyUncounted,
         baseUrl,
@@ -190,7 +189,7 @@ export async function createServices(parts: Parts): Promise<Services> {
       models,
       access,
       tokens: sessionTokens,
-      mintHopToken: (identity, workerId) => mintHopToken(key, identity, workerId),
+      mintHopToken: (identity, workerId) => mintHopToken(keys[0], identity, workerId),
       audit,
       credit,
       lostWorkers: parts.lostWorkers,
@@ -210,7 +209,7 @@ export async function createServices(parts: Parts): Promise<Services> {
         secretOf: (owner) => workspaceChunks.secretOf(owner),
       }),
       urls: new SignedUrls(
-        deriveKeys(clusterSecrets, 'svc workspace URLs v1'),
+        clusterSecrets.keysFor('svc workspace URLs v1'),
         baseUrl,
         WORKSPACE_FILES_PATH,
       ),

@@ -8,6 +8,7 @@ import { startTestPostgres, type TestPostgres } from '@svc/store/testing';
 import { WorkerDouble } from '@svc/worker-double';
 import pg from 'pg';
 import { expect } from 'vitest';
+import { ClusterSecrets } from '../src/crypto/cluster-secrets.ts';
 import { type ControlPlane, startControlPlane } from '../src/index.ts';
 import { OpenapiCheck } from './openapi-check.ts';
 
@@ -105,7 +106,7 @@ export class Harness implements AsyncDisposable {
   async startAnother(
     environment: Record<string, string> = {},
     now?: () => number,
-    clusterSecret = CLUSTER_SECRET,
+    clusterSecrets?: ClusterSecrets,
   ): Promise<ControlPlane> {
     const { dataDir, logLines } = this;
     const all = { ...this.#environment, ...environment };
@@ -115,7 +116,7 @@ export class Harness implements AsyncDisposable {
       environment: all,
       logLines,
       now,
-      clusterSecret,
+      clusterSecrets,
     });
   }
 
@@ -290,14 +291,14 @@ async function startPlane({
   environment,
   logLines,
   now,
-  clusterSecret = CLUSTER_SECRET,
+  clusterSecrets,
 }: {
   readonly url: string;
   readonly dataDir: string;
   readonly environment: Record<string, string>;
   readonly logLines: string[];
   readonly now?: (() => number) | undefined;
-  readonly clusterSecret?: Secret;
+  readonly clusterSecrets?: ClusterSecrets | undefined;
 }): Promise<ControlPlane> {
   return startControlPlane({
     config: loadConfig({
@@ -311,7 +312,7 @@ async function startPlane({
       pretty: false,
       destination: { write: (line) => void logLines.push(line) },
     }),
-    clusterSecret,
+    clusterSecrets: clusterSecrets ?? (await ClusterSecrets.open([CLUSTER_SECRET])),
     database: { url, close: async () => undefined },
     ...(now === undefined ? {} : { now }),
   });

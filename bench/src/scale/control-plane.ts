@@ -1,6 +1,6 @@
 // A control plane in a process of its own, on a database that is given.
 import { loadConfig } from '@svc/config';
-import { startControlPlane } from '@svc/control-plane';
+import { ClusterSecrets, startControlPlane } from '@svc/control-plane';
 import { createLogger, Secret } from '@svc/service-kit';
 
 /** The only argument, as JSON. */
@@ -18,7 +18,7 @@ const plane = await startControlPlane({
     SVC_LISTEN: '127.0.0.1:0',
   }),
   logger: createLogger({ level: 'error' }),
-  clusterSecret: new Secret(options.secret),
+  clusterSecrets: await ClusterSecrets.open([new Secret(options.secret)]),
   database: { url: options.databaseUrl, close: async () => undefined },
 });
 process.send?.(Number(new URL(plane.url).port));

@@ -181,6 +181,16 @@ describe('values', () => {
     expect(problemsOf({ SVC_IMAGE_SOURCE: 'build' })).toEqual([]);
   });
 
+  it('that are secrets are set themselves or as a file', () => {
+    const file = { SVC_CLUSTER_SECRET_FILE: '/c', SVC_MASTER_KEY_FILE: '/m' };
+    expect(problemsOf(file)).toEqual([]);
+    const themselves = { SVC_CLUSTER_SECRET: 's'.repeat(32), SVC_MASTER_KEY: '0'.repeat(64) };
+    expect(problemsOf({ ...file, ...themselves })).toEqual([
+      'SVC_CLUSTER_SECRET and SVC_CLUSTER_SECRET_FILE exclude each other',
+      'SVC_MASTER_KEY and SVC_MASTER_KEY_FILE exclude each other',
+    ]);
+  });
+
   it('of the S3 server must be set together, and are reported together', () => {
     const s3 = {
       SVC_S3_ENDPOINT: 'https://s3.example.com',

@@ -121,6 +121,12 @@ function conflictsOf(values: Values): string[] {
   if (values.tls === false && values.tlsCertFile !== undefined) {
     conflicts.push('SVC_TLS=off and SVC_TLS_CERT_FILE contradict each other');
   }
+  if (values.clusterSecret !== undefined && values.clusterSecretFile !== undefined) {
+    conflicts.push('SVC_CLUSTER_SECRET and SVC_CLUSTER_SECRET_FILE exclude each other');
+  }
+  if (values.masterKey !== undefined && values.masterKeyFile !== undefined) {
+    conflicts.push('SVC_MASTER_KEY and SVC_MASTER_KEY_FILE exclude each other');
+  }
   if ((values.stripeSecretKey === undefined) !== (values.stripeWebhookSecret === undefined)) {
     conflicts.push('SVC_STRIPE_SECRET_KEY and SVC_STRIPE_WEBHOOK_SECRET must be set together');
   }

@@ -246,7 +246,15 @@ export const VARIABLES = {
       kinds.secretKey,
       'Master key that wraps the keys of stored secrets.',
     ),
-    documentedDefault: 'generated at the first start and kept in a file',
+    documentedDefault: 'that of `SVC_MASTER_KEY_FILE`',
+  },
+  masterKeyFile: {
+    ...variable(
+      'SVC_MASTER_KEY_FILE',
+      kinds.path,
+      'File with master keys, one on each line, the newest first. It is read again for a key that is not known yet.',
+    ),
+    documentedDefault: '`keys/master-key` in the data directory, generated at the first start',
   },
   masterKeyPrevious: variable(
     'SVC_MASTER_KEY_PREVIOUS',
@@ -259,7 +267,15 @@ export const VARIABLES = {
       kinds.secretText(32),
       'Secret that all control planes of a fleet share, and nobody else may have. Their keys are derived from it.',
     ),
-    documentedDefault: 'generated at the first start and kept in a file',
+    documentedDefault: 'that of `SVC_CLUSTER_SECRET_FILE`',
+  },
+  clusterSecretFile: {
+    ...variable(
+      'SVC_CLUSTER_SECRET_FILE',
+      kinds.path,
+      'File with cluster secrets, one on each line: the first signs, each is accepted. It is read again every minute.',
+    ),
+    documentedDefault: '`cluster-secret` in the data directory, generated at the first start',
   },
   clusterSecretAccepted: variable(
     'SVC_CLUSTER_SECRET_ACCEPTED',

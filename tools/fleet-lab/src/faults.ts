@@ -121,17 +121,53 @@ const LOST_CONTROL_PLANE = /warn +control plane +\S+ ended without a shutdown/;
 const LOST_RUNTIME_HOST = /warn +runtime host +\S+ ended without a shutdown/;
 const LOST_WORKER = /fail +worker +worker-\d is silent since .*does not answer/;
 
-/** Every fault, in an order in which each begins with a fleet that is whole. */
+/**
+ * Restarts everything with each of these scripts of svc in turn. @throws Error with what failed meanwhile
+ */
+async function restartAll(
+  lab: FleetLab,
+  customers: readonly Customer[],
+  ...scripts: readonly (string | undefined)[]
+): Promise<void> {
+  for (const svc of scripts) {
+    const options = { longSeconds: LONG_SECONDS, ...(svc === undefined ? {} : { svc }) };
+    const { problems, answered, longestMs } = await rollingRestart(lab, customers, options);
+    const seconds = (longestMs / 1000).toFixed(1);
+    console.log(`     ${answered} requests answered, at most ${seconds} s late`);
+    if (problems.length > 0) throw new Error(problems.join('\n     '));
+  }
+}
+
+const otherVersion = (name: string, pieces: PiecesOf, svc: string): Fault => ({
+  name: `${name} of the version before`,
+  seconds: 60,
+  async strike(lab) {
+    const piece = first(pieces(lab));
+    await piece.end('SIGTERM');
+    await piece.start({}, svc);
+  },
+  mend: (lab) => restart(first(pieces(lab))),
+});
+
+/** The faults of a fleet in which two versions meet. @param previous the script of the version before this one */
+export const versionFaults = (previous: string): readonly Fault[] => [
+  otherVersion('a control plane', (lab) => lab.controlPlanes, previous),
+  otherVersion('a runtime host', (lab) => lab.runtimeHosts, previous),
+  otherVersion('a worker', (lab) => lab.workers, previous),
+  {
+    name: 'everything rolled back to the version before, and upgraded again',
+    seconds: 0,
+    strike: (lab, customers) => restartAll(lab, customers, previous, undefined),
+    mend: async () => undefined,
+  },
+];
+
+/** Every fault of a fleet of one version, in an order in which each begins with a fleet that is whole. */
 export const FAULTS: readonly Fault[] = [
   {
     name: 'a rolling restart of everything',
     seconds: 0,
-    async strike(lab, customers) {
-      const { problems, answered, longestMs } = await rollingRestart(lab, customers, LONG_SECONDS);
-      const seconds = (longestMs / 1000).toFixed(1);
-      console.log(`     ${answered} requests answered, at most ${seconds} s late`);
-      if (problems.length > 0) throw new Error(problems.join('\n     '));
-    },
+    strike: (lab, customers) => restartAll(lab, customers, undefined),
     mend: async () => undefined,
   },
   kill('a control plane', (lab) => lab.controlPlanes, LOST_CONTROL_PLANE),

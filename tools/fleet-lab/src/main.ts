@@ -1,10 +1,11 @@
 /** `npm run fleet-lab`: breaks a fleet in every way of faults.ts under load, and reports what its customers noticed. See README.md. */
 
+import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { until } from '@svc/service-driver';
 import { CUSTOMER_SCRIPT, Customer } from './customer.ts';
-import { FAULTS, type Fault } from './faults.ts';
+import { FAULTS, type Fault, versionFaults } from './faults.ts';
 import { FleetLab } from './fleet-lab.ts';
 
 const SIZE = {
@@ -18,8 +19,12 @@ const CUSTOMERS = 2;
 const TASKS_AFTER = 2;
 const RECOVERY = { deadlineMs: 180_000, intervalMs: 250 };
 
-const { values } = parseArgs({ options: { only: { type: 'string' } } });
-const chosen = FAULTS.filter(({ name }) => values.only === undefined || name.includes(values.only));
+const { values } = parseArgs({
+  options: { only: { type: 'string' }, previous: { type: 'string' } },
+});
+const { previous } = values;
+const faults = previous === undefined ? FAULTS : [...FAULTS, ...versionFaults(resolve(previous))];
+const chosen = faults.filter(({ name }) => values.only === undefined || name.includes(values.only));
 
 // Everything is disposed of on the way out, also after Ctrl-C.
 const interrupted = new AbortController();

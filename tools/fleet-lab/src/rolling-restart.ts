@@ -2,22 +2,28 @@ import type { Customer } from './customer.ts';
 import type { FleetLab } from './fleet-lab.ts';
 import { RequestLoad } from './request-load.ts';
 
+export interface RollingRestart {
+  /** How long the long requests take that go on meanwhile. */
+  readonly longSeconds: number;
+  /** The script of another version of svc, to which the fleet changes. Default: that of this checkout. */
+  readonly svc?: string;
+}
+
 /**
  * Restarts every control plane, runtime host and worker in place, each once the load balancer uses the one before again, while
- * requests go on, of which the long ones take `longSeconds`. Returns what failed or ended meanwhile, and how many requests were
- * answered.
+ * requests go on. Returns what failed or ended meanwhile, and how many requests were answered.
  */
 export async function rollingRestart(
   lab: FleetLab,
   customers: readonly Customer[],
-  longSeconds: number,
+  { longSeconds, svc }: RollingRestart,
 ): Promise<{ readonly problems: string[]; readonly answered: number; readonly longestMs: number }> {
   await using load = await RequestLoad.start(await lab.signUp(), longSeconds);
   const sandboxes = () => Promise.all(customers.map(async (customer) => customer.sandbox()));
   const before = await sandboxes();
   for (const piece of [...lab.controlPlanes, ...lab.runtimeHosts, ...lab.workers]) {
     await piece.end('SIGTERM');
-    await piece.start();
+    await piece.start({}, svc);
     await lab.untilBalanced(piece);
   }
   const problems = [...(await load.problems())];

@@ -6,6 +6,7 @@ import { fileURLToPath } from 'node:url';
 import { readServiceRecord, type ServiceRecord } from './service-record.ts';
 import { until } from './until.ts';
 
+/** The command line of this checkout. */
 const SVC = fileURLToPath(new URL('../../../apps/cli/bin/svc.js', import.meta.url));
 /** With the pinned Node the launcher runs the command line in its own process, whose id is then the service's. */
 const NODE = fileURLToPath(new URL('../../../node_modules/node/bin/node', import.meta.url));
@@ -20,6 +21,8 @@ export interface SvcContext {
   readonly env: NodeJS.ProcessEnv;
   /** Program and arguments that run the command line, such as `nsenter` with a network namespace. */
   readonly launcher: readonly string[];
+  /** Its script, for that of another version. Default: that of this checkout. */
+  readonly svc?: string | undefined;
 }
 
 export interface SvcResult {
@@ -112,9 +115,9 @@ export class SvcProcess {
 }
 
 function commandOf(
-  { launcher }: SvcContext,
+  { launcher, svc = SVC }: SvcContext,
   args: readonly string[],
 ): [program: string, args: string[]] {
-  const [program = NODE, ...rest] = [...launcher, NODE, SVC, ...args];
+  const [program = NODE, ...rest] = [...launcher, NODE, svc, ...args];
   return [program, rest];
 }

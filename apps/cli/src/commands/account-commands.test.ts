@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, readFile, rm, stat, symlink, writeFile } from 
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '@svc/config';
-import { type ControlPlane, startControlPlane } from '@svc/control-plane';
+import { ClusterSecrets, type ControlPlane, startControlPlane } from '@svc/control-plane';
 import { SvcClient } from '@svc/sdk';
 import { createLogger, lockFile, Secret } from '@svc/service-kit';
 import { EmbeddedPostgres } from '@svc/store';
@@ -24,7 +24,9 @@ async function startPlane(): Promise<ControlPlane> {
   return startControlPlane({
     config: loadConfig({ SVC_DATA_DIR: dataDir, SVC_TLS: 'off', SVC_LISTEN: '127.0.0.1:0' }),
     logger: createLogger({ level: 'silent' }),
-    clusterSecret: new Secret('a-secret-of-at-least-32-characters-for-tests'),
+    clusterSecrets: await ClusterSecrets.open([
+      new Secret('a-secret-of-at-least-32-characters-for-tests'),
+    ]),
   });
 }
 

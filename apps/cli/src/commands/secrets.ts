@@ -107,9 +107,10 @@ function rotateMasterKeyCommand(): Command {
       `
 The service may be running. If the command is interrupted, run it again to finish.
 
-If SVC_MASTER_KEY is set, first restart every control plane with the new key in SVC_MASTER_KEY and the
-old one in SVC_MASTER_KEY_PREVIOUS; then run this command with the same two variables. Otherwise the
-command generates a key and stores it in the data directory.`,
+With SVC_MASTER_KEY_FILE, first write the new key before the old one in that file of every control
+plane; take the old one away afterwards. With SVC_MASTER_KEY, first restart every control plane with
+the new key in SVC_MASTER_KEY and the old one in SVC_MASTER_KEY_PREVIOUS; then run this command with the
+same two variables. Otherwise the command generates a key and stores it in the data directory.`,
     )
     .action(async () => {
       const { rotateStoredMasterKey } = await import('../service/rotate-master-key.ts');

@@ -24,8 +24,8 @@ export async function rotateStoredMasterKey(): Promise<void> {
     showProgress,
   );
   if (!changed) {
-    throw new CliError('key_in_use', `SVC_MASTER_KEY (${keyId}) is already in use`, {
-      next: 'set SVC_MASTER_KEY to a new key and SVC_MASTER_KEY_PREVIOUS to the current one',
+    throw new CliError('key_in_use', `the newest master key (${keyId}) is already in use`, {
+      next: 'write a new key on the first line of SVC_MASTER_KEY_FILE, or set SVC_MASTER_KEY to a new key and SVC_MASTER_KEY_PREVIOUS to the current one',
     });
   }
   console.log(`master key ${keyId} is in use; ${rewrapped} bundles were rewrapped with it`);

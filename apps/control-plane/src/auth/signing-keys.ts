@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { SingleFlight } from '@svc/service-kit/concurrency';
 import type { AgedSigningKey, Store } from '@svc/store';
 import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type JWK } from 'jose';
-import type { DerivedKeys } from '../crypto/derive-key.ts';
+import type { DerivedKeys } from '../crypto/cluster-secrets.ts';
 import { seal, unseal } from '../crypto/seal.ts';
 
 export const SIGNING_ALGORITHM = 'EdDSA';

@@ -1,7 +1,7 @@
 import type { Config } from '@svc/config';
 import type { Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
-import type { DerivedKeys } from '../crypto/derive-key.ts';
+import type { DerivedKeys } from '../crypto/cluster-secrets.ts';
 import type { Fleet } from '../workers/fleet.ts';
 import { CreditEnforcer } from './credit-enforcer.ts';
 import { LocalCheckouts } from './local/local-checkouts.ts';

@@ -3,7 +3,7 @@ import { verifyWithAny } from '@svc/service-kit';
 import { SignJWT } from 'jose';
 import { type Static, Type } from 'typebox';
 import { Value } from 'typebox/value';
-import type { DerivedKeys } from '../crypto/derive-key.ts';
+import type { DerivedKeys } from '../crypto/cluster-secrets.ts';
 
 const ALGORITHM = 'HS256';
 const AUDIENCE = 'svc-port-link';

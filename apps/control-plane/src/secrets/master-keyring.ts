@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { Config } from '@svc/config';
+import { type Config, ConfigError } from '@svc/config';
 import { type Secret, writeFileAtomic } from '@svc/service-kit';
 
 const KEY_BYTES = 32;
@@ -14,20 +14,26 @@ export interface MasterKey {
 }
 
 /** Settings of the keyring. */
-export type MasterKeySettings = Pick<Config, 'dataDir' | 'masterKey' | 'masterKeyPrevious'>;
+export type MasterKeySettings = Pick<
+  Config,
+  'dataDir' | 'masterKey' | 'masterKeyFile' | 'masterKeyPrevious'
+>;
 
 /**
- * The master keys of this process, newest first: those of the environment, then those of `keys/master-key` in the
- * data directory, one per line.
+ * The master keys of this process, newest first: those of the environment, then those of the file, one per line. The file is
+ * the operator's, or else `keys/master-key` in the data directory, with generated keys.
  */
 export class MasterKeyring {
   /** File of the keys that the environment does not provide. */
   readonly file: string;
+  readonly #isFileOfOperator: boolean;
   readonly #configured: readonly MasterKey[];
   #kept: readonly MasterKey[] = [];
 
-  private constructor({ dataDir, masterKey, masterKeyPrevious }: MasterKeySettings) {
-    this.file = join(dataDir, 'keys', 'master-key');
+  private constructor(settings: MasterKeySettings) {
+    const { dataDir, masterKey, masterKeyFile, masterKeyPrevious } = settings;
+    this.file = masterKeyFile ?? join(dataDir, 'keys', 'master-key');
+    this.#isFileOfOperator = masterKeyFile !== undefined;
     this.#configured = [masterKey, masterKeyPrevious]
       .filter((secret) => secret !== undefined)
       .map(keyOf);
@@ -39,9 +45,9 @@ export class MasterKeyring {
     return ring;
   }
 
-  /** Whether the operator provides the key. Keys in the file are generated. */
+  /** Whether the operator provides the keys. Otherwise they are generated. */
   get isConfigured(): boolean {
-    return this.#configured.length > 0;
+    return this.#configured.length > 0 || this.#isFileOfOperator;
   }
 
   get newest(): MasterKey | undefined {
@@ -60,15 +66,19 @@ export class MasterKeyring {
     return key;
   }
 
-  /** Generates a key and adds it to the file as the newest. */
+  /** Generates a key and adds it to the file as the newest. @throws ConfigError for a file of the operator, which has none */
   async create(): Promise<MasterKey> {
+    if (this.#isFileOfOperator) {
+      throw new ConfigError([`there is no master key in SVC_MASTER_KEY_FILE, ${this.file}`]);
+    }
     const key = keyOfBytes(randomBytes(KEY_BYTES));
     await this.#write([key, ...this.#kept]);
     return key;
   }
 
-  /** Removes every other key from the file. */
+  /** Removes every other key from the file, unless it is the operator's. */
   async keepOnly(id: string): Promise<void> {
+    if (this.#isFileOfOperator) return;
     const kept = this.#kept.filter((key) => key.id === id);
     if (kept.length > 0 && kept.length < this.#kept.length) await this.#write(kept);
   }
@@ -81,7 +91,7 @@ export class MasterKeyring {
     this.#kept = text
       .split('\n')
       .filter((line) => line.trim() !== '')
-      .map((line) => keyOfBytes(Buffer.from(line.trim(), 'base64')));
+      .map((line) => keyOfBytes(bytesOf(line.trim())));
   }
 
   async #write(keys: readonly MasterKey[]): Promise<void> {
@@ -94,6 +104,11 @@ export class MasterKeyring {
 
 function keyOf(secret: Secret): MasterKey {
   return keyOfBytes(Buffer.from(secret.reveal(), 'base64'));
+}
+
+/** As `SVC_MASTER_KEY`: in hex or base64. */
+function bytesOf(text: string): Buffer {
+  return Buffer.from(text, /^[0-9a-f]{64}$/i.test(text) ? 'hex' : 'base64');
 }
 
 function keyOfBytes(bytes: Buffer): MasterKey {

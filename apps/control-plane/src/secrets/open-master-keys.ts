@@ -4,7 +4,7 @@ import { MasterKeyring, type MasterKeySettings } from './master-keyring.ts';
 
 /**
  * Opens the master keys, including the one that wraps the ledger's secrets. For a ledger without one, a key is
- * created unless the environment provides one.
+ * created unless the operator provides one.
  * @throws ConfigError when the ledger's key is missing, since the secrets could not be read
  */
 export async function openMasterKeys(

@@ -1,4 +1,4 @@
-import { readFile, rm, stat } from 'node:fs/promises';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { loadConfig } from '@svc/config';
 import { EgressPolicy } from '@svc/egress';
@@ -184,6 +184,45 @@ describe('the master key', () => {
     expect(await rotateMasterKey(store, await keyring(both))).toMatchObject({ rewrapped: 1 });
     expect(await rotateMasterKey(store, await keyring(both))).toMatchObject({ changed: false });
     expect(await read('a', { SVC_MASTER_KEY: second })).toBe('one');
+  });
+
+  test("moves to the newest key of the operator's file, without a restart or a change of the file", async () => {
+    const [first = '', second = ''] = KEYS;
+    const file = join(harness.dataDir, 'keys-of-the-operator');
+    const theirs = { SVC_MASTER_KEY_FILE: file };
+    await expect(harness.startAnother(theirs)).rejects.toThrow(/stored secrets are wrapped/);
+    await harness.sql.query('delete from master_keys');
+    await expect(harness.startAnother(theirs)).rejects.toThrow(
+      /no master key in SVC_MASTER_KEY_FILE/,
+    );
+    await writeFile(file, `${first}\n`);
+    const plane = await harness.startAnother(theirs);
+    await using cleanUp = new AsyncDisposableStack();
+    cleanUp.defer(() => plane.close());
+    const writeThere = (name: string, value: string) =>
+      harness.call('POST', PATH, {
+        key: account.key,
+        json: { name, values: { A: value } },
+        plane,
+      });
+    expect((await writeThere('a', 'one')).status).toBe(201);
+    const [before] = await masterKeyIds();
+
+    const both = `${Buffer.from(second, 'hex').toString('base64')}\n${first}\n`;
+    await writeFile(file, both);
+    expect((await writeThere('b', 'two')).status).toBe(201);
+    expect(await masterKeyIds()).toEqual([before]);
+    const rotation = await rotateMasterKey(store, await keyring(theirs));
+    expect(rotation).toMatchObject({ rewrapped: 2, changed: true });
+    expect(await readFile(file, 'utf8')).toBe(both);
+    expect(await rotateMasterKey(store, await keyring(theirs))).toMatchObject({ changed: false });
+    expect((await writeThere('c', 'three')).status).toBe(201);
+    expect(await masterKeyIds()).toEqual([rotation.keyId]);
+
+    await writeFile(file, `${second}\n`);
+    for (const [name, value] of Object.entries({ a: 'one', b: 'two', c: 'three' })) {
+      expect(await read(name, theirs)).toBe(value);
+    }
   });
 
   test('no data key is wrapped with an outdated master key, even in a race', async () => {

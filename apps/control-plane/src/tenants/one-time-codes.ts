@@ -5,7 +5,7 @@ import { LIMITS, looksLikeCode, ServiceError } from '@svc/contract';
 import type { OtpRequest, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import ipaddr from 'ipaddr.js';
-import type { DerivedKeys } from '../crypto/derive-key.ts';
+import type { DerivedKeys } from '../crypto/cluster-secrets.ts';
 import { rateLimitHeaders } from '../rate-limits/headers.ts';
 import { codeMessage } from './code-message.ts';
 import type { Mailer } from './mail.ts';

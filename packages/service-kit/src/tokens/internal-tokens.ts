@@ -22,15 +22,16 @@ export type TokenMinter = (audience: string) => Promise<string>;
  */
 export type TokenVerifier = (authorization: string | undefined) => Promise<{ issuer: string }>;
 
-/** Mints tokens for the caller named `issuer`. */
-export function createTokenMinter(key: KeyPair, issuer: string): TokenMinter {
+/** Mints tokens for the caller named `issuer`. @param key of the caller; a function where it can be replaced */
+export function createTokenMinter(key: KeyPair | (() => KeyPair), issuer: string): TokenMinter {
+  const currentKey = typeof key === 'function' ? key : () => key;
   const cache = new Map<string, { token: Promise<string>; until: number }>();
   return (audience) => {
     const now = Date.now();
     const cached = cache.get(audience);
     if (cached !== undefined && now < cached.until) return cached.token;
     if (cache.size >= CACHE_SIZE) cache.clear();
-    const token = signToken(key, {
+    const token = signToken(currentKey(), {
       type: TYPE,
       issuer,
       audience,

@@ -18,25 +18,26 @@ export type SessionIdentity = Omit<SessionClaims, 'exp'>;
 
 /** Mints and verifies session tokens. */
 export class SessionTokens {
-  readonly #keys: readonly [Uint8Array, ...Uint8Array[]];
+  readonly #secrets: readonly [Secret, ...Secret[]];
 
-  /** @param secrets cluster secrets: the first signs, each verifies */
-  constructor([secret, ...others]: readonly [Secret, ...Secret[]]) {
-    this.#keys = [keyOf(secret), ...others.map(keyOf)];
+  /** @param secrets cluster secrets, which may change: the first signs, each verifies */
+  constructor(secrets: readonly [Secret, ...Secret[]]) {
+    this.#secrets = secrets;
   }
 
   mint(identity: SessionIdentity, expiresAt: Date): Promise<string> {
     return new SignJWT({ ...identity })
       .setProtectedHeader({ alg: ALGORITHM })
       .setExpirationTime(expiresAt)
-      .sign(this.#keys[0]);
+      .sign(keyOf(this.#secrets[0]));
   }
 
   /** @throws ServiceError `unauthorized` for a token that is absent, malformed, foreign or expired */
   async verify(token: string | undefined): Promise<SessionClaims> {
     if (token === undefined) throw new ServiceError('unauthorized');
     try {
-      const payload = await verifyWithAny(token, this.#keys, {
+      const [first, ...others] = this.#secrets;
+      const payload = await verifyWithAny(token, [keyOf(first), ...others.map(keyOf)], {
         algorithms: [ALGORITHM],
         requiredClaims: ['exp'],
         clockTolerance: CLOCK_TOLERANCE_SECONDS,

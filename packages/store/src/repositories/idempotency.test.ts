@@ -88,7 +88,10 @@ test('exactly one request takes over an expired claim, and the earlier holder lo
   if (taker === undefined) throw new Error('nobody took the key over');
   expect(await idempotency.setSubject(taker.hold, 'vm_3')).toBe(true);
   await idempotency.renew(taker.hold, -1);
-  expect(await keyed('k2').claim(-1)).toEqual({ kind: 'taken_over', subject: 'vm_3' });
+  const last = keyed('k2');
+  expect(await last.claim(-1)).toEqual({ kind: 'taken_over', subject: 'vm_3' });
+  expect(await idempotency.release(last.hold)).toBe(true);
+  expect(await keyed('k2').claim()).toEqual({ kind: 'claimed' });
 });
 
 describe.each([

@@ -3,7 +3,7 @@ import { chmod, mkdir, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/pro
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loadConfig } from '@svc/config';
-import { type ControlPlane, startControlPlane } from '@svc/control-plane';
+import { ClusterSecrets, type ControlPlane, startControlPlane } from '@svc/control-plane';
 import { BlobGoneError, ImageRefusedError } from '@svc/microvm';
 import { createLogger, type FileLock, lockFile, Secret } from '@svc/service-kit';
 import { StoredImageSource } from '@svc/worker';
@@ -37,7 +37,7 @@ beforeAll(async () => {
   plane = await startControlPlane({
     config: loadConfig({ ...settings, SVC_TLS: 'off', SVC_LISTEN: '127.0.0.1:0' }),
     logger: createLogger({ level: 'silent' }),
-    clusterSecret,
+    clusterSecrets: await ClusterSecrets.open([clusterSecret]),
   });
   // As the service of this directory has, so that commands use its database.
   lock = await lockFile(servicePaths(settings.SVC_DATA_DIR).lock);

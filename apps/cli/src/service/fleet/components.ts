@@ -15,18 +15,19 @@ import { type FleetContext, runComponent } from './run-component.ts';
 /** `svc control-plane`: runs one of the control planes that share a database. Resolves with the exit code. */
 export function runControlPlane(): Promise<number> {
   return runComponent('control-plane', async (context) => {
-    const { clusterSecret: secret, databaseUrl } = context.config;
-    if (secret === undefined || databaseUrl === undefined) {
+    const { clusterSecret, clusterSecretFile, databaseUrl } = context.config;
+    const hasSecret = clusterSecret !== undefined || clusterSecretFile !== undefined;
+    if (!hasSecret || databaseUrl === undefined) {
       throw new CliError(
         'fleet_incomplete',
         'a control plane needs the cluster secret and the database of its fleet',
         {
-          next: 'set SVC_CLUSTER_SECRET and SVC_DATABASE_URL to the same values on every control plane',
+          next: 'set SVC_DATABASE_URL, and SVC_CLUSTER_SECRET_FILE or SVC_CLUSTER_SECRET, to the same values on every control plane',
         },
       );
     }
     const tls = await openFollowedTls(context);
-    const { localUrl, baseUrl } = await startControlPlaneComponent({ ...context, secret }, tls);
+    const { localUrl, baseUrl } = await startControlPlaneComponent(context, tls);
     context.logger.info({ url: localUrl }, 'control plane is ready');
     return { base_url: baseUrl, ...(tls.caFile === undefined ? {} : { ca_file: tls.caFile }) };
   });
@@ -84,15 +85,15 @@ export function runWorker(): Promise<number> {
  * @throws CliError `fleet_incomplete`, `not_enrolled`, `enrolment_refused`
  */
 async function join({ config, logger, signal }: FleetContext, kind: ComponentKind) {
-  const { clusterSecret, controlPlaneUrl: url, caFile, enrolmentToken: token } = config;
+  const { controlPlaneUrl: url, caFile, enrolmentToken: token } = config;
   if (url === undefined) {
     throw new CliError('fleet_incomplete', `a ${kind} needs the address of its control plane`, {
       next: 'set SVC_CONTROL_PLANE_URL',
     });
   }
-  if (clusterSecret !== undefined) {
+  if (config.clusterSecret !== undefined || config.clusterSecretFile !== undefined) {
     logger.warn(
-      'SVC_CLUSTER_SECRET is only for control planes: whoever breaks into this machine has the whole fleet. Remove it here',
+      'the cluster secret is only for control planes: whoever breaks into this machine has the whole fleet. Remove SVC_CLUSTER_SECRET and SVC_CLUSTER_SECRET_FILE here',
     );
   }
   const ca = caFile === undefined ? undefined : await readCa(caFile);

@@ -1,9 +1,10 @@
 import { publicUrl } from '@svc/config';
 import { SvcClient } from '@svc/sdk';
-import type { Secret } from '@svc/service-kit/secret';
 import { explainDatabaseError } from '../operator-database.ts';
 import { drainTask } from '../stop/drain-plan.ts';
+import { clusterSecrets, rereadClusterSecrets } from './cluster-secrets.ts';
 import type { ComponentContext } from './component.ts';
+import { followUntilShutdown } from './follow-files.ts';
 import { controlPlaneListeners, listening } from './ports.ts';
 import type { ServiceTls } from './tls.ts';
 
@@ -22,23 +23,28 @@ export interface StartedControlPlane {
 
 /**
  * Starts a control plane and its database, if that is embedded.
- * @throws CliError `port_in_use`, `cannot_listen`, `restore_unfinished`
+ * @throws CliError `port_in_use`, `cannot_listen`, `restore_unfinished`, `cluster_secret_unusable`
  */
 export async function startControlPlaneComponent(
-  context: Omit<ComponentContext, 'keepSandboxes'> & { readonly secret: Secret },
+  context: Omit<ComponentContext, 'keepSandboxes'>,
   tls: ServiceTls,
 ): Promise<StartedControlPlane> {
-  const { config, logger, secret, shutdown, drain } = context;
-  const { startControlPlane } = await import('@svc/control-plane');
+  const { config, logger, shutdown, drain } = context;
+  const { ClusterSecrets, startControlPlane } = await import('@svc/control-plane');
+  const secrets = await ClusterSecrets.open(await clusterSecrets(config));
   // Does not get the signal, because it must receive the worker's last events before it stops.
   const controlPlane = await listening(controlPlaneListeners(config), () =>
     startControlPlane({
       config,
       logger: logger.child({ component: 'control-plane' }),
-      clusterSecret: secret,
+      clusterSecrets: secrets,
       tls: tls.server,
     }).catch(explainDatabaseError),
   );
+  if (config.clusterSecret === undefined) {
+    const reread = async () => secrets.replace(await rereadClusterSecrets(config));
+    followUntilShutdown('cluster secret', reread, context);
+  }
   shutdown.add(
     drainTask('control plane, public API', drain, (times, signal) =>
       controlPlane.drain(times, signal),

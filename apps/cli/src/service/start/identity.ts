@@ -16,8 +16,8 @@ import {
 } from '@svc/service-kit/tokens';
 import { Agent, request } from 'undici';
 import { CliError } from '../../output/errors.ts';
-import { readIfAny, runtimeHostId, storedValue, workerId } from './generated-settings.ts';
 import type { ControlPlaneAddress } from './runtime-host.ts';
+import { readIfAny, runtimeHostId, storedValue, workerId } from './stored-values.ts';
 
 const DEADLINE_MS = 10_000;
 const PAUSES = { baseMs: 250, maxMs: 10_000 };

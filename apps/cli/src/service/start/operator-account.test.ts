@@ -18,7 +18,6 @@ import {
   type StartedControlPlane,
   startControlPlaneComponent,
 } from './control-plane.ts';
-import { clusterSecret } from './generated-settings.ts';
 import { operatorAccount } from './operator-account.ts';
 import { openTls } from './tls.ts';
 
@@ -39,9 +38,8 @@ beforeAll(async () => {
   const logger = createLogger({ level: 'silent' });
   shutdown = new Shutdown(logger);
   const { signal } = new AbortController();
-  const secret = await clusterSecret(config);
   const drain = NO_DRAIN_PLAN;
-  const context = { config, paths: paths(), logger, secret, shutdown, signal, drain };
+  const context = { config, paths: paths(), logger, shutdown, signal, drain };
   service = await startControlPlaneComponent(context, await openTls(config, paths()));
 });
 

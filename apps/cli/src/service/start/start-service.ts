@@ -4,10 +4,10 @@ import type { ComponentIdentity } from '@svc/service-kit/tokens';
 import type { Progress } from '../../output/progress.ts';
 import type { WorkerSummary } from '../service-record.ts';
 import { allOrAbort } from './all-or-abort.ts';
+import { clusterSecrets } from './cluster-secrets.ts';
 import type { ComponentContext } from './component.ts';
 import { type StartedControlPlane, startControlPlaneComponent } from './control-plane.ts';
 import { openFollowedTls } from './followed-tls.ts';
-import { clusterSecret } from './generated-settings.ts';
 import { enrol, localToken, openIdentity } from './identity.ts';
 import { startLocalWorker } from './local-worker.ts';
 import { openHost } from './microvm-host.ts';
@@ -38,7 +38,7 @@ export async function startService(options: StartOptions): Promise<StartedServic
   await checkPorts([...controlPlaneListeners(config), ...runtimeListeners(config)]);
   const context = { ...options, shutdown };
   const tls = await openFollowedTls(context);
-  const secret = await clusterSecret(config);
+  const [secret] = await clusterSecrets(config);
   const [runtime, worker] = await Promise.all([
     openIdentity(config, 'runtime'),
     openIdentity(config, 'worker'),
@@ -68,7 +68,7 @@ export async function startService(options: StartOptions): Promise<StartedServic
       async (signal) => {
         const started = await progress.step(
           'control plane',
-          () => startControlPlaneComponent({ ...controlPlaneContext, secret, signal }, tls),
+          () => startControlPlaneComponent({ ...controlPlaneContext, signal }, tls),
           ({ localUrl }) => localUrl,
         );
         address.resolve({ url: started.internalUrl, ca: tls.ca });

@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { loadConfig } from '@svc/config';
 import { type CertificatePair, createSelfSigned } from '@svc/service-kit/tls';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { followTls, openTls } from './tls.ts';
+import { followFiles } from './follow-files.ts';
+import { openTls, rereadTls } from './tls.ts';
 
 let directory: string;
 let first: CertificatePair;
@@ -34,7 +35,8 @@ test('a certificate is replaced when its files are, and stays while they cannot 
     error: (_: unknown, text?: unknown) => void said.push(String(text)),
   };
   const options = { logger: logger as never, signal: stop.signal, intervalMs: 5 };
-  const following = followTls(tls, config, paths, options);
+  const reread = () => rereadTls(tls, config, paths);
+  const following = followFiles('certificate', reread, options);
 
   // Half of the new one.
   await writeFile(SVC_TLS_CERT_FILE, second.cert);

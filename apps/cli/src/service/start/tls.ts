@@ -1,13 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { type Config, listenNames } from '@svc/config';
-import { sleep } from '@svc/service-kit/concurrency';
-import type { Logger } from '@svc/service-kit/logging';
 import type { CertificatePair, ServerCertificate } from '@svc/service-kit/tls';
 import { readCa } from '../../connection/ca-file.ts';
 import type { ServicePaths } from '../paths.ts';
-
-/** The files of the certificate are read again this often, in ms. */
-const REREAD_MS = 60_000;
 
 type TlsConfig = Pick<
   Config,
@@ -50,37 +45,13 @@ export async function openTls(
   return { caFile, ca, ...pair.local, server: new ServerCertificate(pair) };
 }
 
-/**
- * Replaces the certificate when its files have changed, or when the local CA has issued another, without a restart. Keeps the
- * old one, and says so, while the new one cannot be used. Never rejects.
- */
-export async function followTls(
+/** Replaces the certificate if its files have changed, or the local CA has issued another. Returns whether it did. @throws for one that no server could use */
+export async function rereadTls(
   { server }: Pick<ServiceTls, 'server'>,
   config: TlsConfig,
   paths: Pick<ServicePaths, 'tls'>,
-  { logger, signal, intervalMs = REREAD_MS }: FollowOptions,
-): Promise<void> {
-  if (server === undefined) return;
-  let hasFailed = false;
-  while (!signal.aborted) {
-    await sleep(intervalMs, signal, { ref: false });
-    if (signal.aborted) return;
-    try {
-      if (server.replace(await readPair(config, paths))) logger.info('the certificate is replaced');
-      hasFailed = false;
-    } catch (err) {
-      if (!hasFailed)
-        logger.error({ err }, 'the new certificate cannot be used; the old one stays');
-      hasFailed = true;
-    }
-  }
-}
-
-export interface FollowOptions {
-  readonly logger: Pick<Logger, 'info' | 'error'>;
-  readonly signal: AbortSignal;
-  /** Default: a minute. */
-  readonly intervalMs?: number;
+): Promise<boolean> {
+  return server?.replace(await readPair(config, paths)) ?? false;
 }
 
 type ReadPair = CertificatePair & {

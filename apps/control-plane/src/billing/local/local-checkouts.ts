@@ -2,7 +2,7 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import { ServiceError } from '@svc/contract';
 import type { Store } from '@svc/store';
 import { uuidv7 } from 'uuidv7';
-import type { DerivedKeys } from '../../crypto/derive-key.ts';
+import type { DerivedKeys } from '../../crypto/cluster-secrets.ts';
 import type { PaymentProvider, Purchase } from '../payments.ts';
 
 const TOKEN_BYTES = 32;

@@ -5,7 +5,7 @@ import { type ObjectStore, openFsObjectStore, SignedUrls } from '@svc/object-sto
 import { testPresignedUrls } from '@svc/object-store/testing';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
-import { deriveKeys } from '../../crypto/derive-key.ts';
+import { ClusterSecrets } from '../../crypto/cluster-secrets.ts';
 
 const UPLOAD_BYTES = 4 * 1024 * 1024;
 
@@ -18,7 +18,7 @@ beforeAll(async () => {
   store = await openFsObjectStore({
     directory: join(harness.dataDir, 'objects'),
     urls: new SignedUrls(
-      deriveKeys([CLUSTER_SECRET], 'svc object URLs v1'),
+      (await ClusterSecrets.open([CLUSTER_SECRET])).keysFor('svc object URLs v1'),
       () => harness.plane.url,
     ),
   });

@@ -7,6 +7,7 @@ import { Agent, request } from 'undici';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
 import { publicRoutes } from '../../app.ts';
+import { ClusterSecrets } from '../../crypto/cluster-secrets.ts';
 import { startControlPlane } from '../../index.ts';
 
 let harness: Harness;
@@ -229,7 +230,7 @@ describe('TLS and shutdown', () => {
     const plane = await startControlPlane({
       config: loadConfig({ SVC_DATA_DIR: harness.dataDir, SVC_LISTEN: 'localhost:0' }),
       logger: createLogger({ level: 'silent' }),
-      clusterSecret: CLUSTER_SECRET,
+      clusterSecrets: await ClusterSecrets.open([CLUSTER_SECRET]),
       tls,
       database: { url: harness.postgres.url, close: async () => undefined },
     });

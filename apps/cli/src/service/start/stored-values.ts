@@ -1,24 +1,8 @@
-import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '@svc/config';
 import { writeFileAtomic } from '@svc/service-kit/process';
-import { Secret } from '@svc/service-kit/secret';
 import { uuidv7 } from 'uuidv7';
-
-/** The secret of the control planes: configured, or else generated once and stored. */
-export async function clusterSecret(config: Config): Promise<Secret> {
-  if (config.clusterSecret !== undefined) return config.clusterSecret;
-  const generate = () => randomBytes(32).toString('base64url');
-  return new Secret(await storedValue(clusterSecretFile(config), generate));
-}
-
-/** The secret of the control planes, if this machine has it. */
-export async function knownClusterSecret(config: Config): Promise<Secret | undefined> {
-  if (config.clusterSecret !== undefined) return config.clusterSecret;
-  const stored = await readIfAny(clusterSecretFile(config));
-  return stored === '' ? undefined : new Secret(stored);
-}
 
 /** The permanent name of this machine's worker: configured, or else generated once and stored. */
 export async function workerId(config: Config): Promise<string> {
@@ -56,8 +40,4 @@ export async function readIfAny(file: string): Promise<string> {
     throw error;
   });
   return content.trim();
-}
-
-function clusterSecretFile({ dataDir }: Config): string {
-  return join(dataDir, 'cluster-secret');
 }

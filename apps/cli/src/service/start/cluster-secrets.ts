@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import type { Config } from '@svc/config';
+import { Secret } from '@svc/service-kit/secret';
+import { CliError } from '../../output/errors.ts';
+import { readIfAny, storedValue } from './stored-values.ts';
+
+const LEAST_LENGTH = 32;
+
+type Secrets = readonly [Secret, ...Secret[]];
+
+/** The cluster secrets of this machine, or undefined: those of the environment, or else one for each line of their file. */
+export async function knownClusterSecrets(config: Config): Promise<Secrets | undefined> {
+  const { clusterSecret, clusterSecretAccepted } = config;
+  if (clusterSecret !== undefined) {
+    return clusterSecretAccepted === undefined
+      ? [clusterSecret]
+      : [clusterSecret, clusterSecretAccepted];
+  }
+  const file = fileOf(config);
+  const [first, ...others] = secretsIn(await readIfAny(file), file);
+  return first === undefined ? undefined : [first, ...others];
+}
+
+/**
+ * The cluster secrets of this machine. In the data directory, one is generated if there is none. The caller holds the lock on it.
+ * @throws CliError `cluster_secret_unusable` for a configured file that is absent or empty
+ */
+export async function clusterSecrets(config: Config): Promise<Secrets> {
+  if (config.clusterSecret === undefined && config.clusterSecretFile === undefined) {
+    await storedValue(fileOf(config), () => randomBytes(32).toString('base64url'));
+  }
+  return rereadClusterSecrets(config);
+}
+
+/** As they are now. @throws CliError `cluster_secret_unusable` */
+export async function rereadClusterSecrets(config: Config): Promise<Secrets> {
+  const known = await knownClusterSecrets(config);
+  if (known === undefined) throw unusable(`there is none in ${fileOf(config)}`);
+  return known;
+}
+
+function fileOf({ clusterSecretFile, dataDir }: Config): string {
+  return clusterSecretFile ?? join(dataDir, 'cluster-secret');
+}
+
+function secretsIn(text: string, file: string): Secret[] {
+  const lines = text.split('\n').map((line) => line.trim());
+  const secrets = lines.filter((line) => line !== '');
+  if (secrets.some((secret) => secret.length < LEAST_LENGTH)) {
+    throw unusable(`a line of ${file} has less than ${LEAST_LENGTH} characters`);
+  }
+  return secrets.map((secret) => new Secret(secret));
+}
+
+function unusable(problem: string): CliError {
+  return new CliError('cluster_secret_unusable', `the cluster secret cannot be used: ${problem}`, {
+    next: `write one secret of at least ${LEAST_LENGTH} characters on each line of the file; the first signs`,
+  });
+}
