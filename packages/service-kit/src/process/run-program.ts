@@ -9,21 +9,29 @@ export class ProgramError extends Error {
 }
 
 /**
- * Runs a program of this machine to completion and returns its standard output.
+ * Runs a program of this machine to completion and returns its standard output. After the deadline, it is killed with
+ * whatever it has started.
  *
  * @param input text for the program's standard input
- * @throws ProgramError when the program is missing, fails or takes longer than 15 s
+ * @throws ProgramError when the program is missing, fails or takes longer than `deadlineMs`, 15 s unless given
  */
-export function runProgram(program: string, args: readonly string[], input = ''): Promise<string> {
+export function runProgram(
+  program: string,
+  args: readonly string[],
+  input = '',
+  deadlineMs = DEADLINE_MS,
+): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>();
   const child = spawn(program, args, {
     stdio: 'pipe',
-    signal: AbortSignal.timeout(DEADLINE_MS),
-    killSignal: 'SIGKILL',
     // A process group of its own: a Ctrl-C meant for this process must not interrupt a change half-way.
     detached: true,
     env: { ...process.env, LC_ALL: 'C', PATH: searchPath() },
   });
+  const deadline = setTimeout(() => {
+    fail(`took longer than ${deadlineMs / 1000} s`);
+    if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL');
+  }, deadlineMs);
   let stdout = '';
   let stderr = '';
   const fail = (detail: string, cause?: unknown) =>
@@ -34,12 +42,16 @@ export function runProgram(program: string, args: readonly string[], input = '')
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr = appendBounded(stderr, text);
   });
-  // A program that exits early closes its input. Its exit status says why.
-  child.stdin.on('error', (error) => {
-    stderr = appendBounded(stderr, error.message);
+  child.stdin.on('error', (error: NodeJS.ErrnoException) => {
+    // A program that exits early closes its input. Its exit status and output say why.
+    if (error.code !== 'EPIPE') stderr = appendBounded(stderr, `${error.message}\n`);
   });
-  child.once('error', (error) => fail(error.message, error));
+  child.once('error', (error) => {
+    clearTimeout(deadline);
+    fail(error.message, error);
+  });
   child.once('close', (code, signal) => {
+    clearTimeout(deadline);
     if (code === 0) resolve(stdout);
     else fail(stderr.trim() || `ended with ${signal ?? `status ${code}`}`);
   });
