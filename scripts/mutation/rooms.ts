@@ -31,6 +31,8 @@ export const ROOMS: Readonly<Record<string, Room>> = {
       'packages/store/src/repositories/components.ts',
     ],
     tests: [
+      'apps/control-plane/src/auth/callers.test.ts',
+      'apps/control-plane/src/auth/component-authenticator.test.ts',
       'apps/control-plane/src/routes/internal/components.test.ts',
       'packages/store/src/repositories/components.test.ts',
     ],
