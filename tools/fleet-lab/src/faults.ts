@@ -121,16 +121,14 @@ const LOST_CONTROL_PLANE = /warn +control plane +\S+ ended without a shutdown/;
 const LOST_RUNTIME_HOST = /warn +runtime host +\S+ ended without a shutdown/;
 const LOST_WORKER = /fail +worker +worker-\d is silent since .*does not answer/;
 
-/**
- * Restarts everything with each of these scripts of svc in turn. @throws Error with what failed meanwhile
- */
+/** Restarts everything with the version of each of these checkouts in turn. @throws Error with what failed meanwhile */
 async function restartAll(
   lab: FleetLab,
   customers: readonly Customer[],
-  ...scripts: readonly (string | undefined)[]
+  ...checkouts: readonly (string | undefined)[]
 ): Promise<void> {
-  for (const svc of scripts) {
-    const options = { longSeconds: LONG_SECONDS, ...(svc === undefined ? {} : { svc }) };
+  for (const checkout of checkouts) {
+    const options = { longSeconds: LONG_SECONDS, checkout };
     const { problems, answered, longestMs } = await rollingRestart(lab, customers, options);
     const seconds = (longestMs / 1000).toFixed(1);
     console.log(`     ${answered} requests answered, at most ${seconds} s late`);
@@ -138,18 +136,18 @@ async function restartAll(
   }
 }
 
-const otherVersion = (name: string, pieces: PiecesOf, svc: string): Fault => ({
+const otherVersion = (name: string, pieces: PiecesOf, checkout: string): Fault => ({
   name: `${name} of the version before`,
   seconds: 60,
   async strike(lab) {
     const piece = first(pieces(lab));
     await piece.end('SIGTERM');
-    await piece.start({}, svc);
+    await piece.start({}, checkout);
   },
   mend: (lab) => restart(first(pieces(lab))),
 });
 
-/** The faults of a fleet in which two versions meet. @param previous the script of the version before this one */
+/** The faults of a fleet in which two versions meet. @param previous a checkout of the version before this one */
 export const versionFaults = (previous: string): readonly Fault[] => [
   otherVersion('a control plane', (lab) => lab.controlPlanes, previous),
   otherVersion('a runtime host', (lab) => lab.runtimeHosts, previous),

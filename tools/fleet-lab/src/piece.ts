@@ -31,12 +31,16 @@ export class Piece implements AsyncDisposable {
 
   /**
    * Starts it with its settings and these, also after its end, and waits until it is ready.
-   * @param svc the script of another version of svc. Default: that of this checkout
+   * @param checkout another one, whose version of svc runs. Default: this one
    * @throws Error with its log when it ends instead
    */
-  async start(settings: NodeJS.ProcessEnv = {}, svc?: string): Promise<void> {
+  async start(settings: NodeJS.ProcessEnv = {}, checkout?: string): Promise<void> {
     const { dataDir, logFile: outputFile } = this;
-    const context = { env: { ...this.#env, ...settings }, launcher: this.machine.launcher, svc };
+    const context = {
+      env: { ...this.#env, ...settings },
+      launcher: this.machine.launcher,
+      checkout,
+    };
     const files = { dataDir, outputFile };
     this.#process = await SvcProcess.spawn(context, [this.#component], files);
     await this.#process.ready();

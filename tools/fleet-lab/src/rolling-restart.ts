@@ -5,8 +5,8 @@ import { RequestLoad } from './request-load.ts';
 export interface RollingRestart {
   /** How long the long requests take that go on meanwhile. */
   readonly longSeconds: number;
-  /** The script of another version of svc, to which the fleet changes. Default: that of this checkout. */
-  readonly svc?: string;
+  /** Another checkout, to whose version of svc the fleet changes. Default: this one. */
+  readonly checkout?: string | undefined;
 }
 
 /**
@@ -16,14 +16,14 @@ export interface RollingRestart {
 export async function rollingRestart(
   lab: FleetLab,
   customers: readonly Customer[],
-  { longSeconds, svc }: RollingRestart,
+  { longSeconds, checkout }: RollingRestart,
 ): Promise<{ readonly problems: string[]; readonly answered: number; readonly longestMs: number }> {
   await using load = await RequestLoad.start(await lab.signUp(), longSeconds);
   const sandboxes = () => Promise.all(customers.map(async (customer) => customer.sandbox()));
   const before = await sandboxes();
   for (const piece of [...lab.controlPlanes, ...lab.runtimeHosts, ...lab.workers]) {
     await piece.end('SIGTERM');
-    await piece.start({}, svc);
+    await piece.start({}, checkout);
     await lab.untilBalanced(piece);
   }
   const problems = [...(await load.problems())];

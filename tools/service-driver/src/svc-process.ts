@@ -1,15 +1,16 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { open, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { readServiceRecord, type ServiceRecord } from './service-record.ts';
 import { until } from './until.ts';
 
-/** The command line of this checkout. */
-const SVC = fileURLToPath(new URL('../../../apps/cli/bin/svc.js', import.meta.url));
+const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
+const SVC = 'apps/cli/bin/svc.js';
 /** With the pinned Node the launcher runs the command line in its own process, whose id is then the service's. */
-const NODE = fileURLToPath(new URL('../../../node_modules/node/bin/node', import.meta.url));
+const NODE = 'node_modules/node/bin/node';
 /** The first start on a machine builds the images. */
 const READY_MS = 1_800_000;
 const READY_POLL_MS = 25;
@@ -21,8 +22,8 @@ export interface SvcContext {
   readonly env: NodeJS.ProcessEnv;
   /** Program and arguments that run the command line, such as `nsenter` with a network namespace. */
   readonly launcher: readonly string[];
-  /** Its script, for that of another version. Default: that of this checkout. */
-  readonly svc?: string | undefined;
+  /** Another checkout whose command line runs, in its version of svc. Default: this one. */
+  readonly checkout?: string | undefined;
 }
 
 export interface SvcResult {
@@ -115,9 +116,10 @@ export class SvcProcess {
 }
 
 function commandOf(
-  { launcher, svc = SVC }: SvcContext,
+  { launcher, checkout = CHECKOUT }: SvcContext,
   args: readonly string[],
 ): [program: string, args: string[]] {
-  const [program = NODE, ...rest] = [...launcher, NODE, svc, ...args];
+  const [node, svc] = [join(checkout, NODE), join(checkout, SVC)];
+  const [program = node, ...rest] = [...launcher, node, svc, ...args];
   return [program, rest];
 }
