@@ -45,12 +45,11 @@ export class Crashes {
   }
 
   /** Kills until `deadline`, in milliseconds of `performance.now()`. At the end the service runs. */
-  async run(deadline: number): Promise<void> {
+  async run(end: AbortSignal): Promise<void> {
     for (;;) {
       const pause = LEAST_PAUSE_MS + this.#random.below(MOST_PAUSE_MS - LEAST_PAUSE_MS);
-      const left = deadline - performance.now();
-      await sleep(Math.max(0, Math.min(pause, left)));
-      if (left < pause) return;
+      await sleep(pause, undefined, { signal: end }).catch(() => undefined);
+      if (end.aborted) return;
       await this.#crash();
     }
   }

@@ -23,9 +23,13 @@ if (!(minutes > 0) || !Number.isInteger(seed)) {
   console.error('usage: npm run soak -- --minutes 10 --seed 1 [--crashes | --attacks]');
   process.exit(2);
 }
+// Nothing is left over after Ctrl-C either.
+const interrupted = new AbortController();
+for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort());
+const options = { minutes, report: console.log, signal: interrupted.signal };
 const problems = values.attacks
-  ? await attackSoak({ minutes, report: console.log })
-  : await soak({ minutes, seed, crashes: values.crashes, report: console.log });
+  ? await attackSoak(options)
+  : await soak({ ...options, seed, crashes: values.crashes });
 for (const problem of problems) console.error(problem);
 console.log(
   problems.length === 0

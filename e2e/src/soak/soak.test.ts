@@ -8,8 +8,9 @@ const OVERHEAD_MS = 900_000;
 
 test(
   `${minutes} minute(s) of random use leave nothing behind (seed ${seed})`,
-  async () => {
-    expect(await soak({ minutes, seed, crashes: false, report: console.log })).toEqual([]);
+  async ({ signal }) => {
+    const options = { minutes, seed, crashes: false, report: console.log, signal };
+    expect(await soak(options)).toEqual([]);
   },
   minutes * 60_000 + OVERHEAD_MS,
 );

@@ -22,6 +22,8 @@ export interface SoakOptions {
   readonly crashes: boolean;
   /** Receives lines about the progress. */
   readonly report: (line: string) => void;
+  /** Ends the use early. The checks go on. */
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -30,7 +32,8 @@ export interface SoakOptions {
  * all.
  * Returns the failures and leftovers; an empty list means success.
  */
-export async function soak({ minutes, seed, crashes, report }: SoakOptions): Promise<string[]> {
+export async function soak(options: SoakOptions): Promise<string[]> {
+  const { minutes, seed, crashes, report, signal } = options;
   const env = { SVC_POOL: `standard=${POOL}`, ...PRICES };
   await using service = await startService({ env });
   const instance = await instanceOf(service.dataDir);
@@ -40,7 +43,7 @@ export async function soak({ minutes, seed, crashes, report }: SoakOptions): Pro
   report(`seed ${seed}, ${minutes} minute(s), ${USERS} customers on ${service.address.baseUrl}`);
 
   const counts = new OperationCounts();
-  const end = performance.now() + minutes * 60_000;
+  const end = AbortSignal.any([signal, AbortSignal.timeout(minutes * 60_000)]);
   const [first] = accounts;
   if (first === undefined) throw new Error('there are no customers');
   const killer = new Crashes(service, first.client, new Random(seed + USERS));

@@ -51,8 +51,8 @@ export class VirtualUser {
   }
 
   /** Performs operations until `deadline`, in milliseconds of `performance.now()`. */
-  async run(deadline: number): Promise<void> {
-    while (performance.now() < deadline) {
+  async run(end: AbortSignal): Promise<void> {
+    while (!end.aborted) {
       await this.#step();
       if (this.#crashes.happenedSince(performance.now())) await sleep(AWAY_MS);
     }

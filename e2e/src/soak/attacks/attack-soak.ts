@@ -22,6 +22,8 @@ export interface AttackSoakOptions {
   readonly minutes: number;
   /** Receives lines about the progress. */
   readonly report: (line: string) => void;
+  /** Ends the use early. The checks go on. */
+  readonly signal: AbortSignal;
 }
 
 /**
@@ -30,7 +32,8 @@ export interface AttackSoakOptions {
  * everything and looks for leftovers.
  * Returns the failures of the victim and the leftovers; an empty list means success.
  */
-export async function attackSoak({ minutes, report }: AttackSoakOptions): Promise<string[]> {
+export async function attackSoak(options: AttackSoakOptions): Promise<string[]> {
+  const { minutes, report, signal } = options;
   const directory = await mkdtemp(join(tmpdir(), 'svc-attack-soak-'));
   try {
     const tls = await localTls(directory, [MODEL_HOST]);
@@ -49,8 +52,9 @@ export async function attackSoak({ minutes, report }: AttackSoakOptions): Promis
       const attacker = await access.signUp();
       const { vm_id: sandbox } = await attacker.client.sandboxes.create({ template: 'standard' });
 
-      const end = performance.now() + minutes * 60_000;
-      const alone = await victim.measureUntil(performance.now() + ALONE * minutes * 60_000);
+      const within = (share: number) =>
+        AbortSignal.any([signal, AbortSignal.timeout(share * minutes * 60_000)]);
+      const alone = await victim.measureUntil(within(ALONE));
       const attack = AttackerProcess.start({
         address: service.address,
         apiKey: attacker.apiKey,
@@ -58,7 +62,7 @@ export async function attackSoak({ minutes, report }: AttackSoakOptions): Promis
         modelUrl: models.url,
         sandbox,
       });
-      const attacked = await victim.measureUntil(end);
+      const attacked = await victim.measureUntil(within(1 - ALONE));
       for (const line of await attack.stop()) report(line);
       for (const name of MEASURED) report(comparison(name, alone[name], attacked[name]));
 

@@ -72,10 +72,10 @@ export class Victim {
     return victim;
   }
 
-  /** Measures one operation after the other until `end`, in milliseconds of `performance.now()`. */
-  async measureUntil(end: number): Promise<Record<Measured, Latencies>> {
+  /** Measures one operation after the other until `end` aborts. */
+  async measureUntil(end: AbortSignal): Promise<Record<Measured, Latencies>> {
     const latencies = measured();
-    while (performance.now() < end) await this.#round(latencies);
+    while (!end.aborted) await this.#round(latencies);
     return latencies;
   }
 
