@@ -37,6 +37,7 @@ const API_VERSION = '1.0.0';
 export interface ControlPlaneOptions {
   readonly config: Config;
   readonly logger: FastifyBaseLogger;
+  /** They may be replaced while it runs. */
   readonly clusterSecrets: ClusterSecrets;
   /** PEM certificate chain and key, which may be replaced; without them it serves plain HTTP. */
   readonly tls?: CertificatePair | ServerCertificate | undefined;

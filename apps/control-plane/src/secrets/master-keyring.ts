@@ -83,15 +83,21 @@ export class MasterKeyring {
     if (kept.length > 0 && kept.length < this.#kept.length) await this.#write(kept);
   }
 
+  /** Reads the file again. @throws ConfigError when it cannot be used; the keys that are known stay */
   async reload(): Promise<void> {
     const text = await readFile(this.file, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return '';
-      throw error;
+      if (error.code === 'ENOENT' && !this.#isFileOfOperator) return '';
+      throw new ConfigError([`the file of the master keys cannot be read: ${error.message}`]);
     });
-    this.#kept = text
-      .split('\n')
-      .filter((line) => line.trim() !== '')
-      .map((line) => keyOfBytes(bytesOf(line.trim())));
+    const lines = text.split('\n').map((line) => line.trim());
+    this.#kept = lines.filter(Boolean).map((line) => {
+      const bytes = bytesOf(line);
+      if (bytes.length === KEY_BYTES) return keyOfBytes(bytes);
+      const number = lines.indexOf(line) + 1;
+      throw new ConfigError([
+        `line ${number} of ${this.file} is no master key: ${KEY_BYTES} bytes in base64 or hex`,
+      ]);
+    });
   }
 
   async #write(keys: readonly MasterKey[]): Promise<void> {

@@ -190,13 +190,17 @@ describe('the master key', () => {
     const [first = '', second = ''] = KEYS;
     const file = join(harness.dataDir, 'keys-of-the-operator');
     const theirs = { SVC_MASTER_KEY_FILE: file };
-    await expect(harness.startAnother(theirs)).rejects.toThrow(/stored secrets are wrapped/);
+    const start = () => harness.startAnother(theirs);
+    await expect(start()).rejects.toThrow(/cannot be read: ENOENT/);
+    await writeFile(file, `${first}\nshort`);
+    await expect(start()).rejects.toThrow(/line 2 of .* is no master key/);
+    await writeFile(file, first);
+    await expect(start()).rejects.toThrow(/stored secrets are wrapped/);
     await harness.sql.query('delete from master_keys');
-    await expect(harness.startAnother(theirs)).rejects.toThrow(
-      /no master key in SVC_MASTER_KEY_FILE/,
-    );
+    await writeFile(file, '\n');
+    await expect(start()).rejects.toThrow(/no master key in SVC_MASTER_KEY_FILE/);
     await writeFile(file, `${first}\n`);
-    const plane = await harness.startAnother(theirs);
+    const plane = await start();
     await using cleanUp = new AsyncDisposableStack();
     cleanUp.defer(() => plane.close());
     const writeThere = (name: string, value: string) =>
@@ -219,8 +223,11 @@ describe('the master key', () => {
     expect((await writeThere('c', 'three')).status).toBe(201);
     expect(await masterKeyIds()).toEqual([rotation.keyId]);
 
+    // A file that is away or broken for a moment takes no key away.
+    await rm(file);
+    expect((await writeThere('d', 'four')).status).toBe(201);
     await writeFile(file, `${second}\n`);
-    for (const [name, value] of Object.entries({ a: 'one', b: 'two', c: 'three' })) {
+    for (const [name, value] of Object.entries({ a: 'one', b: 'two', c: 'three', d: 'four' })) {
       expect(await read(name, theirs)).toBe(value);
     }
   });

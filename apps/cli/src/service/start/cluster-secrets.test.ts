@@ -43,6 +43,8 @@ test('a configured file has one on each line, and is left as it is', async () =>
   const file = join(directory, 'mounted');
   const theirs = config({ SVC_CLUSTER_SECRET_FILE: file });
   await expect(clusterSecrets(theirs)).rejects.toThrow(/there is none in .*mounted/);
+  const unreadable = config({ SVC_CLUSTER_SECRET_FILE: directory });
+  await expect(clusterSecrets(unreadable)).rejects.toThrow(/cannot be used: EISDIR/);
   await writeFile(file, 'short');
   await expect(clusterSecrets(theirs)).rejects.toThrow(/has less than 32 characters/);
   const text = ` ${FIRST}\r\n\n${SECOND}`;

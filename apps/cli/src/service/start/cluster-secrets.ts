@@ -9,7 +9,7 @@ const LEAST_LENGTH = 32;
 
 type Secrets = readonly [Secret, ...Secret[]];
 
-/** The cluster secrets of this machine, or undefined: those of the environment, or else one for each line of their file. */
+/** The cluster secrets of this machine, or undefined: those of the environment, or else one for each line of their file. @throws CliError `cluster_secret_unusable` */
 export async function knownClusterSecrets(config: Config): Promise<Secrets | undefined> {
   const { clusterSecret, clusterSecretAccepted } = config;
   if (clusterSecret !== undefined) {
@@ -18,7 +18,10 @@ export async function knownClusterSecrets(config: Config): Promise<Secrets | und
       : [clusterSecret, clusterSecretAccepted];
   }
   const file = fileOf(config);
-  const [first, ...others] = secretsIn(await readIfAny(file), file);
+  const text = await readIfAny(file).catch((error: NodeJS.ErrnoException) => {
+    throw unusable(error.message);
+  });
+  const [first, ...others] = secretsIn(text, file);
   return first === undefined ? undefined : [first, ...others];
 }
 
