@@ -69,6 +69,15 @@ test.each([
   expect(reads).toEqual([]);
 });
 
+test('the keys are not read for tokens with a known key', async () => {
+  const kid = await signingId();
+  const read = reads.length;
+  for (let token = 0; token < 3; token += 1) {
+    expect(await keys.verificationKey(kid)).toBeDefined();
+  }
+  expect(reads).toHaveLength(read);
+});
+
 test('keys that another secret encrypted are not used, and another one is added', async () => {
   const mine = await signingId();
   const theirs = await signingId(new SigningKeys(store.signingKeys, [Buffer.alloc(32, 2)]));
@@ -91,6 +100,7 @@ test('a key is used only under its own id', async () => {
 
 test('the keys are read again after ten minutes, to sign with the newest', async () => {
   vi.useFakeTimers({ toFake: ['performance'] });
+  vi.advanceTimersByTime(3_600_000);
   const first = await signingId();
   const read = reads.length;
   await age('30 days 1 minute');

@@ -29,7 +29,7 @@ let mails: Message[];
 let mailFault: Error | undefined;
 let logged: string[];
 
-function create(hashKey = HASH_KEY): OneTimeCodes {
+function create(...hashKeys: readonly [Buffer, ...Buffer[]]): OneTimeCodes {
   return new OneTimeCodes({
     otp: ledger.store.otp,
     mailer: {
@@ -44,7 +44,7 @@ function create(hashKey = HASH_KEY): OneTimeCodes {
       pretty: false,
       destination: { write: (line) => void logged.push(line) },
     }),
-    hashKeys: [hashKey],
+    hashKeys,
     limits: { otpPerEmailPerHour: 3, otpPerIpPerHour: 5, otpWrongPerIpPerHour: 7 },
   });
 }
@@ -57,7 +57,7 @@ beforeEach(async () => {
   await ledger.sql.query('truncate otp_codes, otp_requests');
   [mails, logged, mailFault] = [[], [], undefined];
   [dice.next, dice.below] = [[], []];
-  codes = create();
+  codes = create(HASH_KEY);
 });
 
 const codeIn = (mail: Message | undefined) => /^(\d{6}) /.exec(mail?.subject ?? '')?.[1] ?? 'none';
@@ -95,6 +95,12 @@ describe('a code', () => {
     expect(mails[0]?.html).toContain('<body style="font-family: system-ui');
     expect(mails[0]?.html).toContain('If you did not ask for it');
     await codes.redeem(EMAIL, code, IP);
+    await expect(codes.redeem(EMAIL, code, IP)).rejects.toMatchObject({ code: 'otp_invalid' });
+  });
+
+  test('are redeemed with a key that another one replaces', async () => {
+    const code = await sent();
+    await create(Buffer.alloc(32, 2), HASH_KEY).redeem(EMAIL, code, IP);
     await expect(codes.redeem(EMAIL, code, IP)).rejects.toMatchObject({ code: 'otp_invalid' });
   });
 
