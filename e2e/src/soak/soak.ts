@@ -6,6 +6,7 @@ import { startService } from '../../test/start-service.ts';
 import { checkMoney } from './check-money.ts';
 import { Crashes } from './crashes.ts';
 import { deleteAll } from './delete-all.ts';
+import { endAfter } from './end-after.ts';
 import { OperationCounts } from './operation-counts.ts';
 import { Random } from './random.ts';
 import { VirtualUser } from './virtual-user.ts';
@@ -43,7 +44,7 @@ export async function soak(options: SoakOptions): Promise<string[]> {
   report(`seed ${seed}, ${minutes} minute(s), ${USERS} customers on ${service.address.baseUrl}`);
 
   const counts = new OperationCounts();
-  const end = AbortSignal.any([signal, AbortSignal.timeout(minutes * 60_000)]);
+  const end = endAfter(minutes, signal);
   const [first] = accounts;
   if (first === undefined) throw new Error('there are no customers');
   const killer = new Crashes(service, first.client, new Random(seed + USERS));

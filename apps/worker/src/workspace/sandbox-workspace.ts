@@ -7,7 +7,7 @@ import {
   type WorkspaceRefusal,
 } from '@svc/contract';
 import type { MicrovmTree, TreeEntry, TreeListing } from '@svc/microvm';
-import { Mutex, type Rate, sleep, TokenBucket } from '@svc/service-kit/concurrency';
+import { Mutex, type Rate, sleep, TokenBucket, withDeadline } from '@svc/service-kit/concurrency';
 import { ChunkStore } from '../chunks/chunk-store.ts';
 import type { WorkspaceOwner } from '../control-plane/workspace-api.ts';
 import { changeOf, isSame, mtimeMsOf } from './changes.ts';
@@ -146,7 +146,7 @@ export class SandboxWorkspace {
       if (stopped.aborted) return;
       if (!isRunning()) continue;
       try {
-        await this.flush(AbortSignal.any([stopped, AbortSignal.timeout(FLUSH_MS)]));
+        await this.flush(withDeadline(stopped, FLUSH_MS));
       } catch (error) {
         if (!stopped.aborted) onFault(error, 'flush a workspace');
       }

@@ -8,6 +8,7 @@ import { leftoversOf } from '../../../test/machine/footprint.ts';
 import { instanceOf } from '../../../test/machine/instance.ts';
 import { startService } from '../../../test/start-service.ts';
 import { deleteAll } from '../delete-all.ts';
+import { endAfter } from '../end-after.ts';
 import { AttackerProcess } from './attacker-process.ts';
 import { comparison } from './latencies.ts';
 import { MEASURED, startModel, Victim } from './victim.ts';
@@ -50,17 +51,14 @@ export async function attackSoak(options: AttackSoakOptions): Promise<string[]> 
       const idle = await idleState(instance, POOL);
       const victim = await Victim.start(access, models);
       const attacker = await access.signUp();
-      const { vm_id: sandbox } = await attacker.client.sandboxes.create({ template: 'standard' });
 
-      const within = (share: number) =>
-        AbortSignal.any([signal, AbortSignal.timeout(share * minutes * 60_000)]);
+      const within = (share: number) => endAfter(share * minutes, signal);
       const alone = await victim.measureUntil(within(ALONE));
       const attack = AttackerProcess.start({
         address: service.address,
         apiKey: attacker.apiKey,
         victimEmail: victim.account.email,
         modelUrl: models.url,
-        sandbox,
       });
       const attacked = await victim.measureUntil(within(1 - ALONE));
       for (const line of await attack.stop()) report(line);

@@ -12,8 +12,6 @@ export interface AttackerOptions {
   readonly victimEmail: string;
   /** The endpoint of a scripted model. */
   readonly modelUrl: string;
-  /** A running sandbox of the attacker. */
-  readonly sandbox: string;
 }
 
 /** An attacker in a process of its own, whose work is not what a client in this process waits for. */

@@ -14,7 +14,6 @@ const context = {
   attacker: { client, apiKey: options.apiKey },
   victim: { email: options.victimEmail },
   models: { url: options.modelUrl },
-  sandbox: options.sandbox,
   signal: ending.signal,
 };
 const attacks = Object.entries(ATTACKS).map(async ([name, attack]) => {

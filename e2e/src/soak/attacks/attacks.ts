@@ -14,14 +14,17 @@ export interface AttackContext {
   readonly attacker: Pick<Account, 'client' | 'apiKey'>;
   readonly victim: Pick<Account, 'email'>;
   readonly models: Pick<ModelServer, 'url'>;
-  /** A running sandbox of the attacker. */
-  readonly sandbox: string;
+  /** A running sandbox of the attacker, for this attack alone. */
+  readonly sandbox: () => Promise<string>;
   /** Ends the attacks. */
   readonly signal: AbortSignal;
 }
 
 /** One round of an attack. It may throw whatever the service answers. */
 type Attack = (context: AttackContext) => Promise<unknown>;
+
+/** Longer than any soak. */
+const LIFETIME = { idle_timeout_seconds: 6 * 3600, max_lifetime_seconds: 6 * 3600 };
 
 const ROUND_PAUSE_MS = 250;
 const COMMANDS = 100;
@@ -36,15 +39,16 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     await sandboxes.delete(vm_id);
   },
   'output that nobody reads': async (context) => {
-    await all(20, () => unreadOutput(context));
+    const id = await context.sandbox();
+    await all(20, () => unreadOutput(context, id));
   },
-  'large metadata and lists': async ({ attacker, sandbox, signal }) => {
+  'large metadata and lists': async ({ attacker, signal }) => {
     const { sandboxes } = attacker.client;
     const metadata = { text: 'x'.repeat(16_000) };
     const { vm_id } = await sandboxes.create({ template: 'standard', metadata }, { signal });
     try {
       await all(MANY, () => sandboxes.list({ signal }));
-      await all(MANY, () => sandboxes.get(sandbox, { signal }));
+      await all(MANY, () => sandboxes.get(vm_id, { signal }));
     } finally {
       await sandboxes.delete(vm_id);
     }
@@ -60,14 +64,14 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     }
   },
   'long commands': async ({ attacker, sandbox, signal }) => {
-    await all(COMMANDS, () => attacker.client.sandboxes.exec(sandbox, 'sleep 5', { signal }));
+    const id = await sandbox();
+    await all(COMMANDS, () => attacker.client.sandboxes.exec(id, 'sleep 5', { signal }));
   },
   'pauses and resumes': async ({ attacker, sandbox, signal }) => {
     const { sandboxes } = attacker.client;
+    const id = await sandbox();
     await all(COMMANDS, (index) =>
-      index % 2 === 0
-        ? sandboxes.pause(sandbox, { signal })
-        : sandboxes.resume(sandbox, { signal }),
+      index % 2 === 0 ? sandboxes.pause(id, { signal }) : sandboxes.resume(id, { signal }),
     );
   },
   'wrong codes': async ({ access, victim, signal }) => {
@@ -79,9 +83,8 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
     });
   },
   'a full disk': async ({ attacker, sandbox, signal }) => {
-    await attacker.client.sandboxes.exec(sandbox, 'head -c 256M /dev/urandom > /root/random', {
-      signal,
-    });
+    const command = 'head -c 256M /dev/urandom > /root/random';
+    await attacker.client.sandboxes.exec(await sandbox(), command, { signal });
   },
   'API keys': async ({ attacker, access, signal }) => {
     const target = '/v1/tenants/me/api-keys';
@@ -92,11 +95,16 @@ export const ATTACKS: Readonly<Record<string, Attack>> = {
 /** Repeats an attack until its context ends. Returns the number of rounds, and of refusals by their codes. */
 export async function attackUntilEnd(
   attack: Attack,
-  context: AttackContext,
+  context: Omit<AttackContext, 'sandbox'>,
 ): Promise<ReadonlyMap<string, number>> {
   const outcomes = new Map<string, number>();
+  let own: string | undefined;
+  const sandbox = async () => {
+    own = await runningSandbox(context, own);
+    return own;
+  };
   while (!context.signal.aborted) {
-    const outcome = await attack(context).then(
+    const outcome = await attack({ ...context, sandbox }).then(
       () => 'done',
       (error: unknown) => (error instanceof SvcError ? error.code : 'failed'),
     );
@@ -105,6 +113,20 @@ export async function attackUntilEnd(
     await delay(ROUND_PAUSE_MS, undefined, { signal: context.signal }).catch(() => undefined);
   }
   return outcomes;
+}
+
+/** This sandbox, if it still runs, or else another one: the service may end those of an attacker. */
+async function runningSandbox(
+  { attacker, signal }: Pick<AttackContext, 'attacker' | 'signal'>,
+  id: string | undefined,
+): Promise<string> {
+  const { sandboxes } = attacker.client;
+  if (id !== undefined) {
+    const { state } = await sandboxes.get(id, { signal });
+    if (state === 'running') return id;
+    if (state === 'paused') return (await sandboxes.resume(id, { signal })).vm_id;
+  }
+  return (await sandboxes.create({ template: 'standard', ...LIFETIME }, { signal })).vm_id;
 }
 
 /** Runs calls at once. Throws one of their errors once all have ended. */
@@ -117,7 +139,10 @@ async function all(count: number, call: (index: number) => Promise<unknown>): Pr
 }
 
 /** Runs a command with much output, and reads nothing of the answer until the attack ends or the service cuts it off. */
-async function unreadOutput({ access, attacker, sandbox, signal }: AttackContext): Promise<void> {
+async function unreadOutput(
+  { access, attacker, signal }: AttackContext,
+  sandbox: string,
+): Promise<void> {
   const call = request(`${access.address.baseUrl}/v1/sandboxes/${sandbox}/exec`, {
     method: 'POST',
     ca: access.ca,
