@@ -30,6 +30,8 @@ test('one is generated in the data directory, once, and only at a start', async 
   expect((await stat(file)).mode & 0o777).toBe(0o600);
   await writeFile(file, `${SECOND}\n${generated}\n`);
   expect(await revealed(rereadClusterSecrets(config()))).toEqual([SECOND, generated?.[0]]);
+  const accepting = config({ SVC_CLUSTER_SECRET_ACCEPTED: FIRST });
+  expect(await revealed(clusterSecrets(accepting))).toEqual([SECOND, generated?.[0], FIRST]);
 });
 
 test('the environment has one, and one more that is accepted', async () => {

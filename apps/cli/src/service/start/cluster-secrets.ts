@@ -9,24 +9,22 @@ const LEAST_LENGTH = 32;
 
 type Secrets = readonly [Secret, ...Secret[]];
 
-/** The cluster secrets of this machine, or undefined: those of the environment, or else one for each line of their file. @throws CliError `cluster_secret_unusable` */
+/**
+ * The cluster secrets of this machine, or undefined: that of the environment, or else one for each line of their file; then the
+ * one that is only accepted.
+ * @throws CliError `cluster_secret_unusable`
+ */
 export async function knownClusterSecrets(config: Config): Promise<Secrets | undefined> {
-  const { clusterSecret, clusterSecretAccepted } = config;
-  if (clusterSecret !== undefined) {
-    return clusterSecretAccepted === undefined
-      ? [clusterSecret]
-      : [clusterSecret, clusterSecretAccepted];
-  }
-  const file = fileOf(config);
-  const text = await readIfAny(file).catch((error: NodeJS.ErrnoException) => {
-    throw unusable(error.message);
-  });
-  const [first, ...others] = secretsIn(text, file);
-  return first === undefined ? undefined : [first, ...others];
+  const { clusterSecret, clusterSecretAccepted: accepted } = config;
+  const [first, ...others] =
+    clusterSecret === undefined ? await secretsIn(fileOf(config)) : [clusterSecret];
+  if (first === undefined) return undefined;
+  return [first, ...others, ...(accepted === undefined ? [] : [accepted])];
 }
 
 /**
- * The cluster secrets of this machine. In the data directory, one is generated if there is none. The caller holds the lock on it.
+ * The cluster secrets of this machine. In the data directory, one is generated if there is none. The caller holds the lock on
+ * the directory.
  * @throws CliError `cluster_secret_unusable` for a configured file that is absent or empty
  */
 export async function clusterSecrets(config: Config): Promise<Secrets> {
@@ -47,7 +45,10 @@ function fileOf({ clusterSecretFile, dataDir }: Config): string {
   return clusterSecretFile ?? join(dataDir, 'cluster-secret');
 }
 
-function secretsIn(text: string, file: string): Secret[] {
+async function secretsIn(file: string): Promise<Secret[]> {
+  const text = await readIfAny(file).catch((error: NodeJS.ErrnoException) => {
+    throw unusable(error.message);
+  });
   const lines = text.split('\n').map((line) => line.trim());
   const secrets = lines.filter((line) => line !== '');
   if (secrets.some((secret) => secret.length < LEAST_LENGTH)) {

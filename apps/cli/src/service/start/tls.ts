@@ -45,7 +45,10 @@ export async function openTls(
   return { caFile, ca, ...pair.local, server: new ServerCertificate(pair) };
 }
 
-/** Replaces the certificate if its files have changed, or the local CA has issued another. Returns whether it did. @throws for one that no server could use */
+/**
+ * Replaces the certificate if its files have changed, or the local CA has issued another. Returns whether it did.
+ * @throws for one that no server could use
+ */
 export async function rereadTls(
   { server }: Pick<ServiceTls, 'server'>,
   config: TlsConfig,
