@@ -2,7 +2,13 @@ import type { Config } from '@svc/config';
 import { CONTROL_PLANE_NAME } from '@svc/contract';
 import { EgressPolicy } from '@svc/egress';
 import { SignedUrls } from '@svc/object-store';
-import { createTokenMinter, mintHopToken, type Registry, SessionTokens } from '@svc/service-kit';
+import {
+  createTokenMinter,
+  mintHopToken,
+  type Registry,
+  SessionTokens,
+  sessionTokenKey,
+} from '@svc/service-kit';
 import { FairStarts } from '@svc/service-kit/concurrency';
 import type { PriceTable, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
@@ -114,7 +120,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     baseUrl: parts.baseUrl,
     formKeys: clusterSecrets.keysFor('svc checkout forms v1'),
   });
-  const sessionTokens = new SessionTokens(clusterSecrets.all);
+  const sessionTokens = new SessionTokens(clusterSecrets.derive(sessionTokenKey));
   const access = new SessionAccessIssuer(sessionTokens, parts.runtimeUrl);
   const taker = new UploadTaker({
     store,

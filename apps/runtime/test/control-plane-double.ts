@@ -18,6 +18,7 @@ import {
   RequestDrain,
   type Secret,
   SessionTokens,
+  sessionTokenKey,
 } from '@svc/service-kit';
 import type { FastifyRequest } from 'fastify';
 import { pino } from 'pino';
@@ -48,7 +49,7 @@ export class ControlPlaneDouble {
     this.#app = createHttpServer({ logger: pino({ level: 'silent' }), tls });
     this.drain.watch(this.#app);
     const verify = createTokenVerifier(findAmong(identity.key), CONTROL_PLANE_NAME);
-    const tokens = new SessionTokens([secret]);
+    const tokens = new SessionTokens([sessionTokenKey(secret)]);
     const key = deriveControlPlaneKey(secret);
     this.#app.get('/readyz', async () => {
       if (this.isBroken) throw new ServiceError('internal_error');

@@ -11,6 +11,7 @@ import {
   Secret,
   type SessionIdentity,
   SessionTokens,
+  sessionTokenKey,
 } from '@svc/service-kit';
 import { WorkerDouble } from '@svc/worker-double';
 import { type ClientOptions, WebSocket } from 'ws';
@@ -43,7 +44,7 @@ export interface Client {
 
 /** A runtime host between test doubles of a control plane and a worker, all with TLS. */
 export class Harness implements AsyncDisposable {
-  readonly tokens = new SessionTokens([CLUSTER_SECRET]);
+  readonly tokens = new SessionTokens([sessionTokenKey(CLUSTER_SECRET)]);
   readonly logLines: string[] = [];
   readonly controlPlane: ControlPlaneDouble;
   readonly #worker: WorkerDouble;

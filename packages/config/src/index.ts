@@ -8,4 +8,6 @@ export {
 } from './config.ts';
 export { configurationPage } from './document.ts';
 export type { AllowedHost, ListenAddress, PoolSizes } from './kinds.ts';
+export { secretKey } from './kinds.ts';
 export type { Environment } from './read.ts';
+export { CLUSTER_SECRET_LENGTH } from './variables.ts';

@@ -19,6 +19,9 @@ function withDefault<T>(name: string, kind: Kind<T>, fallback: string, meaning: 
   return { name, kind, meaning, fallback } satisfies Variable<T>;
 }
 
+/** The least number of characters of a cluster secret. */
+export const CLUSTER_SECRET_LENGTH = 32;
+
 export const VARIABLES = {
   dataDir: {
     ...variable(
@@ -264,7 +267,7 @@ export const VARIABLES = {
   clusterSecret: {
     ...variable(
       'SVC_CLUSTER_SECRET',
-      kinds.secretText(32),
+      kinds.secretText(CLUSTER_SECRET_LENGTH),
       'Secret that all control planes of a fleet share, and nobody else may have. Their keys are derived from it.',
     ),
     documentedDefault: 'that of `SVC_CLUSTER_SECRET_FILE`',
@@ -279,7 +282,7 @@ export const VARIABLES = {
   },
   clusterSecretAccepted: variable(
     'SVC_CLUSTER_SECRET_ACCEPTED',
-    kinds.secretText(32),
+    kinds.secretText(CLUSTER_SECRET_LENGTH),
     'Another cluster secret whose signatures count, while `SVC_CLUSTER_SECRET` is being replaced.',
   ),
   enrolmentToken: variable(

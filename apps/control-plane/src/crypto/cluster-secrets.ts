@@ -14,22 +14,18 @@ type Secrets = readonly [Secret, ...Secret[]];
  * replace it. The first signs, each verifies. They can be replaced while requests are served.
  */
 export class ClusterSecrets {
-  readonly #derived = new Map<string, [Buffer, ...Buffer[]]>();
-  readonly #secrets: [Secret, ...Secret[]];
   readonly #keyPairs: [KeyPair, ...KeyPair[]];
+  /** Derive again what was derived. */
+  readonly #refreshes: (() => void)[] = [];
+  #secrets: Secrets;
 
   private constructor(secrets: Secrets, keyPairs: ControlPlaneKeys) {
-    this.#secrets = [...secrets];
+    this.#secrets = secrets;
     this.#keyPairs = [...keyPairs];
   }
 
   static async open(secrets: Secrets): Promise<ClusterSecrets> {
     return new ClusterSecrets(secrets, await keyPairsOf(secrets));
-  }
-
-  /** The secrets themselves. The array changes with them. */
-  get all(): Secrets {
-    return this.#secrets;
   }
 
   get keyPairs(): ControlPlaneKeys {
@@ -38,11 +34,20 @@ export class ClusterSecrets {
 
   /** The keys of a purpose. Every control plane derives the same ones. */
   keysFor(purpose: string): DerivedKeys {
-    const known = this.#derived.get(purpose);
-    if (known !== undefined) return known;
-    const keys = keysOf(this.#secrets, purpose);
-    this.#derived.set(purpose, keys);
-    return keys;
+    return this.derive((secret) =>
+      Buffer.from(hkdfSync('sha256', secret.reveal(), '', purpose, 32)),
+    );
+  }
+
+  /** What is derived from each secret, in their order. The array changes when they do. */
+  derive<T>(from: (secret: Secret) => T): readonly [T, ...T[]] {
+    const derived = (): [T, ...T[]] => {
+      const [first, ...others] = this.#secrets;
+      return [from(first), ...others.map(from)];
+    };
+    const current = derived();
+    this.#refreshes.push(() => fill(current, derived()));
+    return current;
   }
 
   /** Replaces the secrets, and with them the contents of all keys that were derived from them. Returns whether they differ. */
@@ -50,9 +55,9 @@ export class ClusterSecrets {
     const textOf = (all: Secrets) => JSON.stringify(all.map((secret) => secret.reveal()));
     if (textOf(secrets) === textOf(this.#secrets)) return false;
     const keyPairs = await keyPairsOf(secrets);
-    fill(this.#secrets, secrets);
+    this.#secrets = secrets;
     fill(this.#keyPairs, keyPairs);
-    for (const [purpose, keys] of this.#derived) fill(keys, keysOf(secrets, purpose));
+    for (const refresh of this.#refreshes) refresh();
     return true;
   }
 }
@@ -66,10 +71,4 @@ async function keyPairsOf([first, ...others]: Secrets): Promise<ControlPlaneKeys
     await deriveControlPlaneKey(first),
     ...(await Promise.all(others.map(deriveControlPlaneKey))),
   ];
-}
-
-function keysOf([first, ...others]: Secrets, purpose: string): [Buffer, ...Buffer[]] {
-  const derive = (secret: Secret) =>
-    Buffer.from(hkdfSync('sha256', secret.reveal(), '', purpose, 32));
-  return [derive(first), ...others.map(derive)];
 }

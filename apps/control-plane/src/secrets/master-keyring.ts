@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { type Config, ConfigError } from '@svc/config';
+import { type Config, ConfigError, secretKey } from '@svc/config';
 import { type Secret, writeFileAtomic } from '@svc/service-kit';
 
 const KEY_BYTES = 32;
@@ -91,8 +91,8 @@ export class MasterKeyring {
     });
     const lines = text.split('\n').map((line) => line.trim());
     this.#kept = lines.filter(Boolean).map((line) => {
-      const bytes = bytesOf(line);
-      if (bytes.length === KEY_BYTES) return keyOfBytes(bytes);
+      const key = secretKey.convert(line);
+      if (key !== undefined) return keyOf(key);
       const number = lines.indexOf(line) + 1;
       throw new ConfigError([
         `line ${number} of ${this.file} is no master key: ${KEY_BYTES} bytes in base64 or hex`,
@@ -110,11 +110,6 @@ export class MasterKeyring {
 
 function keyOf(secret: Secret): MasterKey {
   return keyOfBytes(Buffer.from(secret.reveal(), 'base64'));
-}
-
-/** As `SVC_MASTER_KEY`: in hex or base64. */
-function bytesOf(text: string): Buffer {
-  return Buffer.from(text, /^[0-9a-f]{64}$/i.test(text) ? 'hex' : 'base64');
 }
 
 function keyOfBytes(bytes: Buffer): MasterKey {

@@ -1,8 +1,10 @@
-import { Secret, SessionTokens } from '@svc/service-kit';
+import { Secret, SessionTokens, sessionTokenKey } from '@svc/service-kit';
 import { expect, test } from 'vitest';
 import { type AccessFacts, SessionAccessIssuer, sandboxFacts } from './access.ts';
 
-const TOKENS = new SessionTokens([new Secret('a cluster secret of thirty-two bytes')]);
+const TOKENS = new SessionTokens([
+  sessionTokenKey(new Secret('a cluster secret of thirty-two bytes')),
+]);
 const issuer = new SessionAccessIssuer(TOKENS, () => 'wss://runtime.example.com');
 /** A whole second, because tokens have no smaller unit. */
 const expiresAt = new Date(Math.ceil(Date.now() / 1000) * 1000 + 60_000);

@@ -7,6 +7,7 @@ import {
   mintHopToken,
   Secret,
   SessionTokens,
+  sessionTokenKey,
 } from '@svc/service-kit';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';
@@ -74,7 +75,10 @@ describe('an upgrade is refused with 401', () => {
       'a token of another cluster',
       (id) => {
         const secret = new Secret('another-secret-of-at-least-32-characters');
-        return new SessionTokens([secret]).mint(identityOf(id), new Date(Date.now() + 60_000));
+        return new SessionTokens([sessionTokenKey(secret)]).mint(
+          identityOf(id),
+          new Date(Date.now() + 60_000),
+        );
       },
     ],
     ['a hop token', async (id) => mintHopToken(await generateKeyPair(), identityOf(id), 'wrk_1')],

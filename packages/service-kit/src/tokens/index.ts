@@ -15,6 +15,6 @@ export {
   keyIdOf,
   parseKeyPair,
 } from './key-pair.ts';
-export { type SessionIdentity, SessionTokens } from './session-tokens.ts';
+export { type SessionIdentity, SessionTokens, sessionTokenKey } from './session-tokens.ts';
 export { findAmong, type KeyFinder } from './signed-tokens.ts';
 export { verifyWithAny } from './verify-with-any.ts';

@@ -5,7 +5,7 @@ import { Secret } from '../secret.ts';
 import { createHopTokenVerifier, mintHopToken } from './hop-tokens.ts';
 import { createTokenMinter } from './internal-tokens.ts';
 import { deriveControlPlaneKey, generateKeyPair } from './key-pair.ts';
-import { SessionTokens } from './session-tokens.ts';
+import { SessionTokens, sessionTokenKey } from './session-tokens.ts';
 import { findAmong, signToken } from './signed-tokens.ts';
 
 const secret = new Secret('a cluster secret of thirty-two bytes');
@@ -21,7 +21,7 @@ const soon = () => new Date(Math.ceil(Date.now() / 1000) * 1000 + 60_000);
 
 test('a session token yields its claims', async () => {
   const expiresAt = soon();
-  const tokens = new SessionTokens([secret]);
+  const tokens = new SessionTokens([sessionTokenKey(secret)]);
   expect(await tokens.verify(await tokens.mint(identity, expiresAt))).toMatchObject({
     ...identity,
     exp: expiresAt.getTime() / 1000,
@@ -29,9 +29,11 @@ test('a session token yields its claims', async () => {
 });
 
 test('a session token is refused when it is expired, foreign, absent or malformed', async () => {
-  const tokens = new SessionTokens([secret]);
+  const tokens = new SessionTokens([sessionTokenKey(secret)]);
   const old = await tokens.mint(identity, new Date(Date.now() - 60_000));
-  const other = new SessionTokens([new Secret('another secret of thirty-two bytes..')]);
+  const other = new SessionTokens([
+    sessionTokenKey(new Secret('another secret of thirty-two bytes..')),
+  ]);
   const hop = await mintHopToken(await deriveControlPlaneKey(secret), identity, 'w1');
   for (const token of [old, await other.mint(identity, soon()), hop, undefined, '', 'a.b.c']) {
     await expect(tokens.verify(token)).rejects.toEqual(refused);
@@ -41,7 +43,7 @@ test('a session token is refused when it is expired, foreign, absent or malforme
 test('a session token is refused without an expiry, or with another algorithm', async () => {
   const label = 'svc session tokens v1 runtime';
   const key = new Uint8Array(hkdfSync('sha256', secret.reveal(), '', label, 32));
-  const tokens = new SessionTokens([secret]);
+  const tokens = new SessionTokens([sessionTokenKey(secret)]);
   const exp = Math.floor(Date.now() / 1000) + 60;
   const signed = (claims: object, alg = 'HS256') =>
     new SignJWT({ ...identity, ...claims }).setProtectedHeader({ alg }).sign(key);
@@ -76,7 +78,7 @@ test('a hop token is refused from anybody but a control plane', async () => {
     signToken(key, { ...content, lifetimeSeconds: -100 }),
     signToken(key, { ...content, claims: { ...identity, user_id: 7 } }),
     createTokenMinter(key, 'svc-control-plane')('w1'),
-    new SessionTokens([secret]).mint(identity, soon()),
+    new SessionTokens([sessionTokenKey(secret)]).mint(identity, soon()),
   ];
   for (const token of [undefined, '', 'a.b.c', ...refusals]) {
     await expect(verify(await token)).rejects.toEqual(refused);

@@ -18,26 +18,25 @@ export type SessionIdentity = Omit<SessionClaims, 'exp'>;
 
 /** Mints and verifies session tokens. */
 export class SessionTokens {
-  readonly #secrets: readonly [Secret, ...Secret[]];
+  readonly #keys: readonly [Uint8Array, ...Uint8Array[]];
 
-  /** @param secrets cluster secrets, which may change: the first signs, each verifies */
-  constructor(secrets: readonly [Secret, ...Secret[]]) {
-    this.#secrets = secrets;
+  /** @param keys from {@link sessionTokenKey}, which may change: the first signs, each verifies */
+  constructor(keys: readonly [Uint8Array, ...Uint8Array[]]) {
+    this.#keys = keys;
   }
 
   mint(identity: SessionIdentity, expiresAt: Date): Promise<string> {
     return new SignJWT({ ...identity })
       .setProtectedHeader({ alg: ALGORITHM })
       .setExpirationTime(expiresAt)
-      .sign(keyOf(this.#secrets[0]));
+      .sign(this.#keys[0]);
   }
 
   /** @throws ServiceError `unauthorized` for a token that is absent, malformed, foreign or expired */
   async verify(token: string | undefined): Promise<SessionClaims> {
     if (token === undefined) throw new ServiceError('unauthorized');
     try {
-      const [first, ...others] = this.#secrets;
-      const payload = await verifyWithAny(token, [keyOf(first), ...others.map(keyOf)], {
+      const payload = await verifyWithAny(token, this.#keys, {
         algorithms: [ALGORITHM],
         requiredClaims: ['exp'],
         clockTolerance: CLOCK_TOLERANCE_SECONDS,
@@ -49,7 +48,8 @@ export class SessionTokens {
   }
 }
 
-function keyOf(secret: Secret): Uint8Array {
+/** The key of session tokens, derived from a cluster secret. */
+export function sessionTokenKey(secret: Secret): Uint8Array {
   const purpose = 'svc session tokens v1 runtime';
   return new Uint8Array(hkdfSync('sha256', secret.reveal(), '', purpose, 32));
 }

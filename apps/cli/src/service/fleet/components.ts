@@ -2,6 +2,7 @@ import type { ComponentKind } from '@svc/contract';
 import { readCa } from '../../connection/ca-file.ts';
 import { CliError } from '../../output/errors.ts';
 import { Progress } from '../../output/progress.ts';
+import { hasConfiguredSecret } from '../start/cluster-secrets.ts';
 import { startControlPlaneComponent } from '../start/control-plane.ts';
 import { openFollowedTls } from '../start/followed-tls.ts';
 import { enrol, openIdentity } from '../start/identity.ts';
@@ -15,9 +16,8 @@ import { type FleetContext, runComponent } from './run-component.ts';
 /** `svc control-plane`: runs one of the control planes that share a database. Resolves with the exit code. */
 export function runControlPlane(): Promise<number> {
   return runComponent('control-plane', async (context) => {
-    const { clusterSecret, clusterSecretFile, databaseUrl } = context.config;
-    const hasSecret = clusterSecret !== undefined || clusterSecretFile !== undefined;
-    if (!hasSecret || databaseUrl === undefined) {
+    const { config } = context;
+    if (!hasConfiguredSecret(config) || config.databaseUrl === undefined) {
       throw new CliError(
         'fleet_incomplete',
         'a control plane needs the cluster secret and the database of its fleet',
@@ -91,7 +91,7 @@ async function join({ config, logger, signal }: FleetContext, kind: ComponentKin
       next: 'set SVC_CONTROL_PLANE_URL',
     });
   }
-  if (config.clusterSecret !== undefined || config.clusterSecretFile !== undefined) {
+  if (hasConfiguredSecret(config)) {
     logger.warn(
       'the cluster secret is only for control planes: whoever breaks into this machine has the whole fleet. Remove SVC_CLUSTER_SECRET and SVC_CLUSTER_SECRET_FILE here',
     );

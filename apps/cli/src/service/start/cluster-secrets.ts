@@ -1,11 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { Config } from '@svc/config';
+import { CLUSTER_SECRET_LENGTH, type Config } from '@svc/config';
 import { Secret } from '@svc/service-kit/secret';
 import { CliError } from '../../output/errors.ts';
 import { readIfAny, storedValue } from './stored-values.ts';
-
-const LEAST_LENGTH = 32;
 
 type Secrets = readonly [Secret, ...Secret[]];
 
@@ -28,7 +26,7 @@ export async function knownClusterSecrets(config: Config): Promise<Secrets | und
  * @throws CliError `cluster_secret_unusable` for a configured file that is absent or empty
  */
 export async function clusterSecrets(config: Config): Promise<Secrets> {
-  if (config.clusterSecret === undefined && config.clusterSecretFile === undefined) {
+  if (!hasConfiguredSecret(config)) {
     await storedValue(fileOf(config), () => randomBytes(32).toString('base64url'));
   }
   return rereadClusterSecrets(config);
@@ -41,6 +39,11 @@ export async function rereadClusterSecrets(config: Config): Promise<Secrets> {
   return known;
 }
 
+/** Whether the operator provides cluster secrets. */
+export function hasConfiguredSecret({ clusterSecret, clusterSecretFile }: Config): boolean {
+  return clusterSecret !== undefined || clusterSecretFile !== undefined;
+}
+
 function fileOf({ clusterSecretFile, dataDir }: Config): string {
   return clusterSecretFile ?? join(dataDir, 'cluster-secret');
 }
@@ -51,14 +54,14 @@ async function secretsIn(file: string): Promise<Secret[]> {
   });
   const lines = text.split('\n').map((line) => line.trim());
   const secrets = lines.filter((line) => line !== '');
-  if (secrets.some((secret) => secret.length < LEAST_LENGTH)) {
-    throw unusable(`a line of ${file} has less than ${LEAST_LENGTH} characters`);
+  if (secrets.some((secret) => secret.length < CLUSTER_SECRET_LENGTH)) {
+    throw unusable(`a line of ${file} has less than ${CLUSTER_SECRET_LENGTH} characters`);
   }
   return secrets.map((secret) => new Secret(secret));
 }
 
 function unusable(problem: string): CliError {
   return new CliError('cluster_secret_unusable', `the cluster secret cannot be used: ${problem}`, {
-    next: `write one secret of at least ${LEAST_LENGTH} characters on each line of the file; the first signs`,
+    next: `write one secret of at least ${CLUSTER_SECRET_LENGTH} characters on each line of the file; the first signs`,
   });
 }

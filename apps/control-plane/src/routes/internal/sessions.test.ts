@@ -11,6 +11,7 @@ import {
   Secret,
   type SessionIdentity,
   SessionTokens,
+  sessionTokenKey,
 } from '@svc/service-kit';
 import { ComponentDouble, controlPlaneKeys, type WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -66,7 +67,7 @@ const resume = () =>
   });
 describe('the route of a session', () => {
   const runtime = new ComponentDouble('runtime', 'r1', CLUSTER_SECRET);
-  const tokens = new SessionTokens([CLUSTER_SECRET]);
+  const tokens = new SessionTokens([sessionTokenKey(CLUSTER_SECRET)]);
   const claims = (changes: Partial<SessionIdentity> = {}) => ({
     user_id: account.tenantId,
     app_id: 'my-app',
@@ -132,7 +133,7 @@ describe('the route of a session', () => {
   );
 
   test('needs the token of a client that may attach', async () => {
-    const foreign = new SessionTokens([new Secret('x'.repeat(40))]);
+    const foreign = new SessionTokens([sessionTokenKey(new Secret('x'.repeat(40)))]);
     const soon = new Date(Date.now() + 60_000);
     for (const token of [
       '',

@@ -1,5 +1,5 @@
 import { DEFAULT_APP, SESSION_TOKEN_HEADER, uuidOf } from '@svc/contract';
-import { SessionTokens } from '@svc/service-kit';
+import { SessionTokens, sessionTokenKey } from '@svc/service-kit';
 import { ComponentDouble, type WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
@@ -36,7 +36,10 @@ async function routeOf(uuid: string): Promise<{ status: number; body: Record<str
     cua_enabled: false,
   };
   const expiresAt = new Date(Date.now() + 60_000);
-  const token = await new SessionTokens([CLUSTER_SECRET]).mint(identity, expiresAt);
+  const token = await new SessionTokens([sessionTokenKey(CLUSTER_SECRET)]).mint(
+    identity,
+    expiresAt,
+  );
   const answer = await runtime.ask(harness.plane.url, 'GET', `/sessions/${uuid}`, {
     headers: { [SESSION_TOKEN_HEADER]: token },
   });
@@ -56,7 +59,7 @@ describe('the agent of a sandbox', () => {
       jwt: expect.any(String),
       expires_at: new Date(ends).toISOString(),
     });
-    const tokens = new SessionTokens([CLUSTER_SECRET]);
+    const tokens = new SessionTokens([sessionTokenKey(CLUSTER_SECRET)]);
     expect(await tokens.verify(String(body.jwt))).toEqual({
       user_id: account.tenantId,
       app_id: DEFAULT_APP,

@@ -1,4 +1,4 @@
-import { SessionTokens } from '@svc/service-kit';
+import { SessionTokens, sessionTokenKey } from '@svc/service-kit';
 import { describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET } from '../../../test/harness.ts';
 import { useSessionWorld } from '../../../test/session-world.ts';
@@ -24,7 +24,9 @@ describe('a session', () => {
     expect(body.connect_url).toBe(`wss://runtime.example.com/v1/sessions/${id}/ws`);
     const expiry = Date.parse(String(body.expires_at));
     expect(Math.abs(expiry - before - 3_600_000)).toBeLessThan(60_000);
-    const claims = await new SessionTokens([CLUSTER_SECRET]).verify(String(body.jwt));
+    const claims = await new SessionTokens([sessionTokenKey(CLUSTER_SECRET)]).verify(
+      String(body.jwt),
+    );
     expect(claims).toEqual({
       user_id: world().account.tenantId,
       app_id: 'my-app',
@@ -118,7 +120,9 @@ describe('a session', () => {
     world().worker.templates = ['standard', 'cua'];
     await world().worker.register(world().harness.plane.url);
     const { body } = await world().create({ template: 'cua' });
-    const claims = await new SessionTokens([CLUSTER_SECRET]).verify(String(body.jwt));
+    const claims = await new SessionTokens([sessionTokenKey(CLUSTER_SECRET)]).verify(
+      String(body.jwt),
+    );
     expect(claims.cua_enabled).toBe(true);
   });
 });

@@ -1,4 +1,4 @@
-import { SessionTokens } from '@svc/service-kit';
+import { SessionTokens, sessionTokenKey } from '@svc/service-kit';
 import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { CLUSTER_SECRET, Harness } from '../../../test/harness.ts';
@@ -44,7 +44,9 @@ describe('a resumed session', () => {
       resumed_from: { previous_status: 'completed' },
     });
     expect(Date.parse(String(body.expires_at)) - Date.now()).toBeLessThanOrEqual(60_000);
-    const claims = await new SessionTokens([CLUSTER_SECRET]).verify(String(body.jwt));
+    const claims = await new SessionTokens([sessionTokenKey(CLUSTER_SECRET)]).verify(
+      String(body.jwt),
+    );
     expect(claims).toMatchObject({ chat_session_id: first.id, app_id: 'mine', set_id: 's' });
     const session = await harness.session(key, first.id);
     expect(session).toMatchObject({ status: 'active', vm_id: worker.placed[1]?.vm_id });
