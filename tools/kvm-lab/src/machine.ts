@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withDeadline } from '@svc/service-kit/concurrency';
+import { freePort } from '@svc/service-kit/testing';
 import type { RootDisk } from './root-disk.ts';
 import { runStep, type StepResult } from './run-step.ts';
 
@@ -31,7 +31,7 @@ export class Machine {
     work: string,
     signal: AbortSignal,
   ): Promise<Machine> {
-    const port = await freePort();
+    const port = await freePort('127.0.0.1');
     const drive = (file: string) => ['-drive', `file=${file},if=virtio,format=raw,snapshot=on`];
     const words = [
       ...['-accel', 'tcg,thread=multi,tb-size=1024', '-M', 'q35', '-cpu', 'max,la57=off'],
@@ -90,15 +90,4 @@ export class Machine {
       await sleep(RETRY_MS, undefined, { signal });
     }
   }
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  server.close();
-  await once(server, 'close');
-  if (address === null || typeof address === 'string') throw new Error('there is no free port');
-  return address.port;
 }

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { freePort } from '@svc/service-kit/testing';
 import { vi } from 'vitest';
 import { z } from 'zod';
 
@@ -11,16 +12,19 @@ const START_MS = 120_000;
 /** Chromium of this machine without a window, whose DevTools listen on the loopback address. */
 export class RunningBrowser implements AsyncDisposable {
   readonly #directory: string;
-  #port = 0;
+  readonly #port: number;
   #process: ChildProcess | undefined;
 
-  private constructor(directory: string) {
+  private constructor(directory: string, port: number) {
     this.#directory = directory;
+    this.#port = port;
   }
 
   static async start(): Promise<RunningBrowser> {
-    const browser = new RunningBrowser(await mkdtemp(join(tmpdir(), 'svc-browser-')));
-    await browser.#start();
+    const directory = await mkdtemp(join(tmpdir(), 'svc-browser-'));
+    const browser = new RunningBrowser(directory, await freePort('127.0.0.1'));
+    browser.#start();
+    await vi.waitFor(() => fetch(`${browser.address}/json/version`), START_MS);
     return browser;
   }
 
@@ -32,7 +36,7 @@ export class RunningBrowser implements AsyncDisposable {
   /** Kills it and starts another at the same address, which may not listen yet. */
   async crash(): Promise<void> {
     await this.#kill();
-    await this.#start();
+    this.#start();
   }
 
   /** Ends the processes that show its pages. */
@@ -54,9 +58,7 @@ export class RunningBrowser implements AsyncDisposable {
     await rm(this.#directory, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  async #start(): Promise<void> {
-    const active = join(this.#directory, 'DevToolsActivePort');
-    await rm(active, { force: true });
+  #start(): void {
     this.#process = spawn(
       'chromium',
       [
@@ -65,9 +67,6 @@ export class RunningBrowser implements AsyncDisposable {
       ],
       { stdio: 'ignore' },
     );
-    if (this.#port !== 0) return;
-    const firstLine = async () => Number((await readFile(active, 'utf8')).split('\n')[0]);
-    this.#port = await vi.waitFor(firstLine, START_MS);
   }
 
   async #kill(): Promise<void> {

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
+import { freePort } from '@svc/service-kit/testing';
 import type { DesktopSettings } from '../../src/desktop/index.ts';
 
 const PROGRAMS = resolve(import.meta.dirname, '../../../../images/cua/rootfs/usr/lib/svc/desktop');
@@ -103,7 +103,7 @@ export class RunningDesktop {
     const daemon = this.#spawn('dbus-daemon', [...session, '--print-address=1']);
     await firstLine(daemon, daemon.stdout);
     this.#spawn('openbox', []);
-    this.#devtoolsPort = await freePort();
+    this.#devtoolsPort = await freePort('127.0.0.1');
     const server = this.#spawn('/usr/bin/python3', [
       ...['-IB', join(PROGRAMS, 'server.py'), '--port', '0'],
       ...['--devtools-port', String(this.#devtoolsPort)],
@@ -131,16 +131,6 @@ export class RunningDesktop {
     this.#processes.push(child);
     return child;
   }
-}
-
-/** A port on which nothing listens, for a program that cannot choose one itself. */
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 async function firstLine(child: ChildProcess, output: Readable): Promise<string> {

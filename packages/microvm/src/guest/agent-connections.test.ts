@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer, type Server } from 'node:net';
+import { freePort } from '@svc/service-kit/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { AgentConnections } from './agent-connections.ts';
 
@@ -10,9 +11,9 @@ let address: { host: string; port: number };
 
 beforeEach(async () => {
   server = createServer((socket) => socket.on('error', () => socket.destroy()).write('hello'));
-  server.listen(0, '127.0.0.1');
+  address = { host: '127.0.0.1', port: await freePort('127.0.0.1') };
+  server.listen(address.port, address.host);
   await once(server, 'listening');
-  address = { host: '127.0.0.1', port: (server.address() as AddressInfo).port };
 });
 afterEach(() => {
   server.close();

@@ -50,7 +50,7 @@ export async function startDnsServer(script: Script): Promise<ScriptedDnsServer>
 }
 
 /** Listens by UDP and TCP on one port of the loopback interface. Retries, since a port free for UDP may be in use for TCP. */
-export async function listenAtOnePort(): Promise<{ udp: Socket; tcp: Server; port: number }> {
+async function listenAtOnePort(): Promise<{ udp: Socket; tcp: Server; port: number }> {
   for (let tries = 1; ; tries += 1) {
     const udp = createSocket('udp4');
     udp.bind(0, '127.0.0.1');

@@ -1,16 +1,11 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { freePort } from '@svc/service-kit/testing';
 import { type Answer, decode, encode, type Packet, type RecordType } from 'dns-packet';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import {
-  listenAtOnePort,
-  reply,
-  type Script,
-  startDnsServer,
-  truncated,
-} from '../../../test/network/dns-server.ts';
+import { reply, type Script, startDnsServer, truncated } from '../../../test/network/dns-server.ts';
 import { rcodeOf } from './dns-codes.ts';
 import { DnsForwarder, type DnsForwarderOptions } from './dns-forwarder.ts';
 import { FrameReader, frame } from './tcp-frames.ts';
@@ -20,7 +15,7 @@ const a = (data: string, name = NAME): Answer => ({ type: 'A', class: 'IN', name
 
 /** A forwarder with the given upstream servers, whose only client is this test. */
 async function forward(upstreams: readonly string[], options: Partial<DnsForwarderOptions> = {}) {
-  const port = await freePort();
+  const port = await freePort('127.0.0.1');
   const forwarder = await DnsForwarder.open({
     ...{ address: '127.0.0.1', port, rate: 1000, burst: 1000 },
     clientOf: () => 1,
@@ -28,14 +23,6 @@ async function forward(upstreams: readonly string[], options: Partial<DnsForward
     ...options,
   });
   return { port, [Symbol.asyncDispose]: () => forwarder.close(), forwarder };
-}
-
-async function freePort(): Promise<number> {
-  const { udp, tcp, port } = await listenAtOnePort();
-  udp.close();
-  tcp.close();
-  await once(tcp, 'close');
-  return port;
 }
 
 function query(type: string, name = NAME, more: Partial<Packet> = {}): Buffer {
