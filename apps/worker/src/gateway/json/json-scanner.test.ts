@@ -87,6 +87,18 @@ test('reports an overlong value without its text', () => {
   expect(lengths).toEqual([most, 1, undefined, 1]);
 });
 
+test.each([
+  ['key', '{"'],
+  ['value', '{"usage":"'],
+])('keeps nothing of an overlong %s', (_part, beginning) => {
+  const scanner = new JsonScanner(WANTED, () => undefined);
+  const chunk = Buffer.alloc(1024 * 1024, 'x');
+  scanner.push(Buffer.from(beginning));
+  const before = process.memoryUsage().arrayBuffers;
+  for (let pushed = 0; pushed < 64; pushed += 1) scanner.push(chunk);
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(chunk.length);
+});
+
 test('agrees with JSON.parse on any JSON', () => {
   fc.assert(
     fc.property(fc.json(), fc.json(), fc.integer({ min: 1, max: 9 }), (usage, other, size) => {
