@@ -3,10 +3,9 @@ import { resourceLimits } from './resource-limits.ts';
 import { translationCacheMib } from './translation-cache.ts';
 
 test.each([
-  [256, 64],
-  [512, 64],
-  [1024, 256],
-  [2048, 512],
+  [256, 256],
+  [512, 256],
+  [1024, 512],
   [16_384, 512],
 ])(
   'a guest of %i MiB has a cache of %i MiB, which the limit of its process covers',

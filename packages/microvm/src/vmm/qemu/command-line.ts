@@ -5,8 +5,6 @@ import { translationCacheMib } from '../translation-cache.ts';
 import type { BootRequest, RestoreVmRequest } from '../vmm.ts';
 import { CONTROL_SOCKET } from './control-socket.ts';
 
-/** A VM that boots for a snapshot translates everything for the first time, and is short-lived. */
-const SMALLEST_BOOT_CACHE_MIB = 128;
 /** Size of the ring buffer for console output. */
 const CONSOLE_BYTES = 65_536;
 
@@ -38,9 +36,8 @@ export function bootArguments(
     // For programs in the guest that need other settings under emulation.
     `svc.accelerator=${accelerator.kind}`,
   ];
-  const cacheMib = Math.max(SMALLEST_BOOT_CACHE_MIB, translationCacheMib(request));
   return [
-    ...machine(request, acceleratorOptions(accelerator, cacheMib), memory),
+    ...machine(request, accelerator, memory),
     '-kernel',
     request.kernel,
     '-initrd',
@@ -68,23 +65,23 @@ export function restoreArguments(
   accelerator: Accelerator,
   memory: MemorySource,
 ): string[] {
-  const options = acceleratorOptions(accelerator, translationCacheMib(request));
-  return [...machine(request, options, memory), '-S', '-incoming', 'defer'];
+  return [...machine(request, accelerator, memory), '-S', '-incoming', 'defer'];
 }
 
 function machine(
   request: BootRequest | RestoreVmRequest,
-  accelerator: { readonly accel: string; readonly cpu: string },
+  { kind, cpu }: Accelerator,
   memory: MemorySource,
 ): string[] {
   const { confinement, rootfs, ...shape } = request;
   const directory = confinement.insideDirectory;
+  const accel = kind === 'kvm' ? 'kvm' : `tcg,tb-size=${translationCacheMib(shape)}`;
   return [
     ['-nodefaults', '-no-user-config', '-display', 'none'],
     ['-sandbox', 'on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny'],
     ['-M', 'microvm,memory-backend=memory'],
-    ['-accel', accelerator.accel],
-    ['-cpu', accelerator.cpu],
+    ['-accel', accel],
+    ['-cpu', cpu],
     ['-smp', String(shape.vcpu)],
     ['-m', `${ramMib(shape)}M`],
     ['-object', memoryOptions(shape, memory)],
@@ -99,10 +96,6 @@ function machine(
     ['-netdev', `tap,id=net,ifname=${TAP},script=no,downscript=no`],
     ['-device', `virtio-net-device,netdev=net,mac=${GUEST_LINK.guestMac}`],
   ].flat();
-}
-
-function acceleratorOptions({ kind, cpu }: Accelerator, cacheMib: number) {
-  return { accel: kind === 'kvm' ? 'kvm' : `tcg,tb-size=${cacheMib}`, cpu };
 }
 
 /**
