@@ -63,6 +63,7 @@ import { Foreground } from './vms/pool/foreground.ts';
 import { PoolKeeper } from './vms/pool/keeper.ts';
 import { Pool } from './vms/pool/pool.ts';
 import { ShapePreparer } from './vms/pool/shape-preparer.ts';
+import { PoolWarmer } from './vms/pool/warmer.ts';
 import { VmMaker } from './vms/vm-maker.ts';
 import type { WorkspaceDeps } from './workspace/deps.ts';
 import { mountWorkspace } from './workspace/mount-workspace.ts';
@@ -109,7 +110,10 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const registry = new SandboxRegistry(clock);
   const capacity = new Capacity(input.limits, microvms);
   const pool = new Pool(new Map(Object.entries(config.pool)), {
-    onTaken: () => keeper.wake(),
+    onTaken(taken) {
+      warmer.leave(taken);
+      keeper.wake();
+    },
     onFault,
   });
   const maker = new VmMaker(microvms, capacity, pool, restoreConcurrency());
@@ -124,6 +128,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     warmUp: warmUpRuntime,
     logger,
   });
+  const warmer = new PoolWarmer({ pool, foreground, images, logger });
   const shapes = new ShapePreparer({
     host: microvms,
     shapes: agentShapes,
@@ -332,5 +337,6 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     tracing,
     transport,
     transfer,
+    warmers: microvms.accelerator === 'tcg' ? [warmer] : [],
   };
 }

@@ -113,6 +113,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
 
 function startLoops(parts: WorkerParts, signal: AbortSignal): Promise<void>[] {
   const { keeper, lease, reaper, diskPressure, orphanedJournals, logDelivery, shapes } = parts;
-  const loops = [keeper, lease, reaper, diskPressure, orphanedJournals, logDelivery, shapes];
+  const ofPool = [keeper, shapes, ...parts.warmers];
+  const loops = [...ofPool, lease, reaper, diskPressure, orphanedJournals, logDelivery];
   return loops.map((loop) => loop.run(signal));
 }

@@ -11,6 +11,7 @@ import { Capacity, type CapacityLimits } from '../src/vms/capacity/capacity.ts';
 import { Foreground } from '../src/vms/pool/foreground.ts';
 import { PoolKeeper } from '../src/vms/pool/keeper.ts';
 import { Pool } from '../src/vms/pool/pool.ts';
+import { PoolWarmer } from '../src/vms/pool/warmer.ts';
 import { VmMaker } from '../src/vms/vm-maker.ts';
 import type { MemoryHost } from './memory-host.ts';
 import { LIMITS } from './memory-host.ts';
@@ -42,6 +43,7 @@ export class CoreHarness {
   readonly pool: Pool;
   readonly foreground = new Foreground();
   readonly keeper: PoolKeeper;
+  readonly warmer: PoolWarmer;
   readonly creator: SandboxCreator;
   readonly reaper: Reaper;
   readonly faults: unknown[] = [];
@@ -55,7 +57,13 @@ export class CoreHarness {
     this.registry = new SandboxRegistry(clock);
     this.capacity = new Capacity(options.limits ?? LIMITS, host);
     this.#targets = new Map(Object.entries(options.pool ?? {}));
-    this.pool = new Pool(this.#targets, { onTaken: () => this.keeper.wake(), onFault });
+    this.pool = new Pool(this.#targets, {
+      onTaken: (taken) => {
+        this.warmer.leave(taken);
+        this.keeper.wake();
+      },
+      onFault,
+    });
     const maker = new VmMaker(host, this.capacity, this.pool, 4);
     this.keeper = new PoolKeeper({
       pool: this.pool,
@@ -68,6 +76,13 @@ export class CoreHarness {
       pollMs: 10,
       firstBackoffMs: 5,
       ...(options.yieldMs === undefined ? {} : { yieldMs: options.yieldMs }),
+    });
+    this.warmer = new PoolWarmer({
+      pool: this.pool,
+      foreground: this.foreground,
+      images,
+      logger: silentLogger,
+      pollMs: 5,
     });
     this.creator = new SandboxCreator({
       registry: this.registry,

@@ -19,6 +19,7 @@ export const STANDARD: ImageInfo = {
   memoryMib: 512,
   diskMib: 1024,
   builds: [{ kind: 'codex', version: '1.2.3' }],
+  idleWarmUp: [],
   ready: true,
 };
 

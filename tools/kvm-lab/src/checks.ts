@@ -115,12 +115,10 @@ ready() { until installed status | grep -E '^state +ready'; do sleep 5; done; }
 systemctl start svc
 ready
 id=$(installed sandbox create --idle-timeout 2h --max-lifetime 2h)
-installed sandbox exec "$id" -- sh -c 'echo 42 >/root/mark'
-vms=$(pgrep qemu-system-x86)
+installed sandbox exec "$id" -- sh -c 'nohup sleep 7200 >/dev/null 2>&1 & echo $! >/run/pid'
 systemctl restart svc
 ready
-[ "$vms" = "$(pgrep qemu-system-x86)" ]
-installed sandbox exec "$id" -- cat /root/mark | grep -x 42
+installed sandbox exec "$id" -- sh -c 'ps -o args= "$(cat /run/pid)"' | grep -x 'sleep 7200'
 installed down | tail -n 1
 until [ "$(systemctl is-active svc)" = inactive ]; do sleep 1; done
 if pgrep -l 'qemu|postgres'; then exit 1; fi

@@ -14,13 +14,15 @@ export interface ImageInfo {
   readonly diskMib: number;
   /** The agents that it carries. */
   readonly builds: readonly AgentBuild[];
+  /** Commands to run in its idle VMs, where the processor is emulated. */
+  readonly idleWarmUp: readonly string[];
   /** False while the image is being built, and when it cannot be used. */
   readonly ready: boolean;
 }
 
 export function describeImage(image: Image, ready: boolean): ImageInfo {
-  const { template, id, rootfs, vcpu, memoryMib, diskMib, builds } = image;
-  return { template, id, rootfs, vcpu, memoryMib, diskMib, builds, ready };
+  const { template, id, rootfs, vcpu, memoryMib, diskMib, builds, idleWarmUp } = image;
+  return { template, id, rootfs, vcpu, memoryMib, diskMib, builds, idleWarmUp, ready };
 }
 
 /** The images built on this machine. `ready` marks those of the current recipes. */

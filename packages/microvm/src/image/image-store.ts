@@ -53,6 +53,7 @@ export async function readImage(
     diskMib: file.diskMib,
     builds: file.builds ?? [],
     warmUp: file.warmUp,
+    idleWarmUp: file.idleWarmUp ?? [],
     rootfs: disk.at(-1) ?? '',
     directory,
     disk: disk.map((name) => join(directory, name)),

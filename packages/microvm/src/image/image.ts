@@ -18,4 +18,6 @@ export interface Image extends VmShape {
   readonly initrdPath: string;
   /** Commands to run before the snapshot is taken, so that everything they load is in memory. */
   readonly warmUp: readonly string[];
+  /** Commands to run in each idle VM of a machine without KVM, so that the code that they run is translated. */
+  readonly idleWarmUp: readonly string[];
 }

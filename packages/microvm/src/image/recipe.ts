@@ -33,7 +33,10 @@ export interface RecipeSettings {
   readonly vcpu: number;
   readonly memoryMib: number;
   readonly diskMib: number;
+  /** Commands to run before the snapshot is taken. */
   readonly warmUp: readonly string[];
+  /** Commands to run in each idle VM of a machine without KVM. They must leave nothing behind, also when they are killed. */
+  readonly idleWarmUp?: readonly string[];
 }
 
 /**
@@ -123,7 +126,8 @@ async function withBase(
   const base = await read(file.base);
   const { suite, vcpu, memoryMib, diskMib } = base;
   const warmUp = [...base.warmUp, ...(file.warmUp ?? [])];
-  const settings = { vcpu, memoryMib, diskMib, packages: [], ...file, suite, warmUp };
+  const idleWarmUp = [...(base.idleWarmUp ?? []), ...(file.idleWarmUp ?? [])];
+  const settings = { vcpu, memoryMib, diskMib, packages: [], ...file, suite, warmUp, idleWarmUp };
   return { settings, base };
 }
 

@@ -16,6 +16,7 @@ const IMAGE: Image = {
   kernelPath: '/images/standard/1/vmlinuz',
   initrdPath: '/images/standard/1/initrd',
   warmUp: [],
+  idleWarmUp: [],
 };
 
 /** Resources whose VM cannot be limited, killed or removed. */

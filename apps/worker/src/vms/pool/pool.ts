@@ -12,8 +12,8 @@ export interface PooledVm {
 }
 
 export interface PoolOptions {
-  /** Called whenever a template may have fallen below its target. */
-  readonly onTaken: () => void;
+  /** Called with each VM that leaves the pool and may have to be replaced. */
+  readonly onTaken: (taken: PooledVm) => void;
   /** Called with failures that no caller waits for. */
   readonly onFault: (error: unknown, action: string) => void;
 }
@@ -40,7 +40,7 @@ export class Pool {
     if (index === -1) return undefined;
     const [taken] = idle.splice(index, 1);
     this.#turns.taken(template, tenantId);
-    this.#options.onTaken();
+    if (taken !== undefined) this.#options.onTaken(taken);
     return taken;
   }
 
@@ -81,6 +81,11 @@ export class Pool {
     const all = [...this.#idle.values()].flat();
     this.#idle.clear();
     return all;
+  }
+
+  /** The VMs of this template, the oldest first. */
+  idle(template: string): readonly Microvm[] {
+    return (this.#idle.get(template) ?? []).map(({ vm }) => vm);
   }
 
   /** Whether the pool has a target for this template. */
@@ -124,7 +129,7 @@ export class Pool {
     idle.splice(index, 1);
     // Its process is gone; this releases the rest.
     discard(pooled).catch((error) => this.#options.onFault(error, 'clean up after an idle VM'));
-    this.#options.onTaken();
+    this.#options.onTaken(pooled);
   }
 }
 

@@ -58,12 +58,14 @@ async function buildFiles(
     const output = join(work, 'output');
     await mkdir(output);
     onProgress('adding the programs');
-    const { template, id, suite, packages, vcpu, memoryMib, diskMib, builds, warmUp } = recipe;
+    const { template, id, suite, packages, vcpu, memoryMib, diskMib, builds } = recipe;
+    const { warmUp, idleWarmUp } = recipe;
     const disk = await linkDisk(recipe, id, base, output);
     await link(join(base, BASE_FILES.kernel), join(output, 'vmlinuz'));
     await addPrograms(recipe, work, join(base, BASE_FILES.initrd), join(output, 'initrd'), signal);
     const sizes = { vcpu, memoryMib, diskMib };
-    const description = { template, id, suite, packages, ...sizes, builds, warmUp, disk };
+    const commands = { warmUp, idleWarmUp };
+    const description = { template, id, suite, packages, ...sizes, builds, ...commands, disk };
     await writeFile(join(output, 'image.json'), `${JSON.stringify(description, null, 2)}\n`);
     const directory = imageDirectory(imageDir, template, id);
     await mkdir(dirname(directory), { recursive: true });
