@@ -43,7 +43,7 @@ function createOfTemplates({ name, pool, how, atMost }: CreateRow): Row {
     template: Template,
   ): Promise<RowResult> {
     const create = async (which: Template) => {
-      await service.settled();
+      await (pool === 0 ? service.settled() : service.rested());
       return timeCreate(service, which);
     };
     const samples = await inTurns({

@@ -18,6 +18,10 @@ import type { BenchModels } from '../sessions/bench-models.ts';
 const TEMPLATE = 'standard' satisfies Template;
 const QUIET_WINDOW_MS = 200;
 const QUIET_CPU_MS = 20;
+/** Longer than the worker takes to notice that an idle VM is to be warmed up. */
+const REST_WINDOW_MS = 5_000;
+/** Of an idle VM with a browser. */
+const REST_CPU_MS = 500;
 /** Polling costs a core time that a measurement right after it would miss. */
 const POLL_MS = 100;
 
@@ -150,6 +154,21 @@ export class BenchService {
       },
       { intervalMs: POLL_MS },
     );
+  }
+
+  /** Waits until the service is settled and the VMs of the pool rest, because they have warmed up. */
+  async rested(): Promise<void> {
+    await this.settled();
+    const used = async () => {
+      const idle = (await this.vms()).filter(({ role }) => role === 'pool');
+      const times = await Promise.all(idle.map(({ pid }) => (pid === undefined ? 0 : cpuMs(pid))));
+      return times.reduce((sum, time) => sum + time, 0);
+    };
+    await until('the pool rests', async () => {
+      const before = await used();
+      await sleep(REST_WINDOW_MS);
+      return (await used()) - before <= REST_CPU_MS * this.#pool;
+    });
   }
 
   /** Ends the service and its sandboxes. */

@@ -4,8 +4,8 @@ import { KeyRedactor } from './key-redactor.ts';
 
 const KEY = 'sk-sk-key"1';
 
-function redact(text: string, size: number): string {
-  const redactor = new KeyRedactor(KEY);
+function redact(text: string, size: number, key = KEY): string {
+  const redactor = new KeyRedactor(key);
   const bytes = Buffer.from(text);
   const out: Buffer[] = [];
   for (let at = 0; at < bytes.length; at += size)
@@ -22,6 +22,12 @@ test.each([1, 2, 3, 5, 100])(
     );
   },
 );
+
+test('masks keys from eight bytes on, which match no unrelated text', () => {
+  expect(redact('a key: 12345678', 100, '12345678')).toBe('a key: ********');
+  expect(redact('a key: 1234567', 100, '1234567')).toBe('a key: 1234567');
+  expect(redact('text', 100, '')).toBe('text');
+});
 
 test('leaves other bytes unchanged', () => {
   fc.assert(
