@@ -145,6 +145,13 @@ test.each([
   },
 );
 
+test('the URL of an endpoint may end with slashes, and its parameters take precedence', () => {
+  const base = 'https://api.example.com/v1//?limit=5&key=x#part';
+  expect(upstream('GET', '/openai/models?limit=9&after_id=m', base)).toBe(
+    'https://api.example.com/v1/models?limit=5&key=x&after_id=m',
+  );
+});
+
 test('a parameter with the name of a member of every object is not forwarded', () => {
   expect(String(targetOf('GET', '/openai/models?toString=x&__proto__=y')?.query)).toBe('');
 });

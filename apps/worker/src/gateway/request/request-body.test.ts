@@ -1,6 +1,10 @@
-import { expect, test } from 'vitest';
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, request } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { expect, onTestFinished, test } from 'vitest';
 import type { Target } from './endpoints.ts';
-import { type HeldBytes, readRewritten } from './request-body.ts';
+import { type HeldBytes, isRewritten, limitedBody, readRewritten } from './request-body.ts';
 
 const endless: HeldBytes = { take: () => true, give: () => undefined };
 
@@ -39,8 +43,13 @@ test('requests the usage of a stream even if the agent did not', async () => {
 test('changes nothing else', async () => {
   const body = '{ "stream" : true, "big": 12345678901234567890, "text": "ü \\u00fc" }';
   expect(await chat(body)).toBe(`{"stream_options":{"include_usage":true},${body.slice(1)}`);
+  expect(await chat(`\n ${body}`)).toBe(
+    `\n {"stream_options":{"include_usage":true},${body.slice(1)}`,
+  );
   for (const untouched of [
     '{"stream":false,"stream_options":null}',
+    '{"stream":null,"stream_options":null}',
+    '{"background":true,"stream_options":null}',
     '{"n":1}',
     '',
     'no JSON',
@@ -56,8 +65,80 @@ test('disables background responses', async () => {
   );
 });
 
-test('refuses a member that is repeated too often', async () => {
-  await expect(chat(`{${'"stream":true,'.repeat(40)}"n":1}`)).rejects.toMatchObject({
-    problem: 'malformed',
+test('refuses a member that is repeated more than 16 times', async () => {
+  const repeated = (count: number) => chat(`{${'"stream":true,'.repeat(count)}"n":1}`);
+  expect(await repeated(16)).toContain('include_usage');
+  for (const count of [17, 40]) {
+    await expect(repeated(count)).rejects.toMatchObject({ problem: 'malformed' });
+  }
+});
+
+test('refuses a body for which the gateway has no room, at the chunk that is too much', async () => {
+  let read = 0;
+  const pieces = async function* () {
+    for (;;) {
+      read += 1;
+      yield Buffer.alloc(10);
+    }
+  };
+  let free = 35;
+  const held: HeldBytes = {
+    take(bytes) {
+      if (bytes > free) return false;
+      free -= bytes;
+      return true;
+    },
+    give: () => undefined,
+  };
+  const target: Target = {
+    method: 'POST',
+    dialect: 'openai',
+    path: '/responses',
+    query: new URLSearchParams(),
+  };
+  await expect(readRewritten(pieces(), target, held)).rejects.toMatchObject({
+    problem: 'too_much_held',
   });
+  expect(read).toBe(4);
+});
+
+test.each([
+  ['POST', '/chat/completions', true],
+  ['POST', '/responses', true],
+  ['POST', '/v1/messages', false],
+  ['GET', '/responses', false],
+] as const)('%s %s is rewritten: %s', (method, path, expected) => {
+  const target: Target = { method, dialect: 'openai', path, query: new URLSearchParams() };
+  expect(isRewritten(target)).toBe(expected);
+});
+
+/** A request with this body as its server sees it, and the status of its answer. */
+async function received(body: string) {
+  const server = createServer();
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  const sent = request({ port, host: '127.0.0.1', method: 'POST', agent: false });
+  const status = once(sent, 'response').then(([{ statusCode }]) => statusCode);
+  sent.end(body);
+  const [incoming, response] = await once(server, 'request');
+  return { incoming: incoming as IncomingMessage, response, status };
+}
+
+test('a body may have as many bytes as the limit', async () => {
+  const { incoming, response, status } = await received('x'.repeat(1000));
+  expect((await buffer(limitedBody(incoming, 1000))).length).toBe(1000);
+  response.end();
+  expect(await status).toBe(200);
+});
+
+test('a body beyond the limit is refused, and can be answered', async () => {
+  const { incoming, response, status } = await received('x'.repeat(1001));
+  await expect(buffer(limitedBody(incoming, 1000))).rejects.toMatchObject({ problem: 'too_large' });
+  response.writeHead(413).end();
+  expect(await status).toBe(413);
 });
