@@ -142,6 +142,23 @@ describe('two sandboxes', () => {
         });
   }
 
+  test('have no page of the warm-up in the pool, also when it is killed', {
+    timeout: VM_TEST_MS,
+  }, async () => {
+    const [{ id }] = sandboxes as [TestSandbox];
+    const { exit_code, output } = await fixture.account.client.sandboxes.exec(
+      id,
+      `page() { pgrep -f type=[r]enderer >/dev/null; }
+      while page; do sleep 0.1; done
+      /usr/lib/svc/browser-warm-up >/dev/null & warmUp=$!
+      until page; do sleep 0.1; done
+      kill -KILL $warmUp
+      while page; do sleep 0.1; done`,
+    );
+    expect(output).toBe('');
+    expect(exit_code).toBe(0);
+  });
+
   test(
     'are driven by a Playwright outside, and share no cookie, cache, profile or random number',
     async () => {

@@ -1,11 +1,10 @@
 import { Agent, fetch as undiciFetch } from 'undici';
-import type { ClosableFetch } from './fetch.ts';
 
 /**
- * undici's fetch with an agent that trusts `ca`. The agent has no timeouts, because a command may be silent for longer than
- * any fixed limit; each call has its own deadline.
+ * undici's fetch with an agent that trusts `ca`, and a function that closes its connections. The agent has no timeouts, because
+ * a command may be silent for longer than any fixed limit; each call has its own deadline.
  */
-export function openUndiciFetch(ca: string | Uint8Array | undefined): ClosableFetch {
+export function openUndiciFetch(ca: string | Uint8Array | undefined) {
   const dispatcher = new Agent({
     headersTimeout: 0,
     bodyTimeout: 0,
@@ -14,7 +13,7 @@ export function openUndiciFetch(ca: string | Uint8Array | undefined): ClosableFe
   // undici declares its own versions of the standard fetch types.
   const fetch = undiciFetch as unknown as (url: string, init: object) => Promise<Response>;
   return {
-    fetch: (url, init) => fetch(url, { ...init, dispatcher }),
+    fetch: (url: string, init: RequestInit) => fetch(url, { ...init, dispatcher }),
     close: () => dispatcher.close(),
   };
 }
