@@ -155,8 +155,7 @@ describe('two sandboxes', () => {
       kill -KILL $warmUp
       while page; do sleep 0.1; done`,
     );
-    expect(output).toBe('');
-    expect(exit_code).toBe(0);
+    expect(exit_code, output).toBe(0);
   });
 
   test(
