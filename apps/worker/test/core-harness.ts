@@ -111,14 +111,26 @@ export class CoreHarness {
   }
 
   /** Runs the pool keeper for as long as `check` takes. */
-  async keepPoolWhile(check: () => Promise<void>): Promise<void> {
-    const stop = new AbortController();
-    const run = this.keeper.run(stop.signal);
-    try {
-      await check();
-    } finally {
-      stop.abort();
-      await run;
-    }
+  keepPoolWhile(check: () => Promise<void>): Promise<void> {
+    return runWhile(this.keeper, check);
+  }
+
+  /** Warms up the VMs of the pool for as long as `check` takes. */
+  warmPoolWhile(check: () => Promise<void>): Promise<void> {
+    return runWhile(this.warmer, check);
+  }
+}
+
+async function runWhile(
+  loop: { run(signal: AbortSignal): Promise<void> },
+  check: () => Promise<void>,
+): Promise<void> {
+  const stop = new AbortController();
+  const run = loop.run(stop.signal);
+  try {
+    await check();
+  } finally {
+    stop.abort();
+    await run;
   }
 }

@@ -1,8 +1,6 @@
 import { createHash } from 'node:crypto';
 import { lstat, readdir, readFile, readlink } from 'node:fs/promises';
 
-const NS_PER_MS = 1_000_000n;
-
 /** Every entry below a directory, in the order of their names, with its kind, mode, time in milliseconds and content. */
 export async function contentOf(root: string): Promise<Record<string, unknown>> {
   const names = await readdir(root, { recursive: true, encoding: 'latin1' });
@@ -11,7 +9,7 @@ export async function contentOf(root: string): Promise<Record<string, unknown>> 
     const status = await lstat(path, { bigint: true });
     const mode = (status.mode & 0o7777n).toString(8);
     // Exact: as a floating-point number of milliseconds, the last 100 ns of a millisecond are the next one.
-    const mtime = Number(status.mtimeNs / NS_PER_MS);
+    const mtime = Number(status.mtimeMs);
     if (status.isSymbolicLink()) return [name, await readlink(path)] as const;
     if (status.isDirectory()) return [name, [mode, mtime]] as const;
     const digest = createHash('sha256').update(await readFile(path));

@@ -1,18 +1,13 @@
-import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import type { LlmDialect } from '@svc/contract';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { startHttpServer } from '../../../test/http-server.ts';
 import { type FailureStatus, GatewayFailure, sendFailure } from './failure.ts';
 
 /** Serves one request with `answer`, and returns its URL. */
 async function serve(answer: (response: ServerResponse) => void): Promise<string> {
-  const server = createServer((_request, response) => answer(response));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const { host, port } = await startHttpServer((_request, response) => answer(response));
+  return `http://${host}:${port}`;
 }
 
 async function failed(dialect: LlmDialect | undefined, status: FailureStatus) {

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { createServer, get, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { get, type IncomingMessage, type ServerResponse } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { startHttpServer } from '../../../test/http-server.ts';
 import { UsageMeter } from '../usage/usage-meter.ts';
 import { pipeAnswer } from './pipe-answer.ts';
 
@@ -11,15 +11,8 @@ const MIB = Buffer.alloc(1024 * 1024, 'x');
 
 /** A response that is not complete, and what its client sees. */
 async function exchange(): Promise<{ response: ServerResponse; answer: IncomingMessage }> {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
-  const request = get({ port, host: '127.0.0.1', agent: false });
+  const { server, host, port } = await startHttpServer();
+  const request = get({ port, host, agent: false });
   const [[, response]] = (await Promise.all([
     once(server, 'request'),
     once(request, 'socket'),

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, request } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type IncomingMessage, request } from 'node:http';
 import { buffer } from 'node:stream/consumers';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { startHttpServer } from '../../../test/http-server.ts';
 import type { Target } from './endpoints.ts';
 import { type HeldBytes, isRewritten, limitedBody, readRewritten } from './request-body.ts';
 
@@ -114,15 +114,8 @@ test.each([
 
 /** A request with this body as its server sees it, and the status of its answer. */
 async function received(body: string) {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close();
-    server.closeAllConnections();
-  });
-  const { port } = server.address() as AddressInfo;
-  const sent = request({ port, host: '127.0.0.1', method: 'POST', agent: false });
+  const { server, host, port } = await startHttpServer();
+  const sent = request({ port, host, method: 'POST', agent: false });
   const status = once(sent, 'response').then(([{ statusCode }]) => statusCode);
   sent.end(body);
   const [incoming, response] = await once(server, 'request');

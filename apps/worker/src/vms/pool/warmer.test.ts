@@ -37,21 +37,9 @@ async function filled(count: number, ...idleWarmUp: string[]): Promise<CoreHarne
   return core;
 }
 
-/** Runs the warmer for as long as `check` takes. */
-async function warmWhile(core: CoreHarness, check: () => Promise<unknown>): Promise<void> {
-  const stop = new AbortController();
-  const run = core.warmer.run(stop.signal);
-  try {
-    await check();
-  } finally {
-    stop.abort();
-    await run;
-  }
-}
-
 test('each idle VM is warmed up once, one at a time', async () => {
   const core = await filled(3, gated(), `echo second >>${log}`);
-  await warmWhile(core, async () => {
+  await core.warmPoolWhile(async () => {
     await expect.poll(lines).toEqual(['begun']);
     await appendFile(gate, '');
     const each = ['begun', 'ended', 'second'];
@@ -64,7 +52,7 @@ test('each idle VM is warmed up once, one at a time', async () => {
 
 test('a VM that is taken is left at once', async () => {
   const core = await filled(1, gated(), `echo second >>${log}`);
-  await warmWhile(core, async () => {
+  await core.warmPoolWhile(async () => {
     await expect.poll(lines).toEqual(['begun']);
     const sandbox = await core.creator.create(placement(), NEVER);
     const vm = host.vmOf(sandbox.id);
@@ -81,7 +69,7 @@ test('nothing begins while a caller waits', async () => {
   const other = core.foreground.run(() => answered.promise);
   const images = vi.spyOn(host, 'images');
   const exec = vi.spyOn(host.live[0] as MemoryMicrovm, 'exec');
-  await warmWhile(core, async () => {
+  await core.warmPoolWhile(async () => {
     await expect.poll(() => images.mock.calls.length).toBe(1);
     // Enough for a command to begin if nothing held it up.
     await setImmediate();
@@ -94,7 +82,7 @@ test('nothing begins while a caller waits', async () => {
 
 test('a VM that cannot be warmed up stays in the pool, and is not tried again', async () => {
   const core = await filled(2, `echo begun >>${log}; exit 3`);
-  await warmWhile(core, async () => {
+  await core.warmPoolWhile(async () => {
     await expect.poll(lines).toEqual(['begun', 'begun']);
     await core.creator.create(placement(), NEVER);
     await core.fillPool();
@@ -105,7 +93,7 @@ test('a VM that cannot be warmed up stays in the pool, and is not tried again', 
 
 test('a VM that dies meanwhile does not keep the others cold', async () => {
   const core = await filled(2, gated());
-  await warmWhile(core, async () => {
+  await core.warmPoolWhile(async () => {
     await expect.poll(lines).toEqual(['begun']);
     host.live[0]?.die('crashed');
     await appendFile(gate, '');
