@@ -1,8 +1,8 @@
 /**
- * Changes the code of a room line by line, and reports the changes that no test notices. A room is a name of `rooms.ts`, or a
- * file, lines of it or a folder, with tests next to it: `npm run mutation -- <room> [further tests …]`. Exits with 1 below 85 %.
+ * Changes the code of an area line by line, and reports the changes that no test notices. An area is a name of `areas.ts`, or a
+ * file, lines of it or a folder, with tests next to it: `npm run mutation -- <area> [further tests …]`. Exits with 1 below 85 %.
  *
- * The results are kept in `.cache/mutation/<room>.json`. The next run tries again what survived, and what a changed file or
+ * The results are kept in `.cache/mutation/<area>.json`. The next run tries again what survived, and what a changed file or
  * test concerns.
  */
 
@@ -10,29 +10,29 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { Stryker } from '@stryker-mutator/core';
 import { startSharedServer } from '@svc/store/testing';
-import { ROOMS, type Room } from './rooms.ts';
+import { AREAS, type Area } from './areas.ts';
 
-/** Of the mutants of a room, in percent. */
+/** Of the mutants of an area, in percent. */
 const LEAST_KILLED = 85;
 /** For a mutant that loops, in addition to one and a half times the tests' usual time. */
-const TIMEOUT_MS = 20_000;
+const TIMEOUT_MS = 8_000;
 const LINES = /:[\d-]+$/;
 
 const [name, ...furtherTests] = process.argv.slice(2);
 if (name === undefined) {
-  console.error(`Usage: npm run mutation -- <room> [tests …]\nRooms: ${Object.keys(ROOMS)}`);
+  console.error(`Usage: npm run mutation -- <area> [tests …]\nAreas: ${Object.keys(AREAS)}`);
   process.exit(2);
 }
-const room: Room = ROOMS[name] ?? { code: [name], tests: [testOf(name)] };
+const area: Area = AREAS[name] ?? { code: [name], tests: [testOf(name)] };
 
 await using cleanup = new AsyncDisposableStack();
 cleanup.defer(await startSharedServer());
 // Every change is tried in a new process, which spends most of its time on reading modules.
 process.env.NODE_COMPILE_CACHE = resolve('.cache/mutation/compiled');
 // Read by vitest.config.ts next to this file, in the processes that Stryker starts.
-process.env.MUTATION_TESTS = JSON.stringify([...room.tests, ...furtherTests].map(testsIn));
+process.env.MUTATION_TESTS = JSON.stringify([...area.tests, ...furtherTests].map(testsIn));
 const options: ConstructorParameters<typeof Stryker>[0] = {
-  mutate: [...room.code.map(codeIn), '!**/*.test.ts'],
+  mutate: [...area.code.map(codeIn), '!**/*.test.ts'],
   plugins: ['@stryker-mutator/vitest-runner', './scripts/mutation/ignore-texts.ts'],
   ignorers: ['texts'],
   testRunner: 'vitest',

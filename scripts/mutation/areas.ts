@@ -1,13 +1,13 @@
 /** A part of the code in which a changed line must make a test fail. */
-export interface Room {
+export interface Area {
   /** Files or folders whose code is mutated; their test files are left out. */
   readonly code: readonly string[];
   /** Files or folders with the tests that must notice: those next to the code, which are fast. */
   readonly tests: readonly string[];
 }
 
-/** The security-critical rooms, by the name that `npm run mutation -- <room>` takes. */
-export const ROOMS: Readonly<Record<string, Room>> = {
+/** The security-critical areas, by the name that `npm run mutation -- <area>` takes. */
+export const AREAS: Readonly<Record<string, Area>> = {
   egress: { code: ['packages/egress/src'], tests: ['packages/egress/src'] },
   tokens: {
     code: ['packages/service-kit/src/tokens'],
