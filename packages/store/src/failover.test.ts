@@ -6,7 +6,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { insertSession } from '../test/insert-session.ts';
 import { insertTenants } from '../test/insert-tenants.ts';
-import { type PostgresPair, startPostgresPair } from '../test/postgres-pair.ts';
+import { type PostgresPair, startPostgresPair } from '../test/postgres-servers.ts';
 import type { Schema } from './schema.ts';
 import { openStore, type Store } from './store.ts';
 

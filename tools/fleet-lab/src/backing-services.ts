@@ -2,8 +2,7 @@ import { join } from 'node:path';
 import { type ObjectStore, openS3ObjectStore } from '@svc/object-store';
 import { startS3Server } from '@svc/s3-server';
 import { Secret } from '@svc/service-kit';
-import { EmbeddedPostgres } from '@svc/store';
-import { startPostgresPair } from '@svc/store/testing';
+import { startPostgresOn, startPostgresPair } from '@svc/store/testing';
 import { HaProxy } from './haproxy.ts';
 import type { LabMachine, LabNetwork } from './lab-network.ts';
 
@@ -39,9 +38,8 @@ export async function startBackingServices(
   const proxies = cleanUp.use(new AsyncDisposableStack());
   const database = await network.addMachine('db');
   const bind = `${database.address}:${DATABASE_PORT}`;
-  const pair = hasStandby ? cleanUp.use(await startPostgresPair()) : undefined;
-  const { username, socketFile } = partsOf(pair?.primary.url ?? (await startPostgres()));
-  const toPrimary = await forward(database, bind, `unix@${socketFile}`);
+  const pair = hasStandby ? cleanUp.use(await startPostgresPair(database)) : undefined;
+  const primary = pair?.primary ?? cleanUp.use(await startPostgresOn(database));
 
   const objectStore = await network.addMachine('s3');
   const s3 = await startS3Server();
@@ -59,7 +57,7 @@ export async function startBackingServices(
 
   return {
     settings: {
-      SVC_DATABASE_URL: `postgres://${username}@${bind}/postgres`,
+      SVC_DATABASE_URL: `postgres://${primary.username}@${bind}/postgres`,
       SVC_S3_ENDPOINT: `http://${address}`,
       SVC_S3_REGION: region,
       SVC_S3_BUCKET: bucket,
@@ -72,28 +70,14 @@ export async function startBackingServices(
     failOver: async () => {
       if (pair === undefined) throw new Error('PostgreSQL has no standby');
       await pair.primary.kill();
-      await toPrimary[Symbol.asyncDispose]();
       await pair.promote();
       await forward(database, bind, `unix@${pair.standby.socket}`);
     },
   };
-
-  async function startPostgres(): Promise<string> {
-    const postgres = await EmbeddedPostgres.start({ dataDirectory: join(directory, 'postgres') });
-    cleanUp.defer(() => postgres.close());
-    return postgres.url;
-  }
 
   async function forward(machine: LabMachine, from: string, to: string): Promise<HaProxy> {
     const { name, launcher } = machine;
     const options = { name, directory, launcher, frontends: [{ bind: from, servers: [to] }] };
     return proxies.use(await HaProxy.start(options));
   }
-}
-
-/** The user and the socket in a URL without a host. */
-function partsOf(url: string): { readonly username: string; readonly socketFile: string } {
-  const { username, searchParams } = new URL(url.replace('@/', '@localhost/'));
-  const port = searchParams.get('port') ?? DATABASE_PORT;
-  return { username, socketFile: `${searchParams.get('host')}/.s.PGSQL.${port}` };
 }

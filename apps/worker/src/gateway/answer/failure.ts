@@ -47,13 +47,13 @@ export class GatewayFailure extends Error {
   }
 }
 
-/** Sends an error response; aborts the response if it has already begun. */
+/** Sends an error response, unless the sandbox has left; aborts the response if it has already begun. */
 export function sendFailure(
   response: ServerResponse,
   dialect: LlmDialect | undefined,
   { status, message }: GatewayFailure,
 ): void {
-  if (response.headersSent) {
+  if (response.headersSent || response.destroyed) {
     response.destroy();
     return;
   }

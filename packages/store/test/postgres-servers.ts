@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, chown, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -13,41 +13,62 @@ import { type Account, serverAccount } from '../src/embedded/system-user.ts';
 import { untilRow } from './until-row.ts';
 
 const run = promisify(execFile);
+const PRIMARY = 'primary';
 const STANDBY = 'standby';
 const READY = { withinMs: 60_000 };
 
-/** A server of a pair. */
-export interface PairedServer {
+/** A machine that a server listens on, besides its socket. Its neighbours in the network are trusted. */
+export interface ServerMachine {
+  /** The server listens on port 5432 of it. */
+  readonly address: string;
+  /** Program and arguments that run a command on the machine. */
+  readonly launcher: readonly string[];
+}
+
+/** A server of a test. */
+export interface TestServer {
+  /** Connects to its socket. */
   readonly url: string;
   /** The file of its socket. */
   readonly socket: string;
+  /** May do everything, and needs no password. */
+  readonly username: string;
   /** Ends it as the loss of its machine does, without a word. */
   kill(): Promise<void>;
 }
 
 /** A PostgreSQL server and a standby, without which it acknowledges no commit. */
 export interface PostgresPair extends AsyncDisposable {
-  readonly primary: PairedServer;
-  readonly standby: PairedServer;
+  readonly primary: TestServer;
+  readonly standby: TestServer;
   /** Makes the standby a server of its own. */
   promote(): Promise<void>;
 }
 
-/** Starts both, and waits until the standby is synchronous. */
-export async function startPostgresPair(): Promise<PostgresPair> {
-  const root = await mkdtemp(join(tmpdir(), 'svc-pair-'));
-  await chmod(root, 0o755);
-  const account = await serverAccount();
-  const binaries = await locateBinaries(process.getuid?.() === 0);
-  const program = { root, account, binaries };
+/** Starts a server without a standby on a machine. */
+export async function startPostgresOn(
+  machine: ServerMachine,
+): Promise<TestServer & AsyncDisposable> {
   await using started = new AsyncDisposableStack();
-  started.defer(() => rm(root, { recursive: true, force: true }));
-  await makeCluster(program, 'primary');
-  const primary = await startServer(program, 'primary', {
+  const program = await openProgram(started);
+  await makeCluster(program, PRIMARY);
+  const server = await startServer(program, PRIMARY, {}, machine);
+  started.defer(() => server.kill());
+  const parts = started.move();
+  return { ...server, [Symbol.asyncDispose]: () => parts.disposeAsync() };
+}
+
+/** Starts both, the primary on a machine if one is given, and waits until the standby is synchronous. */
+export async function startPostgresPair(machine?: ServerMachine): Promise<PostgresPair> {
+  await using started = new AsyncDisposableStack();
+  const program = await openProgram(started);
+  await makeCluster(program, PRIMARY);
+  const commits = {
     synchronous_standby_names: STANDBY,
     // The standby is a copy of this one, whose own commits must not wait for it.
     synchronous_commit: 'on',
-  });
+  };
+  const primary = await startServer(program, PRIMARY, commits, machine);
   started.defer(() => primary.kill());
   await copyToStandby(program, primary);
   const standby = await startServer(program, STANDBY, {});
@@ -71,6 +92,14 @@ interface Program {
   readonly binaries: PostgresBinaries;
 }
 
+async function openProgram(started: AsyncDisposableStack): Promise<Program> {
+  const root = await mkdtemp(join(tmpdir(), 'svc-postgres-'));
+  started.defer(() => rm(root, { recursive: true, force: true }));
+  await chmod(root, 0o755);
+  const account = await serverAccount();
+  return { root, account, binaries: await locateBinaries(process.getuid?.() === 0) };
+}
+
 async function makeOwned(directory: string, { account }: Program): Promise<void> {
   await mkdir(directory, { mode: 0o700 });
   await chown(directory, account.uid, account.gid);
@@ -92,12 +121,16 @@ async function startServer(
   program: Program,
   name: string,
   own: Readonly<Record<string, string>>,
-): Promise<PairedServer> {
+  machine?: ServerMachine,
+): Promise<TestServer> {
   const { root, account, binaries } = program;
   const sockets = join(root, `${name}-sockets`);
   await makeOwned(sockets, program);
+  if (machine !== undefined) {
+    await appendFile(join(root, name, 'pg_hba.conf'), 'host all all samenet trust\n');
+  }
   const settings = {
-    listen_addresses: '',
+    listen_addresses: machine?.address ?? '',
     unix_socket_directories: sockets,
     wal_level: 'replica',
     max_wal_senders: '4',
@@ -106,11 +139,25 @@ async function startServer(
     io_method: 'sync',
     ...own,
   };
-  const child = spawn(
+  const server = [
     join(binaries.directory, 'postgres'),
-    ['-D', '.', ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`])],
-    { ...account, cwd: join(root, name), env: serverEnvironment(), stdio: 'ignore' },
-  );
+    ...[
+      '-D',
+      '.',
+      ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`]),
+    ],
+  ];
+  // A machine is entered before privileges are dropped.
+  const { uid, gid } = account;
+  const drop = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];
+  const [command = '', ...words] =
+    machine === undefined ? server : [...machine.launcher, ...drop, ...server];
+  const child = spawn(command, words, {
+    ...(machine === undefined ? account : {}),
+    cwd: join(root, name),
+    env: serverEnvironment(),
+    stdio: 'ignore',
+  });
   const exited = once(child, 'exit');
   const url = socketUrl(sockets);
   const kill = async () => {
@@ -123,10 +170,10 @@ async function startServer(
     await kill();
     throw error;
   }
-  return { url, socket: join(sockets, '.s.PGSQL.5432'), kill };
+  return { url, socket: join(sockets, '.s.PGSQL.5432'), username: CLUSTER_USER, kill };
 }
 
-async function copyToStandby(program: Program, { url, socket }: PairedServer): Promise<void> {
+async function copyToStandby(program: Program, { url, socket }: TestServer): Promise<void> {
   const { root, account } = program;
   const target = join(root, STANDBY);
   const client = new pg.Client({ connectionString: url });
@@ -134,7 +181,7 @@ async function copyToStandby(program: Program, { url, socket }: PairedServer): P
   try {
     await client.query(`select pg_backup_start('pair', true)`);
     const left = new Set(['pg_wal', 'postmaster.pid', 'postmaster.opts', 'pg_replslot']);
-    await copyTree(join(root, 'primary'), target, {
+    await copyTree(join(root, PRIMARY), target, {
       account,
       leavesOut: (path) => left.has(path),
     });
