@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { type ModelServer, startModelServer } from '@svc/model-server';
 import type { Access } from '../../../test/access.ts';
 import { SessionClient } from '../../../test/sessions/session-client.ts';
@@ -7,6 +8,12 @@ import { Latencies } from './latencies.ts';
 /** The operations of a customer whose times are compared. */
 export const MEASURED = ['create', 'exec', 'turn'] as const;
 export type Measured = (typeof MEASURED)[number];
+
+/**
+ * A round begins this often, whether the one before was fast or slow: a customer who began the next one at once would keep the
+ * machine busy alone, and would use it less while it is slow.
+ */
+const ROUND_MS = 5_000;
 
 /** An agent that runs a command in each turn. */
 export const MODEL_SCRIPT = {
@@ -72,10 +79,17 @@ export class Victim {
     return victim;
   }
 
-  /** Measures one operation after the other until `end` aborts. */
+  /** Measures round after round until `end` aborts. */
   async measureUntil(end: AbortSignal): Promise<Record<Measured, Latencies>> {
     const latencies = measured();
-    while (!end.aborted) await this.#round(latencies);
+    for (let next = performance.now(); !end.aborted; next = Math.max(next, performance.now())) {
+      await this.#round(latencies);
+      next += ROUND_MS;
+      // It rejects only when `end` aborts.
+      await delay(Math.max(0, next - performance.now()), undefined, { signal: end }).catch(
+        () => undefined,
+      );
+    }
     return latencies;
   }
 

@@ -25,8 +25,8 @@ export interface PoolKeeperOptions {
 
 const POLL_MS = 5_000;
 const PAUSE_MS = 100;
-/** About as long as a restore takes on an emulated processor. */
-const YIELD_MS = 2_000;
+/** A burst of creates begins within this time. A tenant that creates all the time must not keep the pool empty for the others. */
+const YIELD_MS = 300;
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 const RESTORE_MS = 120_000;

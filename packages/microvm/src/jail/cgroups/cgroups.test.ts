@@ -108,8 +108,8 @@ describe('the groups of the processor', () => {
     const weight = await weightOf(groupOf('greedy'));
     expect(await weightOf(groupOf('modest'))).toBe(weight);
     expect(await weightOf(groupOf('greedy', 'vm_a'))).toBe(weight);
-    // Nobody waits for it yet.
-    expect(await weightOf(join(root(), 'vm_idle'))).toBe(weight / 4);
+    // One that is made for the pool is for all owners.
+    expect(await weightOf(join(root(), 'vm_idle'))).toBe(weight);
     for (const [owner, id] of [
       ['greedy', 'vm_a'],
       ['greedy', 'vm_b'],

@@ -13,8 +13,8 @@ export interface Cgroups {
   /** Limits a VM: in the group of its owner, or in that of the service until it has one. */
   add(id: string, limits: ResourceLimits, pid: number, owner: string | undefined): Promise<void>;
   /**
-   * Moves a VM to the group of its owner. Owners get equal shares of the processor while it is scarce, see `balance`, and each
-   * VM without one a quarter of that. On older kernels no program can start on the machine while this runs.
+   * Moves a VM to the group of its owner. While the processor is scarce, owners get equal shares of it, see `balance`, and so does
+   * each VM without one: the pool is filled one at a time, and every owner waits for it when it is empty. On older kernels no program can start on the machine while this runs.
    */
   assign(id: string, owner: string, pid: number): Promise<void>;
   /**

@@ -9,9 +9,6 @@ const REMOVE_PAUSE_MS = 20;
 /** Period of the processor quota, in microseconds. */
 export const CPU_PERIOD_US = 100_000;
 
-/** The weight of a VM without an owner, of that of all VMs of an owner: nobody waits for it yet. */
-export const UNOWNED_WEIGHT = 1 / 4;
-
 /** Creates a group and writes its control files. */
 export async function makeGroup(
   path: string,

@@ -3,13 +3,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type CleanupStep, runEveryStep } from '@svc/service-kit/concurrency';
 import type { Cgroups, ResourceLimits } from './cgroups.ts';
-import {
-  CPU_PERIOD_US,
-  makeGroup,
-  removeGroup,
-  removeTree,
-  UNOWNED_WEIGHT,
-} from './group-files.ts';
+import { CPU_PERIOD_US, makeGroup, removeGroup, removeTree } from './group-files.ts';
 import { OwnerGroups } from './owner-groups.ts';
 import { ServiceGroup } from './service-group.ts';
 
@@ -57,7 +51,7 @@ export class CgroupsV1 implements Cgroups {
     const cpu = await this.#cpu.make(id, owner, {
       'cpu.cfs_period_us': CPU_PERIOD_US,
       'cpu.cfs_quota_us': Math.round(limits.cores * CPU_PERIOD_US),
-      'cpu.shares': Math.round(SHARES_PER_CORE * (owner === undefined ? UNOWNED_WEIGHT : 1)),
+      'cpu.shares': SHARES_PER_CORE,
     });
     await makeGroup(this.#path('memory', id), { 'memory.limit_in_bytes': limits.memoryBytes });
     await makeGroup(this.#path('pids', id), { 'pids.max': limits.tasks });

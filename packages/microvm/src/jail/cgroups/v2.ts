@@ -2,7 +2,7 @@ import { access, writeFile } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import type { Cgroups, ResourceLimits } from './cgroups.ts';
-import { CPU_PERIOD_US, makeGroup, UNOWNED_WEIGHT } from './group-files.ts';
+import { CPU_PERIOD_US, makeGroup } from './group-files.ts';
 import { OwnerGroups } from './owner-groups.ts';
 
 const ROOT = '/sys/fs/cgroup';
@@ -39,7 +39,7 @@ export class CgroupsV2 implements Cgroups {
     owner: string | undefined,
   ): Promise<void> {
     await this.#groups.make(id, owner, {
-      'cpu.weight': Math.round(DEFAULT_WEIGHT * (owner === undefined ? UNOWNED_WEIGHT : 1)),
+      'cpu.weight': DEFAULT_WEIGHT,
       'cpu.max': `${Math.round(limits.cores * CPU_PERIOD_US)} ${CPU_PERIOD_US}`,
       'memory.max': limits.memoryBytes,
       'pids.max': limits.tasks,
