@@ -9,7 +9,7 @@ import { SandboxRegistry } from '../src/sandbox/registry.ts';
 import type { Sandbox } from '../src/sandbox/sandbox.ts';
 import { Capacity, type CapacityLimits } from '../src/vms/capacity/capacity.ts';
 import { Foreground } from '../src/vms/pool/foreground.ts';
-import { PoolKeeper } from '../src/vms/pool/keeper.ts';
+import { PoolKeeper, type PoolKeeperOptions } from '../src/vms/pool/keeper.ts';
 import { Pool } from '../src/vms/pool/pool.ts';
 import { PoolWarmer } from '../src/vms/pool/warmer.ts';
 import { VmMaker } from '../src/vms/vm-maker.ts';
@@ -26,7 +26,7 @@ export interface CoreHarnessOptions {
   readonly agents?: AgentStarter;
   readonly mountWorkspace?: CreateDeps['mountWorkspace'];
   readonly warmUp?: (vm: Microvm) => Promise<void>;
-  readonly yieldMs?: number;
+  readonly yieldMs?: PoolKeeperOptions['yieldMs'];
 }
 
 const NO_AGENTS: AgentStarter = {

@@ -7,7 +7,7 @@ const NEVER = new AbortController().signal;
 
 it('begins the restore of another tenant at once, and of the pool, however many one tenant waits for', async () => {
   const host = new MemoryHost();
-  const core = new CoreHarness(host, { pool: { standard: 1 }, yieldMs: 5 });
+  const core = new CoreHarness(host, { pool: { standard: 1 }, yieldMs: { alone: 5, shared: 5 } });
   const gate = Promise.withResolvers<void>();
   host.gate = gate.promise;
   const create = (tenant_id: string) => core.creator.create(placement({ tenant_id }), NEVER);

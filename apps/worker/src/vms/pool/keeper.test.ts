@@ -30,7 +30,26 @@ describe('the pool keeper', () => {
   });
 
   it('restores at last when callers never cease to wait', async () => {
-    const core = new CoreHarness(host, { pool: { standard: 1 }, yieldMs: 50 });
+    const core = new CoreHarness(host, {
+      pool: { standard: 1 },
+      yieldMs: { alone: 50, shared: 50 },
+    });
+    const gate = Promise.withResolvers<void>();
+    const endless = core.foreground.run(() => gate.promise);
+    await core.keepPoolWhile(() => expect.poll(() => core.pool.size('standard')).toBe(1));
+    gate.resolve();
+    await endless;
+  });
+
+  it('yields for a shorter time while there are several tenants', async () => {
+    const endlessMs = 3_600_000;
+    const yieldMs = { alone: endlessMs, shared: 50 };
+    const core = new CoreHarness(host, { pool: { standard: 1 }, yieldMs });
+    const create = (tenant_id: string) => core.creator.create(placement({ tenant_id }), NEVER);
+    await create('usr_a');
+    expect(core.pool.isShared).toBe(false);
+    await create('usr_b');
+    expect(core.pool.isShared).toBe(true);
     const gate = Promise.withResolvers<void>();
     const endless = core.foreground.run(() => gate.promise);
     await core.keepPoolWhile(() => expect.poll(() => core.pool.size('standard')).toBe(1));

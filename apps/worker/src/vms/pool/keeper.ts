@@ -18,15 +18,18 @@ export interface PoolKeeperOptions {
   readonly warmUp: (vm: Microvm, signal: AbortSignal) => Promise<void>;
   readonly logger: WorkerLogger;
   readonly pollMs?: number;
-  /** For how long it yields to callers before it makes a VM all the same. */
-  readonly yieldMs?: number;
+  /** For how long it yields to callers before it makes a VM all the same, while one tenant uses the service or several do. */
+  readonly yieldMs?: { readonly alone: number; readonly shared: number };
   readonly firstBackoffMs?: number;
 }
 
 const POLL_MS = 5_000;
 const PAUSE_MS = 100;
-/** A burst of creates begins within this time. A tenant that creates all the time must not keep the pool empty for the others. */
-const YIELD_MS = 300;
+/**
+ * Alone, about as long as a restore takes on an emulated processor. With others, a tenant that creates all the time must not keep
+ * the pool empty for them.
+ */
+const YIELD_MS = { alone: 2_000, shared: 300 };
 const FIRST_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
 const RESTORE_MS = 120_000;
@@ -89,8 +92,8 @@ export class PoolKeeper {
 
   /** Gives way to callers. There may be some all the time: then the pool would never be filled again. */
   async #yield(signal: AbortSignal): Promise<void> {
-    const { foreground, yieldMs = YIELD_MS } = this.#options;
-    const deadline = withDeadline(signal, yieldMs);
+    const { foreground, pool, yieldMs = YIELD_MS } = this.#options;
+    const deadline = withDeadline(signal, pool.isShared ? yieldMs.shared : yieldMs.alone);
     await foreground.idle(deadline);
     // A create has work left when the VM is ready, and another create may follow.
     await sleep(PAUSE_MS, signal);

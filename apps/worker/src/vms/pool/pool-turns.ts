@@ -21,8 +21,7 @@ export class PoolTurns {
   mayTake(template: string, tenantId: string, idle: number): boolean {
     this.#wantedAt.set(tenantId, this.#now());
     if (idle > 1 || this.#takers.get(template)?.has(tenantId) !== true) return idle > 0;
-    this.#forget();
-    return this.#wantedAt.size === 1;
+    return !this.isShared();
   }
 
   /** Notes that the tenant has taken a VM. */
@@ -35,6 +34,12 @@ export class PoolTurns {
   filled(template: string): void {
     this.#takers.delete(template);
     this.#forget();
+  }
+
+  /** Whether several tenants use the service. */
+  isShared(): boolean {
+    this.#forget();
+    return this.#wantedAt.size > 1;
   }
 
   #forget(): void {

@@ -98,6 +98,11 @@ export class Pool {
     return (this.#targets.get(template) ?? 0) - this.size(template);
   }
 
+  /** Whether several tenants take from it. */
+  get isShared(): boolean {
+    return this.#turns.isShared();
+  }
+
   size(template: string): number {
     return this.#idle.get(template)?.length ?? 0;
   }
