@@ -1,0 +1,161 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { GatewayLab, HOST, messages } from '../../test/gateway-lab.ts';
+
+const PATH = '/anthropic/v1/messages';
+const CHAT = '/openai/chat/completions';
+let lab: GatewayLab;
+
+beforeAll(async () => {
+  lab = await GatewayLab.open();
+});
+
+afterEach(() => lab.reset());
+
+afterAll(() => lab[Symbol.asyncDispose]());
+
+/** A chat request as JSON of so many bytes. */
+function chatOf(bytes: number): string {
+  const withText = (text: string) => JSON.stringify({ model: 'm', text, messages: [] });
+  return withText('x'.repeat(bytes - withText('').length));
+}
+
+describe('a request body', () => {
+  test('has the length that the sandbox announced', async () => {
+    const { ask } = await lab.start('anthropic');
+    const text = JSON.stringify({ messages });
+    const { body } = await ask(PATH, { body: text });
+    await body.dump();
+    expect(lab.model.requests.at(-1)?.headers).toMatchObject({
+      'content-length': String(text.length),
+    });
+  });
+
+  test.each([
+    [PATH, 'anthropic'],
+    [CHAT, 'openai'],
+  ] as const)('of exactly the limit is forwarded to %s', async (path, vendor) => {
+    const requestBytes = 10_000;
+    const { ask } = await lab.start(vendor, {}, { limits: { requestBytes } });
+    const statusOf = async (bytes: number) => {
+      const { statusCode, body } = await ask(path, { body: chatOf(bytes) });
+      await body.dump();
+      return statusCode;
+    };
+    expect(await statusOf(requestBytes)).toBe(200);
+    expect(await statusOf(requestBytes + 1)).toBe(413);
+  });
+
+  test('is refused when it is compressed', async () => {
+    const { ask } = await lab.start('anthropic');
+    const before = lab.model.requests.length;
+    const headers = { 'content-encoding': 'gzip' };
+    const { statusCode, body } = await ask(PATH, { body: JSON.stringify({ messages }), headers });
+    expect(statusCode).toBe(400);
+    expect(await body.text()).toContain('uncompressed');
+    expect(lab.model.requests.length).toBe(before);
+  });
+
+  test('that is rewritten is held within the bound, until it is sent', async () => {
+    const { ask } = await lab.start('openai', {}, { limits: { heldBytes: 50_000 } });
+    const statusOf = async (bytes: number) => {
+      const { statusCode, body } = await ask(CHAT, { body: chatOf(bytes) });
+      await body.dump();
+      return statusCode;
+    };
+    for (let round = 0; round < 3; round += 1) {
+      expect(await statusOf(30_000)).toBe(200);
+      expect(await statusOf(60_000)).toBe(429);
+    }
+  });
+});
+
+describe('an answer', () => {
+  test('begins when the endpoint has sent its headers, without a body yet', async () => {
+    const { ask } = await lab.startAt((_request, response) =>
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders(),
+    );
+    const leaving = new AbortController();
+    const { statusCode, headers, body } = await ask(PATH, {
+      body: { messages },
+      signal: leaving.signal,
+    });
+    body.on('error', () => undefined);
+    expect(statusCode).toBe(200);
+    expect(headers['content-type']).toBe('text/event-stream');
+    leaving.abort();
+  });
+
+  test.each([
+    [200, {}, 200],
+    [300, {}, 502],
+    [399, {}, 502],
+    [400, {}, 400],
+    [200, { 'content-encoding': 'identity' }, 200],
+    [200, { 'content-encoding': 'br' }, 502],
+  ])('of status %i with %j becomes %i', async (status, headers, expected) => {
+    const { ask } = await lab.startAt((_request, response) =>
+      response.writeHead(status, headers).end('{}'),
+    );
+    const { statusCode, body } = await ask(PATH, { body: { messages } });
+    await body.dump();
+    expect(statusCode).toBe(expected);
+  });
+
+  test('that is refused is no longer read', async () => {
+    const closed = Promise.withResolvers<void>();
+    const { ask } = await lab.startAt((_request, response) => {
+      response.once('close', () => closed.resolve());
+      response.writeHead(302, { location: lab.model.url }).write('x');
+    });
+    const { statusCode, body } = await ask(PATH, { body: { messages } });
+    await body.dump();
+    expect(statusCode).toBe(502);
+    await closed.promise;
+  });
+
+  test('to a request that costs no tokens counts none, whatever it says', async () => {
+    const { ask, usages } = await lab.startAt((_request, response) =>
+      response
+        .writeHead(200, { 'content-type': 'application/json' })
+        .end('{"model":"claude-1","usage":{"input_tokens":1,"output_tokens":2}}'),
+    );
+    for (const [path, method] of [
+      ['/anthropic/v1/models', 'GET'],
+      [PATH, 'POST'],
+    ] as const) {
+      const { body } = await ask(path, { method, ...(method === 'POST' ? { body: {} } : {}) });
+      await body.dump();
+    }
+    await expect
+      .poll(() => usages)
+      .toEqual([{ input_tokens: 1, output_tokens: 2, model: 'claude-1' }]);
+  });
+});
+
+describe('a connection that says nothing', () => {
+  const connectedFrom = async (port: number, localAddress: string) => {
+    const socket = connect({ host: HOST, port, localAddress });
+    socket.on('error', () => undefined).resume();
+    const closed = once(socket, 'close');
+    await once(socket, 'connect');
+    return { socket, closed };
+  };
+
+  test('is closed at once when it comes from an unregistered address', async () => {
+    const { port } = await lab.start('anthropic');
+    const { closed } = await connectedFrom(port, '127.0.0.2');
+    await closed;
+  });
+
+  test('is closed when its sandbox is no longer registered', async () => {
+    const { port, ask, unregister } = await lab.start('anthropic');
+    const { socket, closed } = await connectedFrom(port, HOST);
+    // Connections are accepted in their order.
+    expect((await ask('/', { method: 'HEAD' })).statusCode).toBe(200);
+    expect(socket.destroyed).toBe(false);
+    unregister();
+    await closed;
+  });
+});
