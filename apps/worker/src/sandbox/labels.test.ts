@@ -19,6 +19,8 @@ describe('labels', () => {
     ['a reason to end', { end_reason: 'deleted' }],
     ['a loaded workspace', { workspace_loaded: true }],
     ['the exit of its agent', { agent_exit_code: 0 }],
+    ['a quarantine', { quarantined: true }],
+    ['an end of its quarantine', { quarantined: false }],
   ])('of a sandbox with %s are read as they were written', (_what, more) => {
     const progress = { ...BARE, ...more };
     expect(read(sandboxLabels(ASSIGNMENT, progress))).toStrictEqual({

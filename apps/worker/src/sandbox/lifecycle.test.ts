@@ -315,3 +315,14 @@ test('a workspace is loaded once its label says so', async () => {
   expect(lifecycle.workspaceIsLoaded).toBe(true);
   expect(vm.labels).toMatchObject({ workspace_loaded: true, state: 'running' });
 });
+
+test('a quarantine is in the labels, and can end', async () => {
+  const lifecycle = await running();
+  expect(lifecycle.isQuarantined).toBe(false);
+  await lifecycle.setQuarantined(true);
+  expect(lifecycle.isQuarantined).toBe(true);
+  expect(vm.labels).toMatchObject({ quarantined: true, state: 'running' });
+  await lifecycle.setQuarantined(false);
+  expect(lifecycle.isQuarantined).toBe(false);
+  expect(vm.labels).toMatchObject({ quarantined: false });
+});

@@ -52,6 +52,13 @@ test('a record says what the sandbox is, and keeps to itself how it is metered',
   });
 });
 
+test('a record in quarantine says how the sandbox was placed, for the ledger that does not know it', () => {
+  const record = recordIn('running', { running_at: RAN, quarantined: true });
+  expect(record.placement).toEqual(placement().placement);
+  expect(record).not.toHaveProperty('quarantined');
+  expect(recordIn('running', { quarantined: false })).not.toHaveProperty('placement');
+});
+
 describe('the status of an agent', () => {
   test.each<[string, SandboxState, Partial<Progress>, object]>([
     ['that has not started', 'booting', {}, {}],
