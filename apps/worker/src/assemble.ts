@@ -11,13 +11,13 @@ import {
   RequestDrain,
   type Tracing,
 } from '@svc/service-kit';
-import { Slots } from '@svc/service-kit/concurrency';
 import { Agents } from './agents/agents.ts';
 import { warmUpRuntime } from './agents/link/warm-up.ts';
 import { AgentLogs } from './agents/logs/agent-logs.ts';
 import { LogDelivery } from './agents/logs/log-delivery.ts';
 import { AGENT_TIMEOUTS } from './agents/timeouts.ts';
 import { saveRates } from './chunks/save-rates.ts';
+import { transferSlots } from './chunks/transfer-slots.ts';
 import { systemClock } from './clock.ts';
 import { ControlPlaneClient } from './control-plane/control-plane-client.ts';
 import { ControlPlaneKeys } from './control-plane/control-plane-keys.ts';
@@ -69,11 +69,6 @@ import type { WorkspaceDeps } from './workspace/deps.ts';
 import { mountWorkspace } from './workspace/mount-workspace.ts';
 
 const TRANSFER_STALL_MS = 60_000;
-/** Saves of session files that run at once on this worker. Each needs up to 30 MiB. */
-const FILE_SAVES_AT_ONCE = 4;
-/** Loads of workspaces that run at once on this worker, and flushes. Each needs up to 60 MiB. */
-const WORKSPACE_LOADS_AT_ONCE = 4;
-const WORKSPACE_FLUSHES_AT_ONCE = 4;
 
 export interface AssemblyInput {
   readonly limits: CapacityLimits;
@@ -182,13 +177,14 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const { url: controlPlaneUrl, ca } = options.controlPlane;
   const transfer = new ObjectTransfer({ url: controlPlaneUrl, ca, onFailure: onTransferFailed });
   const rates = saveRates(config.limits.savedBytesPerSecond);
+  const slots = transferSlots();
   const delivery = new LogDelivery({ logs, api, registry, clock, logger, onFault });
   const agentDeps = {
     api,
     chunks: {
       api: new SessionChunksApi(transport),
       transfer,
-      saves: new Slots(FILE_SAVES_AT_ONCE),
+      saves: slots.sessionSaves,
       rates,
     },
     accounts: gateway,
@@ -206,12 +202,9 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const workspaceApi = new WorkspaceApi(transport);
   const workspaces: WorkspaceDeps = {
     api: workspaceApi,
-    chunks: { api: workspaceApi, transfer, saves: new Slots(FILE_SAVES_AT_ONCE), rates },
+    chunks: { api: workspaceApi, transfer, saves: slots.workspaceSaves, rates },
     objects: transfer,
-    slots: {
-      loads: new Slots(WORKSPACE_LOADS_AT_ONCE),
-      flushes: new Slots(WORKSPACE_FLUSHES_AT_ONCE),
-    },
+    slots: { loads: slots.workspaceLoads, flushes: slots.workspaceFlushes },
   };
   const mount = (sandbox: Sandbox, vm: Microvm) =>
     mountWorkspace(sandbox, vm, { deps: workspaces, onFault });

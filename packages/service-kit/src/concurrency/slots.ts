@@ -20,6 +20,11 @@ export class Slots {
     this.#mostPerKey = mostPerKey;
   }
 
+  /** Slots of which no key has all, so that a task of another one begins at once, however long the others take. */
+  static shared(count: number): Slots {
+    return new Slots(count, Math.max(1, count - 1));
+  }
+
   /** Runs `task` when a slot is free. Rejects with the signal's reason if the signal aborts while `task` is queued. */
   async run<T>(task: () => Promise<T>, signal?: AbortSignal, key = ''): Promise<T> {
     const release = await this.take(signal, key);

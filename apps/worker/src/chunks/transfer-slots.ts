@@ -1,0 +1,28 @@
+import { Slots } from '@svc/service-kit/concurrency';
+
+/** Saves of one kind that run at once on this worker. Each needs up to 30 MiB. */
+const SAVES_AT_ONCE = 4;
+/** Loads of workspaces that run at once on this worker, and flushes. Each needs up to 60 MiB. */
+const LOADS_AT_ONCE = 4;
+const FLUSHES_AT_ONCE = 4;
+
+/** The transfers between guests and the object store that run at once on a worker. */
+export interface TransferSlots {
+  readonly sessionSaves: Slots;
+  readonly workspaceSaves: Slots;
+  readonly workspaceLoads: Slots;
+  readonly workspaceFlushes: Slots;
+}
+
+/**
+ * Bounds the transfers, and so the memory that they need. Tenants take turns. A guest sends and takes as slowly as it likes, for
+ * a minute and more, so no tenant has all slots of a kind.
+ */
+export function transferSlots(): TransferSlots {
+  return {
+    sessionSaves: Slots.shared(SAVES_AT_ONCE),
+    workspaceSaves: Slots.shared(SAVES_AT_ONCE),
+    workspaceLoads: Slots.shared(LOADS_AT_ONCE),
+    workspaceFlushes: Slots.shared(FLUSHES_AT_ONCE),
+  };
+}
