@@ -26,7 +26,7 @@ export class VmMaker {
   readonly #pool: Pool;
   readonly #slots: Slots;
   /** Separate, because the first restore of a size takes much longer and must not delay the others. */
-  readonly #snapshotSlots = Slots.shared(SNAPSHOTS_AT_ONCE);
+  readonly #snapshotSlots = new Slots(SNAPSHOTS_AT_ONCE);
 
   /**
    * `concurrency`: the number of restores at a time that tenants wait for; more than the machine's cores would only slow each
