@@ -139,14 +139,8 @@ async function startServer(
     io_method: 'sync',
     ...own,
   };
-  const server = [
-    join(binaries.directory, 'postgres'),
-    ...[
-      '-D',
-      '.',
-      ...Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`]),
-    ],
-  ];
+  const options = Object.entries(settings).flatMap(([key, value]) => ['-c', `${key}=${value}`]);
+  const server = [join(binaries.directory, 'postgres'), '-D', '.', ...options];
   // A machine is entered before privileges are dropped.
   const { uid, gid } = account;
   const drop = ['setpriv', `--reuid=${uid}`, `--regid=${gid}`, '--clear-groups'];

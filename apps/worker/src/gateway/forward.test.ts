@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { GatewayLab, HOST, messages } from '../../test/gateway-lab.ts';
+import { type GatewayGuest, GatewayLab, HOST, messages } from '../../test/gateway-lab.ts';
 
 const PATH = '/anthropic/v1/messages';
 const CHAT = '/openai/chat/completions';
@@ -21,6 +21,13 @@ function chatOf(bytes: number): string {
   return withText('x'.repeat(bytes - withText('').length));
 }
 
+/** The status of the answer to a chat request of so many bytes. */
+async function statusOf({ ask }: GatewayGuest, path: string, bytes: number): Promise<number> {
+  const { statusCode, body } = await ask(path, { body: chatOf(bytes) });
+  await body.dump();
+  return statusCode;
+}
+
 describe('a request body', () => {
   test('has the length that the sandbox announced', async () => {
     const { ask } = await lab.start('anthropic');
@@ -37,14 +44,9 @@ describe('a request body', () => {
     [CHAT, 'openai'],
   ] as const)('of exactly the limit is forwarded to %s', async (path, vendor) => {
     const requestBytes = 10_000;
-    const { ask } = await lab.start(vendor, {}, { limits: { requestBytes } });
-    const statusOf = async (bytes: number) => {
-      const { statusCode, body } = await ask(path, { body: chatOf(bytes) });
-      await body.dump();
-      return statusCode;
-    };
-    expect(await statusOf(requestBytes)).toBe(200);
-    expect(await statusOf(requestBytes + 1)).toBe(413);
+    const guest = await lab.start(vendor, {}, { limits: { requestBytes } });
+    expect(await statusOf(guest, path, requestBytes)).toBe(200);
+    expect(await statusOf(guest, path, requestBytes + 1)).toBe(413);
   });
 
   test('is refused when it is compressed', async () => {
@@ -58,15 +60,10 @@ describe('a request body', () => {
   });
 
   test('that is rewritten is held within the bound, until it is sent', async () => {
-    const { ask } = await lab.start('openai', {}, { limits: { heldBytes: 50_000 } });
-    const statusOf = async (bytes: number) => {
-      const { statusCode, body } = await ask(CHAT, { body: chatOf(bytes) });
-      await body.dump();
-      return statusCode;
-    };
+    const guest = await lab.start('openai', {}, { limits: { heldBytes: 50_000 } });
     for (let round = 0; round < 3; round += 1) {
-      expect(await statusOf(30_000)).toBe(200);
-      expect(await statusOf(60_000)).toBe(429);
+      expect(await statusOf(guest, CHAT, 30_000)).toBe(200);
+      expect(await statusOf(guest, CHAT, 60_000)).toBe(429);
     }
   });
 });

@@ -4,7 +4,7 @@ import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import { RequestScope, type TraceOrigin, type Tracing } from '@svc/service-kit/tracing';
 import type { Registry } from 'prom-client';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { GatewayLab, HOST, messages, USAGE } from '../../test/gateway-lab.ts';
+import { type GatewayGuest, GatewayLab, HOST, messages, USAGE } from '../../test/gateway-lab.ts';
 
 const PATH = '/anthropic/v1/messages';
 const BODY = { model: 'claude-1', messages };
@@ -27,6 +27,18 @@ afterAll(() => lab[Symbol.asyncDispose]());
 async function samplesOf(metrics: Registry): Promise<string[]> {
   const lines = (await metrics.metrics()).split('\n');
   return lines.filter((line) => line.startsWith('svc_worker_llm_')).sort();
+}
+
+/** A sandbox that has left while its request was running at an endpoint that does not answer. */
+async function leftSandbox(): Promise<GatewayGuest> {
+  const guest = await lab.start('anthropic');
+  lab.script({ fault: 'hang' });
+  const leaving = new AbortController();
+  const left = guest.ask(PATH, { body: BODY, signal: leaving.signal }).catch(() => 'left');
+  await expect.poll(() => samplesOf(guest.metrics)).toEqual(['svc_worker_llm_requests_running 1']);
+  leaving.abort();
+  expect(await left).toBe('left');
+  return guest;
 }
 
 const logged = () => lab.logs.map((line) => JSON.parse(line) as Record<string, unknown>);
@@ -63,13 +75,7 @@ describe('the metrics', () => {
   });
 
   test('show a request that is running, and count it as 0 when it is aborted before its response', async () => {
-    const { ask, metrics } = await lab.start('anthropic');
-    lab.script({ fault: 'hang' });
-    const leaving = new AbortController();
-    const left = ask(PATH, { body: BODY, signal: leaving.signal }).catch(() => 'left');
-    await expect.poll(() => samplesOf(metrics)).toEqual(['svc_worker_llm_requests_running 1']);
-    leaving.abort();
-    expect(await left).toBe('left');
+    const { metrics } = await leftSandbox();
     await expect
       .poll(() => samplesOf(metrics))
       .toEqual([
@@ -183,13 +189,7 @@ describe('the log', () => {
   });
 
   test('has nothing for a sandbox that has left', async () => {
-    const { ask, metrics } = await lab.start('anthropic');
-    lab.script({ fault: 'hang' });
-    const leaving = new AbortController();
-    const left = ask(PATH, { body: BODY, signal: leaving.signal }).catch(() => 'left');
-    await expect.poll(() => samplesOf(metrics)).toEqual(['svc_worker_llm_requests_running 1']);
-    leaving.abort();
-    await left;
+    const { metrics } = await leftSandbox();
     await expect.poll(() => samplesOf(metrics)).toContain('svc_worker_llm_requests_running 0');
     expect(logged()).toEqual([]);
   });

@@ -77,11 +77,6 @@ describe('the steps of a teardown', () => {
     [steps, faults] = [[], []];
   });
 
-  const step = (name: string, failure?: Error) => async () => {
-    steps.push(name);
-    if (failure !== undefined) throw failure;
-  };
-
   /** A teardown that notes its steps. */
   function endingOf({
     hasRun = true,
@@ -92,28 +87,32 @@ describe('the steps of a teardown', () => {
     readonly fails?: Readonly<Record<string, Error>>;
     readonly agentFinish?: () => Promise<void>;
   } = {}): Ending {
-    const named = (name: string) => step(name, fails[name]);
+    const step = (name: string) => async () => {
+      steps.push(name);
+      const failure = fails[name];
+      if (failure !== undefined) throw failure;
+    };
     const agent = {
-      finish: agentFinish ?? named('save the agent'),
-      dispose: named('dispose of the agent'),
+      finish: agentFinish ?? step('save the agent'),
+      dispose: step('dispose of the agent'),
     } as unknown as SandboxAgent;
-    const workspace = { finish: named('save the workspace') } as unknown as MountedWorkspace;
-    const vm = { destroy: named('destroy the VM') } as unknown as NonNullable<
+    const workspace = { finish: step('save the workspace') } as unknown as MountedWorkspace;
+    const vm = { destroy: step('destroy the VM') } as unknown as NonNullable<
       EndingOptions['lifecycle']['vm']
     >;
     return new Ending({
       lifecycle: {
         hasRun,
         vm,
-        stop: named('stop'),
-        refreshCpuSeconds: named('read the CPU time'),
+        stop: step('stop'),
+        refreshCpuSeconds: step('read the CPU time'),
         finish: () => void steps.push('finish'),
       },
       agent: () => agent,
       workspace: () => workspace,
-      provisioned: named('wait for the VM'),
-      powerIdle: named('wait for a pause'),
-      beforeDestroy: named('record the usage'),
+      provisioned: step('wait for the VM'),
+      powerIdle: step('wait for a pause'),
+      beforeDestroy: step('record the usage'),
       onFault: (error, action) => faults.push({ error, action }),
     });
   }

@@ -82,9 +82,9 @@ export class Victim {
   /** Measures round after round until `end` aborts. */
   async measureUntil(end: AbortSignal): Promise<Record<Measured, Latencies>> {
     const latencies = measured();
-    for (let next = performance.now(); !end.aborted; next = Math.max(next, performance.now())) {
+    while (!end.aborted) {
+      const next = performance.now() + ROUND_MS;
       await this.#round(latencies);
-      next += ROUND_MS;
       // It rejects only when `end` aborts.
       await delay(Math.max(0, next - performance.now()), undefined, { signal: end }).catch(
         () => undefined,

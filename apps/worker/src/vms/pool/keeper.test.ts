@@ -11,6 +11,15 @@ beforeEach(() => {
   host = new MemoryHost();
 });
 
+/** Waits until the pool has one VM, although a caller waits all the time. */
+async function becomesFullWhileSomebodyWaits(core: CoreHarness): Promise<void> {
+  const gate = Promise.withResolvers<void>();
+  const endless = core.foreground.run(() => gate.promise);
+  await core.keepPoolWhile(() => expect.poll(() => core.pool.size('standard')).toBe(1));
+  gate.resolve();
+  await endless;
+}
+
 describe('the pool keeper', () => {
   it('restores nothing while a caller waits', async () => {
     const core = new CoreHarness(host, { pool: { standard: 1 } });
@@ -34,11 +43,7 @@ describe('the pool keeper', () => {
       pool: { standard: 1 },
       yieldMs: { alone: 50, shared: 50 },
     });
-    const gate = Promise.withResolvers<void>();
-    const endless = core.foreground.run(() => gate.promise);
-    await core.keepPoolWhile(() => expect.poll(() => core.pool.size('standard')).toBe(1));
-    gate.resolve();
-    await endless;
+    await becomesFullWhileSomebodyWaits(core);
   });
 
   it('yields for a shorter time while there are several tenants', async () => {
@@ -50,11 +55,7 @@ describe('the pool keeper', () => {
     expect(core.pool.isShared).toBe(false);
     await create('usr_b');
     expect(core.pool.isShared).toBe(true);
-    const gate = Promise.withResolvers<void>();
-    const endless = core.foreground.run(() => gate.promise);
-    await core.keepPoolWhile(() => expect.poll(() => core.pool.size('standard')).toBe(1));
-    gate.resolve();
-    await endless;
+    await becomesFullWhileSomebodyWaits(core);
   });
 
   it('retries after failures, with a backoff', async () => {
