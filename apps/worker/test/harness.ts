@@ -56,6 +56,8 @@ export interface HarnessOptions {
 /** The same for all harnesses, so that a worker and its successor have one identity. */
 const [CONTROL_PLANE_KEY, WORKER_KEY] = [generateKeyPair(), generateKeyPair()];
 
+const CONNECT_TIMEOUT_MS = 60_000;
+
 const NO_OUTPUT = { output: '', stdout: '', stderr: '', code: '' };
 
 /** A whole worker behind its HTTP server, over VMs in memory, with a control plane double and a client. */
@@ -227,7 +229,11 @@ export class Harness implements AsyncDisposable {
     );
     const certificate = registered?.certificate;
     this.#agent ??= new Agent({
-      connect: certificate === undefined ? { rejectUnauthorized: false } : { ca: certificate },
+      connect: {
+        // Undici's own 10 seconds are not enough for 64 handshakes at once on a loaded machine.
+        timeout: CONNECT_TIMEOUT_MS,
+        ...(certificate === undefined ? { rejectUnauthorized: false } : { ca: certificate }),
+      },
     });
     return this.#agent;
   }
