@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import type { BrowserContext, Page } from 'playwright-core';
+import type { BrowserContext, Page, Response } from 'playwright-core';
 
 const DEADLINE_MS = 120_000;
+const ATTEMPTS = 5;
 /** Long enough for a page that may lead its opener elsewhere. */
 const MOVE_MS = 10_000;
 /** What no page of a port may see. */
@@ -29,11 +30,11 @@ export async function attack(
 ): Promise<string[]> {
   context.setDefaultTimeout(DEADLINE_MS);
   const victim = await context.newPage();
-  await victim.goto(addresses.page);
+  await visit(victim, addresses.page);
   await victim.evaluate(await readFile(new URL('victim.js', import.meta.url), 'utf8'));
   await victim.evaluate(`keepSecret('${SECRET}')`);
   const neighbour = await context.newPage();
-  await neighbour.goto(addresses.other);
+  await visit(neighbour, addresses.other);
   const before = await context.cookies();
 
   const hostile = await openFrom(victim, addresses);
@@ -47,18 +48,36 @@ export async function attack(
   const sender = await victim.waitForFunction('globalThis.sender');
   if ((await sender.jsonValue()) !== 'null') succeeded.push('sends a message as the API');
   if (await moves(hostile, victim)) succeeded.push('moves its opener');
-  for (const path of ['clear', 'hints']) await hostile.goto(new URL(path, addresses.hostile).href);
+  for (const path of ['clear', 'hints']) {
+    await visit(hostile, new URL(path, addresses.hostile).href);
+  }
   return [...succeeded, ...(await effectsOn(context, addresses.page))];
 }
 
 /** Has a page open the hostile one, which so gets to know its opener. */
 async function openFrom(victim: Page, { page, hostile, other, unlinked }: AttackedAddresses) {
   const query = new URLSearchParams({ api: page, linked: other, unlinked });
+  const address = `${hostile}?${query}`;
   const popup = victim.waitForEvent('popup');
-  await victim.evaluate(`void open(${JSON.stringify(`${hostile}?${query}`)})`);
+  await victim.evaluate(`void open(${JSON.stringify(address)})`);
   const opened = await popup;
   await opened.waitForLoadState('load');
+  if (opened.url().startsWith('chrome-error:')) await visit(opened, address);
   return opened;
+}
+
+/**
+ * Shows a page. Chromium ends the handshakes under way when an address of the machine changes, as other tests change them, so
+ * such a failure is tried again.
+ */
+async function visit(page: Page, address: string): Promise<Response | null> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await page.goto(address);
+    } catch (error) {
+      if (attempt === ATTEMPTS || !String(error).includes('ERR_NETWORK_CHANGED')) throw error;
+    }
+  }
 }
 
 /** Whether a page can lead its opener to another address. */
@@ -74,7 +93,7 @@ async function moves(hostile: Page, opener: Page): Promise<boolean> {
 /** What the hostile page has changed at a page of the API. */
 async function effectsOn(context: BrowserContext, address: string): Promise<string[]> {
   const page = await context.newPage();
-  const answer = await page.goto(address);
+  const answer = await visit(page, address);
   const kept = await page.evaluate<string>("[localStorage.getItem('key'), document.cookie].join()");
   const asked = (await answer?.request().allHeaders()) ?? {};
   return [

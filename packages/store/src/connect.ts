@@ -21,13 +21,13 @@ export function connectForRequests(
   return over(openPools(url, deadlines, listener));
 }
 
-/** Opens connections for authentication and for look-ups that serve many requests with one statement. */
+/** Opens connections for authentication and for look-ups that serve many requests with one statement, whose text never varies. */
 export function connectForLookups(
   url: string,
   deadlines: Deadlines,
   listener: PoolListener,
 ): Kysely<Schema> {
-  const size = { connections: LOOKUP_CONNECTIONS };
+  const size = { connections: LOOKUP_CONNECTIONS, isPrepared: true };
   return over(openPool('lookups', url, deadlines, size, listener));
 }
 

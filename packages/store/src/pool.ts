@@ -3,12 +3,8 @@ import { openDeadline, Slots } from '@svc/service-kit/concurrency';
 import type { PostgresPool, PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import { isConnectionError, mapDatabaseError } from './database-errors.ts';
-import {
-  beginWithin,
-  isPooled,
-  type StatementDeadlines,
-  serverDeadlines,
-} from './session-settings.ts';
+import { type Send, sendPlain, sendPrepared, sendWithin } from './send-statement.ts';
+import { isPooled, type StatementDeadlines, serverDeadlines } from './session-settings.ts';
 import { statementOwner } from './statement-owner.ts';
 
 /** Deadlines in milliseconds. Each later one is a fallback for the one before it. */
@@ -40,6 +36,8 @@ export interface PoolSize {
   readonly connections: number;
   /** Of these, how many the statements of one owner may have at once. Default: all. */
   readonly perOwner?: number;
+  /** Whether statements are prepared, see {@link sendPrepared}. Not behind PgBouncer. Default: no. */
+  readonly isPrepared?: boolean;
 }
 
 /** Of one pool for requests of customers, and one for those of workers and for the service itself. */
@@ -82,7 +80,7 @@ export function openPool(
   name: PoolName,
   url: string,
   deadlines: Deadlines,
-  { connections, perOwner = connections }: PoolSize,
+  { connections, perOwner = connections, isPrepared = false }: PoolSize,
   { onConnectionLost = () => undefined, onWaited = () => undefined }: PoolListener = {},
 ): PostgresPool {
   const pooled = isPooled(url);
@@ -101,6 +99,7 @@ export function openPool(
   // The pool handles errors of idle connections only. Without this listener, an error on a connection in use would end
   // the process. Its query fails as well, so the error is not lost.
   pool.on('connect', (client) => client.on('error', () => undefined));
+  const send = pooled ? sendWithin(deadlines) : isPrepared ? sendPrepared : sendPlain;
   // The pool itself would serve whoever came first, and so the backlog of one owner before everybody else.
   const slots = new Slots(connections, perOwner);
   return {
@@ -110,7 +109,7 @@ export function openPool(
         const release = await takeTurn(slots, deadlines.connect);
         try {
           const client = await pool.connect().catch(rethrowMapped);
-          return guard(client, release, pooled ? beginWithin(deadlines) : (text) => text);
+          return guard(client, release, send);
         } catch (error) {
           release();
           throw error;
@@ -135,19 +134,17 @@ async function takeTurn(slots: Slots, ms: number): Promise<() => void> {
   }
 }
 
-/** @param rewrite the text of the statement to send for another */
-function guard(
-  client: pg.PoolClient,
-  onRelease: () => void,
-  rewrite: (text: string) => string,
-): PostgresPoolClient {
+function guard(client: pg.PoolClient, onRelease: () => void, send: Send): PostgresPoolClient {
   let broken = false;
   const note = (error: unknown): never => {
     broken ||= isConnectionError(error);
     return rethrowMapped(error);
   };
+  const retire = () => {
+    broken = true;
+  };
   const guarded = {
-    query: (text: string, values: unknown[]) => client.query(rewrite(text), values).catch(note),
+    query: (text: string, values: unknown[]) => send(client, { text, values }, retire).catch(note),
     release: () => {
       client.release(broken);
       onRelease();

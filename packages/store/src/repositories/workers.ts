@@ -246,7 +246,7 @@ async function load(
     .selectFrom('workers')
     .selectAll()
     .select(silentMs())
-    .where('worker_id', 'in', [...new Set(ids)])
+    .where(sql<boolean>`worker_id = any(${[...ids]}::text[])`)
     .execute();
   const byId = new Map(rows.map((row) => [row.worker_id, row]));
   return ids.map((id) => byId.get(id));
