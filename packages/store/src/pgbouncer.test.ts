@@ -28,7 +28,7 @@ afterAll(async () => {
 });
 
 async function withDatabase(use: (db: Kysely<Schema>) => Promise<void>): Promise<void> {
-  const db = connectForRequests(bouncer.url, REQUEST_DEADLINES, {});
+  const { db } = connectForRequests(bouncer.url, REQUEST_DEADLINES, {});
   try {
     await use(db);
   } finally {

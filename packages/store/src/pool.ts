@@ -36,8 +36,6 @@ export interface PoolSize {
   readonly connections: number;
   /** Of these, how many the statements of one owner may have at once. Default: all. */
   readonly perOwner?: number;
-  /** Whether statements are prepared, see {@link sendPrepared}. Not behind PgBouncer. Default: no. */
-  readonly isPrepared?: boolean;
 }
 
 /** Of one pool for requests of customers, and one for those of workers and for the service itself. */
@@ -55,20 +53,28 @@ export interface PoolListener {
   readonly onWaited?: ((pool: PoolName, seconds: number) => void) | undefined;
 }
 
+/** The connections of a pool, and the ways to send statements on them. Ending one ends both. */
+export interface Pool {
+  readonly plain: PostgresPool;
+  /** See {@link sendPrepared}. Behind PgBouncer the same as `plain`. */
+  readonly prepared: PostgresPool;
+}
+
 /**
  * Opens the pools for requests. Each statement, or transaction, uses that of its owner. Otherwise like {@link openPool}.
  */
-export function openPools(url: string, deadlines: Deadlines, listener: PoolListener): PostgresPool {
+export function openPools(url: string, deadlines: Deadlines, listener: PoolListener): Pool {
   const pools = {
     customers: openPool('customers', url, deadlines, CUSTOMERS, listener),
     service: openPool('service', url, deadlines, SERVICE, listener),
   };
-  return {
-    connect: () => pools[statementOwner().pool].connect(),
+  const ofOwner = (way: keyof Pool): PostgresPool => ({
+    connect: () => pools[statementOwner().pool][way].connect(),
     end: async () => {
-      await Promise.all([pools.customers.end(), pools.service.end()]);
+      await Promise.all([pools.customers[way].end(), pools.service[way].end()]);
     },
-  };
+  });
+  return { plain: ofOwner('plain'), prepared: ofOwner('prepared') };
 }
 
 /**
@@ -80,9 +86,9 @@ export function openPool(
   name: PoolName,
   url: string,
   deadlines: Deadlines,
-  { connections, perOwner = connections, isPrepared = false }: PoolSize,
+  { connections, perOwner = connections }: PoolSize,
   { onConnectionLost = () => undefined, onWaited = () => undefined }: PoolListener = {},
-): PostgresPool {
+): Pool {
   const pooled = isPooled(url);
   const pool = new pg.Pool({
     connectionString: url,
@@ -99,10 +105,9 @@ export function openPool(
   // The pool handles errors of idle connections only. Without this listener, an error on a connection in use would end
   // the process. Its query fails as well, so the error is not lost.
   pool.on('connect', (client) => client.on('error', () => undefined));
-  const send = pooled ? sendWithin(deadlines) : isPrepared ? sendPrepared : sendPlain;
   // The pool itself would serve whoever came first, and so the backlog of one owner before everybody else.
   const slots = new Slots(connections, perOwner);
-  return {
+  const sending = (send: Send): PostgresPool => ({
     connect: async () => {
       const begun = performance.now();
       try {
@@ -119,7 +124,9 @@ export function openPool(
       }
     },
     end: () => pool.end(),
-  };
+  });
+  const plain = sending(pooled ? sendWithin(deadlines) : sendPlain);
+  return { plain, prepared: pooled ? plain : sending(sendPrepared) };
 }
 
 async function takeTurn(slots: Slots, ms: number): Promise<() => void> {

@@ -14,11 +14,13 @@ beforeAll(async () => {
 });
 afterAll(() => postgres?.[Symbol.asyncDispose]());
 
-type Connect = typeof connectForLookups;
+type Connect = (url: string) => Kysely<Schema>;
+const forLookups: Connect = (url) => connectForLookups(url, REQUEST_DEADLINES, {});
+const forFrequent: Connect = (url) => connectForRequests(url, REQUEST_DEADLINES, {}).prepared;
 
 /** Uses connections one after the other, so that every statement has the same one. */
 async function over(connect: Connect, url: string, use: (db: Kysely<Schema>) => Promise<void>) {
-  const db = connect(url, REQUEST_DEADLINES, {});
+  const db = connect(url);
   try {
     await use(db);
   } finally {
@@ -39,32 +41,37 @@ async function prepared(db: Kysely<Schema>): Promise<string[]> {
 }
 
 test('look-ups are planned once for each connection', async () => {
-  await over(connectForLookups, postgres.url, async (db) => {
+  await over(forLookups, postgres.url, async (db) => {
     expect([await echo(db, 'a'), await echo(db, 'b')]).toEqual(['a', 'b']);
     expect(await prepared(db)).toEqual(['select $1::text as echo']);
   });
 });
 
-test('other statements, whose texts vary, are not', async () => {
-  await over(connectForRequests, postgres.url, async (db) => {
-    expect(await echo(db, 'a')).toBe('a');
-    expect(await prepared(db)).toEqual([]);
-  });
+test('of the statements for requests, those that ask for it are', async () => {
+  const { db, prepared: frequent } = connectForRequests(postgres.url, REQUEST_DEADLINES, {});
+  expect(await echo(db, 'a')).toBe('a');
+  expect(await prepared(db)).toEqual([]);
+  // On the same connection.
+  expect(await echo(frequent, 'a')).toBe('a');
+  expect(await prepared(db)).toEqual(['select $1::text as echo']);
+  await db.destroy();
 });
 
 test('nothing is prepared behind PgBouncer, where the next statement may have another session', async () => {
   await using bouncer = await startPgBouncer(postgres.url);
-  await over(connectForLookups, bouncer.url, async (db) => {
-    expect(await echo(db, 'a')).toBe('a');
-    expect(await prepared(db)).toEqual([]);
-  });
+  for (const connect of [forLookups, forFrequent]) {
+    await over(connect, bouncer.url, async (db) => {
+      expect(await echo(db, 'a')).toBe('a');
+      expect(await prepared(db)).toEqual([]);
+    });
+  }
 });
 
 test('a look-up goes on when a migration changes the columns of its result', async () => {
   const direct = new pg.Client({ connectionString: postgres.url });
   await direct.connect();
   await direct.query('create table things as select 1 as id');
-  await over(connectForLookups, postgres.url, async (db) => {
+  await over(forLookups, postgres.url, async (db) => {
     const find = async () =>
       (await sql`select things.* from things where id = ${1}::int`.execute(db)).rows;
     expect(await find()).toEqual([{ id: 1 }]);
@@ -78,7 +85,7 @@ test('a look-up goes on when a migration changes the columns of its result', asy
 });
 
 test('a look-up that fails for another reason is not tried again', async () => {
-  await over(connectForLookups, postgres.url, async (db) => {
+  await over(forLookups, postgres.url, async (db) => {
     const divide = (by: number) => sql`select 1 / ${by}::int`.execute(db);
     await expect(divide(0)).rejects.toThrow('division by zero');
     expect((await divide(1)).rows).toEqual([{ '?column?': 1 }]);

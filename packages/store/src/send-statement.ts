@@ -28,7 +28,8 @@ export function sendWithin(deadlines: StatementDeadlines): Send {
 
 /**
  * Has the server plan a statement once for each connection instead of each time, which takes it several times as long as to run
- * a look-up by key. It keeps every text, so they must be few and fixed.
+ * a look-up by key. It keeps every text, so they must be few and fixed. In a transaction, no column of a result may be `*`: the
+ * statement could not be sent again.
  */
 export const sendPrepared: Send = async (client, { text, values }, retire) => {
   // Those without parameters, such as `begin`, have no plan worth keeping.

@@ -105,14 +105,14 @@ export interface Store {
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   await migrateDatabase(options.url);
-  const db = connectForRequests(options.url, REQUEST_DEADLINES, options);
+  const { db, prepared } = connectForRequests(options.url, REQUEST_DEADLINES, options);
   const lookups = connectForLookups(options.url, REQUEST_DEADLINES, options);
   return {
     tenants: new TenantRepository(db),
     otp: new OtpRepository(db),
     apiKeys: new ApiKeyRepository(db, lookups),
-    sandboxes: new SandboxRepository(db, lookups, options.placement),
-    workers: new WorkerRepository(db, lookups),
+    sandboxes: new SandboxRepository(prepared, lookups, options.placement),
+    workers: new WorkerRepository(prepared, lookups),
     quarantine: new QuarantineRepository(db),
     controlPlanes: new ControlPlaneRepository(db),
     runtimeHosts: new RuntimeHostRepository(db),

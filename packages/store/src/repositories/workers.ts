@@ -34,7 +34,10 @@ export class WorkerRepository {
   readonly #db: Kysely<Schema>;
   readonly #worker: BatchLoad<string, WorkerRow>;
 
-  /** @param lookups connections for statements that serve many requests */
+  /**
+   * @param db connections that prepare statements, whose texts are therefore few and fixed
+   * @param lookups connections for statements that serve many requests
+   */
   constructor(db: Kysely<Schema>, lookups: Kysely<Schema>) {
     this.#db = db;
     this.#worker = batchLoad((ids) => load(lookups, ids));

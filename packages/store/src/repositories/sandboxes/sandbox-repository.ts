@@ -29,7 +29,10 @@ export class SandboxRepository {
   readonly #rules: PlacementRules;
   readonly #owned: BatchLoad<OwnedId, SeenSandbox>;
 
-  /** @param lookups connections for statements that serve many requests */
+  /**
+   * @param db connections that prepare statements, whose texts are therefore few and fixed
+   * @param lookups connections for statements that serve many requests
+   */
   constructor(db: Kysely<Schema>, lookups: Kysely<Schema>, rules: PlacementRules) {
     this.#db = db;
     this.#rules = rules;
