@@ -90,6 +90,14 @@ describe('CollectedOutput', () => {
 });
 
 describe('wholeCharacters', () => {
+  it('cuts before a character of four bytes, and anywhere in a longer run that is no UTF-8', () => {
+    const character = [0xf0, 0x9f, 0x98, 0x80];
+    for (const limit of [1, 2, 3, 4]) {
+      expect(wholeCharacters(Uint8Array.from([0x78, ...character]), limit)).toBe(1);
+    }
+    expect(wholeCharacters(Uint8Array.from([0x78, 0x80, 0x80, 0x80, 0x80]), 4)).toBe(4);
+  });
+
   it('returns at most the limit, and cuts at most one character', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 20 }), fc.nat({ max: 25 }), (bytes, limit) => {
