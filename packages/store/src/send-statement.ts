@@ -44,11 +44,14 @@ export const sendPrepared: Send = async (client, { text, values }, retire) => {
   }
 };
 
-/** Whether the columns of a result have changed since its statement was prepared. The error's code has other meanings too. */
+/**
+ * Whether the columns of a result have changed since its statement was prepared. The code of this error has other meanings too, and
+ * its message may be in any language, so the function of the server that raised it tells.
+ */
 function isOutdatedPlan(error: unknown): boolean {
   return (
     error instanceof pg.DatabaseError &&
     error.code === '0A000' &&
-    error.message === 'cached plan must not change result type'
+    error.routine === 'RevalidateCachedQuery'
   );
 }
