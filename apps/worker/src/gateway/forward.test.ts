@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type GatewayGuest, GatewayLab, HOST, messages } from '../../test/gateway-lab.ts';
 
@@ -47,6 +48,17 @@ describe('a request body', () => {
     const guest = await lab.start(vendor, {}, { limits: { requestBytes } });
     expect(await statusOf(guest, path, requestBytes)).toBe(200);
     expect(await statusOf(guest, path, requestBytes + 1)).toBe(413);
+  });
+
+  test('that is announced to be too large is refused before it arrives', async () => {
+    const { port } = await lab.start('anthropic', {}, { limits: { requestBytes: 10_000 } });
+    const socket = connect({ host: HOST, port });
+    socket.write(
+      `POST ${PATH} HTTP/1.1\r\nhost: x\r\nx-api-key: ${PLACEHOLDER_LLM_KEY}\r\ncontent-length: 10001\r\n\r\n`,
+    );
+    const [head] = await once(socket, 'data');
+    expect(String(head)).toMatch(/^HTTP\/1.1 413 /);
+    socket.destroy();
   });
 
   test('is refused when it is compressed', async () => {
@@ -112,14 +124,20 @@ describe('an answer', () => {
     await closed.promise;
   });
 
-  test('to a request that costs no tokens counts none, whatever it says', async () => {
+  test('counts tokens where a request costs some, whatever the answers to others say', async () => {
+    const answers = [
+      { usage: { input_tokens: 5, output_tokens: 5 } },
+      { model: 'claude-1' },
+      { model: 'claude-1', usage: { input_tokens: 1, output_tokens: 2 } },
+    ];
     const { ask, usages } = await lab.startAt((_request, response) =>
       response
         .writeHead(200, { 'content-type': 'application/json' })
-        .end('{"model":"claude-1","usage":{"input_tokens":1,"output_tokens":2}}'),
+        .end(JSON.stringify(answers.shift())),
     );
     for (const [path, method] of [
       ['/anthropic/v1/models', 'GET'],
+      [PATH, 'POST'],
       [PATH, 'POST'],
     ] as const) {
       const { body } = await ask(path, { method, ...(method === 'POST' ? { body: {} } : {}) });
