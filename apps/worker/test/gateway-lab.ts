@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import type { RequestListener } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
@@ -25,6 +25,15 @@ export const USAGE = { input_tokens: 100, output_tokens: 20, cached_input_tokens
 export const messages = [{ role: 'user', content: 'hello' }];
 
 const NO_RULES = { rules: [] };
+
+/** Sends a request that announces a body of this length, over a connection of its own, and so much of the body as is given. */
+export function sendRaw(port: number, path: string, length: number, body = ''): Socket {
+  const socket = connect({ host: HOST, port }).on('error', () => undefined);
+  socket.write(
+    `POST ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: ${PLACEHOLDER_LLM_KEY}\r\ncontent-length: ${length}\r\n\r\n${body}`,
+  );
+  return socket;
+}
 
 interface AskOptions {
   readonly method?: 'GET' | 'POST' | 'HEAD' | 'OPTIONS';

@@ -2,15 +2,15 @@ import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startPgBouncer } from '../test/pgbouncer.ts';
-import { startTestServer, type TestServer } from '../test/test-server.ts';
+import { startTestPostgres, type TestPostgres } from '../test/test-postgres.ts';
 import { connectForLookups, connectForRequests } from './connect.ts';
 import { REQUEST_DEADLINES } from './pool.ts';
 import type { Schema } from './schema.ts';
 
-let postgres: TestServer;
+let postgres: TestPostgres;
 
 beforeAll(async () => {
-  postgres = await startTestServer();
+  postgres = await startTestPostgres();
 });
 afterAll(() => postgres?.[Symbol.asyncDispose]());
 

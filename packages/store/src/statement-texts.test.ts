@@ -2,14 +2,14 @@ import { randomUUID } from 'node:crypto';
 import type { WorkerSandbox } from '@svc/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { startTestServer, type TestServer } from '../test/test-server.ts';
+import { startTestPostgres, type TestPostgres } from '../test/test-postgres.ts';
 import { openStore, type Store } from './store.ts';
 
-let postgres: TestServer;
+let postgres: TestPostgres;
 let store: Store;
 
 beforeAll(async () => {
-  postgres = await startTestServer();
+  postgres = await startTestPostgres();
   const placement = { unreachableMs: 30_000, sandboxesPerTenant: 100 };
   store = await openStore({ url: postgres.url, placement });
 });
@@ -30,7 +30,7 @@ async function textsOf(use: () => Promise<unknown>): Promise<Set<string>> {
   }
 }
 
-function reportOf(): WorkerSandbox {
+function report(): WorkerSandbox {
   return {
     vm_id: `vm_${randomUUID()}`,
     generation: 1,
@@ -45,12 +45,12 @@ const ids = (count: number) => Array.from({ length: count }, () => `vm_${randomU
 test.each([
   [
     'reports',
-    (count: number) => store.sandboxes.applyReports('w', Array.from({ length: count }, reportOf)),
+    (count: number) => store.sandboxes.applyReports('w', Array.from({ length: count }, report)),
   ],
   [
     'complete reports',
     (count: number) =>
-      store.sandboxes.compareReports('w', Array.from({ length: count }, reportOf), true),
+      store.sandboxes.compareReports('w', Array.from({ length: count }, report), true),
   ],
   [
     'endings',

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type GatewayGuest, GatewayLab, HOST, messages } from '../../test/gateway-lab.ts';
+import { type GatewayGuest, GatewayLab, HOST, messages, sendRaw } from '../../test/gateway-lab.ts';
 
 const PATH = '/anthropic/v1/messages';
 const CHAT = '/openai/chat/completions';
@@ -52,10 +51,7 @@ describe('a request body', () => {
 
   test('that is announced to be too large is refused before it arrives', async () => {
     const { port } = await lab.start('anthropic', {}, { limits: { requestBytes: 10_000 } });
-    const socket = connect({ host: HOST, port });
-    socket.write(
-      `POST ${PATH} HTTP/1.1\r\nhost: x\r\nx-api-key: ${PLACEHOLDER_LLM_KEY}\r\ncontent-length: 10001\r\n\r\n`,
-    );
+    const socket = sendRaw(port, PATH, 10_001);
     const [head] = await once(socket, 'data');
     expect(String(head)).toMatch(/^HTTP\/1.1 413 /);
     socket.destroy();

@@ -1,5 +1,3 @@
-import { once } from 'node:events';
-import { connect } from 'node:net';
 import { Secret } from '@svc/service-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -8,6 +6,7 @@ import {
   HOST,
   KEY,
   messages,
+  sendRaw,
   USAGE,
 } from '../../test/gateway-lab.ts';
 import { llmRoute } from './route.ts';
@@ -189,13 +188,8 @@ describe('a sandbox', () => {
   test('that does not read holds back the endpoint, and is abandoned at the time limit', async () => {
     const { port, usages } = await lab.start('anthropic', {}, { limits: { idleMs: 5_000 } });
     lab.script({ text: Array.from({ length: 400 }, () => 'x'.repeat(100_000)), usage: USAGE });
-    const socket = connect({ host: HOST, port });
-    socket.on('error', () => undefined).pause();
-    await once(socket, 'connect');
     const text = JSON.stringify(body);
-    socket.write(
-      `POST /anthropic/v1/messages HTTP/1.1\r\nhost: x\r\nx-api-key: svc-llm-gateway\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
-    );
+    const socket = sendRaw(port, '/anthropic/v1/messages', text.length, text).pause();
     await expect.poll(() => usages.length).toBe(1);
     expect(usages[0]?.output_tokens).toBe(1);
     socket.destroy();

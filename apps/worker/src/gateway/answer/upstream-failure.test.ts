@@ -1,8 +1,7 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
 import { createEgress } from '@svc/egress';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { GatewayLab, HOST, KEY, messages, USAGE } from '../../../test/gateway-lab.ts';
+import { GatewayLab, HOST, KEY, messages, sendRaw, USAGE } from '../../../test/gateway-lab.ts';
 
 let lab: GatewayLab;
 
@@ -119,12 +118,9 @@ describe('an unusual endpoint', () => {
 
   test('that responds before the end of the request is forwarded, even if the sandbox then disconnects', async () => {
     const { port } = await lab.startAt((_request, response) => response.writeHead(401).end('no'));
-    const socket = connect({ host: HOST, port }).on('error', () => undefined);
-    const answered = once(socket, 'data');
-    socket.write(
-      `POST ${path} HTTP/1.1\r\nhost: x\r\nx-api-key: svc-llm-gateway\r\ncontent-length: 9000000\r\n\r\n${'x'.repeat(1_000_000)}`,
-    );
-    expect(String((await answered)[0])).toContain('401');
+    const socket = sendRaw(port, path, 9_000_000, 'x'.repeat(1_000_000));
+    const [head] = await once(socket, 'data');
+    expect(String(head)).toContain('401');
     socket.destroy();
     await once(socket, 'close');
   });
