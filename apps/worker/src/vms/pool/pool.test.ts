@@ -59,7 +59,7 @@ describe('the pool', () => {
     expect(host.requests.length).toBe(8);
   });
 
-  it('keeps the last VM for those who took none since it was full, unless a tenant is alone', async () => {
+  it('keeps the last VM for those who create less, unless a tenant is alone', async () => {
     const core = new CoreHarness(host, { pool: { standard: 2 } });
     const restoresOf = async (tenant_id: string) => {
       const before = host.requests.length;
@@ -72,6 +72,8 @@ describe('the pool', () => {
     await core.fillPool();
     expect([await restoresOf('usr_a'), await restoresOf('usr_a')]).toEqual([0, 1]);
     expect(await restoresOf('usr_b')).toBe(0);
+    await core.fillPool();
+    expect([await restoresOf('usr_b'), await restoresOf('usr_b')]).toEqual([0, 0]);
   });
 
   it('is bypassed by a restore when its VM turns out to be unusable', async () => {

@@ -39,7 +39,6 @@ export class Pool {
     const index = idle.findIndex(({ vm }) => vm.image === image.rootfs);
     if (index === -1) return undefined;
     const [taken] = idle.splice(index, 1);
-    this.#turns.taken(template, tenantId);
     if (taken !== undefined) this.#options.onTaken(taken);
     return taken;
   }
@@ -49,7 +48,6 @@ export class Pool {
     const { template } = pooled.vm;
     if (this.#closed || this.missing(template) <= 0) return false;
     this.#of(template).push(pooled);
-    if (this.missing(template) === 0) this.#turns.filled(template);
     void pooled.vm.exited.then(() => this.#forget(pooled));
     return true;
   }
