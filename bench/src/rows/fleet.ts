@@ -10,8 +10,12 @@ import { BenchSessions } from '../sessions/bench-sessions.ts';
 const SIZE = { controlPlanes: 2, runtimeHosts: 2, workers: 3 };
 const AT_MOST = 1.3;
 const RESUMED_SECONDS = 45;
-/** Gets in one turn, whose median counts. */
+/** Gets in one turn, whose median counts. Short turns in quick succession, since the speed of the machine changes within seconds. */
 const GETS = 20;
+/** Turns with gets for each run of the other measurements, since one takes a few milliseconds. */
+const GET_TURNS = 10;
+/** Turns until both sides run compiled code, as a service does that has answered requests for some seconds. */
+const GET_WARM_UPS = 100;
 const TASK_MS = 120_000;
 
 type Side = { readonly client: SvcClient };
@@ -71,10 +75,11 @@ async function get({ service, runs, progress }: RowContext, ours: Side): Promise
     return summarise(took).median;
   };
   const samples = await inTurns({
-    runs,
+    runs: GET_TURNS * runs,
+    warmUps: GET_WARM_UPS,
     ours: () => measure(fleetSide),
     comparison: () => measure(serviceSide),
-    onTurn: (done) => progress(`get ${done}/${runs}`),
+    onTurn: (done) => progress(`get ${done}/${GET_TURNS * runs}`),
   });
   for (const { client, id } of sides) await client.sandboxes.delete(id);
   return result('fleet-get', 'GET /v1/sandboxes/{id} in a fleet, one connection', samples);

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
+import { constants, setPriority } from 'node:os';
 import type { ServiceAddress } from '@svc/service-driver';
 
 const SCRIPT = new URL('./attacker.ts', import.meta.url);
@@ -30,7 +31,10 @@ export class AttackerProcess {
   /** Begins all attacks. They end with {@link stop}, or with this process. */
   static start(options: AttackerOptions): AttackerProcess {
     // In a session of its own: kernels may share out the processor by session.
-    return new AttackerProcess(fork(SCRIPT, [JSON.stringify(options)], { detached: true }));
+    const child = fork(SCRIPT, [JSON.stringify(options)], { detached: true });
+    // Otherwise that of this process.
+    if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_NORMAL);
+    return new AttackerProcess(child);
   }
 
   /** Ends the attacks. Returns a line about each, with its rounds. */
