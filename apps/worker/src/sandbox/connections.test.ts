@@ -31,7 +31,7 @@ test('each attached client is counted, keeps the sandbox from being idle, and is
   const attach = (name: string) =>
     connections.attach({ close: (...how) => closes.push([name, ...how]) });
   const detach = attach('a');
-  attach('b');
+  const detachOther = attach('b');
   const detachLast = attach('c');
   expect(connections.count).toBe(3);
   detach();
@@ -45,6 +45,10 @@ test('each attached client is counted, keeps the sandbox from being idle, and is
     ['c', 1001, 'sandbox destroyed'],
   ]);
   expect(connections.count).toBe(0);
+  // Those that were closed end by themselves.
+  detachOther();
+  expect(activity.idleSince).toBeUndefined();
   detachLast();
   expect(connections.count).toBe(0);
+  expect(activity.idleSince).toBe(0);
 });

@@ -36,9 +36,8 @@ test.each(Object.entries(IN_SANDBOX))('%s in a sandbox is %s', (from, code) => {
 });
 
 test('a deadline in a sandbox is an unresponsive guest; other errors stay as they are', () => {
-  expect(toSandboxError(new DOMException('late', 'TimeoutError'))).toMatchObject({
-    code: 'guest_unresponsive',
-  });
+  const deadline = new DOMException('late', 'TimeoutError');
+  expect(toSandboxError(deadline)).toMatchObject({ code: 'guest_unresponsive', cause: deadline });
   const late = Object.assign(new Error('late'), { name: 'TimeoutError' });
   for (const error of [new DOMException('left', 'AbortError'), late, new Error('x'), undefined]) {
     expect(toSandboxError(error)).toBe(error);
