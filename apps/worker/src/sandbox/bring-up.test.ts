@@ -27,16 +27,19 @@ let faults: unknown[];
 beforeEach(() => {
   clock = new ManualClock();
   clock.advance(5_000);
-  vm = new MemoryMicrovm(
-    { id: 'vm', template: 'standard', image: 'i', vcpu: 1, memoryMib: 512, diskMib: 1024 },
-    () => undefined,
-  );
+  newVm();
   [released, steps, faults] = [0, [], []];
 });
 afterEach(() => {
   vi.useRealTimers();
 });
 
+function newVm(): void {
+  vm = new MemoryMicrovm(
+    { id: 'vm', template: 'standard', image: 'i', vcpu: 1, memoryMib: 512, diskMib: 1024 },
+    () => undefined,
+  );
+}
 function sandboxOf(changes: PlacementChanges = {}): Sandbox {
   const created_at = new Date(clock.wall()).toISOString();
   return new Sandbox({
@@ -189,4 +192,47 @@ it('destroys a VM that is ready only after its end gave up to wait for it', asyn
   await expect(up).rejects.toMatchObject({ code: 'sandbox_not_running' });
   expect(released).toBe(1);
   expect(await vm.exited).toMatchObject({ reason: 'destroyed' });
+});
+
+it('saves nothing at its end while its VM is held, or once the end is hurried', async () => {
+  const never = new Promise<void>(() => undefined);
+  const agent = () => ({ ...agentWith(0), finish: () => never });
+  const start = async (): Promise<Sandbox> => {
+    const sandbox = sandboxOf({ agent: ONE_SHOT });
+    const acquire = async () => held();
+    const startAgent = async () => agent();
+    await sandbox.bringUp({ acquire, mountWorkspace: noWorkspace, startAgent });
+    return sandbox;
+  };
+  const first = await start();
+  await first.power.hold();
+  await first.end('worker_lost');
+  expect(first.state).toBe('destroyed');
+  newVm();
+  const second = await start();
+  const ended = second.end('deleted');
+  second.hurryEnd();
+  await ended;
+  expect(second.state).toBe('destroyed');
+});
+
+it('ends when its VM dies, and reports what cannot be cleaned up', async () => {
+  const sandbox = sandboxOf({ agent: ONE_SHOT });
+  const broken = new Error('no');
+  const startAgent = async () => {
+    vm.die();
+    await expect.poll(() => sandbox.endReason).toBe('boot_failed');
+    throw broken;
+  };
+  const acquire = async () => held();
+  await expect(sandbox.bringUp({ acquire, mountWorkspace: noWorkspace, startAgent })).rejects.toBe(
+    broken,
+  );
+  newVm();
+  const other = sandboxOf();
+  await other.bringUp({ acquire, mountWorkspace: noWorkspace });
+  vm.faults.destroys = 3;
+  vm.die();
+  await expect.poll(() => faults).toEqual([expect.objectContaining({ code: 'internal' })]);
+  expect(other.endReason).toBe('worker_lost');
 });

@@ -97,7 +97,9 @@ describe('a move', () => {
   test('that is not legal writes nothing', async () => {
     const lifecycle = await running();
     const written = vm.history.length;
-    await expect(lifecycle.transition('booting')).rejects.toThrow('cannot move');
+    for (const to of ['configuring', 'booting'] as const) {
+      await expect(lifecycle.transition(to)).rejects.toThrow('cannot move');
+    }
     expect(vm.history).toHaveLength(written);
   });
 
