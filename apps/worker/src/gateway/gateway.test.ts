@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import { Secret } from '@svc/service-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -29,6 +31,24 @@ describe('addresses', () => {
       ask('/openai/chat/completions', { body: { messages }, from: '127.0.0.2' }),
     ).rejects.toThrow();
     expect(lab.model.requests.length).toBe(before);
+  });
+
+  test('an unregistered one is disconnected before it sends anything', async () => {
+    const { port } = await lab.start('openai');
+    const socket = connect({ host: HOST, port, localAddress: '127.0.0.2' });
+    socket.on('error', () => undefined);
+    await expect.poll(() => socket.closed).toBe(true);
+  });
+
+  test('one that is unregistered loses its idle connections', async () => {
+    const { port, unregister } = await lab.start('openai');
+    const socket = connect({ host: HOST, port });
+    socket.on('error', () => undefined);
+    socket.write('HEAD / HTTP/1.1\r\nhost: x\r\n\r\n');
+    const [answer] = await once(socket, 'data');
+    expect(String(answer)).toContain('200 OK');
+    unregister();
+    await expect.poll(() => socket.closed).toBe(true);
   });
 
   test('one that is unregistered loses its running requests', async () => {
