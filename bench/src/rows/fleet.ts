@@ -79,7 +79,7 @@ async function get({ service, runs, progress }: RowContext, ours: Side): Promise
     warmUps: GET_WARM_UPS,
     ours: () => measure(fleetSide),
     comparison: () => measure(serviceSide),
-    onTurn: (done) => progress(`get ${done}/${GET_TURNS * runs}`),
+    onTurn: (done, turns) => progress(`get ${done}/${turns}`),
   });
   for (const { client, id } of sides) await client.sandboxes.delete(id);
   return result('fleet-get', 'GET /v1/sandboxes/{id} in a fleet, one connection', samples);

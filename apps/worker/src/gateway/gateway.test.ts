@@ -35,15 +35,14 @@ describe('addresses', () => {
 
   test('an unregistered one is disconnected before it sends anything', async () => {
     const { port } = await lab.start('openai');
-    const socket = connect({ host: HOST, port, localAddress: '127.0.0.2' });
-    socket.on('error', () => undefined);
+    const from = { host: HOST, port, localAddress: '127.0.0.2' };
+    const socket = connect(from).on('error', () => undefined);
     await expect.poll(() => socket.closed).toBe(true);
   });
 
   test('one that is unregistered loses its idle connections', async () => {
     const { port, unregister } = await lab.start('openai');
-    const socket = connect({ host: HOST, port });
-    socket.on('error', () => undefined);
+    const socket = connect({ host: HOST, port }).on('error', () => undefined);
     socket.write('HEAD / HTTP/1.1\r\nhost: x\r\n\r\n');
     const [answer] = await once(socket, 'data');
     expect(String(answer)).toContain('200 OK');

@@ -24,7 +24,7 @@ describe('assignmentOf', () => {
     expect(created(-3_600_000)).toBe(-20_000);
   });
 
-  it('each agent has a token of its own', () => {
+  it('gives each agent a token of its own', () => {
     const tokens = Array.from(
       { length: 2 },
       () => assignmentOf(placement({ agent: ONE_SHOT }), new ManualClock()).agent_token,

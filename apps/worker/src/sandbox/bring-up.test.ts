@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { HeldVm } from '../../test/held-vm.ts';
 import { ManualClock } from '../../test/manual-clock.ts';
-import { MemoryMicrovm } from '../../test/memory-microvm.ts';
 import { ONE_SHOT, type PlacementChanges, placement, sessionAgent } from '../../test/placement.ts';
 import type { SandboxAgent } from './agent.ts';
 import { assignmentOf } from './assignment.ts';
@@ -19,27 +19,20 @@ const FACTS = {
   endpoint: '',
 };
 let clock: ManualClock;
-let vm: MemoryMicrovm;
-let released: number;
+let held: HeldVm;
 let steps: string[];
 let faults: unknown[];
 
 beforeEach(() => {
   clock = new ManualClock();
   clock.advance(5_000);
-  newVm();
-  [released, steps, faults] = [0, [], []];
+  held = new HeldVm();
+  [steps, faults] = [[], []];
 });
 afterEach(() => {
   vi.useRealTimers();
 });
 
-function newVm(): void {
-  vm = new MemoryMicrovm(
-    { id: 'vm', template: 'standard', image: 'i', vcpu: 1, memoryMib: 512, diskMib: 1024 },
-    () => undefined,
-  );
-}
 function sandboxOf(changes: PlacementChanges = {}): Sandbox {
   const created_at = new Date(clock.wall()).toISOString();
   return new Sandbox({
@@ -52,14 +45,6 @@ function sandboxOf(changes: PlacementChanges = {}): Sandbox {
     from: { state: 'creating', revision: 0 },
   });
 }
-const held = (): ReservedVm => ({
-  vm,
-  reservation: {
-    release: () => {
-      released += 1;
-    },
-  } as ReservedVm['reservation'],
-});
 const step = (name: string) => async () => {
   steps.push(name);
 };
@@ -92,18 +77,18 @@ it('has an agent once it has started, which is told of pauses, of a cancel, and 
   await sandbox.bringUp({
     acquire: async (written) => {
       labels = written;
-      return held();
+      return held;
     },
     mountWorkspace: noWorkspace,
     startAgent: async (on) => {
-      expect(on).toBe(vm);
+      expect(on).toBe(held.vm);
       expect(sandbox.agent).toBeUndefined();
       return agent;
     },
   });
   expect(labels).toMatchObject({ vm_id: 'vm_1', state: 'configuring' });
   expect(sandbox.agent).toBe(agent);
-  expect(sandbox.assignedVm()).toBe(vm);
+  expect(sandbox.assignedVm()).toBe(held.vm);
   await sandbox.power.pause();
   await sandbox.power.resume();
   expect(await sandbox.cancel('user_request')).toBe(2);
@@ -118,7 +103,7 @@ it('has an agent once it has started, which is told of pauses, of a cancel, and 
     'the agent is gone',
   ]);
   expect(sandbox.endReason).toBe('deleted');
-  expect(released).toBe(1);
+  expect(held.released).toBe(1);
   expect(faults).toEqual([]);
 });
 
@@ -136,7 +121,7 @@ it('has a workspace once it is mounted, which is saved before a pause and at the
   } as unknown as MountedWorkspace;
   const sandbox = sandboxOf();
   expect(sandbox.workspace).toBeUndefined();
-  await sandbox.bringUp({ acquire: async () => held(), mountWorkspace: () => workspace });
+  await sandbox.bringUp({ acquire: async () => held, mountWorkspace: () => workspace });
   expect(sandbox.workspace).toBe(workspace);
   await sandbox.power.ensureRunning(new AbortController().signal);
   await sandbox.power.pause();
@@ -152,30 +137,28 @@ it('has a workspace once it is mounted, which is saved before a pause and at the
 it('measures its use since it first ran', async () => {
   const sandbox = sandboxOf();
   expect(await sandbox.measure()).toBeUndefined();
-  await sandbox.bringUp({ acquire: async () => held(), mountWorkspace: noWorkspace });
+  await sandbox.bringUp({ acquire: async () => held, mountWorkspace: noWorkspace });
   const before = await sandbox.measure();
-  vm.cpu += 2;
+  held.vm.cpu += 2;
   clock.advance(10_000);
   expect(await sandbox.measure()).toEqual({
     cpu_ms: (before?.cpu_ms ?? 0) + 2_000,
     wall_ms: (before?.wall_ms ?? 0) + 10_000,
   });
-  vm.cpu += 1;
+  held.vm.cpu += 1;
   await sandbox.refreshCpuSeconds();
-  expect(sandbox.record().cpu_seconds).toBe(vm.cpu);
-  expect([sandbox.isQuarantined, vm.labels.quarantined]).toEqual([false, undefined]);
+  expect(sandbox.record().cpu_seconds).toBe(held.vm.cpu);
+  expect([sandbox.isQuarantined, held.vm.labels.quarantined]).toEqual([false, undefined]);
   await sandbox.setQuarantined(true);
-  expect([sandbox.isQuarantined, vm.labels.quarantined]).toEqual([true, true]);
+  expect([sandbox.isQuarantined, held.vm.labels.quarantined]).toEqual([true, true]);
   await sandbox.end('deleted');
 });
 
 it('destroys a VM that is ready only after its end gave up to wait for it', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const sandbox = sandboxOf();
-  const [asked, vmReady] = [
-    Promise.withResolvers<void>(),
-    Promise.withResolvers<ReservedVm>(),
-  ] as const;
+  const asked = Promise.withResolvers<void>();
+  const vmReady = Promise.withResolvers<ReservedVm>();
   const acquire = () => {
     asked.resolve();
     return vmReady.promise;
@@ -188,19 +171,18 @@ it('destroys a VM that is ready only after its end gave up to wait for it', asyn
   await vi.advanceTimersByTimeAsync(60_000);
   await ended;
   expect([sandbox.state, sandbox.isEnding]).toEqual(['destroyed', false]);
-  vmReady.resolve(held());
+  vmReady.resolve(held);
   await expect(up).rejects.toMatchObject({ code: 'sandbox_not_running' });
-  expect(released).toBe(1);
-  expect(await vm.exited).toMatchObject({ reason: 'destroyed' });
+  expect(held.released).toBe(1);
+  expect(await held.vm.exited).toMatchObject({ reason: 'destroyed' });
 });
 
 it('saves nothing at its end while its VM is held, or once the end is hurried', async () => {
   const never = new Promise<void>(() => undefined);
-  const agent = () => ({ ...agentWith(0), finish: () => never });
   const start = async (): Promise<Sandbox> => {
     const sandbox = sandboxOf({ agent: ONE_SHOT });
-    const acquire = async () => held();
-    const startAgent = async () => agent();
+    const acquire = async () => held;
+    const startAgent = async () => ({ ...agentWith(0), finish: () => never });
     await sandbox.bringUp({ acquire, mountWorkspace: noWorkspace, startAgent });
     return sandbox;
   };
@@ -208,7 +190,7 @@ it('saves nothing at its end while its VM is held, or once the end is hurried', 
   await first.power.hold();
   await first.end('worker_lost');
   expect(first.state).toBe('destroyed');
-  newVm();
+  held = new HeldVm();
   const second = await start();
   const ended = second.end('deleted');
   second.hurryEnd();
@@ -220,19 +202,19 @@ it('ends when its VM dies, and reports what cannot be cleaned up', async () => {
   const sandbox = sandboxOf({ agent: ONE_SHOT });
   const broken = new Error('no');
   const startAgent = async () => {
-    vm.die();
+    held.vm.die();
     await expect.poll(() => sandbox.endReason).toBe('boot_failed');
     throw broken;
   };
-  const acquire = async () => held();
+  const acquire = async () => held;
   await expect(sandbox.bringUp({ acquire, mountWorkspace: noWorkspace, startAgent })).rejects.toBe(
     broken,
   );
-  newVm();
+  held = new HeldVm();
   const other = sandboxOf();
   await other.bringUp({ acquire, mountWorkspace: noWorkspace });
-  vm.faults.destroys = 3;
-  vm.die();
+  held.vm.faults.destroys = 3;
+  held.vm.die();
   await expect.poll(() => faults).toEqual([expect.objectContaining({ code: 'internal' })]);
   expect(other.endReason).toBe('worker_lost');
 });

@@ -1,7 +1,8 @@
 import { ServiceError, type WorkerSandbox } from '@svc/contract';
 import { beforeEach, describe, expect, test } from 'vitest';
+import { HeldVm } from '../../test/held-vm.ts';
 import { ManualClock } from '../../test/manual-clock.ts';
-import { MemoryMicrovm } from '../../test/memory-microvm.ts';
+import type { MemoryMicrovm } from '../../test/memory-microvm.ts';
 import { ONE_SHOT, placement } from '../../test/placement.ts';
 import { Activity } from './activity.ts';
 import { assignmentOf } from './assignment.ts';
@@ -22,22 +23,20 @@ const FACTS = {
 };
 
 let clock: ManualClock;
+let held: HeldVm;
 let vm: MemoryMicrovm;
 let activity: Activity;
 let connections: Connections;
 let changes: WorkerSandbox[];
 let faults: { error: unknown; action: string }[];
-let released: number;
 
 beforeEach(() => {
   clock = new ManualClock(Date.parse(START));
-  vm = new MemoryMicrovm(
-    { id: 'vm', template: 'standard', image: 'i', vcpu: 1, memoryMib: 512, diskMib: 1024 },
-    () => undefined,
-  );
+  held = new HeldVm();
+  ({ vm } = held);
   activity = new Activity(clock);
   connections = new Connections(activity);
-  [changes, faults, released] = [[], [], 0];
+  [changes, faults] = [[], []];
 });
 
 function create(from: Progress = { state: 'creating', revision: 0 }): Lifecycle {
@@ -52,18 +51,10 @@ function create(from: Progress = { state: 'creating', revision: 0 }): Lifecycle 
     from,
   });
 }
-const held = () => ({
-  vm,
-  reservation: {
-    release: () => {
-      released += 1;
-    },
-  },
-});
 async function running(): Promise<Lifecycle> {
   const lifecycle = create();
   await lifecycle.transition('configuring');
-  lifecycle.attach(held());
+  lifecycle.attach(held);
   await lifecycle.transition('booting');
   await lifecycle.transition('running');
   return lifecycle;
@@ -73,7 +64,7 @@ describe('a move', () => {
   test('is in the labels before it is shown, except for booting', async () => {
     const lifecycle = create();
     await lifecycle.transition('configuring');
-    lifecycle.attach(held());
+    lifecycle.attach(held);
     await lifecycle.transition('booting');
     expect(vm.history).toEqual([]);
     const label = vm.label.bind(vm);
@@ -123,7 +114,7 @@ describe('a move', () => {
   test('to running needs its label; later ones are reported when theirs cannot be written', async () => {
     const lifecycle = create();
     await lifecycle.transition('configuring');
-    lifecycle.attach(held());
+    lifecycle.attach(held);
     await lifecycle.transition('booting');
     const full = new Error('disk full');
     vm.faults.label = full;
@@ -145,7 +136,7 @@ describe('usage', () => {
     clock.advance(500);
     vm.cpu = 3;
     await lifecycle.transition('configuring');
-    lifecycle.attach(held());
+    lifecycle.attach(held);
     await lifecycle.transition('booting');
     await lifecycle.transition('running');
     expect(vm.labels).toMatchObject({
@@ -185,15 +176,15 @@ describe('usage', () => {
     clock.advance(7000);
     vm.cpu = 2;
     const metered = create({ ...from, metered_from: { cpu_ms: 500, at_ms: 4000 } });
-    metered.attach(held());
+    metered.attach(held);
     expect(await metered.measure()).toEqual({ cpu_ms: 1500, wall_ms: 3000 });
     const old = create(from);
-    old.attach(held());
+    old.attach(held);
     expect(await old.measure()).toEqual({ cpu_ms: 2000, wall_ms: 7000 });
     clock.stepWall(-8000);
     expect(await old.measure()).toMatchObject({ wall_ms: 0 });
     const less = create({ ...from, metered_from: { cpu_ms: 9000, at_ms: 4000 } });
-    less.attach(held());
+    less.attach(held);
     expect(await less.measure()).toMatchObject({ cpu_ms: 0 });
   });
 });
@@ -204,7 +195,7 @@ describe('the VM', () => {
     expect(() => lifecycle.assignedVm()).toThrow(expect.objectContaining(NOT_RUNNING));
     expect(lifecycle.record()).toMatchObject(FACTS);
     await lifecycle.transition('configuring');
-    lifecycle.attach(held());
+    lifecycle.attach(held);
     expect(lifecycle.assignedVm()).toBe(vm);
     expect(() => lifecycle.vmIn('running')).toThrow(expect.objectContaining(NOT_RUNNING));
     expect(lifecycle.record()).toMatchObject({
@@ -263,7 +254,7 @@ describe('the end', () => {
       false,
       undefined,
     ]);
-    expect(released).toBe(1);
+    expect(held.released).toBe(1);
     expect(lifecycle.endedAt).toBe(Date.parse(START) + 2500);
     expect(changes.at(-1)).toMatchObject({
       state: 'destroyed',

@@ -50,6 +50,8 @@ export async function attackSoak(options: AttackSoakOptions): Promise<string[]> 
       const access = new Access(service.address);
       const idle = await idleState(instance, POOL);
       // The client that is measured, and the model, would be on machines that the attacker does not keep busy.
+      using priority = new DisposableStack();
+      priority.defer(() => setPriority(constants.priority.PRIORITY_NORMAL));
       setPriority(constants.priority.PRIORITY_HIGHEST);
       const victim = await Victim.start(access, models);
       const attacker = await access.signUp();

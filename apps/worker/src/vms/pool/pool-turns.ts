@@ -30,9 +30,9 @@ export class PoolTurns {
     const now = this.#now();
     const creates = this.#creates.get(template) ?? new Map<string, Creates>();
     forget(creates, now);
-    const lately = (of: Creates | undefined) => countNow(of, now);
-    const own = lately(creates.get(tenantId));
-    const mayTake = idle > 1 || (idle === 1 && own <= average([...creates.values()].map(lately)));
+    const lately = new Map([...creates].map(([id, each]) => [id, countNow(each, now)]));
+    const own = lately.get(tenantId) ?? 0;
+    const mayTake = idle > 1 || (idle === 1 && own <= average([...lately.values()]));
     this.#creates.set(template, creates.set(tenantId, { count: own + 1, at: now }));
     return mayTake;
   }
@@ -54,7 +54,7 @@ function forget(creates: Map<string, Creates>, now: number): void {
   }
 }
 
-function countNow({ count, at }: Creates = { count: 0, at: 0 }, now: number): number {
+function countNow({ count, at }: Creates, now: number): number {
   const left = count * 0.5 ** ((now - at) / HALF_LIFE_MS);
   return left < NONE ? 0 : left;
 }
