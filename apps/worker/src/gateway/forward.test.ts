@@ -1,7 +1,6 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { type GatewayGuest, GatewayLab, HOST, messages, sendRaw } from '../../test/gateway-lab.ts';
+import { type GatewayGuest, GatewayLab, messages, sendRaw } from '../../test/gateway-lab.ts';
 
 const PATH = '/anthropic/v1/messages';
 const CHAT = '/openai/chat/completions';
@@ -142,31 +141,5 @@ describe('an answer', () => {
     await expect
       .poll(() => usages)
       .toEqual([{ input_tokens: 1, output_tokens: 2, model: 'claude-1' }]);
-  });
-});
-
-describe('a connection that says nothing', () => {
-  const connectedFrom = async (port: number, localAddress: string) => {
-    const socket = connect({ host: HOST, port, localAddress });
-    socket.on('error', () => undefined).resume();
-    const closed = once(socket, 'close');
-    await once(socket, 'connect');
-    return { socket, closed };
-  };
-
-  test('is closed at once when it comes from an unregistered address', async () => {
-    const { port } = await lab.start('anthropic');
-    const { closed } = await connectedFrom(port, '127.0.0.2');
-    await closed;
-  });
-
-  test('is closed when its sandbox is no longer registered', async () => {
-    const { port, ask, unregister } = await lab.start('anthropic');
-    const { socket, closed } = await connectedFrom(port, HOST);
-    // Connections are accepted in their order.
-    expect((await ask('/', { method: 'HEAD' })).statusCode).toBe(200);
-    expect(socket.destroyed).toBe(false);
-    unregister();
-    await closed;
   });
 });

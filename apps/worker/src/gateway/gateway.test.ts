@@ -33,23 +33,6 @@ describe('addresses', () => {
     expect(lab.model.requests.length).toBe(before);
   });
 
-  test('an unregistered one is disconnected before it sends anything', async () => {
-    const { port } = await lab.start('openai');
-    const from = { host: HOST, port, localAddress: '127.0.0.2' };
-    const socket = connect(from).on('error', () => undefined);
-    await expect.poll(() => socket.closed).toBe(true);
-  });
-
-  test('one that is unregistered loses its idle connections', async () => {
-    const { port, unregister } = await lab.start('openai');
-    const socket = connect({ host: HOST, port }).on('error', () => undefined);
-    socket.write('HEAD / HTTP/1.1\r\nhost: x\r\n\r\n');
-    const [answer] = await once(socket, 'data');
-    expect(String(answer)).toContain('200 OK');
-    unregister();
-    await expect.poll(() => socket.closed).toBe(true);
-  });
-
   test('one that is unregistered loses its running requests', async () => {
     const { ask, unregister } = await lab.start('openai');
     lab.script({ text: ['first', 'second'], chunk_delay_ms: 3_600_000 });
@@ -83,6 +66,55 @@ describe('addresses', () => {
     expect(statusCode).toBe(403);
     expect(await body.json()).toHaveProperty('error.message', expect.stringContaining('URL'));
     expect(usages).toEqual([]);
+  });
+});
+
+describe('a connection that says nothing', () => {
+  const connectedFrom = async (port: number, localAddress: string) => {
+    const socket = connect({ host: HOST, port, localAddress });
+    socket.on('error', () => undefined).resume();
+    const closed = once(socket, 'close');
+    await once(socket, 'connect');
+    return { socket, closed };
+  };
+
+  test('is closed at once when it comes from an unregistered address', async () => {
+    const { port } = await lab.start('anthropic');
+    const { closed } = await connectedFrom(port, '127.0.0.2');
+    await closed;
+  });
+
+  test('is closed when its sandbox is no longer registered', async () => {
+    const { port, ask, unregister } = await lab.start('anthropic');
+    const { socket, closed } = await connectedFrom(port, HOST);
+    // Connections are accepted in their order.
+    expect((await ask('/', { method: 'HEAD' })).statusCode).toBe(200);
+    expect(socket.destroyed).toBe(false);
+    unregister();
+    await closed;
+  });
+
+  test('is closed at once beyond the bound of its sandbox, which others do not share', async () => {
+    const { gateway, account, port } = await lab.start(
+      'anthropic',
+      {},
+      { limits: { connections: 2 } },
+    );
+    gateway.register('127.0.0.2', account);
+    const first = await connectedFrom(port, HOST);
+    const second = await connectedFrom(port, HOST);
+    await (await connectedFrom(port, HOST)).closed;
+    const other = await connectedFrom(port, '127.0.0.2');
+    second.socket.destroy();
+    // Until the gateway has noticed.
+    const isOpen = async () => {
+      const { socket } = await connectedFrom(port, HOST);
+      socket.write('HEAD / HTTP/1.1\r\nhost: x\r\n\r\n');
+      const [answer] = await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+      return String(answer).startsWith('HTTP/1.1 200 ');
+    };
+    await expect.poll(isOpen).toBe(true);
+    for (const { socket } of [first, other]) expect(socket.destroyed).toBe(false);
   });
 });
 
@@ -224,5 +256,27 @@ describe('a sandbox', () => {
     const { body: answer } = await ask('/openai/chat/completions', { body: text });
     await answer.dump();
     expect(usages).toEqual([{ ...USAGE, model: 'gpt-1' }]);
+  });
+});
+
+describe('a gateway', () => {
+  test('no longer listens when it is closed, and can be closed again', async () => {
+    const { gateway, port } = await lab.start('anthropic');
+    await gateway.close();
+    await gateway.close();
+    await expect(once(connect({ host: HOST, port }), 'connect')).rejects.toThrow('ECONNREFUSED');
+  });
+
+  test('ends its connections when it closes, also those of running requests', async () => {
+    const { gateway, account, ask, usages } = await lab.start('anthropic');
+    lab.script({ text: ['first', 'second'], chunk_delay_ms: 3_600_000, usage: USAGE });
+    const { body } = await ask('/anthropic/v1/messages', {
+      body: { model: 'claude-1', stream: true, messages },
+    });
+    const read = body.text();
+    await gateway.close();
+    await expect(read).rejects.toThrow();
+    await expect.poll(() => usages).toEqual([{ ...USAGE, output_tokens: 1, model: 'claude-1' }]);
+    expect(gateway.update(HOST, account)).toBe(false);
   });
 });

@@ -80,11 +80,9 @@ export class LlmGateway implements LlmAccounts {
 
   /** Stops the server and aborts all requests. */
   async close(): Promise<void> {
-    this.#registrations.clear();
-    if (!this.#server.listening) return;
     const closed = once(this.#server, 'close');
     this.#server.close();
-    this.#server.closeAllConnections();
+    this.#registrations.clear();
     await closed;
   }
 

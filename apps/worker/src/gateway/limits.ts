@@ -2,6 +2,8 @@ const MIB = 1024 * 1024;
 
 /** Limits per sandbox, and time limits of the gateway. */
 export interface GatewayLimits {
+  /** Open connections. */
+  readonly connections: number;
   /** Largest request body. */
   readonly requestBytes: number;
   /** Total size of request bodies held at a time. */
@@ -13,6 +15,7 @@ export interface GatewayLimits {
 }
 
 export const GATEWAY_LIMITS: GatewayLimits = {
+  connections: 128,
   requestBytes: 32 * MIB,
   heldBytes: 32 * MIB,
   requests: 32,

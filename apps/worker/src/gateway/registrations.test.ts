@@ -6,7 +6,7 @@ import type { LlmAccount } from './account.ts';
 import { Registration, Registrations } from './registrations.ts';
 import { llmRoute } from './route.ts';
 
-const LIMITS = { requestBytes: 100, heldBytes: 100, requests: 2, idleMs: 1000 };
+const LIMITS = { connections: 2, requestBytes: 100, heldBytes: 100, requests: 2, idleMs: 1000 };
 const ACCOUNT: LlmAccount = {
   vmId: 'vm_1',
   vendor: 'openai',

@@ -56,7 +56,12 @@ export class Registration implements HeldBytes {
     return dialectOfRoute(route) === this.#account.dialect ? this.#account : undefined;
   }
 
+  /** Closes a connection beyond the bound. */
   addSocket(socket: Socket): void {
+    if (this.#sockets.size >= this.#limits.connections) {
+      socket.destroy();
+      return;
+    }
     this.#sockets.add(socket);
     socket.once('close', () => this.#sockets.delete(socket));
   }

@@ -234,23 +234,3 @@ describe('a connection', () => {
     expect(await statusOf([JSON.stringify(BODY)])).toEqual({ status: 200, reused: true });
   });
 });
-
-describe('a gateway', () => {
-  test('closes before it listens, and more than once', async () => {
-    const { gateway, ask } = await lab.start('anthropic');
-    await gateway.close();
-    await gateway.close();
-    await expect(ask(PATH, { body: BODY })).rejects.toThrow();
-  });
-
-  test('ends its connections when it closes, also those of running requests', async () => {
-    const { gateway, account, ask, usages } = await lab.start('anthropic');
-    lab.script({ text: ['first', 'second'], chunk_delay_ms: 3_600_000, usage: USAGE });
-    const { body } = await ask(PATH, { body: { ...BODY, stream: true } });
-    const read = body.text();
-    await gateway.close();
-    await expect(read).rejects.toThrow();
-    await expect.poll(() => usages).toEqual([{ ...USAGE, output_tokens: 1, model: 'claude-1' }]);
-    expect(gateway.update(HOST, account)).toBe(false);
-  });
-});

@@ -1,21 +1,20 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { type LlmVendor, PLACEHOLDER_LLM_KEY, VENDOR_BASE_URLS } from '@svc/contract';
+import {
+  type LlmDialect,
+  type LlmVendor,
+  PLACEHOLDER_LLM_KEY,
+  VENDOR_BASE_URLS,
+} from '@svc/contract';
 import type { Egress } from '@svc/egress';
 import type { WorkerLogger } from '../logger.ts';
 import type { LlmAccount } from './account.ts';
 import { GatewayFailure, sendFailure } from './answer/failure.ts';
 import { upstreamFailure } from './answer/upstream-failure.ts';
-import { forward } from './forward.ts';
+import { type Exchange, forward } from './forward.ts';
 import type { GatewayMetrics } from './gateway-metrics.ts';
 import type { GatewayLimits } from './limits.ts';
 import type { Registration } from './registrations.ts';
-import {
-  dialectOfRoute,
-  isConnectivityCheck,
-  routeOfPath,
-  type Target,
-  targetOf,
-} from './request/endpoints.ts';
+import { dialectOfRoute, isConnectivityCheck, routeOfPath, targetOf } from './request/endpoints.ts';
 import { hasPlaceholderKey } from './request/placeholder-key.ts';
 
 export interface RequestHandlerOptions {
@@ -41,12 +40,14 @@ export class RequestHandler {
     response: ServerResponse,
     registration: Registration,
   ): Promise<void> {
-    if (isConnectivityCheck(request.method, request.url ?? '/')) {
+    const { method, url = '/' } = request;
+    if (isConnectivityCheck(method, url)) {
       response.writeHead(200).end();
       return;
     }
     const { metrics } = this.#options;
-    const account = registration.accountFor(routeOfPath(request.url ?? '/'));
+    const route = routeOfPath(url);
+    const account = registration.accountFor(route);
     const { vendor, vmId, origin } = registration.account;
     // The vendor gets no trace of ours, and the agent's own is not taken: it could be anything.
     const scope = origin?.()?.begin({
@@ -60,10 +61,12 @@ export class RequestHandler {
       if (!isAdmitted) throw new GatewayFailure(429, 'Too many requests are under way; try again.');
       if (!hasPlaceholderKey(request.headers)) throw noKey();
       if (account === undefined) throw wrongDialect(registration.account);
-      await this.#forward(request, response, registration, account);
+      const target = targetOf(method, url);
+      if (target === undefined) throw notAllowed();
+      await this.#forward({ account, target, request, response }, registration);
     } catch (error) {
       scope?.fail(error);
-      this.#answerFailure(response, registration.account, error, request);
+      this.#answerFailure(response, registration.account, error, dialectOfRoute(route));
     } finally {
       if (isAdmitted) registration.endRequest();
       const status = response.headersSent ? response.statusCode : 0;
@@ -75,24 +78,17 @@ export class RequestHandler {
     }
   }
 
-  async #forward(
-    request: IncomingMessage,
-    response: ServerResponse,
-    registration: Registration,
-    current: LlmAccount,
-  ): Promise<void> {
-    const target = targetFor(request);
+  async #forward(exchange: Omit<Exchange, 'signal'>, registration: Registration): Promise<void> {
     const gone = new AbortController();
-    response.once('close', () => gone.abort(new Error('the sandbox closed the connection')));
+    exchange.response.once('close', () =>
+      gone.abort(new Error('the sandbox closed the connection')),
+    );
     const { egress, limits, vendorBaseUrls = VENDOR_BASE_URLS } = this.#options;
-    const account = this.#counting(current);
     await forward(
       { egress, vendorBaseUrls, limits, held: registration },
       {
-        account,
-        target,
-        request,
-        response,
+        ...exchange,
+        account: this.#counting(exchange.account),
         signal: AbortSignal.any([gone.signal, registration.ended]),
       },
     );
@@ -117,14 +113,14 @@ export class RequestHandler {
     response: ServerResponse,
     { vmId, vendor }: LlmAccount,
     error: unknown,
-    { url = '' }: IncomingMessage,
+    dialect: LlmDialect | undefined,
   ): void {
     const failure = upstreamFailure(error);
     if (failure.status >= 500 && !response.destroyed) {
       const { logger } = this.#options;
       logger.warn({ err: failure.cause, vm_id: vmId, vendor }, failure.message);
     }
-    sendFailure(response, dialectOfRoute(routeOfPath(url)), failure);
+    sendFailure(response, dialect, failure);
   }
 }
 
@@ -136,10 +132,6 @@ function wrongDialect({ dialect }: LlmAccount): GatewayFailure {
   return new GatewayFailure(403, `This sandbox has a model that speaks ${dialect} alone.`);
 }
 
-/** The target of a request. @throws GatewayFailure for a request that is not allowed */
-function targetFor({ method, url = '/' }: IncomingMessage): Target {
-  const target = targetOf(method, url);
-  if (target === undefined)
-    throw new GatewayFailure(404, 'The gateway does not pass this request on.');
-  return target;
+function notAllowed(): GatewayFailure {
+  return new GatewayFailure(404, 'The gateway does not pass this request on.');
 }
