@@ -40,7 +40,10 @@ const ATTEMPTS = 3;
 export interface ChunkStorage<Owner = ChunksOwner> {
   readonly api: Pick<ChunksApi<Owner>, 'secret' | 'missing' | 'announce' | 'confirm' | 'locate'>;
   readonly transfer: Pick<ObjectTransfer, 'get' | 'put'>;
-  /** Bounds the saves that run at once, and so the memory that they need. Tenants take turns. */
+  /**
+   * Bounds the saves that run at once, and so the memory that they need. Tenants take turns, also while a save waits for its
+   * guest: until the guest sends more, such a save needs only what it has not uploaded yet.
+   */
   readonly saves: Slots;
   readonly rates: Pick<ByteRates, 'ready' | 'spend'>;
 }
@@ -104,7 +107,11 @@ export class ChunkStore<Owner = ChunksOwner> {
     onStored: (chunks: readonly StoredChunk[]) => void = () => undefined,
   ): Promise<readonly StoredChunk[]> {
     const { saves, tenantId } = this.#options;
-    return saves.run(() => this.#store(open(signal), signal, onStored), signal, tenantId);
+    return saves.run(
+      (slot) => this.#store(slot.read(open(signal)), signal, onStored),
+      signal,
+      tenantId,
+    );
   }
 
   /**

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { Slots } from '@svc/service-kit/concurrency';
@@ -49,7 +50,7 @@ it('a changed file in a home of 100 MiB costs less than 2 MiB, and no change nex
   const save = async () => {
     const before = { sent: chunks.bytes, stored: chunks.storedBytes };
     const bytes = await archive();
-    const manifest = await store.save(() => [bytes] as unknown as AsyncIterable<Buffer>, signal);
+    const manifest = await store.save(() => Readable.from([bytes]), signal);
     const traffic = chunks.bytes - before.sent;
     const stored = chunks.storedBytes - before.stored;
     const restored = await buffer(store.read(manifest, signal));

@@ -15,8 +15,9 @@ export interface TransferSlots {
 }
 
 /**
- * Bounds the transfers, and so the memory that they need. Tenants take turns. A guest sends and takes as slowly as it likes, for
- * a minute and more, so no tenant has all slots of a kind.
+ * Bounds the transfers, and so the memory that they need. Tenants take turns. A guest sends as slowly as it likes, and has as
+ * much as its tenant likes, so no tenant has all slots of a kind, and several together do not keep them: a transfer lends its
+ * slot while it waits for its guest, and a long load between two of its steps.
  */
 export function transferSlots(): TransferSlots {
   return {

@@ -7,7 +7,7 @@ import {
   type TreeContent,
   type TreeWrite,
 } from '@svc/microvm';
-import { retry } from '@svc/service-kit/concurrency';
+import { type HeldSlot, retry } from '@svc/service-kit/concurrency';
 import type { ChunkStore } from '../chunks/chunk-store.ts';
 import { ControlPlaneError, mayPass } from '../control-plane/control-plane-transport.ts';
 import { transferMayPass } from '../control-plane/object-transfer.ts';
@@ -54,6 +54,8 @@ export interface LoadOptions {
   readonly tree: MicrovmTree;
   /** Is told what is in the guest. */
   readonly versions: Versions;
+  /** Shared with the loads of other tenants. */
+  readonly slot: Pick<HeldSlot, 'share'>;
   readonly signal: AbortSignal;
 }
 
@@ -84,7 +86,7 @@ async function loadPage(
   options: LoadOptions,
   after: string | undefined,
 ): Promise<{ isEmpty: boolean; directories: Directory[]; next: string | undefined }> {
-  const { owner, deps, store, signal } = options;
+  const { owner, deps, store, slot, signal } = options;
   const [page] = await Promise.all([
     callControlPlane<WorkspaceEntries>(() => deps.api.entries(owner, after, signal), signal),
     store.prepare(signal),
@@ -94,6 +96,7 @@ async function loadPage(
   for (const batch of batchesOf(items)) {
     const retries = { attempts: ATTEMPTS, signal, isTransient: loadMayPass };
     await retry(() => writeBatch(options, batch), retries);
+    await slot.share();
   }
   const directories = items.flatMap(({ write }) => (write.kind === 'directory' ? [write] : []));
   return { isEmpty: items.length === 0, directories, next: page.next };

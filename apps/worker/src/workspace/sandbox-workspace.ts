@@ -7,7 +7,14 @@ import {
   type WorkspaceRefusal,
 } from '@svc/contract';
 import type { MicrovmTree, TreeEntry, TreeListing } from '@svc/microvm';
-import { Mutex, type Rate, sleep, TokenBucket, withDeadline } from '@svc/service-kit/concurrency';
+import {
+  type HeldSlot,
+  Mutex,
+  type Rate,
+  sleep,
+  TokenBucket,
+  withDeadline,
+} from '@svc/service-kit/concurrency';
 import { ChunkStore } from '../chunks/chunk-store.ts';
 import type { WorkspaceOwner } from '../control-plane/workspace-api.ts';
 import { changeOf, isSame, mtimeMsOf } from './changes.ts';
@@ -103,8 +110,8 @@ export class SandboxWorkspace {
   async load(signal: AbortSignal): Promise<void> {
     const { deps, owner, tenantId, tree } = this.#options;
     const store = this.#store;
-    const load = async () => {
-      await loadWorkspace({ owner, deps, store, tree, versions: this.#versions, signal });
+    const load = async (slot: HeldSlot) => {
+      await loadWorkspace({ owner, deps, store, tree, versions: this.#versions, slot, signal });
       const request = { limit: LIMITS.workspaceEntries, silent: true };
       this.#generation = (await tree.list(request, signal)).generation;
       this.#lookedAt = performance.now();
@@ -167,14 +174,15 @@ export class SandboxWorkspace {
       let isWhole = true;
       for (const part of this.#takeParts()) {
         await this.#store.ready(signal);
-        isWhole = (await this.#inTurn(() => this.#flushPart(part, signal), signal)) && isWhole;
+        isWhole =
+          (await this.#inTurn((slot) => this.#flushPart(part, slot, signal), signal)) && isWhole;
       }
       if (isWhole && this.#pending.size === 0) return;
     }
   }
 
   /** Does a step of a flush in a slot, for which the tenants of this worker take turns. */
-  #inTurn<T>(step: () => Promise<T>, signal: AbortSignal): Promise<T> {
+  #inTurn<T>(step: (slot: HeldSlot) => Promise<T>, signal: AbortSignal): Promise<T> {
     const { deps, tenantId } = this.#options;
     return deps.slots.flushes.run(step, signal, tenantId);
   }
@@ -252,7 +260,11 @@ export class SandboxWorkspace {
   }
 
   /** Whether all of the part is settled. */
-  async #flushPart(part: readonly Pending[], signal: AbortSignal): Promise<boolean> {
+  async #flushPart(
+    part: readonly Pending[],
+    slot: HeldSlot,
+    signal: AbortSignal,
+  ): Promise<boolean> {
     const { deps, owner, tree } = this.#options;
     const files = part.filter((entry) => entry.kind === 'file' && entry.size > 0) as TreeEntry[];
     const reader = new FileReader(tree, files);
@@ -269,7 +281,7 @@ export class SandboxWorkspace {
         files.length === 0
           ? []
           : await this.#store.store(
-              (limit) => reader.stream(limit),
+              (limit) => slot.read(reader.stream(limit)),
               signal,
               (chunks) => staging.advance(chunks),
             );

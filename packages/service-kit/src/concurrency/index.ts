@@ -1,6 +1,7 @@
 export { settledWithin, untilAborted } from './abort.ts';
 export { type Deadline, openDeadline, withDeadline } from './deadline.ts';
 export { FairStarts, type FairStartsOptions } from './fair-starts.ts';
+export type { HeldSlot } from './held-slot.ts';
 export { KeyedSlots } from './keyed-slots.ts';
 export { KeyedTokenBuckets } from './keyed-token-buckets.ts';
 export { Mutex } from './mutex.ts';

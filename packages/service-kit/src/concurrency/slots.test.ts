@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
+import type { HeldSlot } from './held-slot.ts';
 import { sleep } from './sleep.ts';
 import { Slots } from './slots.ts';
 
@@ -73,4 +74,117 @@ it('serves keys with equally many running tasks one after the other', async () =
   release();
   await Promise.all(runs);
   expect(order).toEqual(['a', 'b', 'a', 'b', 'a']);
+});
+
+describe('a task that waits for its source', () => {
+  const sourceOf = (gate: Promise<unknown>) =>
+    (async function* () {
+      await gate;
+      yield 'item';
+    })();
+  /** Reads a source to its end. */
+  const reading = (gate: Promise<unknown>, items: string[]) => async (slot: HeldSlot) => {
+    for await (const item of slot.read(sourceOf(gate))) items.push(item);
+  };
+
+  it('lends its slot to another key, and goes on when it has it back', async () => {
+    const slots = new Slots(1);
+    const [gate, otherGate] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const items: string[] = [];
+    const run = slots.run(reading(gate.promise, items), NEVER, 'slow');
+    const begun = Promise.withResolvers<void>();
+    const other = slots.run(
+      () => {
+        begun.resolve();
+        return otherGate.promise;
+      },
+      NEVER,
+      'other',
+    );
+    await begun.promise;
+    gate.resolve();
+    await sleep(0, NEVER);
+    expect(items).toEqual([]);
+    otherGate.resolve();
+    await Promise.all([run, other]);
+    expect(items).toEqual(['item']);
+  });
+
+  it('counts as one of its key while its slot is lent', async () => {
+    const slots = new Slots(2, 1);
+    const gate = Promise.withResolvers<void>();
+    const begun: string[] = [];
+    const slow = slots.run(reading(gate.promise, []), NEVER, 'slow');
+    const next = slots.run(async () => void begun.push('slow'), NEVER, 'slow');
+    const holder = await slots.take(NEVER, 'holder');
+    await slots.run(async () => void begun.push('other'), NEVER, 'other');
+    expect(begun).toEqual(['other']);
+    gate.resolve();
+    await Promise.all([slow, next]);
+    holder();
+    expect(begun).toEqual(['other', 'slow']);
+  });
+
+  it('may be cancelled while its slot is lent, and when it wants it back', async () => {
+    const slots = new Slots(1);
+    const leave = new AbortController();
+    const gate = Promise.withResolvers<void>();
+    const slow = slots.run(reading(gate.promise, []), leave.signal, 'slow');
+    const release = await slots.take(NEVER, 'other');
+    gate.resolve();
+    await sleep(0, NEVER);
+    leave.abort(new Error('left'));
+    await expect(slow).rejects.toThrow('left');
+    release();
+    release();
+    const [first, second] = [await slots.take(NEVER, 'slow'), slots.take(NEVER, 'slow')];
+    let isTaken = false;
+    void second.then(() => {
+      isTaken = true;
+    });
+    await sleep(0, NEVER);
+    expect(isTaken).toBe(false);
+    first();
+    (await second)();
+  });
+
+  it('fails with its source, and the next of its key begins', async () => {
+    const slots = new Slots(2, 1);
+    const gate = Promise.withResolvers<void>();
+    const slow = slots.run(reading(gate.promise, []), NEVER, 'slow');
+    const next = slots.run(async () => 'begun', NEVER, 'slow');
+    const holder = await slots.take(NEVER, 'holder');
+    const other = await slots.take(NEVER, 'other');
+    holder();
+    gate.reject(new Error('broken'));
+    await expect(slow).rejects.toThrow('broken');
+    expect(await next).toBe('begun');
+    other();
+  });
+});
+
+describe('a task of many steps', () => {
+  it('shares its slot once it has had it for long, and goes on when it has it back', async () => {
+    const slots = new Slots(1);
+    const order: string[] = [];
+    let isOver = false;
+    const long = slots.run(
+      async (slot) => {
+        while (!isOver) {
+          await sleep(1, NEVER);
+          await slot.share();
+        }
+        order.push('long');
+      },
+      NEVER,
+      'long',
+    );
+    const own = slots.run(async () => void order.push('own'), NEVER, 'long');
+    const run = async () => {
+      order.push('other');
+      isOver = true;
+    };
+    await Promise.all([long, own, slots.run(run, NEVER, 'other')]);
+    expect(order).toEqual(['other', 'long', 'own']);
+  });
 });

@@ -1,5 +1,17 @@
+import { HeldSlot } from './held-slot.ts';
+
 interface Waiting {
   readonly onTurn: () => void;
+}
+
+/** The tasks of one key. */
+interface KeyTasks {
+  /** Those that have begun and not ended. They run, or have lent their slots. */
+  begun: number;
+  running: number;
+  /** Those that want their slots back. They come before those that have not begun. */
+  readonly returning: Set<Waiting>;
+  readonly queued: Set<Waiting>;
 }
 
 /**
@@ -10,11 +22,10 @@ interface Waiting {
 export class Slots {
   readonly #mostPerKey: number;
   #free: number;
-  /** By key, in the order of their turns. */
-  readonly #queues = new Map<string, Set<Waiting>>();
-  readonly #running = new Map<string, number>();
+  /** Keys whose tasks wait are in the order of their turns. */
+  readonly #keys = new Map<string, KeyTasks>();
 
-  /** @param mostPerKey tasks of one key that run at once; default: as many as there are slots */
+  /** @param mostPerKey tasks of one key that have begun; default: as many as there are slots */
   constructor(count: number, mostPerKey = count) {
     this.#free = count;
     this.#mostPerKey = mostPerKey;
@@ -26,12 +37,12 @@ export class Slots {
   }
 
   /** Runs `task` when a slot is free. Rejects with the signal's reason if the signal aborts while `task` is queued. */
-  async run<T>(task: () => Promise<T>, signal?: AbortSignal, key = ''): Promise<T> {
-    const release = await this.take(signal, key);
+  async run<T>(task: (slot: HeldSlot) => Promise<T>, signal?: AbortSignal, key = ''): Promise<T> {
+    const slot = await this.#begin(key, signal);
     try {
-      return await task();
+      return await task(slot);
     } finally {
-      release();
+      slot.end();
     }
   }
 
@@ -40,29 +51,39 @@ export class Slots {
    * signal's reason if the signal aborts first.
    */
   async take(signal?: AbortSignal, key = ''): Promise<() => void> {
-    signal?.throwIfAborted();
-    if (this.#free > 0 && this.#runningOf(key) < this.#mostPerKey) {
-      this.#free -= 1;
-      this.#count(key, 1);
-    } else {
-      await this.#wait(key, signal);
-    }
-    let isHeld = true;
-    return () => {
-      if (isHeld) this.#give(key);
-      isHeld = false;
-    };
+    const slot = await this.#begin(key, signal);
+    return () => slot.end();
   }
 
-  async #wait(key: string, signal: AbortSignal | undefined): Promise<void> {
+  async #begin(key: string, signal: AbortSignal | undefined): Promise<HeldSlot> {
+    await this.#wait(key, 'queued', signal);
+    return new HeldSlot({
+      isWanted: () => this.#isWantedByOthers(key),
+      give: () => this.#give(key),
+      takeBack: () => this.#wait(key, 'returning', signal),
+      end: () => this.#end(key),
+    });
+  }
+
+  /** Settles when a task has a slot. */
+  async #wait(
+    key: string,
+    kind: 'queued' | 'returning',
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
+    signal?.throwIfAborted();
+    const tasks = this.#tasksOf(key);
     const turn = Promise.withResolvers<void>();
     const waiting = { onTurn: turn.resolve };
     const onAbort = () => {
       // Leave the queue first, so that a cancelled task never gets a slot.
-      if (this.#leave(key, waiting)) turn.reject(signal?.reason);
+      if (!tasks[kind].delete(waiting)) return;
+      this.#forgetIfIdle(key, tasks);
+      turn.reject(signal?.reason);
     };
-    const queue = this.#queues.get(key) ?? new Set();
-    this.#queues.set(key, queue.add(waiting));
+    if (tasks.queued.size === 0 && tasks.returning.size === 0) this.#moveToEnd(key, tasks);
+    tasks[kind].add(waiting);
+    this.#dispatch();
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
       await turn.promise;
@@ -71,53 +92,77 @@ export class Slots {
     }
   }
 
-  #leave(key: string, waiting: Waiting): boolean {
-    const queue = this.#queues.get(key);
-    const wasQueued = queue?.delete(waiting) ?? false;
-    if (queue?.size === 0) this.#queues.delete(key);
-    return wasQueued;
-  }
-
   #give(key: string): void {
-    this.#count(key, -1);
-    const next = this.#nextKey();
-    const [waiting] = (next === undefined ? undefined : this.#queues.get(next)) ?? [];
-    if (next === undefined || waiting === undefined) {
-      this.#free += 1;
-      return;
-    }
-    // The slot passes directly to the next task and never counts as free.
-    this.#count(next, 1);
-    this.#leave(next, waiting);
-    const rest = this.#queues.get(next);
-    if (rest !== undefined) {
-      // Its next turn comes after that of every other key.
-      this.#queues.delete(next);
-      this.#queues.set(next, rest);
-    }
-    waiting.onTurn();
+    this.#tasksOf(key).running -= 1;
+    this.#free += 1;
+    this.#dispatch();
   }
 
-  #nextKey(): string | undefined {
-    let best: string | undefined;
-    let fewest = this.#mostPerKey;
-    for (const key of this.#queues.keys()) {
-      const running = this.#runningOf(key);
-      if (running >= fewest) continue;
-      best = key;
-      fewest = running;
-      if (running === 0) break;
+  #end(key: string): void {
+    const tasks = this.#tasksOf(key);
+    tasks.begun -= 1;
+    this.#forgetIfIdle(key, tasks);
+    this.#dispatch();
+  }
+
+  /** Passes free slots to those whose turn it is. Afterwards no slot is free that a task waits for. */
+  #dispatch(): void {
+    while (this.#free > 0) {
+      const next = this.#nextKey();
+      if (next === undefined) return;
+      const [key, tasks] = next;
+      const kind = tasks.returning.size > 0 ? 'returning' : 'queued';
+      const [waiting] = tasks[kind];
+      if (waiting === undefined) throw new Error('a key has a turn without a task that waits');
+      tasks[kind].delete(waiting);
+      this.#free -= 1;
+      tasks.running += 1;
+      if (kind === 'queued') tasks.begun += 1;
+      // Its next turn comes after that of every other key.
+      this.#moveToEnd(key, tasks);
+      waiting.onTurn();
+    }
+  }
+
+  #nextKey(): [string, KeyTasks] | undefined {
+    let best: [string, KeyTasks] | undefined;
+    for (const entry of this.#keys) {
+      const [, tasks] = entry;
+      if (!this.#mayStart(tasks) || tasks.running >= (best?.[1].running ?? Infinity)) continue;
+      best = entry;
+      if (tasks.running === 0) break;
     }
     return best;
   }
 
-  #runningOf(key: string): number {
-    return this.#running.get(key) ?? 0;
+  #isWantedByOthers(key: string): boolean {
+    return [...this.#keys].some(([other, tasks]) => other !== key && this.#mayStart(tasks));
   }
 
-  #count(key: string, change: number): void {
-    const running = this.#runningOf(key) + change;
-    if (running === 0) this.#running.delete(key);
-    else this.#running.set(key, running);
+  /** Whether a task would run if a slot were free. */
+  #mayStart({ begun, returning, queued }: KeyTasks): boolean {
+    return returning.size > 0 || (queued.size > 0 && begun < this.#mostPerKey);
+  }
+
+  #tasksOf(key: string): KeyTasks {
+    const known = this.#keys.get(key);
+    if (known !== undefined) return known;
+    const tasks = {
+      begun: 0,
+      running: 0,
+      returning: new Set<Waiting>(),
+      queued: new Set<Waiting>(),
+    };
+    this.#keys.set(key, tasks);
+    return tasks;
+  }
+
+  #moveToEnd(key: string, tasks: KeyTasks): void {
+    this.#keys.delete(key);
+    this.#keys.set(key, tasks);
+  }
+
+  #forgetIfIdle(key: string, { begun, queued }: KeyTasks): void {
+    if (begun === 0 && queued.size === 0) this.#keys.delete(key);
   }
 }

@@ -112,8 +112,9 @@ export class GuestChannel {
     try {
       const { size } = await readAnswer(socket, withDeadline(signal, REQUEST_MS));
       if (size !== undefined && !isSize(size)) throw protocolViolation();
-      abandonWhenStalled(socket);
-      return { size, stream: receiveContent(socket, size, signal) };
+      const stream = receiveContent(socket, size, signal);
+      abandonWhenStalled(socket, () => stream.readableLength > 0);
+      return { size, stream };
     } catch (error) {
       socket.destroy();
       throw error;

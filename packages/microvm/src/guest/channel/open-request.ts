@@ -24,9 +24,19 @@ export async function openConnection(address: GuestAddress, signal: AbortSignal)
   return socket.on('error', () => socket.destroy());
 }
 
-/** Ends a connection that makes no progress. Returns what ends the watch over it. */
-export function abandonWhenStalled(socket: Socket): () => void {
-  const abandon = () => socket.destroy(new MicrovmError('timeout', 'the transfer has stalled'));
-  socket.setTimeout(STALL_MS, abandon);
+/**
+ * Ends a connection on which the guest makes no progress. Returns what ends the watch over it.
+ * @param isHeldUp whether the guest waits for this side
+ */
+export function abandonWhenStalled(
+  socket: Socket,
+  isHeldUp: () => boolean = () => false,
+  stallMs = STALL_MS,
+): () => void {
+  const abandon = () => {
+    if (isHeldUp()) socket.setTimeout(stallMs, abandon);
+    else socket.destroy(new MicrovmError('timeout', 'the transfer has stalled'));
+  };
+  socket.setTimeout(stallMs, abandon);
   return () => socket.setTimeout(0, abandon);
 }

@@ -102,7 +102,8 @@ export class GuestTree {
       throw new RangeError('too many ranges for one request');
     }
     const socket = await this.#connect(signal);
-    const settled = abandonWhenStalled(socket);
+    let isReaderBusy = false;
+    const settled = abandonWhenStalled(socket, () => isReaderBusy);
     let isComplete = false;
     try {
       using _aborting = destroyOnAbort(socket, signal);
@@ -110,7 +111,13 @@ export class GuestTree {
       socket.write(encoded);
       await readAnswer(socket, signal);
       const reader = new ByteReader(socket, signal);
-      for (const [index, range] of ranges.entries()) yield* readRange(reader, index, range);
+      for (const [index, range] of ranges.entries()) {
+        for await (const piece of readRange(reader, index, range)) {
+          isReaderBusy = true;
+          yield piece;
+          isReaderBusy = false;
+        }
+      }
       isComplete = true;
     } catch (error) {
       throw reasonOf(error, signal);
