@@ -2,12 +2,14 @@ import { CUSTOMER_SCRIPT, Customer, FleetLab } from '@svc/fleet-lab';
 import type { SvcClient } from '@svc/sdk';
 import { until } from '@svc/service-driver';
 import { inTurns, timed } from '../measure/in-turns.ts';
+import { CONNECTIONS, requestsPerSecond, WARM_UP_ROUNDS } from '../measure/request-rate.ts';
 import { type Row, type RowContext, type RowResult, ratioResult } from '../measure/row.ts';
 import { summarise } from '../measure/statistics.ts';
 import { PROMPT, RULE } from '../sessions/bench-models.ts';
 import { BenchSessions } from '../sessions/bench-sessions.ts';
 
 const SIZE = { controlPlanes: 2, runtimeHosts: 2, workers: 3 };
+const AGAINST = 'the same with all pieces in one process';
 const AT_MOST = 1.3;
 const RESUMED_SECONDS = 45;
 /** Gets in one turn, whose median counts. Short turns in quick succession, since the speed of the machine changes within seconds. */
@@ -34,7 +36,7 @@ export const fleet: Row = {
     const ours: Side = { client: await lab.signUp() };
     return [
       await create(context, ours),
-      await get(context, ours),
+      ...(await get(context, ours, lab.address)),
       await turn(context, ours, lab.model.url),
       await recovery(context, lab, ours),
     ];
@@ -60,7 +62,11 @@ async function create({ service, runs, progress }: RowContext, ours: Side): Prom
   return result('fleet-create', 'POST /v1/sandboxes in a fleet, without a pool', samples);
 }
 
-async function get({ service, runs, progress }: RowContext, ours: Side): Promise<RowResult> {
+async function get(
+  { service, runs, progress }: RowContext,
+  ours: Side,
+  { baseUrl, ca }: FleetLab['address'],
+): Promise<RowResult[]> {
   const sides = await Promise.all(
     [ours, service].map(async ({ client }) => {
       const { vm_id: id } = await client.sandboxes.create({ template: 'standard' });
@@ -81,8 +87,27 @@ async function get({ service, runs, progress }: RowContext, ours: Side): Promise
     comparison: () => measure(serviceSide),
     onTurn: (done, turns) => progress(`get ${done}/${turns}`),
   });
+  const { api_key: apiKey } = await ours.client.keys.create();
+  const rates = await inTurns({
+    runs,
+    warmUps: WARM_UP_ROUNDS,
+    ours: () => requestsPerSecond(`${baseUrl}/v1/sandboxes/${fleetSide.id}`, { apiKey, ca }),
+    comparison: () =>
+      requestsPerSecond(`${service.baseUrl}/v1/sandboxes/${serviceSide.id}`, service),
+    onTurn: (done) => progress(`gets together ${done}/${runs}`),
+  });
   for (const { client, id } of sides) await client.sandboxes.delete(id);
-  return result('fleet-get', 'GET /v1/sandboxes/{id} in a fleet, one connection', samples);
+  return [
+    result('fleet-get', 'GET /v1/sandboxes/{id} in a fleet, one connection', samples),
+    ratioResult({
+      name: 'fleet-get-rate',
+      what: `GET /v1/sandboxes/{id} in a fleet, ${CONNECTIONS} connections`,
+      against: AGAINST,
+      unit: 'req/s',
+      ...rates,
+      atLeast: 1 / AT_MOST,
+    }),
+  ];
 }
 
 async function turn(
@@ -158,6 +183,5 @@ function result(
   what: string,
   samples: { readonly ours: number[]; readonly comparison: number[] },
 ): RowResult {
-  const against = 'the same with all pieces in one process';
-  return ratioResult({ name, what, against, unit: 'ms', ...samples, atMost: AT_MOST });
+  return ratioResult({ name, what, against: AGAINST, unit: 'ms', ...samples, atMost: AT_MOST });
 }

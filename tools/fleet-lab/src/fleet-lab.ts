@@ -89,6 +89,12 @@ export class FleetLab implements AsyncDisposable {
     return this.#foundation.directory;
   }
 
+  /** Where customers reach it, and the certificate authority that they trust. */
+  get address(): { readonly baseUrl: string; readonly ca: string } {
+    const { url: baseUrl, tls } = this.#foundation;
+    return { baseUrl, ca: tls.ca };
+  }
+
   /** Signs an account up, with a bundle `llm` that names the scripted model, and returns its client. */
   async signUp(): Promise<SvcClient> {
     const { url, tls, model } = this.#foundation;

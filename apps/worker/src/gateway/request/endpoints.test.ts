@@ -102,6 +102,7 @@ describe('does not forward', () => {
     ['GET', `/openai/models/${'m'.repeat(129)}`],
     ['GET', '/google/x/models'],
     ['GET', '/google/models/a:b'],
+    ['GET', '/google/models/a!b'],
     ['POST', '/google/x/models/gemini-3:generateContent'],
     ['POST', '/google/models/gemini-3:generateContentX'],
     ['POST', '/openai.1f0e2d3/responses'],
