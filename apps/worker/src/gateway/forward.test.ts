@@ -73,6 +73,11 @@ describe('a request body', () => {
       expect(await statusOf(guest, CHAT, 60_000)).toBe(429);
     }
   });
+
+  test('that is not rewritten is not held', async () => {
+    const guest = await lab.start('anthropic', {}, { limits: { heldBytes: 50_000 } });
+    expect(await statusOf(guest, PATH, 60_000)).toBe(200);
+  });
 });
 
 describe('an answer', () => {

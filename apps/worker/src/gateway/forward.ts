@@ -89,16 +89,13 @@ async function ask(
     );
   }
   let taken = 0;
-  const counted: HeldBytes = {
-    take: (bytes) => {
-      if (!held.take(bytes)) return false;
-      taken += bytes;
-      return true;
-    },
-    give: (bytes) => held.give(bytes),
+  const take = (bytes: number) => {
+    const isWithin = held.take(bytes);
+    if (isWithin) taken += bytes;
+    return isWithin;
   };
   try {
-    return await send(await readRewritten(body, target, counted), undefined);
+    return await send(await readRewritten(body, target, { take }), undefined);
   } finally {
     held.give(taken);
   }

@@ -47,14 +47,14 @@ export async function* limitedBody(
 
 /**
  * Reads a body, rewritten so that the vendor reports token counts: Chat Completions report the usage of a stream only on
- * request, and background responses report it where the gateway does not see it. The caller returns the bytes to `held`.
+ * request, and background responses report it where the gateway does not see it. The caller returns what this takes of `held`.
  *
  * @throws BodyError
  */
 export async function readRewritten(
   body: AsyncIterable<Buffer>,
   target: Target,
-  held: HeldBytes,
+  held: Pick<HeldBytes, 'take'>,
 ): Promise<Buffer> {
   const found: FoundValue[] = [];
   const scanner = new JsonScanner(WATCHED, (value) => {
