@@ -130,6 +130,7 @@ describe('an answer', () => {
       { model: 'claude-1' },
       { model: 'claude-1', usage: { input_tokens: 1, output_tokens: 2 } },
     ];
+    lab.logs.length = 0;
     const { ask, usages } = await lab.startAt((_request, response) =>
       response
         .writeHead(200, { 'content-type': 'application/json' })
@@ -146,5 +147,6 @@ describe('an answer', () => {
     await expect
       .poll(() => usages)
       .toEqual([{ input_tokens: 1, output_tokens: 2, model: 'claude-1' }]);
+    expect(lab.logs).toEqual([]);
   });
 });

@@ -50,7 +50,6 @@ export class LlmGateway implements LlmAccounts {
         headersTimeout: HEADERS_MS,
         requestTimeout: REQUEST_MS,
         keepAliveTimeout: KEEP_ALIVE_MS,
-        noDelay: true,
       },
       (request, response) => this.#handle(request, response),
     );

@@ -4,12 +4,15 @@ interface Waiting {
   readonly onTurn: () => void;
 }
 
+/** A task that wants its slot back comes before one that has not begun. */
+const KINDS = ['returning', 'queued'] as const;
+type Kind = (typeof KINDS)[number];
+
 /** The tasks of one key. */
 interface KeyTasks {
   /** Those that have begun and not ended. They run, or have lent their slots. */
   begun: number;
   running: number;
-  /** Those that want their slots back. They come before those that have not begun. */
   readonly returning: Set<Waiting>;
   readonly queued: Set<Waiting>;
 }
@@ -38,7 +41,13 @@ export class Slots {
 
   /** Runs `task` when a slot is free. Rejects with the signal's reason if the signal aborts while `task` is queued. */
   async run<T>(task: (slot: HeldSlot) => Promise<T>, signal?: AbortSignal, key = ''): Promise<T> {
-    const slot = await this.#begin(key, signal);
+    await this.#wait(key, 'queued', signal);
+    const slot = new HeldSlot({
+      isWanted: () => this.#isWantedByOthers(key),
+      give: () => this.#give(key),
+      takeBack: () => this.#wait(key, 'returning', signal),
+      end: () => this.#end(key),
+    });
     try {
       return await task(slot);
     } finally {
@@ -51,28 +60,24 @@ export class Slots {
    * signal's reason if the signal aborts first.
    */
   async take(signal?: AbortSignal, key = ''): Promise<() => void> {
-    const slot = await this.#begin(key, signal);
-    return () => slot.end();
-  }
-
-  async #begin(key: string, signal: AbortSignal | undefined): Promise<HeldSlot> {
     await this.#wait(key, 'queued', signal);
-    return new HeldSlot({
-      isWanted: () => this.#isWantedByOthers(key),
-      give: () => this.#give(key),
-      takeBack: () => this.#wait(key, 'returning', signal),
-      end: () => this.#end(key),
-    });
+    let isHeld = true;
+    return () => {
+      if (!isHeld) return;
+      isHeld = false;
+      this.#give(key);
+      this.#end(key);
+    };
   }
 
   /** Settles when a task has a slot. */
-  async #wait(
-    key: string,
-    kind: 'queued' | 'returning',
-    signal: AbortSignal | undefined,
-  ): Promise<void> {
+  async #wait(key: string, kind: Kind, signal: AbortSignal | undefined): Promise<void> {
     signal?.throwIfAborted();
     const tasks = this.#tasksOf(key);
+    if (this.#free > 0 && this.#mayRun(tasks, kind)) {
+      this.#start(tasks, kind);
+      return;
+    }
     const turn = Promise.withResolvers<void>();
     const waiting = { onTurn: turn.resolve };
     const onAbort = () => {
@@ -83,7 +88,6 @@ export class Slots {
     };
     if (tasks.queued.size === 0 && tasks.returning.size === 0) this.#moveToEnd(key, tasks);
     tasks[kind].add(waiting);
-    this.#dispatch();
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
       await turn.promise;
@@ -115,13 +119,17 @@ export class Slots {
       const [waiting] = tasks[kind];
       if (waiting === undefined) throw new Error('a key has a turn without a task that waits');
       tasks[kind].delete(waiting);
-      this.#free -= 1;
-      tasks.running += 1;
-      if (kind === 'queued') tasks.begun += 1;
+      this.#start(tasks, kind);
       // Its next turn comes after that of every other key.
       this.#moveToEnd(key, tasks);
       waiting.onTurn();
     }
+  }
+
+  #start(tasks: KeyTasks, kind: Kind): void {
+    this.#free -= 1;
+    tasks.running += 1;
+    if (kind === 'queued') tasks.begun += 1;
   }
 
   #nextKey(): [string, KeyTasks] | undefined {
@@ -139,9 +147,13 @@ export class Slots {
     return [...this.#keys].some(([other, tasks]) => other !== key && this.#mayStart(tasks));
   }
 
-  /** Whether a task would run if a slot were free. */
-  #mayStart({ begun, returning, queued }: KeyTasks): boolean {
-    return returning.size > 0 || (queued.size > 0 && begun < this.#mostPerKey);
+  /** Whether one of the waiting tasks would run if a slot were free. */
+  #mayStart(tasks: KeyTasks): boolean {
+    return KINDS.some((kind) => tasks[kind].size > 0 && this.#mayRun(tasks, kind));
+  }
+
+  #mayRun({ begun }: KeyTasks, kind: Kind): boolean {
+    return kind === 'returning' || begun < this.#mostPerKey;
   }
 
   #tasksOf(key: string): KeyTasks {
