@@ -9,7 +9,6 @@ interface HeldSlotOptions {
   readonly give: () => void;
   /** Settles when the task has a slot again. Rejects when the task is cancelled. */
   readonly takeBack: () => Promise<void>;
-  /** The task has ended. */
   readonly end: () => void;
 }
 
@@ -17,7 +16,6 @@ interface HeldSlotOptions {
 export class HeldSlot {
   readonly #options: HeldSlotOptions;
   #isHeld = true;
-  #hasEnded = false;
   #patienceMs = PATIENCE_MS;
   #heldSince = performance.now();
 
@@ -54,12 +52,9 @@ export class HeldSlot {
     await this.#lendUntil(Promise.resolve());
   }
 
-  /** Gives the slot back, if the task has it. Idempotent. */
+  /** Gives the slot back, if the task has it. To be called once, when the task has ended. */
   end(): void {
-    if (this.#hasEnded) return;
-    this.#hasEnded = true;
     if (this.#isHeld) this.#options.give();
-    this.#isHeld = false;
     this.#options.end();
   }
 
