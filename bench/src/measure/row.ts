@@ -100,7 +100,7 @@ export function ratioResult(options: RatioOptions): RowResult {
     ours,
     comparison,
     figure: { text: `${value.toFixed(inverse ? 2 : 3)} ×`, value },
-    bound: bounds.join(', '),
+    bound: bounds.join(', ') || 'reported',
     ok: value <= (atMost ?? Number.POSITIVE_INFINITY) && value >= (atLeast ?? 0),
     notes,
   };

@@ -105,7 +105,6 @@ async function get(
       against: AGAINST,
       unit: 'req/s',
       ...rates,
-      atLeast: 1 / AT_MOST,
     }),
   ];
 }
