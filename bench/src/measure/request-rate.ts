@@ -9,11 +9,14 @@ export const ROUND_SECONDS = 2;
 /** In the first rounds neither side's code is optimised yet. */
 export const WARM_UP_ROUNDS = 2;
 
+interface Credentials {
+  readonly apiKey: string;
+  /** Signs the certificate of the server. */
+  readonly ca: string;
+}
+
 /** Successful requests per second to a URL over {@link CONNECTIONS} persistent HTTPS connections. @throws Error when one fails */
-export async function requestsPerSecond(
-  url: string,
-  { apiKey, ca }: { readonly apiKey: string; readonly ca: string },
-): Promise<number> {
+export async function requestsPerSecond(url: string, { apiKey, ca }: Credentials): Promise<number> {
   const result = await autocannon({
     url,
     connections: CONNECTIONS,
@@ -27,15 +30,16 @@ export async function requestsPerSecond(
   return result['2xx'] / result.duration;
 }
 
-/** Measures two URLs alternately, with the service's API key. */
+/** Measures two URLs alternately, with the service's API key; ours with another one, if it is given. */
 export function ratesInTurns(
   { service, runs, progress }: Pick<RowContext, 'service' | 'runs' | 'progress'>,
   urls: { readonly ours: string; readonly comparison: string },
+  credentials: Credentials = service,
 ): Promise<TurnSamples> {
   return inTurns({
     runs,
     warmUps: WARM_UP_ROUNDS,
-    ours: () => requestsPerSecond(urls.ours, service),
+    ours: () => requestsPerSecond(urls.ours, credentials),
     comparison: () => requestsPerSecond(urls.comparison, service),
     onTurn: (done) => progress(`${done}/${runs}`),
   });

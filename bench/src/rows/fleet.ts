@@ -2,7 +2,7 @@ import { CUSTOMER_SCRIPT, Customer, FleetLab } from '@svc/fleet-lab';
 import type { SvcClient } from '@svc/sdk';
 import { until } from '@svc/service-driver';
 import { inTurns, timed } from '../measure/in-turns.ts';
-import { CONNECTIONS, requestsPerSecond, WARM_UP_ROUNDS } from '../measure/request-rate.ts';
+import { CONNECTIONS, ratesInTurns } from '../measure/request-rate.ts';
 import { type Row, type RowContext, type RowResult, ratioResult } from '../measure/row.ts';
 import { summarise } from '../measure/statistics.ts';
 import { PROMPT, RULE } from '../sessions/bench-models.ts';
@@ -63,10 +63,11 @@ async function create({ service, runs, progress }: RowContext, ours: Side): Prom
 }
 
 async function get(
-  { service, runs, progress }: RowContext,
+  context: RowContext,
   ours: Side,
   { baseUrl, ca }: FleetLab['address'],
 ): Promise<RowResult[]> {
+  const { service, runs, progress } = context;
   const sides = await Promise.all(
     [ours, service].map(async ({ client }) => {
       const { vm_id: id } = await client.sandboxes.create({ template: 'standard' });
@@ -88,14 +89,14 @@ async function get(
     onTurn: (done, turns) => progress(`get ${done}/${turns}`),
   });
   const { api_key: apiKey } = await ours.client.keys.create();
-  const rates = await inTurns({
-    runs,
-    warmUps: WARM_UP_ROUNDS,
-    ours: () => requestsPerSecond(`${baseUrl}/v1/sandboxes/${fleetSide.id}`, { apiKey, ca }),
-    comparison: () =>
-      requestsPerSecond(`${service.baseUrl}/v1/sandboxes/${serviceSide.id}`, service),
-    onTurn: (done) => progress(`gets together ${done}/${runs}`),
-  });
+  const rates = await ratesInTurns(
+    context,
+    {
+      ours: `${baseUrl}/v1/sandboxes/${fleetSide.id}`,
+      comparison: `${service.baseUrl}/v1/sandboxes/${serviceSide.id}`,
+    },
+    { apiKey, ca },
+  );
   for (const { client, id } of sides) await client.sandboxes.delete(id);
   return [
     result('fleet-get', 'GET /v1/sandboxes/{id} in a fleet, one connection', samples),

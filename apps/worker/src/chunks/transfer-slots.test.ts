@@ -7,20 +7,19 @@ import { transferSlots } from './transfer-slots.ts';
 
 const { signal } = new AbortController();
 
+/** Stores of accounts that share the slots of a worker. */
+function accounts() {
+  const chunks = new MemoryChunks();
+  const rates = saveRates(Number.MAX_SAFE_INTEGER);
+  const saves = transferSlots().sessionSaves;
+  return (tenantId: string) =>
+    new ChunkStore({ ...chunks, saves, rates, tenantId, owner: { sessionId: 's', generation: 1 } });
+}
+
 it.each([1, 2, 6])(
   'silent guests of %i accounts do not keep another one from saving, and are saved when they go on',
   async (tenants) => {
-    const chunks = new MemoryChunks();
-    const rates = saveRates(Number.MAX_SAFE_INTEGER);
-    const saves = transferSlots().sessionSaves;
-    const storeOf = (tenantId: string) =>
-      new ChunkStore({
-        ...chunks,
-        saves,
-        rates,
-        tenantId,
-        owner: { sessionId: 's', generation: 1 },
-      });
+    const storeOf = accounts();
     const goOn = Promise.withResolvers<void>();
     let opened = 0;
     const silent = Array.from({ length: 8 * tenants }, (_, index) =>
@@ -39,6 +38,22 @@ it.each([1, 2, 6])(
     expect(new Set(sizes)).toEqual(new Set([2]));
   },
 );
+
+it('silent guests are not saved when their saves are cancelled', async () => {
+  const storeOf = accounts();
+  const ending = new AbortController();
+  let opened = 0;
+  const silent = Array.from({ length: 8 }, () =>
+    storeOf('greedy').save((bounded) => {
+      opened += 1;
+      return new Readable({ read: () => undefined, signal: bounded });
+    }, ending.signal),
+  );
+  const ended = Promise.allSettled(silent);
+  await expect.poll(() => opened).toBeGreaterThan(0);
+  ending.abort(new Error('ended'));
+  expect((await ended).every(({ status }) => status === 'rejected')).toBe(true);
+});
 
 it('no tenant has all slots of a kind', async () => {
   for (const [kind, slots] of Object.entries(transferSlots())) {

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { Secret } from '@svc/service-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -69,13 +69,19 @@ describe('addresses', () => {
   });
 });
 
-describe('a connection that says nothing', () => {
+describe('an idle connection', () => {
   const connectedFrom = async (port: number, localAddress: string) => {
     const socket = connect({ host: HOST, port, localAddress });
     socket.on('error', () => undefined).resume();
     const closed = once(socket, 'close');
     await once(socket, 'connect');
     return { socket, closed };
+  };
+  /** Whether a request on this connection is answered, after which it is idle. */
+  const isAnswered = async (socket: Socket) => {
+    socket.write('HEAD / HTTP/1.1\r\nhost: x\r\n\r\n');
+    const [answer] = await Promise.race([once(socket, 'data'), once(socket, 'close')]);
+    return String(answer).startsWith('HTTP/1.1 200 ');
   };
 
   test('is closed at once when it comes from an unregistered address', async () => {
@@ -94,6 +100,14 @@ describe('a connection that says nothing', () => {
     await closed;
   });
 
+  test('is closed when its sandbox is no longer registered, after a request too', async () => {
+    const { port, unregister } = await lab.start('openai');
+    const { socket, closed } = await connectedFrom(port, HOST);
+    expect(await isAnswered(socket)).toBe(true);
+    unregister();
+    await closed;
+  });
+
   test('is closed at once beyond the bound of its sandbox, which others do not share', async () => {
     const { gateway, account, port } = await lab.start(
       'anthropic',
@@ -107,12 +121,7 @@ describe('a connection that says nothing', () => {
     const other = await connectedFrom(port, '127.0.0.2');
     second.socket.destroy();
     // Until the gateway has noticed.
-    const isOpen = async () => {
-      const { socket } = await connectedFrom(port, HOST);
-      socket.write('HEAD / HTTP/1.1\r\nhost: x\r\n\r\n');
-      const [answer] = await Promise.race([once(socket, 'data'), once(socket, 'close')]);
-      return String(answer).startsWith('HTTP/1.1 200 ');
-    };
+    const isOpen = async () => isAnswered((await connectedFrom(port, HOST)).socket);
     await expect.poll(isOpen).toBe(true);
     for (const { socket } of [first, other]) expect(socket.destroyed).toBe(false);
   });

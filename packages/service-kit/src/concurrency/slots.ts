@@ -115,9 +115,10 @@ export class Slots {
       const next = this.#nextKey();
       if (next === undefined) return;
       const [key, tasks] = next;
-      const kind = tasks.returning.size > 0 ? 'returning' : 'queued';
-      const [waiting] = tasks[kind];
-      if (waiting === undefined) throw new Error('a key has a turn without a task that waits');
+      const kind = this.#nextKind(tasks);
+      const [waiting] = kind === undefined ? [] : tasks[kind];
+      if (kind === undefined || waiting === undefined)
+        throw new Error('a key has a turn without a task that waits');
       tasks[kind].delete(waiting);
       this.#start(tasks, kind);
       // Its next turn comes after that of every other key.
@@ -147,9 +148,13 @@ export class Slots {
     return [...this.#keys].some(([other, tasks]) => other !== key && this.#mayStart(tasks));
   }
 
-  /** Whether one of the waiting tasks would run if a slot were free. */
   #mayStart(tasks: KeyTasks): boolean {
-    return KINDS.some((kind) => tasks[kind].size > 0 && this.#mayRun(tasks, kind));
+    return this.#nextKind(tasks) !== undefined;
+  }
+
+  /** The kind of the waiting task that runs next if a slot is free. Undefined when none may. */
+  #nextKind(tasks: KeyTasks): Kind | undefined {
+    return KINDS.find((kind) => tasks[kind].size > 0 && this.#mayRun(tasks, kind));
   }
 
   #mayRun({ begun }: KeyTasks, kind: Kind): boolean {
