@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream';
 import { LIMITS, type LogsResponse, type LogTail, ServiceError } from '@svc/contract';
 import { type LogEnd, tailOf } from '@svc/service-kit/log-tail';
-import type { LogExtent, Store } from '@svc/store';
+import type { LogExtent, SandboxRow, Store } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
 import type { Fleet } from '../workers/fleet.ts';
 import type { WorkerApi } from '../workers/worker-api.ts';
@@ -47,11 +47,7 @@ export class SandboxLogs {
    * what of the log is stored.
    * @throws ServiceError `sandbox_not_found`, `logs_unavailable`, `worker_bad_response`, `too_many_operations`
    */
-  read(caller: Caller, vmId: string, tail: LogTail, signal: AbortSignal): Promise<LogsResponse> {
-    return this.#calls.run(caller.tenantId, () => this.#read(caller, vmId, tail, signal));
-  }
-
-  async #read(
+  async read(
     caller: Caller,
     vmId: string,
     tail: LogTail,
@@ -59,6 +55,12 @@ export class SandboxLogs {
   ): Promise<LogsResponse> {
     const row = await findSandbox(this.#store, caller, vmId);
     if (row.agent === null) return NO_LOG;
+    const place = { tenantId: caller.tenantId, workerId: row.worker_id };
+    return this.#calls.run(place, () => this.#read(row, tail, signal));
+  }
+
+  async #read(row: SandboxRow, tail: LogTail, signal: AbortSignal): Promise<LogsResponse> {
+    const { vm_id: vmId } = row;
     const stored = await this.#store.agentLogs.extent(vmId);
     if (!USABLE.includes(row.state) && stored?.isFinal) {
       const kept = await this.#kept(vmId, tail);

@@ -32,7 +32,7 @@ export interface SandboxOperationsParts {
 
 /**
  * Operations on a running sandbox, which its worker carries out. All but connections to ports throw `too_many_operations`
- * when the tenant has as many as it may.
+ * when the tenant has as many as it may, in all or on this worker.
  */
 export class SandboxOperations {
   readonly #store: Pick<Store, 'sandboxes'>;
@@ -60,7 +60,7 @@ export class SandboxOperations {
   ): Promise<Readable> {
     const { tenantId } = caller;
     const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
-    const { body } = await this.#running.stream(tenantId, async () => {
+    const { body } = await this.#running.stream({ tenantId, workerId }, async () => {
       const { budget, leave } = this.#output.enter(tenantId);
       try {
         const collected = await this.#work(workerId, signal, (worker) =>
@@ -83,7 +83,7 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<WorkerStream> {
     const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
-    return this.#running.stream(caller.tenantId, () =>
+    return this.#running.stream({ tenantId: caller.tenantId, workerId }, () =>
       this.#work(workerId, signal, (worker) => worker.streamExec(vmId, request, signal)),
     );
   }
@@ -96,7 +96,7 @@ export class SandboxOperations {
   ): Promise<WorkerStream> {
     checkPath(path);
     const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
-    return this.#running.stream(caller.tenantId, () =>
+    return this.#running.stream({ tenantId: caller.tenantId, workerId }, () =>
       this.#work(workerId, signal, (worker) => worker.download(vmId, path, signal)),
     );
   }
@@ -113,7 +113,7 @@ export class SandboxOperations {
     const send = (worker: WorkerApi) => worker.upload(vmId, path, upload, signal);
     // Its bytes can be read once.
     const options = { signal, isWork: true, isRepeatable: false };
-    return this.#running.run(caller.tenantId, () =>
+    return this.#running.run({ tenantId: caller.tenantId, workerId }, () =>
       notRunningIfGone(this.#fleet.call(workerId, send, options)),
     );
   }
@@ -136,7 +136,7 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<CancelResponse> {
     const { worker_id: workerId } = await this.#usable(caller, vmId, ['running']);
-    return this.#calls.run(caller.tenantId, () =>
+    return this.#calls.run({ tenantId: caller.tenantId, workerId }, () =>
       this.#work(workerId, signal, (worker) => worker.cancel(vmId, reason, signal)),
     );
   }
@@ -156,10 +156,11 @@ export class SandboxOperations {
     change: (worker: WorkerApi) => Promise<WorkerSandbox>,
   ): Promise<SandboxRow> {
     const row = await this.#usable(caller, vmId, USABLE);
-    const report = await this.#calls.run(caller.tenantId, () =>
-      this.#work(row.worker_id, undefined, change),
+    const { worker_id: workerId } = row;
+    const report = await this.#calls.run({ tenantId: caller.tenantId, workerId }, () =>
+      this.#work(workerId, undefined, change),
     );
-    const [changed] = await this.#store.sandboxes.applyReports(row.worker_id, [report]);
+    const [changed] = await this.#store.sandboxes.applyReports(workerId, [report]);
     return changed ?? mergeReports([row], [report])[0] ?? row;
   }
 

@@ -51,7 +51,9 @@ export class SandboxReader {
     query: ListSandboxesQuery,
     signal: AbortSignal,
   ): Promise<ListedSandboxes> {
-    return this.#calls.run(tenantId, () => this.#list(tenantId, query, signal));
+    return this.#calls.run({ tenantId, workerId: undefined }, () =>
+      this.#list(tenantId, query, signal),
+    );
   }
 
   async #list(

@@ -5,21 +5,37 @@ import type { WorkerStream } from '../workers/worker-client.ts';
 
 const RETRY_AFTER_SECONDS = '1';
 
+/** For whom an operation is, and the worker that it keeps busy; undefined for none for long. */
+export interface OperationPlace {
+  readonly tenantId: string;
+  readonly workerId: string | undefined;
+}
+
+export interface OperationLimits {
+  /** Of a tenant. */
+  readonly perTenant: number;
+  /** Of all tenants on one worker, of whose free part a tenant may have a share (`KeyedSlots`). */
+  readonly perWorker: number;
+}
+
 /**
  * Bounds the operations of a tenant that this control plane runs at the same time. They are counted in memory, because a
  * statement for each command would cost more than many commands do.
  */
 export class TenantOperations {
-  readonly #slots: KeyedSlots;
+  readonly #limits: OperationLimits;
+  readonly #tenants: KeyedSlots;
+  /** By worker; those that have operations. */
+  readonly #onWorkers = new Map<string, KeyedSlots>();
 
-  /** @param most for each tenant */
-  constructor(most: number) {
-    this.#slots = new KeyedSlots(most);
+  constructor(limits: OperationLimits) {
+    this.#limits = limits;
+    this.#tenants = new KeyedSlots(limits.perTenant);
   }
 
   /** Runs an operation. @throws ServiceError `too_many_operations` */
-  async run<T>(tenantId: string, operation: () => Promise<T>): Promise<T> {
-    const release = this.#take(tenantId);
+  async run<T>(place: OperationPlace, operation: () => Promise<T>): Promise<T> {
+    const release = this.#take(place);
     try {
       return await operation();
     } finally {
@@ -28,8 +44,8 @@ export class TenantOperations {
   }
 
   /** Begins an operation that lasts until its stream ends. @throws ServiceError `too_many_operations` */
-  async stream(tenantId: string, begin: () => Promise<WorkerStream>): Promise<WorkerStream> {
-    const release = this.#take(tenantId);
+  async stream(place: OperationPlace, begin: () => Promise<WorkerStream>): Promise<WorkerStream> {
+    const release = this.#take(place);
     try {
       const stream = await begin();
       finished(stream.body, release);
@@ -40,11 +56,38 @@ export class TenantOperations {
     }
   }
 
-  #take(tenantId: string): () => void {
-    const release = this.#slots.take(tenantId);
-    if (release !== undefined) return release;
-    throw new ServiceError('too_many_operations', undefined, {
-      headers: { 'retry-after': RETRY_AFTER_SECONDS },
-    });
+  #take({ tenantId, workerId }: OperationPlace): () => void {
+    const release = this.#tenants.take(tenantId);
+    if (release === undefined) throw tooMany();
+    if (workerId === undefined) return release;
+    const releaseWorker = this.#takeOnWorker(workerId, tenantId);
+    if (releaseWorker === undefined) {
+      release();
+      throw tooMany(
+        'The worker of this sandbox is busy, and your account has its share of it; wait for one of your operations to end, then try again.',
+      );
+    }
+    return () => {
+      release();
+      releaseWorker();
+    };
   }
+
+  #takeOnWorker(workerId: string, tenantId: string): (() => void) | undefined {
+    const { perTenant, perWorker } = this.#limits;
+    const slots = this.#onWorkers.get(workerId) ?? new KeyedSlots(perTenant, perWorker);
+    const release = slots.take(tenantId);
+    if (release === undefined) return undefined;
+    this.#onWorkers.set(workerId, slots);
+    return () => {
+      release();
+      if (slots.isEmpty) this.#onWorkers.delete(workerId);
+    };
+  }
+}
+
+function tooMany(detail?: string): ServiceError {
+  return new ServiceError('too_many_operations', detail, {
+    headers: { 'retry-after': RETRY_AFTER_SECONDS },
+  });
 }

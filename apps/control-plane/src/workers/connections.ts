@@ -12,6 +12,12 @@ const CONNECT_TIMEOUT_MS = 5_000;
  */
 const MOST_CONNECTIONS = { work: 1024, control: 512, deletion: 1024 } as const;
 
+/**
+ * The operations of tenants in progress on one worker, so that none waits for a connection. Those of `control`, which may
+ * wait for a guest, leave connections to creations and lists.
+ */
+export const MOST_OPERATIONS = { work: MOST_CONNECTIONS.work, control: 384 } as const;
+
 /** A kind of call to a worker. */
 export type CallKind = keyof typeof MOST_CONNECTIONS;
 
