@@ -53,7 +53,7 @@ import { OneTimeCodes } from './tenants/one-time-codes.ts';
 import { Tenants } from './tenants/tenants.ts';
 import { UsageReports } from './usage/report-usage.ts';
 import { Usage } from './usage/usage.ts';
-import { MOST_OPERATIONS, type WorkerConnections } from './workers/connections.ts';
+import type { WorkerConnections } from './workers/connections.ts';
 import { Fleet } from './workers/fleet.ts';
 import { WorkerClient } from './workers/worker-client.ts';
 import { ChunkedContents } from './workspaces/chunked-content.ts';
@@ -147,14 +147,8 @@ export async function createServices(parts: Parts): Promise<Services> {
     deleter,
     rules: { addresses: egress, models },
     access,
-    operations: new TenantOperations({
-      perTenant: config.limits.operationsPerTenant,
-      perWorker: MOST_OPERATIONS.work,
-    }),
-    calls: new TenantOperations({
-      perTenant: config.limits.callsPerTenant,
-      perWorker: MOST_OPERATIONS.control,
-    }),
+    operations: new TenantOperations(config.limits.operationsPerTenant),
+    calls: new TenantOperations(config.limits.callsPerTenant),
   });
   const { baseUrl } = parts;
   return {

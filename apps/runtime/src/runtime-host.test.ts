@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { hostname } from 'node:os';
+import type { SessionRoute } from '@svc/contract';
 import { freePort } from '@svc/service-kit/testing';
 import { expect, test } from 'vitest';
 import { Harness } from '../test/harness.ts';
@@ -180,6 +181,30 @@ test('refuses too many connections from one address with 429', async () => {
       ),
     )
     .toBe(true);
+});
+
+test('leaves connections to an account while others have as many as they can', async () => {
+  await using harness = await Harness.start({ connections: 64, connectionsPerTenant: 64 });
+  const attackers = ['t1', 't2', 't3', 't4'].map((tenant_id) => harness.addSession({ tenant_id }));
+  const open = async (session: SessionRoute) => {
+    const id = session.chat_session_id;
+    const token = await harness.token(id, { user_id: session.tenant_id });
+    const headers = { authorization: `Bearer ${token}` };
+    return harness.open(`/v1/sessions/${id}/ws`, { headers });
+  };
+  const full = { status: 429, body: { code: 'too_many_connections' } };
+  for (const attacker of attackers) {
+    for (let opened = 0; opened < 64; opened += 1) {
+      const refusal = await open(attacker).then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+      if (refusal === undefined) continue;
+      expect(refusal).toMatchObject(full);
+      break;
+    }
+  }
+  await open(harness.addSession({ tenant_id: 'neighbour' }));
 });
 
 test('refuses too many connections of one account with 429, whatever their sessions', async () => {

@@ -27,6 +27,10 @@ import { ConnectionSlots } from './upgrade/connection-slots.ts';
 const END_MS = 5_000;
 /** Connections beyond those of sessions: health checks, scrapes, refused handshakes. */
 const SPARE_CONNECTIONS = 1_024;
+/** Connections of a tenant that no other tenant can take. */
+const OWN_CONNECTIONS = 4;
+/** The part of all connections that tenants share. The rest is for those that are their own. */
+const SHARED_PART = 3 / 4;
 
 /** Serves the WebSockets of sessions. Keeps no state that a reconnect needs, so that any number can run in parallel. */
 export async function startRuntimeHost(options: RuntimeHostOptions): Promise<RuntimeHost> {
@@ -71,7 +75,10 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
   sessionSocketRoute(app, {
     sessions,
     slots: new ConnectionSlots(bounds),
-    tenants: new KeyedSlots(bounds.connectionsPerTenant),
+    tenants: new KeyedSlots(bounds.connectionsPerTenant, {
+      own: OWN_CONNECTIONS,
+      shared: Math.floor(bounds.connections * SHARED_PART),
+    }),
     connections,
     metrics,
     bounds,

@@ -1,9 +1,15 @@
 import { finished } from 'node:stream';
 import { ServiceError } from '@svc/contract';
-import { KeyedSlots } from '@svc/service-kit/concurrency';
+import { KeyedSlots, type SharedSlots } from '@svc/service-kit/concurrency';
 import type { WorkerStream } from '../workers/worker-client.ts';
 
 const RETRY_AFTER_SECONDS = '1';
+
+/**
+ * Operations on one worker. Of those that tenants share, many tenants can take all, and each still has its own. Tenants have
+ * operations only where they have sandboxes, which bounds the sum.
+ */
+const ON_WORKER: SharedSlots = { own: 8, shared: 1024 };
 
 /** For whom an operation is, and the worker that it keeps busy; undefined for none for long. */
 export interface OperationPlace {
@@ -11,26 +17,20 @@ export interface OperationPlace {
   readonly workerId: string | undefined;
 }
 
-export interface OperationLimits {
-  /** Of a tenant. */
-  readonly perTenant: number;
-  /** Of all tenants on one worker, of whose free part a tenant may have a share (`KeyedSlots`). */
-  readonly perWorker: number;
-}
-
 /**
- * Bounds the operations of a tenant that this control plane runs at the same time. They are counted in memory, because a
- * statement for each command would cost more than many commands do.
+ * Bounds the operations of a tenant that this control plane runs at the same time, in all and on each worker. They are
+ * counted in memory, because a statement for each command would cost more than many commands do.
  */
 export class TenantOperations {
-  readonly #limits: OperationLimits;
+  readonly #most: number;
   readonly #tenants: KeyedSlots;
   /** By worker; those that have operations. */
   readonly #onWorkers = new Map<string, KeyedSlots>();
 
-  constructor(limits: OperationLimits) {
-    this.#limits = limits;
-    this.#tenants = new KeyedSlots(limits.perTenant);
+  /** @param most for each tenant */
+  constructor(most: number) {
+    this.#most = most;
+    this.#tenants = new KeyedSlots(most);
   }
 
   /** Runs an operation. @throws ServiceError `too_many_operations` */
@@ -74,8 +74,7 @@ export class TenantOperations {
   }
 
   #takeOnWorker(workerId: string, tenantId: string): (() => void) | undefined {
-    const { perTenant, perWorker } = this.#limits;
-    const slots = this.#onWorkers.get(workerId) ?? new KeyedSlots(perTenant, perWorker);
+    const slots = this.#onWorkers.get(workerId) ?? new KeyedSlots(this.#most, ON_WORKER);
     const release = slots.take(tenantId);
     if (release === undefined) return undefined;
     this.#onWorkers.set(workerId, slots);

@@ -6,17 +6,12 @@ const MOST_WORKERS = 1024;
 const CONNECT_TIMEOUT_MS = 5_000;
 
 /**
- * The most connections to one worker for each kind of call; further callers queue. No kind can take those of another:
- * `work` lasts as long as customers want (commands and file transfers), `control` as long as the worker needs (creations,
- * pauses, lists, …), and a deletion, of which a sandbox has at most one, must pass whatever else goes on.
+ * The most connections to one worker for each kind of call; further callers queue. No kind can take those of another: `work`
+ * lasts as long as customers and their guests want (commands, file transfers, pauses, logs, …), `control` as long as the worker
+ * needs (creations, lists, …), and a deletion, of which a sandbox has at most one, must pass whatever else goes on. Work has no
+ * bound here, since whoever waited for others would wait for long: `TenantOperations` refuses what is too much.
  */
-const MOST_CONNECTIONS = { work: 1024, control: 512, deletion: 1024 } as const;
-
-/**
- * The operations of tenants in progress on one worker, so that none waits for a connection. Those of `control`, which may
- * wait for a guest, leave connections to creations and lists.
- */
-export const MOST_OPERATIONS = { work: MOST_CONNECTIONS.work, control: 384 } as const;
+const MOST_CONNECTIONS = { work: null, control: 512, deletion: 1024 } as const;
 
 /** A kind of call to a worker. */
 export type CallKind = keyof typeof MOST_CONNECTIONS;
@@ -65,7 +60,7 @@ export class WorkerConnections {
   }
 }
 
-function createPinnedAgent(certificate: string, connections: number): Agent {
+function createPinnedAgent(certificate: string, connections: number | null): Agent {
   return new Agent({
     connections,
     connect: { timeout: CONNECT_TIMEOUT_MS, ...pinCertificate(certificate) },

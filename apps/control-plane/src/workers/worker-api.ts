@@ -153,6 +153,7 @@ export class WorkerApi {
       '/sandboxes/{id}/logs',
       vmId,
       {
+        kind: 'work',
         query: { ...tail, ...known },
         signal,
         deadlineMs: DEADLINES.quick,
@@ -222,6 +223,7 @@ export class WorkerApi {
       '/sandboxes/{id}/cancel',
       vmId,
       {
+        kind: 'work',
         json: { reason },
         signal,
         deadlineMs: DEADLINES.quick,
@@ -262,7 +264,7 @@ export class WorkerApi {
       'POST',
       `/sandboxes/{id}/${change}`,
       vmId,
-      { deadlineMs: DEADLINES.destroy },
+      { kind: 'work', deadlineMs: DEADLINES.destroy },
       {
         ...ANSWERS.sandbox,
         problemOf: (sandbox) => otherSandbox(sandbox, vmId),

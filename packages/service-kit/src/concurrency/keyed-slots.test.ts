@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { KeyedSlots } from './keyed-slots.ts';
 
 test('gives each key its own slots, each back once', () => {
@@ -14,38 +14,36 @@ test('gives each key its own slots, each back once', () => {
   expect(slots.take('a')).toBeDefined();
 });
 
-test.each([
-  { keys: 1, most: 64, each: 64 },
-  // A quarter of what is then free.
-  { keys: 1, most: 1000, each: 205 },
-  { keys: 16, most: 64, each: 52 },
-  { keys: 100, most: 64, each: 10 },
-  { keys: 1000, most: 64, each: 2 },
-])('$keys keys that take what they can leave slots to others', ({ keys, most, each }) => {
-  const slots = new KeyedSlots(most, 1024);
-  const taken = new Map<string, (() => void)[]>();
-  for (let round = 0; round < most; round += 1) {
-    for (let key = 0; key < keys; key += 1) {
-      const give = slots.take(`k${key}`);
-      if (give !== undefined) taken.set(`k${key}`, [...(taken.get(`k${key}`) ?? []), give]);
-    }
+describe('keys that share slots', () => {
+  /** Takes what a key can have. */
+  function takeAll(slots: KeyedSlots, key: string): (() => void)[] {
+    const gives: (() => void)[] = [];
+    for (let give = slots.take(key); give !== undefined; give = slots.take(key)) gives.push(give);
+    return gives;
   }
-  const counts = [...taken.values()].map(({ length }) => length);
-  expect(counts).toHaveLength(keys);
-  expect(Math.max(...counts)).toBe(each);
-  const other = slots.take('other');
-  expect(other).toBeDefined();
-  expect(slots.isEmpty).toBe(false);
-  for (const give of [...taken.values()].flat()) give();
-  other?.();
-  other?.();
-  expect(slots.isEmpty).toBe(true);
-});
 
-test('gives the last slot of all to a key that holds none', () => {
-  const slots = new KeyedSlots(2, 2);
-  expect(slots.take('a')).toBeDefined();
-  expect(slots.take('a')).toBeUndefined();
-  expect(slots.take('b')).toBeDefined();
-  expect(slots.take('c')).toBeUndefined();
+  test('have at most their own, and a quarter of what is free', () => {
+    const slots = new KeyedSlots(1000, { own: 4, shared: 1000 });
+    const gives = takeAll(slots, 'a');
+    expect(gives).toHaveLength(204);
+    expect(takeAll(slots, 'b')).toHaveLength(164);
+    for (const give of gives) give();
+    expect(takeAll(slots, 'a')).toHaveLength(172);
+  });
+
+  test('have at most the limit of each', () => {
+    expect(takeAll(new KeyedSlots(64, { own: 4, shared: 1000 }), 'a')).toHaveLength(64);
+    expect(takeAll(new KeyedSlots(2, { own: 4, shared: 1000 }), 'a')).toHaveLength(2);
+  });
+
+  test('have their own, however many others take all that they can and give nothing back', () => {
+    const slots = new KeyedSlots(64, { own: 4, shared: 1000 });
+    const taken = Array.from({ length: 200 }, (_, index) => takeAll(slots, `k${index}`));
+    expect(taken.at(0)).toHaveLength(64);
+    expect(taken.at(-1)).toHaveLength(4);
+    expect(taken.flat()).toHaveLength(1000 + 200 * 4);
+    for (const give of taken.flat()) give();
+    expect(slots.isEmpty).toBe(true);
+    expect(takeAll(slots, 'k0')).toHaveLength(64);
+  });
 });

@@ -1,37 +1,44 @@
-/** The share of the free slots that a key may have. */
-const SHARE = 1 / 4;
+import { fairShare } from './fair-share.ts';
+
+/** What many keys share, and what they do not. */
+export interface SharedSlots {
+  /** Slots of each key that no other key can take. */
+  readonly own: number;
+  /** Slots for what keys take in addition, each at most its fair share. */
+  readonly shared: number;
+}
 
 /**
- * Counts how much each key holds, up to the same limit for all. Nobody waits: who finds no free slot is refused. With a
- * total, a key may hold at most a quarter of what all keys together leave free. So however many keys take as much as they can, one
- * that holds nothing still gets a slot; with 16 of them, a fifth of all slots is free.
+ * Counts how much each key holds, up to the same limit for all, and to a bound of what many keys hold together. Nobody
+ * waits: who finds no free slot is refused.
  */
-export class KeyedSlots {
+export class KeyedSlots<K = string> {
   readonly #most: number;
-  readonly #total: number;
-  readonly #taken = new Map<string, number>();
-  #allTaken = 0;
+  readonly #own: number;
+  readonly #taken = new Map<K, number>();
+  #free: number;
 
   /**
    * @param most of one key
-   * @param total of all keys together; default: as many as they take
+   * @param together default: as many as the keys take
    */
-  constructor(most: number, total = Number.POSITIVE_INFINITY) {
+  constructor(most: number, { own, shared }: SharedSlots = { own: most, shared: 0 }) {
     this.#most = most;
-    this.#total = total;
+    this.#own = own;
+    this.#free = shared;
   }
 
   get isEmpty(): boolean {
-    return this.#allTaken === 0;
+    return this.#taken.size === 0;
   }
 
   /** Takes a slot, and returns the function that gives it back, which may be called again. Undefined at the limit. */
-  take(key: string): (() => void) | undefined {
+  take(key: K): (() => void) | undefined {
     const taken = this.#taken.get(key) ?? 0;
-    const share = (this.#total - this.#allTaken) * SHARE;
-    if (taken >= Math.min(this.#most, share)) return undefined;
+    const most = Math.min(this.#most, this.#own + fairShare(this.#free));
+    if (taken >= most) return undefined;
+    if (taken >= this.#own) this.#free -= 1;
     this.#taken.set(key, taken + 1);
-    this.#allTaken += 1;
     let isHeld = true;
     return () => {
       if (isHeld) this.#give(key);
@@ -39,10 +46,10 @@ export class KeyedSlots {
     };
   }
 
-  #give(key: string): void {
+  #give(key: K): void {
     const left = (this.#taken.get(key) ?? 1) - 1;
+    if (left >= this.#own) this.#free += 1;
     if (left === 0) this.#taken.delete(key);
     else this.#taken.set(key, left);
-    this.#allTaken -= 1;
   }
 }

@@ -1,37 +1,24 @@
-import { TokenBucket } from '@svc/service-kit/concurrency';
+import { KeyedSlots, type SharedSlots, TokenBucket } from '@svc/service-kit/concurrency';
 
-const PER_CLIENT_IN_FLIGHT = 32;
-const TOTAL_IN_FLIGHT = 512;
+const IN_FLIGHT = 32;
+const TOGETHER: SharedSlots = { own: 4, shared: 512 };
 
-/** Limits on the DNS queries of each sandbox, per second and in progress, and of all sandboxes together. */
+/** Limits on the DNS queries of each sandbox, per second and in progress. Others cannot keep it from its own. */
 export class ClientLimits {
   readonly #rate: number;
   readonly #burst: number;
   // Bounded: at most one entry per slot.
   readonly #buckets = new Map<number, TokenBucket>();
-  readonly #inFlight = new Map<number, number>();
-  #total = 0;
+  readonly #inFlight = new KeyedSlots<number>(IN_FLIGHT, TOGETHER);
 
   constructor(rate: number, burst: number) {
     this.#rate = rate;
     this.#burst = burst;
   }
 
-  /** Whether this client may start another query now. After `true`, call {@link leave} when the query has ended. */
-  enter(client: number): boolean {
-    const running = this.#inFlight.get(client) ?? 0;
-    if (!this.#bucket(client).take()) return false;
-    if (running >= PER_CLIENT_IN_FLIGHT || this.#total >= TOTAL_IN_FLIGHT) return false;
-    this.#inFlight.set(client, running + 1);
-    this.#total += 1;
-    return true;
-  }
-
-  leave(client: number): void {
-    const running = this.#inFlight.get(client) ?? 0;
-    this.#total -= 1;
-    if (running > 1) this.#inFlight.set(client, running - 1);
-    else this.#inFlight.delete(client);
+  /** Starts a query of this client, and returns the function that ends it. Undefined when it may not start one now. */
+  enter(client: number): (() => void) | undefined {
+    return this.#bucket(client).take() ? this.#inFlight.take(client) : undefined;
   }
 
   #bucket(client: number): TokenBucket {

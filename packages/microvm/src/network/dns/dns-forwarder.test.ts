@@ -292,6 +292,27 @@ describe('hostile input', () => {
     for (const socket of sockets) socket.destroy();
   });
 
+  test('answers a client while the connections and queries of many others last as long as they can', async () => {
+    const isSlow = (q: Packet) => q.questions?.[0]?.name.startsWith('slow');
+    await using server = await startDnsServer((q) => (isSlow(q) ? undefined : reply(q)));
+    const clientOf = (address: string) => Number(address.split('.')[3]);
+    await using forwarder = await forward([server.address], { clientOf });
+    const attackers = Array.from({ length: 60 }, (_, index) => `127.0.0.${index + 2}`);
+    const sockets = attackers.flatMap((localAddress) =>
+      Array.from({ length: 8 }, () => {
+        const socket = connect({ port: forwarder.port, host: '127.0.0.1', localAddress });
+        socket.on('error', () => undefined);
+        return socket.resume();
+      }),
+    );
+    for (const socket of sockets) socket.write(frame(query('A', 'slow.example.com')));
+    // As many as the server may have.
+    await expect.poll(() => sockets.filter(({ closed }) => closed).length).toBeGreaterThan(63);
+    const [answer] = await askTcp(forwarder.port, [query('A')]);
+    expect(answer).toMatchObject({ id: 77, rcode: 'NOERROR' });
+    for (const socket of sockets) socket.destroy();
+  });
+
   test('refuses queries beyond the rate and answers later ones', async () => {
     await using server = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
     await using forwarder = await forward([server.address], { rate: 1, burst: 3 });

@@ -89,7 +89,8 @@ export class DnsForwarder {
     const client = this.#options.clientOf(from);
     const query = client === undefined ? undefined : parseGuestQuery(message);
     if (client === undefined || query === undefined) return undefined;
-    if (!this.#limits.enter(client)) return emptyAnswer(query, RCODE.refused);
+    const leave = this.#limits.enter(client);
+    if (leave === undefined) return emptyAnswer(query, RCODE.refused);
     try {
       if (query.rcode !== undefined) return emptyAnswer(query, query.rcode);
       return fit(query, await this.#forward(query));
@@ -97,7 +98,7 @@ export class DnsForwarder {
       // The guest has no use for the cause of the failure: it can only try again later.
       return emptyAnswer(query, RCODE.serverFailure);
     } finally {
-      this.#limits.leave(client);
+      leave();
     }
   }
 

@@ -1,13 +1,15 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { addAbortSignal } from 'node:stream';
+import { KeyedSlots, type SharedSlots } from '@svc/service-kit/concurrency';
 import { FrameReader, frame } from './tcp-frames.ts';
 import type { Answerer } from './udp-server.ts';
 
 const IDLE_MS = 10_000;
 const MAX_QUERY_BYTES = 1024;
-const MAX_CONNECTIONS = 256;
-const CONNECTIONS_PER_CLIENT = 8;
+/** Of each client. */
+const CONNECTIONS = 8;
+const TOGETHER: SharedSlots = { own: 2, shared: 256 };
 
 /**
  * Serves DNS over TCP, one query at a time on each connection. Rejects when the address cannot be bound. Aborting
@@ -19,31 +21,23 @@ export async function serveTcp(
   answer: Answerer,
   closing: AbortSignal,
 ): Promise<Server> {
-  const open = new Map<string, number>();
+  const open = new KeyedSlots(CONNECTIONS, TOGETHER);
   const server = createServer((socket) => {
     const from = socket.remoteAddress ?? '';
-    const count = (open.get(from) ?? 0) + 1;
     // There is no way to report an error to the client of a broken connection.
     socket.on('error', () => undefined);
-    if (count > CONNECTIONS_PER_CLIENT) {
+    const leave = open.take(from);
+    if (leave === undefined) {
       socket.destroy();
       return;
     }
-    open.set(from, count);
     addAbortSignal(closing, socket);
-    socket.once('close', () => leave(open, from));
+    socket.once('close', leave);
     serveConnection(socket, (message) => answer(message, from));
   });
-  server.maxConnections = MAX_CONNECTIONS;
   server.listen({ port, host: address, exclusive: true });
   await once(server, 'listening');
   return server;
-}
-
-function leave(open: Map<string, number>, from: string): void {
-  const count = (open.get(from) ?? 1) - 1;
-  if (count > 0) open.set(from, count);
-  else open.delete(from);
 }
 
 function serveConnection(
