@@ -6,14 +6,15 @@ import type { WorkerStream } from '../workers/worker-client.ts';
 const RETRY_AFTER_SECONDS = '1';
 
 /**
- * Operations on one worker. Of those that tenants share, many tenants can take all, and each still has its own. Tenants have
- * operations only where they have sandboxes, which bounds the sum.
+ * The operations on one worker. The sum is bounded, since a tenant has operations only on workers that have a sandbox of its
+ * own.
  */
 const ON_WORKER: SharedSlots = { own: 8, shared: 1024 };
 
-/** For whom an operation is, and the worker that it keeps busy; undefined for none for long. */
+/** The tenant of an operation, and its worker. */
 export interface OperationPlace {
   readonly tenantId: string;
+  /** Undefined when the operation keeps no worker busy for long. */
   readonly workerId: string | undefined;
 }
 

@@ -1,6 +1,6 @@
 import { fairShare } from './fair-share.ts';
 
-/** What many keys share, and what they do not. */
+/** The slots of many keys. */
 export interface SharedSlots {
   /** Slots of each key that no other key can take. */
   readonly own: number;
@@ -9,8 +9,8 @@ export interface SharedSlots {
 }
 
 /**
- * Counts how much each key holds, up to the same limit for all, and to a bound of what many keys hold together. Nobody
- * waits: who finds no free slot is refused.
+ * Counts how much each key holds, up to the same limit for all, and bounds what many keys hold together. Nobody waits: a
+ * key that finds no free slot is refused.
  */
 export class KeyedSlots<K = string> {
   readonly #most: number;
