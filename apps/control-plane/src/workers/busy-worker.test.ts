@@ -70,28 +70,36 @@ async function endsDuring(call: Promise<unknown>): Promise<number> {
   return ends - before;
 }
 
+/** Creates a sandbox, lists it and changes another one. */
+async function expectUse({ key, vmId }: Account): Promise<void> {
+  // Its last heartbeat may be old by now.
+  expect((await worker.register(harness.plane.url)).status).toBe(200);
+  await expect.poll(() => endsDuring(harness.create(key)), { timeout: 60_000 }).toBe(0);
+  expect((await harness.call('GET', '/v1/sandboxes', { key })).body).toContainEqual(
+    expect.objectContaining({ vm_id: vmId, state: 'running' }),
+  );
+  for (const change of ['pause', 'resume', 'cancel']) {
+    const answer = await harness.call('POST', `/v1/sandboxes/${vmId}/${change}`, { key });
+    expect(answer.status, change).toBe(200);
+  }
+}
+
 afterEach(async () => {
   leave.abort();
   await attack;
 });
 
 describe('a worker on which many accounts have as many calls as they can', () => {
-  test('creates and changes sandboxes of a neighbour while guests do not send their logs', async () => {
+  test('creates, lists and changes sandboxes of a neighbour while guests do not send their logs', async () => {
     worker.lies.set('logs', () => ({ body: new Readable({ read: () => undefined }) }));
     await attackWith(attackers.slice(0, 9), 'GET', 'logs');
-    const { key } = neighbour;
-    // Its last heartbeat may be old by now.
-    expect((await worker.register(harness.plane.url)).status).toBe(200);
-    await expect.poll(() => endsDuring(harness.create(key)), { timeout: 60_000 }).toBe(0);
-    for (const change of ['pause', 'resume', 'cancel']) {
-      const path = `/v1/sandboxes/${neighbour.vmId}/${change}`;
-      expect((await harness.call('POST', path, { key })).status, change).toBe(200);
-    }
+    await expectUse(neighbour);
     worker.lies.delete('logs');
   }, 120_000);
 
-  test('runs the commands of a neighbour, and deletes the sandboxes of all', async () => {
+  test('does the same, runs the commands of a neighbour, and deletes the sandboxes of all, while commands do not end', async () => {
     await attackWith(attackers, 'POST', 'exec', { command: 'hang' });
+    await expectUse(neighbour);
     const exec = async () => {
       const request = { key: neighbour.key, json: { command: 'true' } };
       const answer = await harness.call('POST', `/v1/sandboxes/${neighbour.vmId}/exec`, request);

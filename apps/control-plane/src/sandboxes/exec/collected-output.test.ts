@@ -59,7 +59,8 @@ describe('CollectedOutput', () => {
   });
 
   it('keeps a prefix when the shared budget runs out, however small the chunks are', async () => {
-    const budget = new ByteBudget(10_000);
+    const shared = { free: 10_000 };
+    const budget = new ByteBudget(1_000_000, 0, shared);
     const many = Array.from(
       { length: 5_000 },
       (_, n) => [n % 2 ? 'stdout' : 'stderr', 'x'] as const,
@@ -71,7 +72,7 @@ describe('CollectedOutput', () => {
     const { output: kept, truncated } = JSON.parse(await textOf(body));
     expect(kept.length).toBeLessThan(100);
     expect(truncated).toBe(true);
-    expect(budget.left).toBe(10_000);
+    expect(shared.free).toBe(10_000);
   });
 
   it('holds its bytes until the answer is read or closed', async () => {

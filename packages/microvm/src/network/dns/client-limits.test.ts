@@ -17,7 +17,8 @@ test('limits the queries in progress of each client separately', () => {
 
 test('leaves queries to a client while many others have as many in progress as they can', () => {
   const limits = new ClientLimits(1000, 1000);
-  for (let client = 0; client < 100; client += 1) entered(limits, client, 100);
+  const others = Array.from({ length: 100 }, (_, client) => entered(limits, client, 100));
+  expect(others.flat()).toHaveLength(512 + 100 * 4);
   expect(entered(limits, 100, 100)).toHaveLength(4);
 });
 
