@@ -1,7 +1,8 @@
-import { once } from 'node:events';
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { addAbortListener, once } from 'node:events';
+import type { ClientRequest, IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { buffer } from 'node:stream/consumers';
+import { TLSSocket } from 'node:tls';
 
 const DEADLINE_MS = 60_000;
 
@@ -17,7 +18,10 @@ export interface RawRequest {
   readonly headers?: Readonly<Record<string, string>>;
   /** A string or bytes are sent unchanged; any other value is sent as JSON. */
   readonly body?: unknown;
-  /** Closes the connection when it aborts. */
+  /**
+   * Leaves when it aborts: closes the sending half of the connection. An answer that the service has sent by then
+   * still counts, so the caller knows for certain which of the two came first.
+   */
   readonly signal?: AbortSignal;
 }
 
@@ -45,8 +49,8 @@ export async function sendRaw(
       ...(raw.apiKey === undefined ? {} : { authorization: `Bearer ${raw.apiKey}` }),
       ...headers,
     },
-    ...(raw.signal === undefined ? {} : { signal: raw.signal }),
   });
+  using _leaving = raw.signal && addAbortListener(raw.signal, () => leave(request));
   const late = () => request.destroy(new Error(`no answer within ${DEADLINE_MS / 1000} s`));
   const deadline = setTimeout(late, DEADLINE_MS);
   try {
@@ -65,6 +69,13 @@ export async function sendRaw(
   } finally {
     clearTimeout(deadline);
   }
+}
+
+/** Closes the sending half of a connection, or gives up one that is not established. */
+function leave(request: ClientRequest): void {
+  const { socket } = request;
+  if (socket instanceof TLSSocket && socket.getProtocol() !== null) socket.end();
+  else request.destroy();
 }
 
 function encode(raw: RawRequest): { body?: string | Buffer; headers: Record<string, string> } {

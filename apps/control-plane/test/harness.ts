@@ -173,6 +173,38 @@ export class Harness implements AsyncDisposable {
     return { status: response.status, headers: response.headers, text, body };
   }
 
+  /**
+   * Posts a creation whose caller leaves after the worker has answered, and before the ledger says that the sandbox
+   * runs. Returns once the control plane has noticed that the caller is gone.
+   */
+  async leaveBeforeAnswer(worker: WorkerDouble, path: string, call: Call): Promise<void> {
+    const left = new AbortController();
+    worker.beforeCreated = async ({ vm_id }) => {
+      await this.sql.query('begin');
+      await this.sql.query('select from sandboxes where vm_id = $1 for update', [vm_id]);
+    };
+    const answered = this.call('POST', path, { ...call, signal: left.signal }).then(
+      () => true,
+      () => false,
+    );
+    await expect.poll(() => this.#isAwaited()).toBe(true);
+    const logged = this.logLines.length;
+    left.abort();
+    await expect
+      .poll(() => this.logLines.slice(logged).some((line) => isAborted(line, path)))
+      .toBe(true);
+    await this.sql.query('commit');
+    expect(await answered).toBe(false);
+  }
+
+  /** Whether a statement waits for the transaction of {@link sql}. */
+  async #isAwaited(): Promise<boolean> {
+    const { rows } = await this.sql.query(
+      `select from pg_locks where not granted and transactionid = pg_current_xact_id_if_assigned()::xid`,
+    );
+    return rows.length > 0;
+  }
+
   async openapi(): Promise<OpenapiCheck> {
     this.#check ??= new OpenapiCheck(
       (await (await fetch(`${this.plane.url}/openapi.json`)).json()) as Record<string, unknown>,
@@ -263,6 +295,12 @@ export class Harness implements AsyncDisposable {
     expect(answer.status, answer.text).toBe(201);
     return String(answer.body.vm_id);
   }
+}
+
+/** Whether a line of the log is that of a request to this path whose caller left before the answer. */
+function isAborted(line: string, path: string): boolean {
+  const { route, aborted } = JSON.parse(line) as { route?: string; aborted?: boolean };
+  return route === path && aborted === true;
 }
 
 /** A session with the id of its sandbox. */

@@ -64,7 +64,8 @@ export class SandboxStarter {
 
   /**
    * Reserves capacity, starts the sandbox and returns it running. Tries the next best worker when one is full
-   * after all, cannot be reached or answers nonsense. A failure leaves nothing behind.
+   * after all, cannot be reached or answers nonsense. A failure leaves nothing behind, and neither does a signal that
+   * aborts before the return.
    * @throws ServiceError `credits_exhausted`, `sandbox_limit_reached`, `no_workers`, `no_capacity`,
    *   `template_not_available`, `sandbox_deleted`, `idempotency_in_progress` when another request has taken over the
    *   key of this one, and the errors of the worker
@@ -94,8 +95,12 @@ export class SandboxStarter {
     if (sandbox.agent !== undefined) await this.#vault.keep(row.vm_id, sandbox.agent.secrets);
     const started = await worker.create(startRequest(row, sandbox), signal);
     const changed = await this.#store.sandboxes.applyReports(row.worker_id, [started]);
-    if (changed.length > 0 || (await this.#isLive(row))) return started;
-    throw new ServiceError('sandbox_deleted');
+    if (changed.length === 0 && !(await this.#isLive(row))) {
+      throw new ServiceError('sandbox_deleted');
+    }
+    // Nobody would ever learn of the sandbox.
+    signal.throwIfAborted();
+    return started;
   }
 
   /** An event of the worker may have updated the ledger first. */
@@ -119,7 +124,9 @@ export class SandboxStarter {
       reason === 'boot_failed' ? undefined : await sandboxes.forget(vmId, generation);
     if (forgotten !== undefined) throw error;
     const unstarted = hold !== undefined;
-    const ended = await sandboxes.end({ vmId, generation, reason, unstarted });
+    // The caller undoes the start of the session, which is nobody's wish to end it.
+    const keepsSession = reason === 'deleted';
+    const ended = await sandboxes.end({ vmId, generation, reason, unstarted, keepsSession });
     if (unstarted && ended === undefined && (await this.#isLive(row))) throw error;
     const worker = await this.#fleet.worker(row.worker_id);
     await worker.destroy(vmId, reason).catch(() => undefined);

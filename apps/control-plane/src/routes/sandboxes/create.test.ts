@@ -272,6 +272,17 @@ describe('a caller that leaves', () => {
     const { rows } = await harness.sql.query('select reserved_memory_mib from workers');
     expect(rows).toEqual([{ reserved_memory_mib: 0 }]);
   });
+
+  test('leaves no sandbox behind when the worker has already answered', async () => {
+    const worker = await harness.addWorker('w1');
+    await harness.leaveBeforeAnswer(worker, '/v1/sandboxes', { key, json: standard });
+    const [vmId = ''] = worker.sandboxes.keys();
+    await expect.poll(() => worker.sandboxes.get(vmId)?.state).toBe('destroyed');
+    const { body } = await harness.call('GET', `/v1/sandboxes/${vmId}`, { key });
+    expect(body).toMatchObject({ state: 'destroyed', end_reason: 'deleted' });
+    const { rows } = await harness.sql.query('select reserved_memory_mib from workers');
+    expect(rows).toEqual([{ reserved_memory_mib: 0 }]);
+  });
 });
 
 describe('Idempotency-Key', () => {

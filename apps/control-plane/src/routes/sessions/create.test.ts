@@ -1,6 +1,6 @@
 import { SessionTokens, sessionTokenKey } from '@svc/service-kit';
 import { describe, expect, test } from 'vitest';
-import { CLUSTER_SECRET } from '../../../test/harness.ts';
+import { CLUSTER_SECRET, sessionRequest } from '../../../test/harness.ts';
 import { useSessionWorld } from '../../../test/session-world.ts';
 
 const world = useSessionWorld();
@@ -177,6 +177,17 @@ test('a caller that leaves leaves no session behind', async () => {
   };
   await expect(world().create({}, { signal: controller.signal })).rejects.toThrow();
   for (const table of ['sessions', 'sandboxes', 'agent_secrets'] as const) {
+    await expect.poll(() => world().count(table)).toBe(0);
+  }
+});
+
+test('a caller that leaves when the worker has already answered leaves no session behind', async () => {
+  const { harness, worker, account } = world();
+  const call = { key: account.key, json: sessionRequest() };
+  await harness.leaveBeforeAnswer(worker, '/v1/sessions', call);
+  const [vmId = ''] = worker.sandboxes.keys();
+  await expect.poll(() => worker.sandboxes.get(vmId)?.state).toBe('destroyed');
+  for (const table of ['sessions', 'agent_secrets'] as const) {
     await expect.poll(() => world().count(table)).toBe(0);
   }
 });

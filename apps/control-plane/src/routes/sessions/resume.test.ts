@@ -69,6 +69,18 @@ describe('a resumed session', () => {
     expect((await resume(id)).body.resumed_from).toEqual({ previous_status });
   });
 
+  test('has the status it had when its caller leaves before the answer', async () => {
+    const { id, vmId } = await harness.startSession(key);
+    await worker.event(harness.plane.url, worker.end(vmId, 'max_lifetime'));
+    const before = await harness.session(key, id);
+    expect(before).toMatchObject({ status: 'expired', vm_id: vmId });
+    const call = { key, json: { chat_session_id: id } };
+    await harness.leaveBeforeAnswer(worker, '/v1/sessions/resume', call);
+    const resumed = worker.placed[1]?.vm_id ?? '';
+    await expect.poll(() => worker.sandboxes.get(resumed)?.state).toBe('destroyed');
+    await expect.poll(() => harness.session(key, id)).toEqual(before);
+  });
+
   test('is stopped gracefully first when active, with time to save', async () => {
     const { id, vmId } = await harness.startSession(key);
     let generationAtEnd: unknown;

@@ -98,9 +98,9 @@ async function sessionOf(vmId: string, generation: number, reason: EndReason, ke
     .executeTakeFirstOrThrow();
 }
 
-async function insertWithSession(): Promise<string> {
+async function insertWithSession(changes: Changes = {}): Promise<string> {
   const session_id = await insertSession(database.db, TENANT);
-  return insert({ session_id, session_generation: 1, agent: 'deictic' });
+  return insert({ session_id, session_generation: 1, agent: 'deictic', ...changes });
 }
 
 test.each(END_REASONS)('the end by %s ends the session', async (reason) => {
@@ -115,6 +115,11 @@ test('a session that has moved on to another sandbox stays active, and so does o
   expect(await sessionOf(await insertWithSession(), 1, 'worker_lost', false)).toMatchObject({
     status: 'failed',
   });
+});
+
+test('a session ends with a sandbox whose deletion was requested, even if it is to be started again', async () => {
+  const deleted = await insertWithSession({ delete_requested_at: new Date() });
+  expect(await sessionOf(deleted, 1, 'deleted', true)).toMatchObject({ status: 'completed' });
 });
 
 test('releases the counters of the sandbox that ended, and of no other', async () => {

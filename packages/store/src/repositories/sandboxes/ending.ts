@@ -16,7 +16,10 @@ export interface Ending {
   readonly endedAt?: string;
   readonly cpuSeconds?: number;
   readonly agentExitCode?: number | undefined;
-  /** Leaves the session of the sandbox active, for a caller that starts it again. */
+  /**
+   * Leaves the session of the sandbox active, for a caller that starts it again or undoes its start; but not that of a
+   * sandbox whose deletion was requested.
+   */
   readonly keepsSession?: boolean;
 }
 
@@ -55,7 +58,7 @@ export async function endAll(
     with wanted as (
       select * from jsonb_to_recordset(${JSON.stringify(endings.map(columnsOf))}::jsonb) as wanted(
         vm_id text, generation int, worker_id text, unstarted boolean, reason text, ended_at timestamptz,
-        cpu_seconds float8, agent_exit_code int, session_status text)
+        cpu_seconds float8, agent_exit_code int, session_status text, keeps_session boolean)
     ), held as (
       select sandboxes.vm_id from sandboxes join wanted using (vm_id)
       order by sandboxes.vm_id for update of sandboxes
@@ -91,7 +94,7 @@ export async function endAll(
         ended_at = greatest(gone.ended_at, sessions.created_at)
       from gone join wanted using (vm_id) where sessions.session_id = gone.session_id
         and sessions.generation = gone.session_generation and sessions.status = 'active'
-        and wanted.session_status is not null
+        and not (wanted.keeps_session and gone.delete_requested_at is null)
     ), forgotten as (
       delete from agent_secrets using gone where agent_secrets.vm_id = gone.vm_id
     )
@@ -109,7 +112,8 @@ function columnsOf(ending: Ending) {
     ended_at: ending.endedAt,
     cpu_seconds: ending.cpuSeconds,
     agent_exit_code: ending.agentExitCode,
-    session_status: ending.keepsSession ? undefined : SESSION_AFTER[ending.reason],
+    session_status: SESSION_AFTER[ending.reason],
+    keeps_session: ending.keepsSession ?? false,
   };
 }
 
