@@ -15,7 +15,7 @@ import type { Fleet } from '../workers/fleet.ts';
 import type { WorkerApi } from '../workers/worker-api.ts';
 import type { WorkerRequest, WorkerStream } from '../workers/worker-client.ts';
 import { collectCommand } from './exec/collect-command.ts';
-import { OutputBudgets } from './exec/output-budgets.ts';
+import { createOutputBudgets } from './exec/output-budgets.ts';
 import { findSandbox } from './find.ts';
 import { mergeReports } from './merge-reports.ts';
 import type { TenantOperations } from './tenant-operations.ts';
@@ -39,7 +39,7 @@ export class SandboxOperations {
   readonly #fleet: Fleet;
   readonly #running: TenantOperations;
   readonly #calls: TenantOperations;
-  readonly #output = new OutputBudgets();
+  readonly #output = createOutputBudgets();
 
   constructor({ store, fleet, operations, calls }: SandboxOperationsParts) {
     this.#store = store;
@@ -60,18 +60,12 @@ export class SandboxOperations {
   ): Promise<Readable> {
     const { tenantId } = caller;
     const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
-    const { body } = await this.#running.stream({ tenantId, workerId }, async () => {
-      const { budget, leave } = this.#output.enter(tenantId);
-      try {
-        const collected = await this.#work(workerId, signal, (worker) =>
-          collectCommand(worker.exec(vmId, request, signal), budget, signal),
-        );
-        return { body: collected.once('close', leave), contentLength: undefined };
-      } catch (error) {
-        leave();
-        throw error;
-      }
-    });
+    const { body } = await this.#running.stream({ tenantId, workerId }, async () => ({
+      body: await this.#work(workerId, signal, (worker) =>
+        collectCommand(worker.exec(vmId, request, signal), this.#output.of(tenantId), signal),
+      ),
+      contentLength: undefined,
+    }));
     return body;
   }
 

@@ -1,6 +1,6 @@
 import { finished } from 'node:stream';
 import { ServiceError } from '@svc/contract';
-import { KeyedSlots, type SharedSlots } from '@svc/service-kit/concurrency';
+import { KeyedSlots, type Sharing } from '@svc/service-kit/concurrency';
 import type { WorkerStream } from '../workers/worker-client.ts';
 
 const RETRY_AFTER_SECONDS = '1';
@@ -9,7 +9,7 @@ const RETRY_AFTER_SECONDS = '1';
  * The operations on one worker. The sum is bounded, since a tenant has operations only on workers that have a sandbox of its
  * own.
  */
-const ON_WORKER: SharedSlots = { own: 8, shared: 1024 };
+const ON_WORKER: Sharing = { own: 8, shared: 1024 };
 
 /** The tenant of an operation, and its worker. */
 export interface OperationPlace {

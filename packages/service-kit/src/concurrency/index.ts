@@ -1,9 +1,9 @@
 export { settledWithin, untilAborted } from './abort.ts';
 export { type Deadline, openDeadline, withDeadline } from './deadline.ts';
-export { fairShare } from './fair-share.ts';
 export { FairStarts, type FairStartsOptions } from './fair-starts.ts';
 export type { HeldSlot } from './held-slot.ts';
-export { KeyedSlots, type SharedSlots } from './keyed-slots.ts';
+export { type Budget, KeyedBudget, type Sharing } from './keyed-budget.ts';
+export { KeyedSlots } from './keyed-slots.ts';
 export { KeyedTokenBuckets } from './keyed-token-buckets.ts';
 export { Mutex } from './mutex.ts';
 export { type BackoffOptions, backoffMs, type RetryOptions, retry } from './retry.ts';

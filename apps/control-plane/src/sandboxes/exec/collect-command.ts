@@ -1,6 +1,6 @@
 import { addAbortSignal, type Readable } from 'node:stream';
 import { type ExecEvent, type ExecExitEvent, LIMITS } from '@svc/contract';
-import type { ByteBudget } from './byte-budget.ts';
+import type { Budget } from '@svc/service-kit/concurrency';
 import { CollectedOutput } from './collected-output.ts';
 
 /**
@@ -11,7 +11,7 @@ import { CollectedOutput } from './collected-output.ts';
  */
 export async function collectCommand(
   events: AsyncIterable<Exclude<ExecEvent, { event: 'error' }>>,
-  budget: ByteBudget,
+  budget: Budget,
   signal: AbortSignal,
 ): Promise<Readable> {
   const output = new CollectedOutput(LIMITS.execOutputBytes, budget);

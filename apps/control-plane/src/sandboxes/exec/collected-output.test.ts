@@ -1,7 +1,7 @@
 import { text as textOf } from 'node:stream/consumers';
+import { type Budget, KeyedBudget } from '@svc/service-kit/concurrency';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ByteBudget } from './byte-budget.ts';
 import { CollectedOutput, type OutputStream, wholeCharacters } from './collected-output.ts';
 
 const EXIT = { exit_code: 0, duration_ms: 1, truncated: false };
@@ -15,10 +15,12 @@ const chunks = fc.array(
   { maxLength: 20 },
 );
 
+const budgetOf = (bytes: number) => new KeyedBudget(bytes).of('a');
+
 async function collect(
   arrived: readonly (readonly [OutputStream, string])[],
   limit: number,
-  budget: ByteBudget,
+  budget: Budget,
 ) {
   const output = new CollectedOutput(limit, budget);
   for (const [from, text] of arrived) output.add(from, text);
@@ -32,7 +34,7 @@ describe('CollectedOutput', () => {
   it('returns both streams in order of arrival, and each apart, and the budget all its bytes', async () => {
     await fc.assert(
       fc.asyncProperty(chunks, async (arrived) => {
-        const budget = new ByteBudget(100_000);
+        const budget = budgetOf(100_000);
         expect(await collect(arrived, 100_000, budget)).toEqual({
           output: joined(arrived),
           stdout: joined(arrived, 'stdout'),
@@ -48,7 +50,7 @@ describe('CollectedOutput', () => {
     await fc.assert(
       fc.asyncProperty(chunks, fc.nat({ max: 100 }), async (arrived, limit) => {
         const text = joined(arrived);
-        const kept = await collect(arrived, limit, new ByteBudget(100_000));
+        const kept = await collect(arrived, limit, budgetOf(100_000));
         const length = Buffer.byteLength(kept.output);
         expect(text.startsWith(kept.output)).toBe(true);
         expect(length).toBeLessThanOrEqual(limit);
@@ -59,8 +61,7 @@ describe('CollectedOutput', () => {
   });
 
   it('keeps a prefix when the shared budget runs out, however small the chunks are', async () => {
-    const shared = { free: 10_000 };
-    const budget = new ByteBudget(1_000_000, 0, shared);
+    const budget = new KeyedBudget(1_000_000, { own: 0, shared: 10_000 }).of('a');
     const many = Array.from(
       { length: 5_000 },
       (_, n) => [n % 2 ? 'stdout' : 'stderr', 'x'] as const,
@@ -72,11 +73,11 @@ describe('CollectedOutput', () => {
     const { output: kept, truncated } = JSON.parse(await textOf(body));
     expect(kept.length).toBeLessThan(100);
     expect(truncated).toBe(true);
-    expect(shared.free).toBe(10_000);
+    expect(budget.left).toBe(2_500);
   });
 
   it('holds its bytes until the answer is read or closed', async () => {
-    const budget = new ByteBudget(1_000_000);
+    const budget = budgetOf(1_000_000);
     for (const end of ['read', 'destroyed'] as const) {
       const output = new CollectedOutput(1_000_000, budget);
       output.add('stdout', 'x'.repeat(500_000));

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream';
 import type { ExecExitEvent } from '@svc/contract';
-import type { ByteBudget } from './byte-budget.ts';
+import type { Budget } from '@svc/service-kit/concurrency';
 
 export type OutputStream = 'stdout' | 'stderr';
 
@@ -22,7 +22,7 @@ const PIECE_CHARS = 64 * 1024;
  * is dropped, without cutting a character. The budget gets its bytes back at the end of {@link json}, or by `release`.
  */
 export class CollectedOutput {
-  readonly #budget: ByteBudget;
+  readonly #budget: Budget;
   readonly #parts: Part[] = [];
   #left: number;
   #held = 0;
@@ -30,7 +30,7 @@ export class CollectedOutput {
   /** Text that has not become a part yet. */
   #last: { readonly stream: OutputStream; text: string } | undefined;
 
-  constructor(limitBytes: number, budget: ByteBudget) {
+  constructor(limitBytes: number, budget: Budget) {
     this.#left = limitBytes;
     this.#budget = budget;
   }

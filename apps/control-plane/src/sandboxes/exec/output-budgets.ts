@@ -1,4 +1,4 @@
-import { ByteBudget } from './byte-budget.ts';
+import { KeyedBudget } from '@svc/service-kit/concurrency';
 
 const MIB = 1024 * 1024;
 /** Output that this control plane holds for one tenant until its clients have it. */
@@ -8,30 +8,7 @@ const OWN_BYTES = MIB;
 /** What all tenants together hold in addition to that. */
 const SHARED_BYTES = 1024 * MIB;
 
-interface Entry {
-  readonly budget: ByteBudget;
-  commands: number;
-}
-
-/** The memory for the output of commands. However many tenants hold what they can, others have their own part. */
-export class OutputBudgets {
-  readonly #shared = { free: SHARED_BYTES };
-  readonly #tenants = new Map<string, Entry>();
-
-  /** The budget of a tenant for one command, until `leave` is called. */
-  enter(tenantId: string): { readonly budget: ByteBudget; readonly leave: () => void } {
-    const entry = this.#tenants.get(tenantId) ?? {
-      budget: new ByteBudget(TENANT_BYTES, OWN_BYTES, this.#shared),
-      commands: 0,
-    };
-    this.#tenants.set(tenantId, entry);
-    entry.commands += 1;
-    return {
-      budget: entry.budget,
-      leave: () => {
-        entry.commands -= 1;
-        if (entry.commands === 0) this.#tenants.delete(tenantId);
-      },
-    };
-  }
+/** The memory for the output of commands, by tenant. However many tenants hold what they can, others have their own part. */
+export function createOutputBudgets(): KeyedBudget {
+  return new KeyedBudget(TENANT_BYTES, { own: OWN_BYTES, shared: SHARED_BYTES });
 }

@@ -1,7 +1,7 @@
-import { KeyedSlots, type SharedSlots, TokenBucket } from '@svc/service-kit/concurrency';
+import { KeyedSlots, type Sharing, TokenBucket } from '@svc/service-kit/concurrency';
 
 const IN_FLIGHT = 32;
-const TOGETHER: SharedSlots = { own: 4, shared: 512 };
+const TOGETHER: Sharing = { own: 4, shared: 512 };
 
 /** Limits on the DNS queries of each sandbox, per second and in progress. Others cannot keep it from its own. */
 export class ClientLimits {

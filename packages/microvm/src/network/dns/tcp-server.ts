@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { addAbortSignal } from 'node:stream';
-import { KeyedSlots, type SharedSlots } from '@svc/service-kit/concurrency';
+import { KeyedSlots, type Sharing } from '@svc/service-kit/concurrency';
 import { FrameReader, frame } from './tcp-frames.ts';
 import type { Answerer } from './udp-server.ts';
 
@@ -9,7 +9,7 @@ const IDLE_MS = 10_000;
 const MAX_QUERY_BYTES = 1024;
 /** Of each client. */
 const CONNECTIONS = 8;
-const TOGETHER: SharedSlots = { own: 2, shared: 256 };
+const TOGETHER: Sharing = { own: 2, shared: 256 };
 
 /**
  * Serves DNS over TCP, one query at a time on each connection. Rejects when the address cannot be bound. Aborting
