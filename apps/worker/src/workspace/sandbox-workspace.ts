@@ -113,7 +113,8 @@ export class SandboxWorkspace {
     const load = async (slot: HeldSlot) => {
       await loadWorkspace({ owner, deps, store, tree, versions: this.#versions, slot, signal });
       const request = { limit: LIMITS.workspaceEntries, silent: true };
-      this.#generation = (await tree.list(request, signal)).generation;
+      const listing = await tree.list(request, signal, (looked) => slot.during(looked));
+      this.#generation = listing.generation;
       this.#lookedAt = performance.now();
     };
     await deps.slots.loads.run(load, signal, tenantId);
@@ -170,7 +171,7 @@ export class SandboxWorkspace {
     }
     this.#again.clear();
     for (let round = 1; round <= ROUNDS; round += 1) {
-      await this.#inTurn(() => this.#list(signal, full && round === 1), signal);
+      await this.#inTurn((slot) => this.#list(slot, signal, full && round === 1), signal);
       let isWhole = true;
       for (const part of this.#takeParts()) {
         await this.#store.ready(signal);
@@ -188,12 +189,12 @@ export class SandboxWorkspace {
   }
 
   /** Adds what has changed in the guest to what is pending. */
-  async #list(signal: AbortSignal, isFull: boolean): Promise<void> {
+  async #list(slot: HeldSlot, signal: AbortSignal, isFull: boolean): Promise<void> {
     const { lookMs = LOOK_MS } = this.#options;
     const now = performance.now();
     const full = isFull || now >= this.#lookedAt + lookMs;
     const request = { since: this.#generation, limit: LIMITS.workspaceEntries, full };
-    const listing = await this.#options.tree.list(request, signal);
+    const listing = await this.#options.tree.list(request, signal, (looked) => slot.during(looked));
     if (listing.complete) await this.#compare(listing, signal);
     else {
       for (const entry of listing.changed) this.#pending.set(keyOf(entry.path), entry);

@@ -158,7 +158,8 @@ export class LiveMicrovm implements Microvm {
       return AbortSignal.any([signal, this.#gone.signal]);
     };
     return {
-      list: async (request, signal) => tree.list(request, alive(signal)),
+      list: async (request, signal, whileLooking) =>
+        tree.list(request, alive(signal), whileLooking),
       read: (ranges, signal) => tree.read(ranges, alive(signal)),
       write: async (entries, signal) => tree.write(entries, alive(signal)),
     };

@@ -24,23 +24,27 @@ export class HeldSlot {
   }
 
   /**
-   * The items of a source. If the task has waited for them for two seconds in all, and tasks of other keys wait for a slot,
-   * they get this one until the next item is there and the task's turn has come again. Until then the task is to need as
-   * little as one that is queued.
+   * The items of a source. If the task has waited for items and events for two seconds in all, and tasks of other keys wait
+   * for a slot, they get this one until the next item is there and the task's turn has come again. Until then the task is to
+   * need as little as one that is queued.
    */
   async *read<T>(source: AsyncIterable<T>): AsyncGenerator<T> {
     const items = source[Symbol.asyncIterator]();
     try {
       for (;;) {
-        const item = items.next();
-        await this.#lendDuring(item);
-        const { value, done } = await item;
+        const { value, done } = await this.during(items.next());
         if (done === true) return;
         yield value;
       }
     } finally {
       await items.return?.();
     }
+  }
+
+  /** The result of an event, for which the task waits as for an item of {@link read}. */
+  async during<T>(event: Promise<T>): Promise<T> {
+    await this.#lendDuring(event);
+    return event;
   }
 
   /**

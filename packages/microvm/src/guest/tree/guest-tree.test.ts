@@ -21,7 +21,17 @@ import {
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  it,
+  onTestFinished,
+  vi,
+} from 'vitest';
 import { type GuestDaemon, startGuestDaemon } from '../../../test/guest-daemon.ts';
 import { GuestTree } from './guest-tree.ts';
 import type { TreeEntry, TreeListing, TreeWrite } from './tree-entry.ts';
@@ -134,6 +144,55 @@ beforeEach(async () => {
 });
 
 describe('a listing', () => {
+  it('waits with its caller while the guest looks, and receives what it found afterwards', async () => {
+    await writeFile(join(root, 'file'), 'x');
+    await using link = await heldLink(daemon.address);
+    const linked = new GuestTree({ address: link.address, token: daemon.token, root });
+    let waits = 0;
+    const whileLooking = <T>(looked: Promise<T>) => {
+      waits += 1;
+      return looked.finally(() => {
+        waits -= 1;
+      });
+    };
+    const listing = linked.list({ limit: LIMIT }, signal(), whileLooking);
+    await expect.poll(() => unreadBytes(link.guestPort)).toBeGreaterThan(0);
+    expect(waits).toBe(1);
+    link.release();
+    expect(names(await listing)).toEqual(['file']);
+    expect(waits).toBe(0);
+    linked.close();
+  });
+
+  it('ends when a guest that has looked does not send what it found', async () => {
+    const server = createServer((socket) => {
+      const head = { ok: true, generation: '0'.repeat(32), complete: true, skipped: 0 };
+      socket.once('data', () => {
+        socket.write(`${JSON.stringify({ ...head, records: 1, size: 100 })}\n`);
+      });
+    }).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const silent = new GuestTree({ address: { host: '127.0.0.1', port }, token: 't', root });
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    onTestFinished(() => {
+      vi.useRealTimers();
+      silent.close();
+      server.close();
+    });
+    let hasLooked = false;
+    const listing = silent.list({ limit: LIMIT }, new AbortController().signal, async (looked) => {
+      const result = await looked;
+      // The last wait before the records.
+      hasLooked = typeof result === 'object' && result !== null && 'records' in result;
+      return result;
+    });
+    const outcome = expect(listing).rejects.toMatchObject({ code: 'timeout' });
+    while (!hasLooked) await new Promise((resolve) => setImmediate(resolve));
+    vi.advanceTimersByTime(30_000);
+    await outcome;
+  });
+
   it('has every kind of entry below the root, and only what is part of a tree', async () => {
     await mkdir(inTree('sub'));
     await writeFile(inTree('sub', 'file'), 'content');

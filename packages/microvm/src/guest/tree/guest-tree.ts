@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { withDeadline } from '@svc/service-kit/concurrency';
+import { openDeadline } from '@svc/service-kit/concurrency';
 import { MicrovmError } from '../../microvm-error.ts';
 import { KeptConnection } from '../channel/kept-connection.ts';
 import { abandonWhenStalled, openConnection } from '../channel/open-request.ts';
@@ -31,7 +31,9 @@ import {
 import { TreeWatch } from './tree-watch.ts';
 
 /** A busy guest takes long to look at every file of a large tree. */
-const LIST_MS = 120_000;
+const LOOK_MS = 120_000;
+/** Once the guest has looked, it only has to send what it found. */
+const RECEIVE_MS = 30_000;
 /** What one listing may make the host keep in memory. */
 const MAX_LISTING_BYTES = 128 * 1024 * 1024;
 /** A guest is sent at most this many ranges or entries in one request. */
@@ -66,30 +68,35 @@ export class GuestTree {
   /**
    * Lists what differs from an earlier listing. Costs the guest a look at each file, unless nothing has changed, and the
    * host what differs.
+   * @param whileLooking waits for the guest, of which the host keeps nothing until then
    */
-  async list(request: TreeListRequest, signal: AbortSignal): Promise<TreeListing> {
-    const deadline = withDeadline(signal, LIST_MS);
-    const unchanged = await this.#findUnchanged(request, deadline);
+  async list(
+    request: TreeListRequest,
+    signal: AbortSignal,
+    whileLooking: <T>(looked: Promise<T>) => Promise<T> = (looked) => looked,
+  ): Promise<TreeListing> {
+    const look: Look = (step) => whileLooking(within(LOOK_MS, signal, step));
+    const unchanged = await look((until) => this.#findUnchanged(request, until));
     if (unchanged !== undefined) return unchanged;
-    const listing = await this.#listAnew(request, deadline);
+    const listing = await this.#listAnew(request, signal, look);
     this.#last = { ...listing, limit: request.limit };
     // Now, so that the first time that nothing has changed does not wait for it.
-    if (request.silent === true) await this.#watch.open(deadline);
+    if (request.silent === true) await look((until) => this.#watch.open(until));
     return listing;
   }
 
-  async #listAnew(request: TreeListRequest, deadline: AbortSignal): Promise<TreeListing> {
+  async #listAnew(request: TreeListRequest, signal: AbortSignal, look: Look): Promise<TreeListing> {
     const kept = this.#kept.take();
     if (kept !== undefined) {
       try {
-        return await this.#list(kept, request, deadline);
+        return await this.#list(kept, request, signal, look);
       } catch (error) {
         // The guest has dropped the connection. A listing may be asked for twice.
         const isDropped = error instanceof MicrovmError && error.code === 'guest_unreachable';
-        if (!isDropped || deadline.aborted) throw error;
+        if (!isDropped || signal.aborted) throw error;
       }
     }
-    return this.#list(await openConnection(this.#options.address, deadline), request, deadline);
+    return this.#list(await openConnection(this.#options.address, signal), request, signal, look);
   }
 
   /**
@@ -167,30 +174,37 @@ export class GuestTree {
     socket: Socket,
     { since, limit, silent = false, full = false }: TreeListRequest,
     signal: AbortSignal,
+    look: Look,
   ): Promise<TreeListing> {
-    return this.#use(socket, signal, async () => {
+    let hasLooked = false;
+    const list = async () => {
       this.#send(socket, { op: 'tree-list', since, limit, silent, full });
-      const head = parseHead(await readAnswer(socket, signal), limit);
-      const reader = new ByteReader(socket, signal);
-      const changed: TreeEntry[] = [];
-      const deleted: Buffer[] = [];
-      let left = head.size;
-      for (let index = 0; index < head.records; index += 1) {
-        const record = await readRecord(reader);
-        left -= recordBytes(record);
-        if (left < 0) throw protocolViolation();
-        if (record.kind === 'deleted') deleted.push(record.path);
-        else changed.push(record);
-      }
-      if (head.complete && deleted.length > 0) throw protocolViolation();
+      const answer = await look(async (until) => {
+        const received = await readAnswer(socket, until);
+        hasLooked = true;
+        return received;
+      });
+      hasLooked = false;
+      const head = parseHead(answer, limit);
+      const records = (until: AbortSignal) => readRecords(new ByteReader(socket, until), head);
       const { generation, complete, skipped } = head;
-      return { generation, complete, skipped, changed, deleted };
-    });
+      return { generation, complete, skipped, ...(await within(RECEIVE_MS, signal, records)) };
+    };
+    // A guest that has looked waits until the host goes on.
+    return this.#use(socket, signal, list, () => hasLooked);
   }
 
-  /** Keeps the connection for the next request when this one succeeds. */
-  async #use<T>(socket: Socket, signal: AbortSignal, request: () => Promise<T>): Promise<T> {
-    const settled = abandonWhenStalled(socket);
+  /**
+   * Keeps the connection for the next request when this one succeeds.
+   * @param isHeldUp whether the guest waits for this side
+   */
+  async #use<T>(
+    socket: Socket,
+    signal: AbortSignal,
+    request: () => Promise<T>,
+    isHeldUp?: () => boolean,
+  ): Promise<T> {
+    const settled = abandonWhenStalled(socket, isHeldUp);
     try {
       using _aborting = destroyOnAbort(socket, signal);
       const result = await request();
@@ -211,6 +225,46 @@ export class GuestTree {
     const { token, root } = this.#options;
     socket.write(`${JSON.stringify({ ...request, root, token })}\n`);
   }
+}
+
+/** A step that waits for the guest to look at its files. */
+type Look = <T>(step: (until: AbortSignal) => Promise<T>) => Promise<T>;
+
+/** Does a step, of which the guest is the slow part. @throws MicrovmError `timeout` after `ms` milliseconds */
+async function within<T>(
+  ms: number,
+  signal: AbortSignal,
+  step: (until: AbortSignal) => Promise<T>,
+): Promise<T> {
+  using deadline = openDeadline(signal, ms);
+  try {
+    return await step(deadline.signal);
+  } catch (error) {
+    if (!deadline.signal.aborted || signal.aborted) throw error;
+    throw new MicrovmError('timeout', `the guest took longer than ${ms / 1000} s`, {
+      cause: error,
+    });
+  }
+}
+
+type Head = ReturnType<typeof parseHead>;
+
+async function readRecords(
+  reader: ByteReader,
+  { records, size, complete }: Head,
+): Promise<Pick<TreeListing, 'changed' | 'deleted'>> {
+  const changed: TreeEntry[] = [];
+  const deleted: Buffer[] = [];
+  let left = size;
+  for (let index = 0; index < records; index += 1) {
+    const record = await readRecord(reader);
+    left -= recordBytes(record);
+    if (left < 0) throw protocolViolation();
+    if (record.kind === 'deleted') deleted.push(record.path);
+    else changed.push(record);
+  }
+  if (complete && deleted.length > 0) throw protocolViolation();
+  return { changed, deleted };
 }
 
 function parseHead(answer: Readonly<Record<string, unknown>>, limit: number) {
