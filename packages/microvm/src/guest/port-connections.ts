@@ -1,9 +1,9 @@
 import type { Socket } from 'node:net';
-import { withDeadline } from '@svc/service-kit/concurrency';
 import { MicrovmError } from '../microvm-error.ts';
 import { openRequest } from './channel/open-request.ts';
 import { readAnswer } from './channel/read-answer.ts';
 import type { GuestAddress } from './connect-to-guest.ts';
+import { withTimeout } from './with-timeout.ts';
 
 const CONNECT_MS = 15_000;
 
@@ -25,13 +25,7 @@ export class PortConnections {
   /** Connects. Throws `port_unreachable` when nothing listens, and `timeout` when the guest does not answer. */
   async dial(port: number, signal: AbortSignal): Promise<Socket> {
     const either = AbortSignal.any([signal, this.#closed.signal]);
-    const deadline = withDeadline(either, CONNECT_MS);
-    try {
-      return await this.#open(port, deadline);
-    } catch (error) {
-      if (!deadline.aborted || either.aborted) throw error;
-      throw new MicrovmError('timeout', 'the guest does not answer', { cause: error });
-    }
+    return withTimeout(CONNECT_MS, either, (until) => this.#open(port, until));
   }
 
   /** Closes every connection and refuses new ones. A VM that has ended does not close its connections itself. */

@@ -5,6 +5,7 @@ import type { MicrovmDownload } from '../../microvm.ts';
 import { MicrovmError } from '../../microvm-error.ts';
 import { connectToGuest, type GuestAddress } from '../connect-to-guest.ts';
 import type { GuestIdentity } from '../identity.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { KeptConnection } from './kept-connection.ts';
 import { abandonWhenStalled, openRequest, REQUEST_MS } from './open-request.ts';
 import { protocolViolation, readAnswer } from './read-answer.ts';
@@ -131,17 +132,13 @@ export class GuestChannel {
     signal: AbortSignal,
     timeoutMs = REQUEST_MS,
   ): Promise<void> {
-    const deadline = withDeadline(signal, timeoutMs);
-    try {
+    await withTimeout(timeoutMs, signal, async (until) => {
       const kept = this.#kept.take();
-      if (kept !== undefined && (await this.#askKept(kept, request, deadline))) return;
-      const socket = await connectToGuest(this.#address, deadline);
+      if (kept !== undefined && (await this.#askKept(kept, request, until))) return;
+      const socket = await connectToGuest(this.#address, until);
       socket.on('error', () => socket.destroy());
-      await this.#ask(socket, request, deadline);
-    } catch (error) {
-      if (!deadline.aborted || signal.aborted) throw error;
-      throw new MicrovmError('timeout', 'the guest does not answer', { cause: error });
-    }
+      await this.#ask(socket, request, until);
+    });
   }
 
   /** False when the guest has dropped the connection. The request may be sent again: no request does harm twice. */

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
-import { openDeadline } from '@svc/service-kit/concurrency';
 import { MicrovmError } from '../../microvm-error.ts';
 import { KeptConnection } from '../channel/kept-connection.ts';
 import { abandonWhenStalled, openConnection } from '../channel/open-request.ts';
 import { protocolViolation, readAnswer } from '../channel/read-answer.ts';
 import { drained } from '../channel/send-content.ts';
+import { withTimeout } from '../with-timeout.ts';
 import { ByteReader } from './byte-reader.ts';
 import { destroyOnAbort, reasonOf } from './connection-errors.ts';
 import type {
@@ -75,7 +75,7 @@ export class GuestTree {
     signal: AbortSignal,
     whileLooking: <T>(looked: Promise<T>) => Promise<T> = (looked) => looked,
   ): Promise<TreeListing> {
-    const look: Look = (step) => whileLooking(within(LOOK_MS, signal, step));
+    const look: Look = (step) => whileLooking(withTimeout(LOOK_MS, signal, step));
     const unchanged = await look((until) => this.#findUnchanged(request, until));
     if (unchanged !== undefined) return unchanged;
     const listing = await this.#listAnew(request, signal, look);
@@ -188,7 +188,7 @@ export class GuestTree {
       const head = parseHead(answer, limit);
       const records = (until: AbortSignal) => readRecords(new ByteReader(socket, until), head);
       const { generation, complete, skipped } = head;
-      return { generation, complete, skipped, ...(await within(RECEIVE_MS, signal, records)) };
+      return { generation, complete, skipped, ...(await withTimeout(RECEIVE_MS, signal, records)) };
     };
     // A guest that has looked waits until the host goes on.
     return this.#use(socket, signal, list, () => hasLooked);
@@ -229,23 +229,6 @@ export class GuestTree {
 
 /** A step that waits for the guest to look at its files. */
 type Look = <T>(step: (until: AbortSignal) => Promise<T>) => Promise<T>;
-
-/** Does a step, of which the guest is the slow part. @throws MicrovmError `timeout` after `ms` milliseconds */
-async function within<T>(
-  ms: number,
-  signal: AbortSignal,
-  step: (until: AbortSignal) => Promise<T>,
-): Promise<T> {
-  using deadline = openDeadline(signal, ms);
-  try {
-    return await step(deadline.signal);
-  } catch (error) {
-    if (!deadline.signal.aborted || signal.aborted) throw error;
-    throw new MicrovmError('timeout', `the guest took longer than ${ms / 1000} s`, {
-      cause: error,
-    });
-  }
-}
 
 type Head = ReturnType<typeof parseHead>;
 
