@@ -1,13 +1,15 @@
 /**
- * Runs the tests, then prints the slowest files and, last, one line of totals: `N passed, N failed`.
+ * Runs the tests, then prints the slowest files and, last, one line of totals: `N passed, N failed`. However the run ends,
+ * nothing that it started outlives it.
  * Arguments go to vitest, so `npm test -- packages/sdk` runs that folder's tests.
  */
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { endRun } from './end-run.ts';
 
 const SLOWEST_FILES = 10;
 
@@ -30,12 +32,16 @@ interface TestFile {
 
 const directory = await mkdtemp(join(tmpdir(), 'svc-test-'));
 try {
-  process.exitCode = await runTests(join(directory, 'report.json'), process.argv.slice(2));
+  process.exitCode = await runTests(process.argv.slice(2));
 } finally {
-  await rm(directory, { recursive: true, force: true });
+  // Vitest ends at once when it is told to, without waiting for what the tests have started.
+  for (const { pid, command } of await endRun(directory)) {
+    console.error(`svc: ended what the tests had left running: ${pid} ${command}`);
+  }
 }
 
-async function runTests(reportFile: string, args: readonly string[]): Promise<number> {
+async function runTests(args: readonly string[]): Promise<number> {
+  const reportFile = join(directory, 'report.json');
   const vitest = spawn(
     process.execPath,
     [
@@ -46,8 +52,15 @@ async function runTests(reportFile: string, args: readonly string[]): Promise<nu
       `--outputFile.json=${reportFile}`,
       ...args,
     ],
-    // Hundreds of processes load the same code: the test files, the command line, the parts of services.
-    { stdio: 'inherit', env: { ...process.env, NODE_COMPILE_CACHE: join(directory, 'compiled') } },
+    {
+      stdio: 'inherit',
+      env: {
+        ...process.env,
+        TMPDIR: directory,
+        // Hundreds of processes load the same code: the test files, the command line, the parts of services.
+        NODE_COMPILE_CACHE: join(directory, 'compiled'),
+      },
+    },
   );
   for (const signal of ['SIGINT', 'SIGTERM'] as const) {
     process.on(signal, () => vitest.kill(signal));
