@@ -1,6 +1,6 @@
-import { AGENTS, type Agent } from '@svc/contract';
+import { AGENTS, type Agent, type SessionAccess } from '@svc/contract';
 import { RuntimeHost, vmPid } from '@svc/service-driver';
-import { expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ownService } from '../../test/own-service.ts';
 import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
 import {
@@ -29,6 +29,7 @@ const SCRIPT = {
       reply: { text: ENDLESS, chunk_delay_ms: 250 },
     })),
     { when: { user: 'endless story' }, reply: { text: 'It has an end after all.' } },
+    { when: { user: 'endless tale' }, reply: { text: ENDLESS, chunk_delay_ms: 250 } },
     { when: { user: 'long story' }, reply: { text: WORDS, chunk_delay_ms: 250 } },
   ],
 };
@@ -36,70 +37,94 @@ const TIMEOUT = { timeout: 1_200_000 };
 
 const own = ownService(1);
 
-/** Creates a session with one completed turn, in the middle of another. */
-async function inMidTurn(fixture: SessionFixture, agent: Agent) {
-  const session = await fixture.create(agent);
-  const client = await fixture.attach(session);
-  await client.task(`Please remember emu-of-${agent}`, 'kept');
-  const from = client.frames.length;
-  const vm = await vmPid(own.service.dataDir, await fixture.sandboxOf(session));
-  client.connection.task(`An endless story, ${agent}`, { id: 'story' });
-  await client.until('text_delta', ({ data }) => data.includes('word'), from);
-  return { agent, session, client, vm };
+/** A session of an agent with one completed turn, and a client of it. */
+interface Started {
+  readonly agent: Agent;
+  readonly session: SessionAccess;
+  readonly client: SessionClient;
 }
 
 function completed(client: SessionClient): (string | undefined)[] {
   return framesOf(client.frames, 'task_completed').map(({ id }) => id);
 }
 
-test(
-  'a service killed during a turn: VMs and turns continue, and clients get the remaining frames',
-  TIMEOUT,
-  async () => {
-    const fixture = await SessionFixture.start(SCRIPT, own.access);
-    const interrupted = await forEachAgent((agent) => inMidTurn(fixture, agent));
-    for (const { client } of interrupted) expect(completed(client)).toEqual(['kept']);
-    await own.service.kill();
-    await own.service.startAgain();
-    await forEachAgent(async (agent) => {
-      const { session, client, vm } = interrupted[AGENTS.indexOf(agent)] ?? expect.unreachable();
-      // The gateway died with the service and truncated the model's stream. The agent reports that or retries.
-      await client.until('task_completed', ({ id }) => id === 'story');
-      expect(await vmPid(own.service.dataDir, await fixture.sandboxOf(session))).toBe(vm);
-      expect(textOf(await client.task('Please remember yak', 'next'))).toContain('Noted: yak.');
-      expect(completed(client)).toEqual(['kept', 'story', 'next']);
-      expect(client.seqs).toEqual(client.seqs.map((_, index) => index + 1));
-    });
-    await fixture.end();
-  },
-);
+describe('with every agent', () => {
+  let fixture: SessionFixture;
+  let sessions: Started[];
 
-test(
-  'a VM killed during a turn: the session fails, and resumes from its last completed turn',
-  TIMEOUT,
-  async () => {
-    const fixture = await SessionFixture.start(SCRIPT, own.access);
-    await forEachAgent(async (agent) => {
-      const { session, vm } = await inMidTurn(fixture, agent);
-      const { chat_session_id } = session;
-      process.kill(vm, 'SIGKILL');
-      const status = async () => (await fixture.sessions.get(chat_session_id)).status;
-      await expect.poll(status).toBe('failed');
-
-      const resumed = await fixture.sessions.resume({ chat_session_id });
-      expect(resumed.resumed_from.previous_status).toBe('failed');
-      const again = await fixture.attach(resumed, 0);
-      const asked = await again.task(`Go on, ${agent}`, 'after');
-      // The replay has all earlier frames, including those of the lost turn that clients have seen.
-      expect(textOf(asked)).toMatch(/On we go\.$/);
-      const bodies = fixture.models.requests.map(({ body }) => JSON.stringify(body));
-      const last = bodies.findLast((body) => body.includes(`Go on, ${agent}`));
-      expect(last).toContain(`emu-of-${agent}`);
-      expect(completed(again)).toEqual(['kept', 'after']);
+  beforeAll(async () => {
+    fixture = await SessionFixture.start(SCRIPT, own.access);
+    sessions = await forEachAgent(async (agent) => {
+      const session = await fixture.create(agent);
+      const client = await fixture.attach(session);
+      await client.task(`Please remember emu-of-${agent}`, 'kept');
+      return { agent, session, client };
     });
-    await fixture.end();
-  },
-);
+  }, TIMEOUT.timeout);
+  afterAll(() => fixture?.end());
+
+  function sessionOf(agent: Agent): Started {
+    return sessions[AGENTS.indexOf(agent)] ?? expect.unreachable();
+  }
+
+  /** Begins a turn that does not end by itself. Returns the process of the VM. */
+  async function begin({ agent, session, client }: Started, id: string): Promise<number> {
+    const vm = await vmPid(own.service.dataDir, await fixture.sandboxOf(session));
+    const from = client.frames.length;
+    client.connection.task(`The endless ${id}, ${agent}`, { id });
+    await client.until('text_delta', ({ data }) => data.includes('word'), from);
+    return vm;
+  }
+
+  test(
+    'a service killed during a turn: VMs and turns continue, and clients get the remaining frames',
+    TIMEOUT,
+    async () => {
+      const before = sessions.map(({ client }) => completed(client));
+      const vms = await forEachAgent((agent) => begin(sessionOf(agent), 'story'));
+      expect(sessions.map(({ client }) => completed(client))).toEqual(before);
+      await own.service.kill();
+      await own.service.startAgain();
+      await forEachAgent(async (agent) => {
+        const { session, client } = sessionOf(agent);
+        const index = AGENTS.indexOf(agent);
+        // The gateway died with the service and truncated the model's stream. The agent reports that or retries.
+        await client.until('task_completed', ({ id }) => id === 'story');
+        expect(await vmPid(own.service.dataDir, await fixture.sandboxOf(session))).toBe(vms[index]);
+        expect(textOf(await client.task('Please remember yak', 'next'))).toContain('Noted: yak.');
+        expect(completed(client)).toEqual([...(before[index] ?? []), 'story', 'next']);
+        expect(client.seqs).toEqual(client.seqs.map((_, seq) => seq + 1));
+      });
+    },
+  );
+
+  test(
+    'a VM killed during a turn: the session fails, and resumes from its last completed turn',
+    TIMEOUT,
+    async () => {
+      await forEachAgent(async (agent) => {
+        const started = sessionOf(agent);
+        const { chat_session_id } = started.session;
+        const before = completed(started.client);
+        process.kill(await begin(started, 'tale'), 'SIGKILL');
+        const status = async () => (await fixture.sessions.get(chat_session_id)).status;
+        await expect.poll(status).toBe('failed');
+
+        const resumed = await fixture.sessions.resume({ chat_session_id });
+        expect(resumed.resumed_from.previous_status).toBe('failed');
+        const again = await fixture.attach(resumed, 0);
+        const asked = await again.task(`Go on, ${agent}`, 'after');
+        // The replay has all earlier frames, including those of the lost turn that clients have seen.
+        expect(textOf(asked)).toMatch(/On we go\.$/);
+        const bodies = fixture.models.requests.map(({ body }) => JSON.stringify(body));
+        const last = bodies.findLast((body) => body.includes(`Go on, ${agent}`));
+        expect(last).toContain(`emu-of-${agent}`);
+        expect(completed(again)).toEqual([...before, 'after']);
+        sessions[AGENTS.indexOf(agent)] = { agent, session: resumed, client: again };
+      });
+    },
+  );
+});
 
 /** Moments in the commit of a large turn, and who is killed then besides the VM, which loses what was not committed. */
 const STEPS = [

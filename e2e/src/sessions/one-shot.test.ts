@@ -1,4 +1,3 @@
-import { AGENTS } from '@svc/contract';
 import { until } from '@svc/service-driver';
 import { describe, expect, test } from 'vitest';
 import { refusedUpgrade } from '../../test/sessions/raw-socket.ts';
@@ -13,26 +12,6 @@ const fixture = useSessionFixture({
     { when: { user: 'linger' }, reply: { text: 'At last.', first_byte_delay_ms: 25_000 } },
     { when: { user: 'greet (\\S+)' }, reply: { text: 'Good day, $1.' } },
   ],
-});
-
-describe.concurrent.each([...AGENTS])('%s', (agent) => {
-  test('runs its task and exits', { timeout: 600_000 }, async () => {
-    const record = await runOneShot(fixture(), agent, `Please greet Ada-of-${agent}`);
-    const { account, models, key } = fixture();
-    const { content } = await account.client.sandboxes.logs(record.vm_id, { lines: 100 });
-    expect(record, content).toMatchObject({
-      agent_status: 'completed',
-      agent_exit_code: 0,
-      state: 'running',
-    });
-    expect(content).toContain(`Good day, Ada-of-${agent}.`);
-    const asked = models.requests.filter(({ body }) =>
-      JSON.stringify(body).includes(`greet Ada-of-${agent}`),
-    );
-    expect(asked.length).toBeGreaterThan(0);
-    expect(JSON.stringify(asked[0]?.headers)).toContain(key);
-    await account.client.sandboxes.delete(record.vm_id);
-  });
 });
 
 describe.concurrent('the log of an agent', () => {

@@ -21,21 +21,36 @@ beforeAll(async () => {
 });
 afterAll(() => endpoint.close());
 
+/** The requests to the model whose conversation contains `text`. */
+function requestsWith(text: string) {
+  return fixture()
+    .models.requests.map(({ headers, body }) => ({ headers, text: JSON.stringify(body) }))
+    .filter((request) => request.text.includes(text));
+}
+
 const TIMEOUT = { timeout: 900_000 };
 
 test(
-  'agent state is stored at the customer’s endpoint, and another sandbox continues from it',
+  'every agent runs its task, stores its state at the customer’s endpoint and exits, and another sandbox continues from it',
   TIMEOUT,
   () =>
     forEachAgent(async (agent) => {
-      const { account, models, key } = fixture();
+      const { account, key } = fixture();
       const options = {
         persistence_url: `${endpoint.url}/states/${agent}`,
         persistence_auth_header: `Custom secret-of-${agent}`,
         session_id: `${agent}-1`,
       };
       const first = await runOneShot(fixture(), agent, `Please remember fox-of-${agent}`, options);
-      expect(first).toMatchObject({ agent_status: 'completed' });
+      const { content } = await account.client.sandboxes.logs(first.vm_id, { lines: 100 });
+      expect(first, content).toMatchObject({
+        agent_status: 'completed',
+        agent_exit_code: 0,
+        state: 'running',
+      });
+      expect(content).toContain(`Noted: fox-of-${agent}.`);
+      const [asked] = requestsWith(`remember fox-of-${agent}`);
+      expect(JSON.stringify(asked?.headers)).toContain(key);
       await account.client.sandboxes.delete(first.vm_id);
       const ofAgent = () => endpoint.requests.filter(({ path }) => path === `/states/${agent}`);
       const put = await until('the state has been sent', async () =>
@@ -52,9 +67,7 @@ test(
 
       const second = await runOneShot(fixture(), agent, `So what did I say, ${agent}?`, options);
       expect(second).toMatchObject({ agent_status: 'completed' });
-      const bodies = models.requests.map(({ body }) => JSON.stringify(body));
-      const asked = bodies.findLast((body) => body.includes(`what did I say, ${agent}`));
-      expect(asked).toContain(`fox-of-${agent}`);
+      expect(requestsWith(`what did I say, ${agent}`).at(-1)?.text).toContain(`fox-of-${agent}`);
       for (const { headers, body } of ofAgent()) {
         expect(headers.authorization).toBe(`Custom secret-of-${agent}`);
         expect(JSON.stringify(body ?? {})).not.toContain(key);

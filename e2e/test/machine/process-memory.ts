@@ -2,9 +2,10 @@ import { open, readFile } from 'node:fs/promises';
 
 const CHUNK = 16 * 1024 * 1024;
 
-/** Whether the memory of a process contains a text. For QEMU this includes the guest's memory. */
-export async function memoryHolds(pid: number, text: string): Promise<boolean> {
-  const needle = Buffer.from(text);
+/** Those of the texts that the memory of a process contains. For QEMU this includes the guest's memory. */
+export async function textsInMemory(pid: number, texts: readonly string[]): Promise<string[]> {
+  const missing = new Map(texts.map((text) => [text, Buffer.from(text)]));
+  const overlap = Math.max(...[...missing.values()].map((needle) => needle.length));
   const maps = await readFile(`/proc/${pid}/maps`, 'utf8');
   await using memory = await open(`/proc/${pid}/mem`, 'r');
   const chunk = Buffer.alloc(CHUNK);
@@ -13,11 +14,12 @@ export async function memoryHolds(pid: number, text: string): Promise<boolean> {
     // Skips unreadable kernel pages such as [vvar].
     if (from === undefined || to === undefined || name.startsWith('[v')) continue;
     const end = Number.parseInt(to, 16);
-    for (let at = Number.parseInt(from, 16); at < end; at += CHUNK - needle.length) {
+    for (let at = Number.parseInt(from, 16); at < end; at += CHUNK - overlap) {
       const { bytesRead } = await memory.read(chunk, 0, Math.min(CHUNK, end - at), at);
-      if (chunk.subarray(0, bytesRead).includes(needle)) return true;
+      const content = chunk.subarray(0, bytesRead);
+      for (const [text, needle] of missing) if (content.includes(needle)) missing.delete(text);
       if (bytesRead === 0) break;
     }
   }
-  return false;
+  return texts.filter((text) => !missing.has(text));
 }
