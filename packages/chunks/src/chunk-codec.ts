@@ -1,6 +1,5 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
-import { promisify } from 'node:util';
-import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
+import { packZstd, unpackZstd } from '@svc/service-kit/zstd';
 import type { ChunkKeys } from './chunk-keys.ts';
 import { CHUNK_SIZES } from './chunker.ts';
 
@@ -10,10 +9,6 @@ const TAG_BYTES = 16;
 const FORMAT_BYTES = 1;
 /** The first byte of a sealed chunk, which says what the encrypted bytes are. */
 const FORMAT = { plain: 1, zstd: 2 } as const;
-const LEVEL = 3;
-
-const compress = promisify(zstdCompress);
-const decompress = promisify(zstdDecompress);
 
 /** A stored chunk is not what it should be: it was changed, cut off or exchanged. */
 export class DamagedChunkError extends Error {
@@ -34,9 +29,7 @@ export async function sealChunk(
   id: string,
   keys: Pick<ChunkKeys, 'seal'>,
 ): Promise<Buffer> {
-  const packed = await compress(plain, {
-    params: { [constants.ZSTD_c_compressionLevel]: LEVEL },
-  });
+  const packed = await packZstd(plain);
   const isSmaller = packed.length < plain.length;
   const format = Buffer.of(isSmaller ? FORMAT.zstd : FORMAT.plain);
   const nonce = randomBytes(NONCE_BYTES);
@@ -56,7 +49,7 @@ export async function openChunk(
     const { format, bytes } = decrypt(sealed, id, keys);
     const plain =
       format === FORMAT.zstd
-        ? await decompress(bytes, { maxOutputLength: CHUNK_SIZES.max })
+        ? await unpackZstd(bytes, { maxBytes: CHUNK_SIZES.max, pieceBytes: CHUNK_SIZES.min })
         : bytes;
     if (chunkIdOf(plain, keys) !== id) throw new Error('its content has another id');
     return plain;

@@ -1,17 +1,10 @@
-import { promisify } from 'node:util';
-import { constants, zstdCompress, zstdDecompress } from 'node:zlib';
+import { packZstd, unpackZstd } from '@svc/service-kit/zstd';
 import { ImageRefusedError } from './image-refused.ts';
 import { type ImagePart, sha256 } from './manifest.ts';
 
-/** A higher one takes three times as long for blobs that are 7 % smaller. */
-const LEVEL = 3;
-
-const compress = promisify(zstdCompress);
-const decompress = promisify(zstdDecompress);
-
 /** The blob of a part. The same content gives the same blob, as long as the library stays the same. */
 export function packPart(content: Buffer): Promise<Buffer> {
-  return compress(content, { params: { [constants.ZSTD_c_compressionLevel]: LEVEL } });
+  return packZstd(content);
 }
 
 /**
@@ -25,7 +18,7 @@ export async function unpackPart(blob: Buffer, part: ImagePart): Promise<Buffer>
       `the blob ${part.blob.sha256} is not what the manifest says`,
     );
   }
-  const content = await decompress(blob, { maxOutputLength: part.size }).catch((cause: unknown) => {
+  const content = await unpackZstd(blob, { maxBytes: part.size }).catch((cause: unknown) => {
     throw doesNotUnpack(part, cause);
   });
   if (content.length !== part.size || sha256(content) !== part.sha256) {
