@@ -6,7 +6,7 @@
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readFile } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { endRun } from './end-run.ts';
@@ -31,6 +31,8 @@ interface TestFile {
 }
 
 const directory = await mkdtemp(join(tmpdir(), 'svc-test-'));
+// Like /tmp: PostgreSQL, for one, runs as a user of its own.
+await chmod(directory, 0o1777);
 try {
   process.exitCode = await runTests(process.argv.slice(2));
 } finally {
