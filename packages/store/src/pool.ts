@@ -134,10 +134,7 @@ async function takeTurn(slots: Slots, ms: number): Promise<() => void> {
   try {
     return await slots.take(deadline.signal, statementOwner().key);
   } catch (cause) {
-    throw new ServiceError('database_unavailable', undefined, {
-      cause,
-      headers: { 'retry-after': '1' },
-    });
+    throw new ServiceError('database_unavailable', undefined, { cause });
   }
 }
 

@@ -134,10 +134,7 @@ export class IdempotentCreate<T> {
 }
 
 function inProgress(cause?: unknown): ServiceError {
-  return new ServiceError('idempotency_in_progress', undefined, {
-    cause,
-    headers: { 'retry-after': '1' },
-  });
+  return new ServiceError('idempotency_in_progress', undefined, { cause });
 }
 
 /** Bodies that differ only in the order of members have the same hash. */

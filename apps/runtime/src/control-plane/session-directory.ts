@@ -128,8 +128,5 @@ function parse(text: string): unknown {
 }
 
 function unreachable(cause: unknown): ServiceError {
-  return new ServiceError('control_plane_unreachable', undefined, {
-    cause,
-    headers: { 'retry-after': '5' },
-  });
+  return new ServiceError('control_plane_unreachable', undefined, { cause });
 }

@@ -4,7 +4,6 @@ import {
   ServiceError,
   SessionParams,
   type SessionRoute,
-  shuttingDownError,
 } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
 import { type KeyedSlots, withDeadline } from '@svc/service-kit/concurrency';
@@ -27,8 +26,6 @@ declare module 'fastify' {
     tenantId: string | undefined;
   }
 }
-
-const RETRY_AFTER_SECONDS = '5';
 
 export interface SocketContext {
   readonly sessions: SessionDirectory;
@@ -89,7 +86,7 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
           });
         if (upgrade.gone.aborted || isClosing()) {
           worker?.terminate();
-          throw shuttingDownError();
+          throw new ServiceError('shutting_down');
         }
         const socket = endpoint.accept(upgrade, request, reply)?.ws;
         if (socket === undefined) {
@@ -146,9 +143,7 @@ async function reachElsewhere(
 function takeTenant(tenants: KeyedSlots, tenantId: string): () => void {
   const release = tenants.take(tenantId);
   if (release !== undefined) return release;
-  throw new ServiceError('too_many_connections', undefined, {
-    headers: { 'retry-after': RETRY_AFTER_SECONDS },
-  });
+  throw new ServiceError('too_many_connections');
 }
 
 function queryOf(url = ''): URLSearchParams {
