@@ -134,7 +134,10 @@ async function takeTurn(slots: Slots, ms: number): Promise<() => void> {
   try {
     return await slots.take(deadline.signal, statementOwner().key);
   } catch (cause) {
-    throw new ServiceError('database_unavailable', undefined, { cause });
+    throw new ServiceError('database_unavailable', undefined, {
+      cause,
+      headers: { 'retry-after': '1' },
+    });
   }
 }
 

@@ -134,7 +134,10 @@ export class IdempotentCreate<T> {
 }
 
 function inProgress(cause?: unknown): ServiceError {
-  return new ServiceError('idempotency_in_progress', undefined, { cause });
+  return new ServiceError('idempotency_in_progress', undefined, {
+    cause,
+    headers: { 'retry-after': '1' },
+  });
 }
 
 /** Bodies that differ only in the order of members have the same hash. */

@@ -87,7 +87,9 @@ export class OneTimeCodes {
     };
     // Only refused requests state the limit: otherwise it would reveal the requests of others for this address.
     const headers = rateLimitHeaders(quota, { remaining: 0, resetSeconds: waitSeconds });
-    throw new ServiceError(code, undefined, { headers, retryAfterSeconds: waitSeconds });
+    throw new ServiceError(code, undefined, {
+      headers: { ...headers, 'retry-after': String(waitSeconds) },
+    });
   }
 
   async #mail(email: string, code: string): Promise<void> {

@@ -52,6 +52,7 @@ const INTERNAL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'internal_error',
 ]);
 
+const RETRY_LATER = { 'retry-after': '5' };
 const NOT_CONNECTED = /^(ECONNREFUSED$|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 const MAX_DETAIL_CHARS = 500;
 const problemForm = Compile(Problem);
@@ -71,7 +72,7 @@ export class WorkerRefusedCredential extends ServiceError {
  */
 export class WorkerNotReached extends ServiceError {
   constructor(cause: Error) {
-    super('worker_unreachable', undefined, { cause });
+    super('worker_unreachable', undefined, { cause, headers: RETRY_LATER });
   }
 }
 
@@ -125,5 +126,8 @@ function isRefusedConnection(error: unknown): boolean {
 }
 
 function workerUnreachable(cause: Error): ServiceError {
-  return new ServiceError('worker_unreachable', undefined, { cause });
+  return new ServiceError('worker_unreachable', undefined, {
+    cause,
+    headers: RETRY_LATER,
+  });
 }

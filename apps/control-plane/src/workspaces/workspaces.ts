@@ -26,6 +26,7 @@ import type { UploadTaker } from './upload-taker.ts';
 export const WORKSPACE_FILES_PATH = '/workspace-files/';
 
 const MIB = 1024 * 1024;
+const RETRY_AFTER_SECONDS = '60';
 
 export interface WorkspacesParts {
   readonly store: Store;
@@ -226,7 +227,9 @@ export class Workspaces {
 function refusalOf(refusal: 'over_quota' | 'too_many_uploads' | 'path_conflict'): ServiceError {
   if (refusal === 'over_quota') return new ServiceError('workspace_quota_exceeded');
   if (refusal === 'path_conflict') return new ServiceError('workspace_path_conflict');
-  return new ServiceError('too_many_uploads');
+  return new ServiceError('too_many_uploads', undefined, {
+    headers: { 'retry-after': RETRY_AFTER_SECONDS },
+  });
 }
 
 function recordOf({ path, sizeBytes, modifiedAt }: WorkspaceFile) {

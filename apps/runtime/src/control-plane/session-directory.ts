@@ -128,5 +128,8 @@ function parse(text: string): unknown {
 }
 
 function unreachable(cause: unknown): ServiceError {
-  return new ServiceError('control_plane_unreachable', undefined, { cause });
+  return new ServiceError('control_plane_unreachable', undefined, {
+    cause,
+    headers: { 'retry-after': '5' },
+  });
 }

@@ -4,6 +4,7 @@ import {
   ServiceError,
   SessionParams,
   type SessionRoute,
+  shuttingDownError,
 } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
 import { type KeyedSlots, withDeadline } from '@svc/service-kit/concurrency';
@@ -26,6 +27,8 @@ declare module 'fastify' {
     tenantId: string | undefined;
   }
 }
+
+const RETRY_AFTER_SECONDS = '5';
 
 export interface SocketContext {
   readonly sessions: SessionDirectory;
@@ -86,7 +89,7 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
           });
         if (upgrade.gone.aborted || isClosing()) {
           worker?.terminate();
-          throw new ServiceError('shutting_down');
+          throw shuttingDownError();
         }
         const socket = endpoint.accept(upgrade, request, reply)?.ws;
         if (socket === undefined) {
@@ -143,7 +146,9 @@ async function reachElsewhere(
 function takeTenant(tenants: KeyedSlots, tenantId: string): () => void {
   const release = tenants.take(tenantId);
   if (release !== undefined) return release;
-  throw new ServiceError('too_many_connections');
+  throw new ServiceError('too_many_connections', undefined, {
+    headers: { 'retry-after': RETRY_AFTER_SECONDS },
+  });
 }
 
 function queryOf(url = ''): URLSearchParams {

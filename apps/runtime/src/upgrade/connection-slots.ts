@@ -11,6 +11,8 @@ interface Counts {
   connections: number;
 }
 
+const RETRY_AFTER_SECONDS = '5';
+
 /** The slot of one connection. Both methods are idempotent. */
 export interface Slot {
   /** The handshake is complete and the connection open. */
@@ -38,7 +40,9 @@ export class ConnectionSlots {
       counts.connections >= connectionsPerAddress ||
       counts.handshakes >= handshakesPerAddress
     ) {
-      throw new ServiceError('rate_limited');
+      throw new ServiceError('rate_limited', undefined, {
+        headers: { 'retry-after': RETRY_AFTER_SECONDS },
+      });
     }
     this.#byAddress.set(address, counts);
     this.#total += 1;

@@ -55,7 +55,9 @@ export class SandboxPorts {
   #take(sandbox: PortSandbox): () => void {
     const release = this.#slots.take(sandbox.id);
     if (release === undefined) {
-      throw new ServiceError('too_many_port_connections');
+      throw new ServiceError('too_many_port_connections', undefined, {
+        headers: { 'retry-after': '1' },
+      });
     }
     const endActivity = sandbox.activity.begin();
     return () => {

@@ -11,7 +11,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { SecureVersion } from 'node:tls';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import { LIMITS, ServiceError } from '@svc/contract';
+import { LIMITS, ServiceError, shuttingDownError } from '@svc/contract';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { CertificatePair } from '../tls/certificate.ts';
 import { ServerCertificate } from '../tls/server-certificate.ts';
@@ -192,7 +192,7 @@ function guardRequests(app: HttpServer, internal: InternalListener): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(REQUEST_ID_HEADER, request.id);
     const isServed = (route: string) => internal.serves(route, request.raw.socket);
-    if (closing) done(new ServiceError('shutting_down'));
+    if (closing) done(shuttingDownError());
     else if (request.is404 || !isServed(request.routeOptions.url ?? '')) {
       done(noRouteError(request, routes, isServed));
     } else if (!isWellEncoded(request.url)) done(new ServiceError('invalid_url'));

@@ -96,6 +96,9 @@ async function available<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (cause) {
-    throw new ServiceError('payment_provider_unavailable', undefined, { cause });
+    throw new ServiceError('payment_provider_unavailable', undefined, {
+      cause,
+      headers: { 'retry-after': '5' },
+    });
   }
 }
