@@ -1,8 +1,8 @@
-import { readdir, readFile, readlink, rm } from 'node:fs/promises';
+import { readFile, readlink, rm } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { loadConfig } from '@svc/config';
-import { removeAbandoned } from '@svc/microvm';
-import { runProgram } from '@svc/service-kit/process';
+import { detachMountsBelow, removeAbandoned } from '@svc/microvm';
+import { processIds, signalProcess } from '@svc/service-kit/process';
 
 const POLL_MS = 100;
 /** Enough for services that stop in order on a busy machine. */
@@ -25,13 +25,13 @@ export interface RunProcess {
  */
 export async function endRun(directory: string, orderlyMs = ORDERLY_MS): Promise<RunProcess[]> {
   const left = await processesOf(directory);
-  await endProcesses(directory, 'SIGINT', orderlyMs);
-  await endProcesses(directory, 'SIGKILL', KILL_MS);
-  const stuck = await processesOf(directory);
-  if (stuck.length > 0) throw new Error(`still running: ${JSON.stringify(stuck)}`);
-  for (const mount of await mountsIn(directory)) {
-    await runProgram('umount', ['--lazy', mount]);
+  if (left.length > 0) {
+    await endProcesses(directory, 'SIGINT', orderlyMs);
+    await endProcesses(directory, 'SIGKILL', KILL_MS);
+    const stuck = await processesOf(directory);
+    if (stuck.length > 0) throw new Error(`still running: ${JSON.stringify(stuck)}`);
   }
+  await detachMountsBelow(directory);
   await rm(directory, { recursive: true, force: true });
   // VMs survive their service. It is found to be gone by its data directory.
   if (left.length > 0) await removeAbandoned(loadConfig().imageDir);
@@ -40,8 +40,7 @@ export async function endRun(directory: string, orderlyMs = ORDERLY_MS): Promise
 
 /** The processes that were started with this `TMPDIR`, or run in it. */
 export async function processesOf(directory: string): Promise<RunProcess[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
-  const processes = pids.map(async (pid) => {
+  const processes = (await processIds()).map(async (pid) => {
     if (pid === process.pid || !(await belongsTo(pid, directory))) return [];
     const command = await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '');
     // One that has ended and was not waited for has no command line.
@@ -70,24 +69,9 @@ async function endProcesses(
     if (running.length === 0 || Date.now() > deadline) return;
     for (const { pid } of running) {
       // To a service, a second signal means to hurry.
-      if (!signalled.has(pid)) send(pid, signal);
+      if (!signalled.has(pid)) signalProcess(pid, signal);
       signalled.add(pid);
     }
     await delay(POLL_MS);
   }
-}
-
-function send(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
-}
-
-/** The innermost mount comes first. */
-async function mountsIn(directory: string): Promise<string[]> {
-  const lines = (await readFile('/proc/self/mounts', 'utf8')).split('\n');
-  const points = lines.map((line) => line.split(' ')[1] ?? '');
-  return points.filter((point) => point.startsWith(`${directory}/`)).reverse();
 }

@@ -69,7 +69,7 @@ export type {
 } from './microvm.ts';
 export { MicrovmError, type MicrovmErrorCode } from './microvm-error.ts';
 export type { MicrovmHost, PrepareShapeOptions, RestoreRequest } from './microvm-host.ts';
-export { diagnoseHost, type NetworkFinding } from './network/index.ts';
+export { detachMountsBelow, diagnoseHost, type NetworkFinding } from './network/index.ts';
 export { type OpenMicrovmHostOptions, openMicrovmHost } from './open-host.ts';
 export { removeAbandoned } from './resources/remove-abandoned.ts';
 export type { VmShape } from './vm-shape.ts';

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { killProcess, processIds } from '../processes.ts';
+import { processIds, signalProcess } from '@svc/service-kit/process';
 
 const ATTEMPTS = 200;
 const PAUSE_MS = 20;
@@ -10,7 +10,7 @@ export async function killStray(id: string): Promise<void> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     const pids = await processesOf(id);
     if (pids.length === 0) return;
-    for (const pid of pids) killProcess(pid);
+    for (const pid of pids) signalProcess(pid, 'SIGKILL');
     await sleep(PAUSE_MS);
   }
   throw new Error(`the process of VM ${id} does not end after SIGKILL`);

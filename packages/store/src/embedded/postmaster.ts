@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { open, readdir, readFile, readlink, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { signalProcess } from '@svc/service-kit/process';
 import { usesArchive } from './backup/archive.ts';
 import type { PostgresBinaries } from './binaries.ts';
 import { ENTERED_DIRECTORY, serverEnvironment } from './cluster.ts';
@@ -104,12 +105,4 @@ async function boundLog(file: string): Promise<void> {
     () => 0,
   );
   if (size > LOG_LIMIT_BYTES) await truncate(file, 0);
-}
-
-function signalProcess(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
-  }
 }

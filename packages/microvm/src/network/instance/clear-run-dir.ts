@@ -7,7 +7,8 @@ export async function clearRunDir(runDir: string): Promise<void> {
   await runProgram('rm', ['-rf', '--one-file-system', runDir]);
 }
 
-async function detachMountsBelow(directory: string): Promise<void> {
+/** Unmounts everything below a directory, the innermost first. */
+export async function detachMountsBelow(directory: string): Promise<void> {
   const mounts = await readFile('/proc/self/mountinfo', 'utf8');
   const points = mounts
     .split('\n')

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
-import { killProcess, processIds } from '../../processes.ts';
+import { processIds, signalProcess } from '@svc/service-kit/process';
 import { SLOT_COUNT, slotUid } from '../addresses.ts';
 import { NetworkError } from '../network-error.ts';
 
@@ -27,7 +27,7 @@ export async function endProcesses(instance: number): Promise<void> {
       const message = `processes ${orphans.join(', ')} of a deleted service do not end after SIGKILL`;
       throw new NetworkError('network_setup_failed', message);
     }
-    for (const pid of orphans) killProcess(pid);
+    for (const pid of orphans) signalProcess(pid, 'SIGKILL');
     await delay(POLL_MS);
   }
 }

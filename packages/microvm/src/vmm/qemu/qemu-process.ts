@@ -1,10 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { withDeadline } from '@svc/service-kit/concurrency';
-import { isAlive, type ProcessIdentity } from '@svc/service-kit/process';
+import { isAlive, type ProcessIdentity, signalProcess } from '@svc/service-kit/process';
 import { availableBytes } from '../../disk-space.ts';
 import type { Confinement } from '../../jail/confinement.ts';
 import { MicrovmError } from '../../microvm-error.ts';
-import { killProcess } from '../../processes.ts';
 import type { VmProcess } from '../vmm.ts';
 import { loadState, saveState } from './migration.ts';
 import type { Qmp } from './qmp.ts';
@@ -137,7 +136,7 @@ async function endProcess(identity: ProcessIdentity): Promise<void> {
     if (performance.now() > deadline) {
       throw new MicrovmError('internal', `process ${identity.pid} does not end after SIGKILL`);
     }
-    killProcess(identity.pid);
+    signalProcess(identity.pid, 'SIGKILL');
     await sleep(EXIT_POLL_MS);
   }
 }

@@ -5,10 +5,10 @@ export async function processIds(): Promise<number[]> {
   return (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
 }
 
-/** Kills a process. Does nothing when the process has already ended. */
-export function killProcess(pid: number): void {
+/** Sends a signal to a process. Does nothing when the process has already ended. */
+export function signalProcess(pid: number, signal: NodeJS.Signals): void {
   try {
-    process.kill(pid, 'SIGKILL');
+    process.kill(pid, signal);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
