@@ -2,7 +2,7 @@ import { AGENTS, type Agent, type SessionAccess } from '@svc/contract';
 import { RuntimeHost, vmPid } from '@svc/service-driver';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { ownService } from '../../test/own-service.ts';
-import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
+import { forEachAgent, resultOf } from '../../test/sessions/for-each-agent.ts';
 import {
   changeHome,
   conversationBefore,
@@ -58,14 +58,11 @@ describe('with every agent', () => {
       const session = await fixture.create(agent);
       const client = await fixture.attach(session);
       await client.task(`Please remember emu-of-${agent}`, 'kept');
+      expect(completed(client)).toEqual(['kept']);
       return { agent, session, client };
     });
   }, TIMEOUT.timeout);
   afterAll(() => fixture?.end());
-
-  function sessionOf(agent: Agent): Started {
-    return sessions[AGENTS.indexOf(agent)] ?? expect.unreachable();
-  }
 
   /** Begins a turn that does not end by itself. Returns the process of the VM. */
   async function begin({ agent, session, client }: Started, id: string): Promise<number> {
@@ -81,18 +78,19 @@ describe('with every agent', () => {
     TIMEOUT,
     async () => {
       const before = sessions.map(({ client }) => completed(client));
-      const vms = await forEachAgent((agent) => begin(sessionOf(agent), 'story'));
+      const vms = await forEachAgent((agent) => begin(resultOf(sessions, agent), 'story'));
       expect(sessions.map(({ client }) => completed(client))).toEqual(before);
       await own.service.kill();
       await own.service.startAgain();
       await forEachAgent(async (agent) => {
-        const { session, client } = sessionOf(agent);
-        const index = AGENTS.indexOf(agent);
+        const { session, client } = resultOf(sessions, agent);
         // The gateway died with the service and truncated the model's stream. The agent reports that or retries.
         await client.until('task_completed', ({ id }) => id === 'story');
-        expect(await vmPid(own.service.dataDir, await fixture.sandboxOf(session))).toBe(vms[index]);
+        expect(await vmPid(own.service.dataDir, await fixture.sandboxOf(session))).toBe(
+          resultOf(vms, agent),
+        );
         expect(textOf(await client.task('Please remember yak', 'next'))).toContain('Noted: yak.');
-        expect(completed(client)).toEqual([...(before[index] ?? []), 'story', 'next']);
+        expect(completed(client)).toEqual([...resultOf(before, agent), 'story', 'next']);
         expect(client.seqs).toEqual(client.seqs.map((_, seq) => seq + 1));
       });
     },
@@ -103,7 +101,7 @@ describe('with every agent', () => {
     TIMEOUT,
     async () => {
       await forEachAgent(async (agent) => {
-        const started = sessionOf(agent);
+        const started = resultOf(sessions, agent);
         const { chat_session_id } = started.session;
         const before = completed(started.client);
         process.kill(await begin(started, 'tale'), 'SIGKILL');

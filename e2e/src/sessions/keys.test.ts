@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
-import { AGENTS, type Agent, type SessionAccess } from '@svc/contract';
+import type { Agent, SessionAccess } from '@svc/contract';
 import { vmPid } from '@svc/service-driver';
 import { beforeAll, describe, expect, test } from 'vitest';
 import { textsInMemory } from '../../test/machine/process-memory.ts';
-import { forEachAgent } from '../../test/sessions/for-each-agent.ts';
+import { forEachAgent, resultOf } from '../../test/sessions/for-each-agent.ts';
 import { searchGuest } from '../../test/sessions/search-guest.ts';
 import { type SessionClient, textOf } from '../../test/sessions/session-client.ts';
 import { MODELS, useSessionFixture } from '../../test/sessions/session-fixture.ts';
@@ -36,12 +36,13 @@ function lastWith(text: string) {
 const TIMEOUT = { timeout: 1_200_000 };
 
 describe('with every agent', () => {
-  /** A session of an agent, a client of it, and a value of its bundles that the guest sees. */
+  /** A session of an agent, a client of it, the key of its model, and a value of its bundles that the guest sees. */
   interface Started {
     readonly agent: Agent;
     readonly session: SessionAccess;
     readonly client: SessionClient;
     readonly bundles: { readonly llm: string; readonly more: string };
+    key: string;
     visible: string;
   }
   let sessions: Started[];
@@ -61,12 +62,12 @@ describe('with every agent', () => {
       const secrets = Object.values(bundles);
       const session = await fixture().create(agent, { secrets, llm: { vendor } });
       const client = await fixture().attach(session);
-      return { agent, session, client, bundles, visible };
+      return { agent, session, client, bundles, key, visible };
     });
   }, TIMEOUT.timeout);
 
   async function forEachSession(work: (started: Started) => Promise<void>): Promise<void> {
-    await forEachAgent((agent) => work(sessions[AGENTS.indexOf(agent)] ?? expect.unreachable()));
+    await forEachAgent((agent) => work(resultOf(sessions, agent)));
   }
 
   test(
@@ -87,6 +88,7 @@ describe('with every agent', () => {
           LLM_BASE_URL: `${models.url}/rotated`,
           LLM_MODEL: NEW_MODELS[agent],
         });
+        started.key = NEW_KEY;
         started.visible = `visible-again-${agent}-4711`;
         await account.client.secrets.rotate(bundles.more, { GREETING: started.visible });
         const first = await client.until('system', (frame) => frame.event === 'config_update');
@@ -115,19 +117,22 @@ describe('with every agent', () => {
     'no key is anywhere in the guest, nor in what the customer or the operator reads',
     TIMEOUT,
     () =>
-      forEachSession(async ({ agent, session, client, visible }) => {
-        const { account, key, models } = fixture();
-        const keys = [key, NEW_KEY];
+      forEachSession(async ({ agent, session, client, key, visible }) => {
+        const { account, models } = fixture();
+        const keys = [fixture().key, NEW_KEY];
         const before = models.requests.length;
         await client.task(`Say hello, ${agent}`, 'hello');
         client.connection.exec('sleep 3600');
         await client.task(`Say hello again, ${agent}`, 'again');
-        const requests = models.requests
-          .slice(before)
-          .map(({ headers }) => JSON.stringify(headers));
-        expect(requests.length).toBeGreaterThan(0);
-        for (const headers of requests)
-          expect(keys.some((one) => headers.includes(one))).toBe(true);
+        const requests = models.requests.slice(before).map(({ headers, body }) => ({
+          isOwn: JSON.stringify(body).includes(`hello, ${agent}`),
+          headers: JSON.stringify(headers),
+        }));
+        expect(requests.some(({ isOwn }) => isOwn)).toBe(true);
+        for (const { isOwn, headers } of requests) {
+          const expected = isOwn ? [key] : keys;
+          expect(expected.some((one) => headers.includes(one))).toBe(true);
+        }
 
         const vmId = await fixture().sandboxOf(session);
         // This precedes the search in the guest, because the command line of the search contains the keys.

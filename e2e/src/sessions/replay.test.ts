@@ -12,7 +12,7 @@ const fixture = useSessionFixture({
   ],
 });
 
-// The journal does not depend on the agent. `faults.test.ts` compares the frames of every agent.
+// The journal does not depend on the agent. `faults.test.ts` checks the numbers of the frames of every agent.
 describe.concurrent('a session of deictic', () => {
   test('shows a client that leaves during a stream and returns every frame once, in order', async () => {
     const session = await fixture().create('deictic');

@@ -21,3 +21,10 @@ export async function forEachAgent<T>(work: (agent: Agent) => Promise<T>): Promi
   }
   return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
 }
+
+/** The result of one agent among those of {@link forEachAgent}. */
+export function resultOf<T>(results: readonly T[], agent: Agent): T {
+  const index = AGENTS.indexOf(agent);
+  if (index >= results.length) throw new Error(`there is no result of ${agent}`);
+  return results[index] as T;
+}
