@@ -82,7 +82,6 @@ step() {
 clean_up() {
   [ -z "${pid:-}" ] || kill -s TERM -- "-$pid" 2>/dev/null || true
   [ -z "${work:-}" ] || rm -rf "$work"
-  [ -z "${policy:-}" ] || rm -f "$policy"
 }
 
 # --- npm packages ---------------------------------------------------------------------------------
@@ -115,6 +114,26 @@ apt() {
     -o Dpkg::Options::=--force-confold "$@"
 }
 
+# Some packages start a service when they are installed, which nothing here needs. The file is described in
+# invoke-rc.d(8). One that the machine has already stays, unless an installation that was killed has left it.
+forbid_services() {
+  policy=/usr/sbin/policy-rc.d
+  mark='# From scripts/bootstrap.sh of svc, until its installation has ended.'
+  [ ! -e "$policy" ] || grep -qxF "$mark" "$policy" || return 0
+  trap 'rm -f "$policy"' EXIT
+  trap 'exit 143' TERM
+  printf '#!/bin/sh\n%s\nexit 101\n' "$mark" >"$policy"
+  chmod 755 "$policy"
+}
+
+# apt_install ARGUMENT…: installs packages. Before, it completes an installation that was interrupted, since apt-get
+# refuses to install anything until that is done.
+apt_install() {
+  forbid_services
+  DEBIAN_FRONTEND=noninteractive dpkg --force-confold --configure -a || echo 'dpkg reported errors'
+  apt install --no-install-recommends "$@"
+}
+
 # Debian 12 has QEMU 7.2; its backports have a newer version, with which svc is faster and keeps its
 # templates read-only. The machine's list of sources stays unchanged: this uses a temporary list with
 # the same mirror.
@@ -145,23 +164,14 @@ install_backported_qemu() {
   set -- -o "Dir::Etc::sourcelist=$work/backports.list" -o Dir::Etc::sourceparts=/dev/null \
     -o "Dir::State::lists=$work/lists" -o APT::Sandbox::User=root
   apt "$@" --error-on=any update || apt "$@" update || return 1
-  apt "$@" install --no-install-recommends -t bookworm-backports qemu-system-x86 qemu-utils
+  apt_install "$@" -t bookworm-backports qemu-system-x86 qemu-utils
 }
 
 # An update may fail because of an unrelated source; only the installation itself decides.
 install_debian_packages() {
   apt update || echo 'apt-get update reported errors'
   # shellcheck disable=SC2086 # one word per package
-  apt install --no-install-recommends $1
-}
-
-# Some packages start a service when they are installed, which nothing here needs. The file is described in
-# invoke-rc.d(8); one that the machine has already stays.
-forbid_services() {
-  [ ! -e /usr/sbin/policy-rc.d ] || return 0
-  policy=/usr/sbin/policy-rc.d
-  printf '#!/bin/sh\nexit 101\n' >"$policy"
-  chmod 755 "$policy"
+  apt_install $1
 }
 
 install_host_packages() {
@@ -171,7 +181,6 @@ install_host_packages() {
   [ "$(id -u)" -eq 0 ] ||
     die "these Debian packages are missing, and installing them requires root: $list" "run as root: apt-get install -y --no-install-recommends $list"
   wait_for_lock 8 /run/lock/svc-host-packages.lock
-  forbid_services
   others=$(missing_packages | grep -v '^qemu-' | paste -sd ' ' -)
   if [ -n "$others" ]; then
     step "installing from Debian: $others" install_debian_packages "$others" ||

@@ -1,6 +1,16 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -131,6 +141,59 @@ test('an interrupt ends every process of the running step', async () => {
   running.kill('SIGTERM');
   expect(await exited).toEqual([143, null]);
   await expect.poll(() => identityOf(pid)).toBeUndefined();
+});
+
+test('completes an installation that was interrupted before the next one', async () => {
+  await installAptGet();
+  await install('dpkg', 'exit 1');
+  expect(await bootstrap()).toMatchObject({ code: 0 });
+  const all = (await readFile(join(checkout, 'calls'), 'utf8')).split('\n');
+  const done = all.filter((line) => /^dpkg |^apt-get .* install /.test(line));
+  expect(done[0]).toMatch(/^dpkg .*--configure -a$/);
+  expect(done[1]).toMatch(/^apt-get .* install /);
+});
+
+test('services may start again after an installation that was killed, unless the machine forbids them', async () => {
+  const sbin = join(checkout, 'sbin');
+  await mkdir(sbin);
+  const [step, ended] = [join(checkout, 'step'), join(checkout, 'ended')];
+  const script = join(checkout, 'scripts/bootstrap.sh');
+  // With a /usr/sbin of its own.
+  const run = `mount --bind '${sbin}' /usr/sbin && PATH='${checkout}/bin' exec /bin/sh '${script}'`;
+  const start = () => spawn('unshare', ['--mount', '/bin/sh', '-c', run], { stdio: 'ignore' });
+  const policies = () => readdir(sbin);
+  await install(
+    'apt-get',
+    `case $* in *install*) echo $PPID >'${step}'; while [ ! -e '${ended}' ]; do sleep 0.1; done;; esac`,
+  );
+  const end = async (signal: NodeJS.Signals, { withStep }: { readonly withStep: boolean }) => {
+    await Promise.all([step, ended].map((file) => rm(file, { force: true })));
+    const running = start();
+    const exited = once(running, 'exit');
+    const pid = () => readFile(step, 'utf8').then(Number, () => 0);
+    await expect.poll(pid, { timeout: 30_000 }).toBeGreaterThan(0);
+    expect(await policies()).toEqual(['policy-rc.d']);
+    running.kill(signal);
+    if (withStep) process.kill(await pid(), signal);
+    await exited;
+    await writeFile(ended, '');
+  };
+
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    await end(signal, { withStep: false });
+    await expect.poll(policies, { timeout: 30_000 }).toEqual([]);
+  }
+  await end('SIGKILL', { withStep: true });
+  expect(await policies()).toEqual(['policy-rc.d']);
+  await installAptGet();
+  expect(await once(start(), 'exit')).toEqual([0, null]);
+  expect(await policies()).toEqual([]);
+
+  const own = '#!/bin/sh\nexit 101\n';
+  await writeFile(join(sbin, 'policy-rc.d'), own);
+  await rm(join(checkout, 'bin/svc-alpha'));
+  expect(await once(start(), 'exit')).toEqual([0, null]);
+  expect(await readFile(join(sbin, 'policy-rc.d'), 'utf8')).toBe(own);
 });
 
 test('names the packages to install manually on a machine without apt-get', async () => {

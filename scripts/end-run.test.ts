@@ -48,16 +48,27 @@ test('ends the processes that have the temporary directory of the run or work in
   }
 });
 
-test('a run that is interrupted leaves no process of its tests, and no file', async () => {
-  const run = spawn(process.execPath, ['scripts/test.ts', 'packages/store/src/failover.test.ts'], {
-    env: { ...process.env, TMPDIR: directory },
-    stdio: 'ignore',
-  });
-  const exited = once(run, 'exit');
-  const names = async () => (await processesOf(directory)).map(({ command }) => command).join('\n');
-  await expect.poll(names, { timeout: 120_000 }).toMatch(/postgres -D/);
-  run.kill('SIGTERM');
-  expect(await exited).toEqual([143, null]);
-  expect(await names()).toBe('');
-  await rmdir(directory);
-});
+test.each([
+  ['SIGTERM', 143],
+  ['SIGHUP', 1],
+] as const)(
+  'a run that is interrupted by %s leaves no process of its tests, and no file',
+  async (signal, code) => {
+    const run = spawn(
+      process.execPath,
+      ['scripts/test.ts', 'packages/store/src/failover.test.ts'],
+      {
+        env: { ...process.env, TMPDIR: directory },
+        stdio: 'ignore',
+      },
+    );
+    const exited = once(run, 'exit');
+    const names = async () =>
+      (await processesOf(directory)).map(({ command }) => command).join('\n');
+    await expect.poll(names, { timeout: 120_000 }).toMatch(/postgres -D/);
+    run.kill(signal);
+    expect(await exited).toEqual([code, null]);
+    expect(await names()).toBe('');
+    await rmdir(directory);
+  },
+);

@@ -148,6 +148,10 @@ async function readyUrl({ stdout }: ChildProcess): Promise<string> {
   throw new Error('the control plane ended before it was ready');
 }
 
+test('the package has the documents that errors and settings name', async () => {
+  expect(await readdir(join(installed, 'docs'))).toContain('configuration.md');
+});
+
 test('the package has the recipes of the images to the bit, so that it uses the images of a checkout', async () => {
   for (const file of await readdir('images', { recursive: true })) {
     const [source, copy] = [join('images', file), join(installed, 'images', file)];

@@ -9,6 +9,7 @@ import { once } from 'node:events';
 import { chmod, mkdtemp, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { INTERRUPTS } from '@svc/service-kit/process';
 import { endRun } from './end-run.ts';
 
 const SLOWEST_FILES = 10;
@@ -64,9 +65,7 @@ async function runTests(args: readonly string[]): Promise<number> {
       },
     },
   );
-  for (const signal of ['SIGINT', 'SIGTERM'] as const) {
-    process.on(signal, () => vitest.kill(signal));
-  }
+  for (const signal of INTERRUPTS) process.on(signal, () => vitest.kill(signal));
   const [code] = (await once(vitest, 'exit')) as [number | null];
   const report = await readReport(reportFile);
   if (report === undefined) {

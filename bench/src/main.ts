@@ -1,6 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { interruptSignal } from '@svc/service-driver';
 import { readArguments } from './arguments.ts';
 import { BareMachine } from './bare/bare-machine.ts';
 import { snapshotOf } from './bare/snapshot.ts';
@@ -20,8 +21,7 @@ const { runs, only } = readArguments(
   process.argv.slice(2),
   ROWS.map(({ name }) => name),
 );
-const stop = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM'] as const) process.on(name, () => stop.abort());
+const stop = interruptSignal();
 const startedAt = new Date();
 const machine = await describeMachine();
 if (machine.load > BUSY_SHARE * machine.cores) {
@@ -35,14 +35,14 @@ const results: RowResult[] = [];
 try {
   for (const rows of byService(ROWS)) results.push(...(await runRows(rows)));
 } catch (error) {
-  if (!stop.signal.aborted) {
+  if (!stop.aborted) {
     console.error(`the services' logs are kept below ${scratch}`);
     throw error;
   }
 }
 await models.server.close();
 await rm(scratch, { recursive: true, force: true });
-if (stop.signal.aborted) {
+if (stop.aborted) {
   console.error('interrupted');
   process.exitCode = INTERRUPTED;
 } else {
@@ -68,7 +68,7 @@ async function runRows(rows: readonly [Row, ...Row[]]): Promise<RowResult[]> {
   const directory = await mkdtemp(join(scratch, `pool-${pool}-`));
   console.log(`starting a service with a pool of ${pool} …`);
   const data = join(directory, 'data');
-  const service = await BenchService.start(data, pool, models, stop.signal, templates);
+  const service = await BenchService.start(data, pool, models, stop, templates);
   let bare: Promise<BareMachine> | undefined;
   const bareMachine = () => {
     bare ??= snapshotOf(service).then((snapshot) => BareMachine.open(snapshot, directory));

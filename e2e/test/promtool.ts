@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process';
 import { constants } from 'node:fs';
 import { access, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { CACHED_PROGRAMS } from '@svc/service-driver';
 
 const run = promisify(execFile);
 
@@ -24,19 +24,18 @@ export async function promtool(args: readonly string[], directory: string): Prom
 }
 
 async function findPromtool(): Promise<string> {
-  const cache = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc', 'programs');
-  const program = join(cache, 'promtool');
+  const program = join(CACHED_PROGRAMS, 'promtool');
   const isThere = await access(program, constants.X_OK).then(
     () => true,
     () => false,
   );
-  if (!isThere) await downloadPromtool(cache, program);
+  if (!isThere) await downloadPromtool(program);
   return program;
 }
 
-async function downloadPromtool(cache: string, program: string): Promise<void> {
-  await mkdir(cache, { recursive: true });
-  const directory = await mkdtemp(join(cache, 'promtool-'));
+async function downloadPromtool(program: string): Promise<void> {
+  await mkdir(CACHED_PROGRAMS, { recursive: true });
+  const directory = await mkdtemp(join(CACHED_PROGRAMS, 'promtool-'));
   const inDirectory = { cwd: directory, timeout: DOWNLOAD_MS };
   const download = () => run('apt-get', ['-q', 'download', 'prometheus'], inDirectory);
   try {

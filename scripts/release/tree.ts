@@ -10,7 +10,7 @@ import { LOCATED_FILES } from './source-locations.ts';
 
 const RUNTIME_LICENCES = 'scripts/release/licences/embedded-postgresql.txt';
 /** Files of the repository that a release has in the same place, in addition to those that its sources look for. */
-const COPIED = ['LICENSE', 'deploy/grafana', CHART, 'deploy/prometheus'] as const;
+const COPIED = ['LICENSE', 'docs', 'deploy/grafana', CHART, 'deploy/prometheus'] as const;
 
 /**
  * Writes everything of a release but the programs in `node_modules`: the bundled command line and guest programs, the recipes

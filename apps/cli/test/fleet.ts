@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { BUILT_IMAGES } from '@svc/service-kit/testing';
 import { EmbeddedPostgres } from '@svc/store';
 import { Balancer } from './balancer.ts';
 import { commandLine, type Outcome, startSvc } from './run-svc.ts';
@@ -9,7 +10,6 @@ import { commandLine, type Outcome, startSvc } from './run-svc.ts';
 /** The first start on a machine builds the image. */
 export const START_MS = 1_200_000;
 const CLUSTER = { SVC_CLUSTER_SECRET: 'of the test, and long enough for one' };
-const IMAGES = process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images');
 const MASTER_KEY = '0b'.repeat(32);
 
 /** A process of the fleet that is ready. */
@@ -119,7 +119,7 @@ export class TestFleet implements AsyncDisposable {
   get #workerSettings(): Readonly<Record<string, string>> {
     return {
       SVC_CONTROL_PLANE_URL: this.balancer.url,
-      SVC_IMAGE_DIR: IMAGES,
+      SVC_IMAGE_DIR: BUILT_IMAGES,
       SVC_POOL: 'standard=0',
     };
   }

@@ -159,7 +159,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     resources.defer(() => sweeper);
     resources.defer(() => sweeping.abort());
     const tidying = new AbortController();
-    const rules = objectRules({ store, objects: objects.store, workspaces: services.workspaces });
+    const rules = objectRules({
+      store,
+      objects: objects.store,
+      urls: objects.urls,
+      workspaces: services.workspaces,
+    });
     const objectSweeper = sweepObjects(
       { objects: objects.store, rules, metrics, logger },
       tidying.signal,

@@ -52,6 +52,7 @@ export function openLedger(
       },
       sessionBytesPerTenant: config.limits.sessionBytesPerTenant,
       workspaceBytesPerTenant: config.limits.workspaceBytes,
+      workspacesPerTenant: config.limits.workspacesPerTenant,
       onConnectionLost: (err) => logger.debug({ err }, 'idle database connection lost'),
       onWaited: (pool, seconds) => waits.observe({ pool }, seconds),
     });

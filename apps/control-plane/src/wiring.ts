@@ -1,5 +1,5 @@
 import type { Config } from '@svc/config';
-import { CONTROL_PLANE_NAME } from '@svc/contract';
+import { CONTROL_PLANE_NAME, LIMITS } from '@svc/contract';
 import { EgressPolicy } from '@svc/egress';
 import { SignedUrls } from '@svc/object-store';
 import {
@@ -59,6 +59,7 @@ import { WorkerClient } from './workers/worker-client.ts';
 import { ChunkedContents } from './workspaces/chunked-content.ts';
 import { MountedWorkspaces } from './workspaces/mounted/mounted-workspaces.ts';
 import { createWorkspaceChunks } from './workspaces/mounted/workspace-chunks.ts';
+import { uploadBytesOf } from './workspaces/upload-bytes.ts';
 import { UploadTaker } from './workspaces/upload-taker.ts';
 import { WORKSPACE_FILES_PATH, Workspaces } from './workspaces/workspaces.ts';
 
@@ -122,11 +123,18 @@ export async function createServices(parts: Parts): Promise<Services> {
   });
   const sessionTokens = new SessionTokens(clusterSecrets.derive(sessionTokenKey));
   const access = new SessionAccessIssuer(sessionTokens, parts.runtimeUrl);
+  const quota = {
+    tenantBytes: config.limits.workspaceBytes,
+    tenantEntries: config.limits.workspaceEntries,
+    entries: LIMITS.workspaceEntries,
+  };
+  const uploadBytes = uploadBytesOf(config.limits);
   const taker = new UploadTaker({
     store,
     objects: parts.objects.store,
     logger,
-    tenantBytes: config.limits.workspaceBytes,
+    quota,
+    limits: uploadBytes,
   });
   const tenantKeys = new TenantKeys(store, keyring);
   const workspaceChunks = createWorkspaceChunks({
@@ -149,6 +157,7 @@ export async function createServices(parts: Parts): Promise<Services> {
     access,
     operations: new TenantOperations(config.limits.operationsPerTenant),
     calls: new TenantOperations(config.limits.callsPerTenant),
+    mostPerTenant: config.limits.sandboxesPerTenant,
   });
   const { baseUrl } = parts;
   return {
@@ -219,13 +228,14 @@ export async function createServices(parts: Parts): Promise<Services> {
         baseUrl,
         WORKSPACE_FILES_PATH,
       ),
-      limits: config.limits,
+      quota,
+      limits: uploadBytes,
     }),
     mountedWorkspaces: new MountedWorkspaces({
       store,
       objects: parts.objects,
       taker,
-      tenantBytes: config.limits.workspaceBytes,
+      quota,
       chunks: workspaceChunks,
     }),
     storedImages: new StoredImages({ images: store.images, objects: parts.objects }),

@@ -18,9 +18,12 @@ export class WorkerConnection {
       .once('close', () => {
         this.closed = true;
       });
-    createInterface(socket).on('line', (line) => {
-      if (line !== '') this.received.push(JSON.parse(line));
-    });
+    createInterface(socket)
+      // It repeats those of the socket.
+      .on('error', () => undefined)
+      .on('line', (line) => {
+        if (line !== '') this.received.push(JSON.parse(line));
+      });
   }
 
   static async open(port: number): Promise<WorkerConnection> {

@@ -4,6 +4,8 @@ import type { ComponentIdentity, DrainTimes } from '@svc/service-kit';
 import type { CertificatePair, ServerCertificate } from '@svc/service-kit/tls';
 import type { FastifyBaseLogger } from 'fastify';
 
+const MIB = 1024 * 1024;
+
 /** The control plane at which a runtime host looks up sessions. */
 export interface ControlPlaneAddress {
   readonly url: string;
@@ -21,6 +23,12 @@ export interface RuntimeBounds {
   readonly stalledMs: number;
   /** Time limit of a handshake, from the first byte of the connection. */
   readonly handshakeMs: number;
+  /** Time limit for the whole of a client's message. */
+  readonly messageMs: number;
+  /** Bytes of unfinished messages per tenant. */
+  readonly unfinishedBytesPerTenant: number;
+  /** Bytes per tenant of frames that a side has not read, beyond half a MiB of each connection. */
+  readonly unsentBytesPerTenant: number;
   /** Time limit for the other side to answer a close. */
   readonly closeGraceMs: number;
   /** Total number of connections. */
@@ -38,6 +46,9 @@ export const DEFAULT_BOUNDS: Omit<RuntimeBounds, 'connectionsPerTenant'> = {
   workerKeepaliveIntervalMs: 8_000,
   stalledMs: 15_000,
   handshakeMs: 10_000,
+  messageMs: 60_000,
+  unfinishedBytesPerTenant: 64 * MIB,
+  unsentBytesPerTenant: 128 * MIB,
   closeGraceMs: 10_000,
   connections: 16_384,
   connectionsPerAddress: 2_048,

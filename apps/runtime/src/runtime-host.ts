@@ -1,5 +1,6 @@
 import { hostname } from 'node:os';
 import { publicUrl } from '@svc/config';
+import { LIMITS } from '@svc/contract';
 import {
   closeGracefully,
   createHttpServer,
@@ -11,8 +12,8 @@ import {
   registerHttpMetrics,
 } from '@svc/service-kit';
 import { listenAddress } from '@svc/service-kit/addresses';
-import { KeyedSlots } from '@svc/service-kit/concurrency';
-import { routeUpgrades } from '@svc/service-kit/websocket';
+import { KeyedBudget, KeyedSlots } from '@svc/service-kit/concurrency';
+import { createUnsentBudgets, routeUpgrades } from '@svc/service-kit/websocket';
 import { ControlPlaneConnection } from './control-plane/connection.ts';
 import { Presence } from './control-plane/presence.ts';
 import { SessionDirectory } from './control-plane/session-directory.ts';
@@ -29,6 +30,9 @@ const END_MS = 5_000;
 const SPARE_CONNECTIONS = 1_024;
 /** Connections of a tenant that no other tenant can take. */
 const OWN_CONNECTIONS = 4;
+/** Bytes of unfinished messages: those that no other tenant can take, enough for a whole frame, and those for all together. */
+const OWN_UNFINISHED_BYTES = 2 * LIMITS.clientFrameBytes;
+const SHARED_UNFINISHED_BYTES = 512 * LIMITS.clientFrameBytes;
 /** The part of all connections that tenants share. The rest is for those that are their own. */
 const SHARED_PART = 3 / 4;
 
@@ -79,6 +83,11 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
       own: OWN_CONNECTIONS,
       shared: Math.floor(bounds.connections * SHARED_PART),
     }),
+    unfinished: new KeyedBudget(bounds.unfinishedBytesPerTenant, {
+      own: OWN_UNFINISHED_BYTES,
+      shared: SHARED_UNFINISHED_BYTES,
+    }),
+    unsent: createUnsentBudgets(bounds.unsentBytesPerTenant),
     connections,
     metrics,
     bounds,

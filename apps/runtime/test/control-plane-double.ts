@@ -43,6 +43,8 @@ export class ControlPlaneDouble {
   readonly drain = new RequestDrain(() => false);
   /** Answers every request with 500 while set. */
   isBroken = false;
+  /** Refuses the identity of the runtime host while set. */
+  refusesIdentity = false;
   readonly #app: HttpServer;
 
   constructor({ secret, identity, tls }: ControlPlaneDoubleOptions) {
@@ -58,7 +60,8 @@ export class ControlPlaneDouble {
     this.#app.addHook('onRequest', async ({ url, headers }) => {
       if (!url.startsWith(INTERNAL_PREFIX)) return;
       const { issuer } = await verify(headers.authorization);
-      if (issuer !== identity.id) throw new ServiceError('component_unauthorized');
+      if (this.refusesIdentity || issuer !== identity.id)
+        throw new ServiceError('component_unauthorized');
     });
     const routeOf = async (id: string, { headers }: Pick<FastifyRequest, 'headers'>) => {
       const claims = await tokens.verify(headers[SESSION_TOKEN_HEADER]?.toString());

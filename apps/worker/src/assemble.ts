@@ -11,7 +11,9 @@ import {
   RequestDrain,
   type Tracing,
 } from '@svc/service-kit';
+import { createUnsentBudgets } from '@svc/service-kit/websocket';
 import { Agents } from './agents/agents.ts';
+import { linkBudgets } from './agents/link/link-budgets.ts';
 import { warmUpRuntime } from './agents/link/warm-up.ts';
 import { AgentLogs } from './agents/logs/agent-logs.ts';
 import { LogDelivery } from './agents/logs/log-delivery.ts';
@@ -34,6 +36,7 @@ import { WorkspaceApi } from './control-plane/workspace-api.ts';
 import { SandboxCreator } from './creating/create.ts';
 import { ExecSlots } from './exec/exec-slots.ts';
 import { outputRates } from './exec/output-rates.ts';
+import { logFaults } from './faults.ts';
 import { LlmGateway, UPSTREAM_CONNECT_MS } from './gateway/index.ts';
 import { isWork } from './http/guards.ts';
 import { serveSessionSockets } from './http/routes/session-socket.ts';
@@ -96,7 +99,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
   const { id: workerId } = identity;
   const { tls, version, metrics, tracing, ending } = input;
   const clock = options.clock ?? systemClock;
-  const onFault = (err: unknown, action: string) => logger.error({ err }, `could not ${action}`);
+  const onFault = logFaults(logger);
   const onChange = (record: WorkerSandbox) => {
     registration.push(record);
     if (!isActive(record.state)) metering.wake();
@@ -187,12 +190,15 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       saves: slots.sessionSaves,
       rates,
     },
+    largeCommits: slots.largeCommits,
     accounts: gateway,
     metrics: new SessionMetrics(metrics, sessions),
     logs,
     delivery,
     metering,
     desktops: new DesktopRates(),
+    unsent: createUnsentBudgets(),
+    links: linkBudgets(options.linkBytesPerTenant),
     views: viewRates(config.limits.viewBytesPerSecond),
     clock,
     logger,
@@ -251,11 +257,9 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
     logger,
     onAccepted: ({ destroy, quarantine: held }, sentAtMs) => {
       if (held !== undefined) quarantine.apply(held);
+      // First, because the lease releases what may run.
       orders.carryOut(destroy);
-      lease.renew(
-        sentAtMs,
-        destroy.map(({ vm_id }) => vm_id),
-      );
+      lease.renew(sentAtMs);
       reaper.begin();
       controlPlaneKeys.refresh();
     },
@@ -287,7 +291,7 @@ export function assemble(options: WorkerOptions, input: AssemblyInput) {
       execMetrics,
       ending,
     },
-    { logger, tls, tracing },
+    { logger, tls, tracing, sessions },
   );
   serveSessionSockets(app, {
     sessions,

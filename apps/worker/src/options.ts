@@ -43,6 +43,8 @@ export interface WorkerOptions {
   readonly onDrainOrder?: () => void;
   /** Port of the LLM gateway on the host's service address; default: the port that guests use. */
   readonly gatewayPort?: number;
+  /** For what the links to the guests of one tenant hold. Default: that of `linkBudgets`. */
+  readonly linkBytesPerTenant?: number;
   /** Default: {@link AGENT_TIMEOUTS}. */
   readonly agentTimeouts?: Partial<AgentTimeouts>;
   /** Default: those of `WORKER_TIMES`. */

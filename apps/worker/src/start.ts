@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { GUEST_LINK, shuttingDownError } from '@svc/contract';
+import { GUEST_LINK, ServiceError } from '@svc/contract';
 import { createMetrics, createSelfSigned, openTracing, readBootId } from '@svc/service-kit';
 import { listenAddress } from '@svc/service-kit/addresses';
 import { withDeadline } from '@svc/service-kit/concurrency';
@@ -67,7 +67,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     ending: ending.signal,
   });
   const endMs = options.config.workerEndSeconds * 1000;
-  const stop = () => ending.abort(shuttingDownError());
+  const stop = () => ending.abort(new ServiceError('shutting_down'));
   try {
     // Before the adoption, because the agents of adopted sandboxes send requests to the gateway at once.
     await parts.gateway.listen({
@@ -91,7 +91,7 @@ export async function startWorker(options: WorkerOptions): Promise<RunningWorker
     [parts.registration, parts.metering].map((loop) => loop.run(reporting.signal)),
   );
   const stopReports = async () => {
-    reporting.abort(shuttingDownError());
+    reporting.abort(new ServiceError('shutting_down'));
     await reports;
   };
   let closing: Promise<void> | undefined;

@@ -118,6 +118,7 @@ export class GatewayLab implements AsyncDisposable {
     const usages: LlmUsage[] = [];
     const whole: LlmAccount = {
       vmId: 'vm_1',
+      tenantId: 'usr_1',
       vendor,
       dialect: dialectOf(vendor, account.baseUrl !== undefined),
       apiKey: new Secret(KEY),

@@ -16,7 +16,7 @@ import {
   type KeyPair,
   type TokenMinter,
 } from '@svc/service-kit';
-import { pino } from 'pino';
+import { type Logger, pino } from 'pino';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { AgentTimeouts } from '../src/agents/timeouts.ts';
 import type { Clock } from '../src/clock.ts';
@@ -46,9 +46,12 @@ export interface HarnessOptions {
   readonly endSeconds?: number;
   readonly clock?: Clock;
   readonly agentTimeouts?: Partial<AgentTimeouts>;
+  readonly linkBytesPerTenant?: number;
   readonly lease?: LeaseTimes;
   readonly egress?: Partial<Pick<Config, 'egressAllowHosts' | 'egressCaFile'>>;
   readonly tracing?: Partial<Pick<Config, 'otlpEndpoint' | 'otlpHeaders' | 'traceRatio'>>;
+  /** Default: one at the level of `TEST_LOG_LEVEL`, or none. */
+  readonly logger?: Logger;
   /** Leaves the control plane unreachable until the test starts it. */
   readonly withoutControlPlane?: boolean;
 }
@@ -115,7 +118,7 @@ export class Harness implements AsyncDisposable {
         },
       },
       identity,
-      logger: pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }),
+      logger: options.logger ?? pino({ level: process.env.TEST_LOG_LEVEL ?? 'silent' }),
       microvms: host,
       controlPlane: { url: controlPlane.url, ca: controlPlane.ca },
       listen: { host: '127.0.0.1', port: 0 },
@@ -123,6 +126,9 @@ export class Harness implements AsyncDisposable {
       capacity: options.capacity ?? LIMITS,
       gatewayPort: options.gatewayPort ?? 0,
       ...(options.clock === undefined ? {} : { clock: options.clock }),
+      ...(options.linkBytesPerTenant === undefined
+        ? {}
+        : { linkBytesPerTenant: options.linkBytesPerTenant }),
       ...(options.agentTimeouts === undefined ? {} : { agentTimeouts: options.agentTimeouts }),
       ...(options.lease === undefined ? {} : { lease: options.lease }),
     });

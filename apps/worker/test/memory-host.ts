@@ -127,6 +127,10 @@ export class MemoryHost implements MicrovmHost {
     return this.diskMib;
   }
 
+  async diskUsedMib(): Promise<number> {
+    return 0;
+  }
+
   async close(): Promise<void> {
     for (const vm of this.live) vm.die('closed');
   }

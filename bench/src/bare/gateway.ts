@@ -19,6 +19,7 @@ const gateway = new LlmGateway({
   logger: createLogger({ level: 'warn' }),
 });
 gateway.register(HOST, {
+  tenantId: 'bare',
   vmId: 'vm_bench',
   vendor: 'anthropic',
   dialect: 'anthropic',

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { BUILT_IMAGES } from '@svc/service-driver';
 import type { BenchService } from '../service/bench-service.ts';
 
 /** The files of a snapshot and the VM configuration that they require. */
@@ -23,7 +24,7 @@ export async function snapshotOf(service: BenchService): Promise<Snapshot> {
       throw new Error(`no VM belongs to ${id}`);
     }
     const words = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
-    const outside = (path: string) => path.replace(/^\/images/, service.imageDir);
+    const outside = (path: string) => path.replace(/^\/images/, BUILT_IMAGES);
     const memory = /mem-path=(\/images\/[^,]+)/.exec(after(words, '-object'))?.[1];
     const rootfs = /"filename":"(\/images\/[^"]+)"/.exec(after(words, '-blockdev'))?.[1];
     if (memory === undefined || rootfs === undefined) {

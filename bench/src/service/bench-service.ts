@@ -1,10 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { CreateSandboxRequest, Template } from '@svc/contract';
 import { SvcClient } from '@svc/sdk';
 import {
+  BUILT_IMAGES,
   cpuMs,
   PrivateService,
   readServiceRecord,
@@ -33,7 +33,6 @@ interface Credentials {
 
 /** A private service with default settings, and a client with the operator's account. */
 export class BenchService {
-  readonly imageDir: string;
   readonly apiKey: string;
   readonly ca: string;
   readonly client: SvcClient;
@@ -42,12 +41,10 @@ export class BenchService {
 
   private constructor(
     service: PrivateService,
-    imageDir: string,
     { apiKey, ca }: { readonly apiKey: string; readonly ca: string },
     pool: number,
   ) {
     this.#service = service;
-    this.imageDir = imageDir;
     this.apiKey = apiKey;
     this.ca = ca;
     this.client = new SvcClient({ baseUrl: this.baseUrl, apiKey, ca });
@@ -65,12 +62,11 @@ export class BenchService {
     signal: AbortSignal,
     templates: readonly Template[] = [TEMPLATE],
   ): Promise<BenchService> {
-    const imageDir = process.env.SVC_IMAGE_DIR ?? join(cacheDirectory(), 'svc/images');
     const service = await PrivateService.start({
       dataDir,
       signal,
       env: {
-        SVC_IMAGE_DIR: imageDir,
+        SVC_IMAGE_DIR: BUILT_IMAGES,
         SVC_POOL: templates.map((template) => `${template}=${pool}`).join(','),
         SVC_TEMPLATES: templates.join(','),
         ...models.environment,
@@ -80,12 +76,7 @@ export class BenchService {
       await readFile(join(dataDir, 'credentials.json'), 'utf8'),
     ) as Credentials;
     const ca = await readFile(credentials.ca_file, 'utf8');
-    return new BenchService(
-      service,
-      imageDir,
-      { apiKey: credentials.api_key, ca },
-      pool * templates.length,
-    );
+    return new BenchService(service, { apiKey: credentials.api_key, ca }, pool * templates.length);
   }
 
   get address(): ServiceAddress {
@@ -176,8 +167,4 @@ export class BenchService {
     await this.client.close();
     await this.#service[Symbol.asyncDispose]();
   }
-}
-
-function cacheDirectory(): string {
-  return process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache');
 }

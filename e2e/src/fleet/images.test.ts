@@ -2,7 +2,8 @@ import { execFile } from 'node:child_process';
 import { mkdir, readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { BUILT_IMAGES, CUSTOMER_SCRIPT, FleetLab, type Piece } from '@svc/fleet-lab';
+import { CUSTOMER_SCRIPT, FleetLab, type Piece } from '@svc/fleet-lab';
+import { BUILT_IMAGES } from '@svc/service-driver';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 
 const TIMEOUT = { timeout: 600_000 };

@@ -6,6 +6,7 @@
  */
 
 import { parseArgs } from 'node:util';
+import { interruptSignal } from '@svc/service-driver';
 import { attackSoak } from './attacks/attack-soak.ts';
 import { soak } from './soak.ts';
 
@@ -24,9 +25,7 @@ if (!(minutes > 0) || !Number.isInteger(seed)) {
   process.exit(2);
 }
 // Nothing is left over after Ctrl-C either.
-const interrupted = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM'] as const) process.once(name, () => interrupted.abort());
-const options = { minutes, report: console.log, signal: interrupted.signal };
+const options = { minutes, report: console.log, signal: interruptSignal() };
 const problems = values.attacks
   ? await attackSoak(options)
   : await soak({ ...options, seed, crashes: values.crashes });

@@ -412,7 +412,7 @@ export const VARIABLES = {
     'SVC_AUDIT_RETENTION_DAYS',
     kinds.integer(0, MAX_DAYS),
     '400',
-    'Days for which an audit record is kept; 0: for ever.',
+    'Days for which an audit record, or the record of a revoked API key, is kept; 0: for ever.',
   ),
   modelAnthropic: withDefault(
     'SVC_MODEL_ANTHROPIC',
@@ -566,6 +566,18 @@ export const LIMIT_VARIABLES = {
     kinds.integer(1, MAX_INT),
     String(DEFAULT_LIMITS.workspaceBytes),
     'Bytes in all workspaces of one tenant.',
+  ),
+  workspaceEntries: withDefault(
+    'SVC_LIMIT_WORKSPACE_ENTRIES',
+    kinds.integer(1, MAX_INT),
+    String(DEFAULT_LIMITS.workspaceEntries),
+    'Files, directories and symbolic links in all workspaces of one tenant.',
+  ),
+  workspacesPerTenant: withDefault(
+    'SVC_LIMIT_WORKSPACES_PER_TENANT',
+    kinds.integer(1, 1_000_000),
+    String(DEFAULT_LIMITS.workspacesPerTenant),
+    'Workspaces of one tenant, also empty ones that were used in the last week.',
   ),
 } as const;
 

@@ -20,7 +20,6 @@ export * from './catalogue/index.ts';
 export * from './errors/catalogue.ts';
 export * from './errors/problem.ts';
 export * from './errors/service-error.ts';
-export * from './errors/shutting-down.ts';
 export * from './guest/index.ts';
 export * from './ids.ts';
 export * from './internal/index.ts';

@@ -35,6 +35,8 @@ export const LIMITS = {
   envVarsMax: 256,
   envNameChars: 128,
   envValueChars: 65_536,
+  /** In UTF-8. With a name of `envNameChars`, '=' and NUL: the 128 KiB of the longest string that Linux takes. */
+  envValueBytes: 128 * KIB - 130,
 
   commandChars: 120_000,
   execTimeoutSecondsMax: 7200,
@@ -54,6 +56,8 @@ export const LIMITS = {
   metadataBytes: 16_384,
 
   pathBytes: 4096,
+  /** Of a new entry of a workspace. PostgreSQL indexes no more than about 2,670 bytes that it cannot compress. */
+  storedPathBytes: 2_560,
   pathComponentBytes: 255,
 
   logLinesDefault: 100,
@@ -67,6 +71,8 @@ export const LIMITS = {
   secretKeysPerBundle: 50,
   /** Maximum UTF-8 size of each value. */
   secretValueBytes: 65_536,
+  /** Of a key for a model endpoint. Servers commonly refuse a header line of more than 8 KiB. */
+  llmKeyChars: 8192,
 
   sessionTtlSecondsDefault: 3600,
   /** Longer times are clamped to this value. */
@@ -74,6 +80,8 @@ export const LIMITS = {
   /** The sandbox of a session ends after this long without an attached client or a running task. */
   sessionIdleSeconds: 900,
   bundlesPerSession: 10,
+  /** The bundle values that are environment variables, as the kernel counts them. It takes 6 MiB with all arguments. */
+  sessionEnvBytes: 4 * MIB,
   /** A larger client frame is answered with an error. */
   clientFrameBytes: MIB,
   /** Largest picture of a desktop; a PNG above becomes a JPEG. */
@@ -163,4 +171,6 @@ export const DEFAULT_LIMITS = {
   uploadBytes: 1024 * MIB,
   /** All workspaces of one account. */
   workspaceBytes: 100 * 1024 * MIB,
+  workspaceEntries: 5_000_000,
+  workspacesPerTenant: 10_000,
 } as const;

@@ -53,6 +53,21 @@ describe('errors', () => {
     );
   });
 
+  it('say when to try again, if a limit is reached that passes by itself', () => {
+    const removable = ['sandbox_limit_reached', 'bundle_quota_exceeded'];
+    const timed = ['otp_rate_limited', 'ip_rate_limited'];
+    for (const code of codes.filter((one) => ERRORS[one].status === 429)) {
+      const isKnown = ![...removable, ...timed].includes(code);
+      expect(Number(new ServiceError(code).headers['retry-after']) > 0, code).toBe(isKnown);
+    }
+    const { headers } = new ServiceError('rate_limited', undefined, {
+      retryAfterSeconds: 7,
+      headers: { allow: 'GET' },
+    });
+    expect(headers).toEqual({ 'retry-after': '7', allow: 'GET' });
+    expect(new ServiceError('unauthorized').headers).toEqual({});
+  });
+
   it('are recognised by their code; codes outside the catalogue are rejected', () => {
     const cause = new Error('why');
     const error = new ServiceError('no_capacity', undefined, { cause });

@@ -7,6 +7,8 @@ import type { ErrorCode } from './errors/catalogue.ts';
 export const ERROR_CODE_KEYWORD = 'x-error-code';
 /** Schema keyword: the request body is optional. */
 export const OPTIONAL_BODY_KEYWORD = 'x-optional-body';
+/** Schema keyword: the most bytes that a string has in UTF-8. */
+export const MAX_BYTES_KEYWORD = 'x-max-bytes';
 
 /** Schema options that make a failed validation of this value produce `code`. */
 export function failsWith(code: ErrorCode): { [ERROR_CODE_KEYWORD]: ErrorCode } {

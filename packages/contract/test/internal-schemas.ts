@@ -5,7 +5,10 @@ import * as internal from '../src/internal/index.ts';
 /** The public schemas that components use among themselves. */
 const { CancelRequest, CancelResponse, ExecRequest, Problem, UploadResponse } = contract;
 
-const REMARKS = new Set(['description', 'examples', 'default', 'x-error-code', 'x-optional-body']);
+const REMARKS = new Set([
+  ...['description', 'examples', 'default'],
+  ...['x-error-code', 'x-optional-body', 'x-max-bytes'],
+]);
 
 /** Every message between the components of the service, by name, as plain JSON. */
 export function internalSchemas(): Record<string, Schema> {

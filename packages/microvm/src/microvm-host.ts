@@ -44,5 +44,7 @@ export interface MicrovmHost {
   adopt(signal: AbortSignal): Promise<Microvm[]>;
   memoryAvailableMib(): number;
   diskAvailableMib(): Promise<number>;
+  /** What the VMs hold of the same disk, also those of an earlier process. */
+  diskUsedMib(): Promise<number>;
   close(options: { readonly keepVms: boolean }): Promise<void>;
 }

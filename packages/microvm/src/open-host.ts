@@ -15,10 +15,12 @@ import { pruneImages } from './image/storage/prune.ts';
 import type { Microvm } from './microvm.ts';
 import { MicrovmError } from './microvm-error.ts';
 import type { MicrovmHost, PrepareShapeOptions, RestoreRequest } from './microvm-host.ts';
+import { ensureDataDirectoryId } from './network/index.ts';
 import type { MicrovmLogger } from './resources/host-resources.ts';
 import { type OpenHostResources, openHostResources } from './resources/open-host-resources.ts';
 import { removeAbandoned } from './resources/remove-abandoned.ts';
 import { adoptMicrovms, recordsOfLiveVms, removeAllBut } from './vm/adopt-microvms.ts';
+import { diskOfVms } from './vm/disk-of-vms.ts';
 import type { LiveMicrovm } from './vm/live-microvm.ts';
 import { restoreMicrovm, shapeFor } from './vm/restore-microvm.ts';
 import type { VmRecord } from './vm/vm-record.ts';
@@ -51,6 +53,8 @@ export async function openMicrovmHost(
   const { dataDir, imageDir, logger, gatewayPorts = [], kvmProbeMs } = options;
   const vmsDir = join(dataDir, 'vms');
   await mkdir(vmsDir, { recursive: true, mode: 0o711 });
+  // First, so that what a deleted directory at the same path has left is found to be abandoned.
+  await ensureDataDirectoryId(dataDir);
   await removeAbandoned(imageDir).catch((error: unknown) => {
     // Not of this service, which can run without what they hold.
     logger.error({ err: error }, 'cannot remove everything that killed processes left behind');
@@ -144,6 +148,10 @@ class LocalMicrovmHost implements MicrovmHost {
 
   async diskAvailableMib(): Promise<number> {
     return Math.floor((await availableBytes(this.#dataDir)) / MIB);
+  }
+
+  async diskUsedMib(): Promise<number> {
+    return Math.floor((await diskOfVms(this.#resources.vmsDir)) / MIB);
   }
 
   async close({ keepVms }: { readonly keepVms: boolean }): Promise<void> {

@@ -107,7 +107,7 @@ export type { Usage } from './resources/usage.ts';
 export type { WorkspaceId, WorkspaceSource, Workspaces } from './resources/workspaces.ts';
 export type { SessionConnection } from './sessions/connection.ts';
 export type { DesktopView } from './sessions/desktop-view.ts';
-export type { ScreenshotFrame, SessionFrame } from './sessions/frames.ts';
+export type { ReadyFrame, ScreenshotFrame, SessionFrame } from './sessions/frames.ts';
 export type { ConnectOptions, SessionAddress } from './sessions/options.ts';
 export type { SocketEnd } from './sessions/socket.ts';
 export type { FileDownload } from './transport/download.ts';

@@ -70,9 +70,9 @@ export async function scriptedSessions(...meetings: readonly Meeting[]) {
   };
 }
 
-/** A `ready` frame, with the newest stored number if one is given. */
-export function ready(lastSeq?: number): string {
-  const more = lastSeq === undefined ? {} : { last_seq: lastSeq };
+/** A `ready` frame, with the newest stored number and more fields, if they are given. */
+export function ready(lastSeq?: number, fields: object = {}): string {
+  const more = lastSeq === undefined ? fields : { last_seq: lastSeq, ...fields };
   return JSON.stringify({ type: 'ready', agent: 'deictic', model: 'm', resumed: false, ...more });
 }
 

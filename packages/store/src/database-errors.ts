@@ -36,10 +36,7 @@ export function mapDatabaseError(error: unknown): unknown {
     error instanceof Error && codeOf(error) === DISK_FULL
       ? 'The database has no space left; try again when the operator has freed some.'
       : undefined;
-  return new ServiceError('database_unavailable', detail, {
-    cause: error,
-    headers: { 'retry-after': '1' },
-  });
+  return new ServiceError('database_unavailable', detail, { cause: error });
 }
 
 function unavailable(code: string): boolean {

@@ -1,6 +1,8 @@
 /**
  * The ledger: PostgreSQL, embedded or by URL, its migrations, and one repository for each aggregate.
  */
+
+export { type AdjustmentOutcome, adjustBilling } from './adjust-billing.ts';
 export { IncompatibleSchemaError } from './contraction.ts';
 export { type BackupOptions, backUp } from './embedded/backup/back-up.ts';
 export { type BaseBackup, listBaseBackups } from './embedded/backup/base-backups.ts';
@@ -45,6 +47,7 @@ export type {
   NewImage,
   StoredImage,
 } from './repositories/images.ts';
+export type { ObjectDeletionRepository } from './repositories/object-deletions.ts';
 export type { OtpRequest } from './repositories/otp.ts';
 export type { Judgement } from './repositories/quarantine/judge.ts';
 export type {
@@ -94,6 +97,7 @@ export type {
   WorkspaceContent,
   WorkspaceEntry,
   WorkspaceFile,
+  WorkspaceQuota,
   WorkspaceScope,
 } from './repositories/workspaces/scope.ts';
 export type { Flush, FlushLimits, StageOutcome } from './repositories/workspaces/stage.ts';

@@ -40,7 +40,7 @@ export interface PoolSize {
 
 /** Of one pool for requests of customers, and one for those of workers and for the service itself. */
 const CUSTOMERS: PoolSize = { connections: 16, perOwner: 8 };
-const SERVICE: PoolSize = { connections: 8 };
+const SERVICE: PoolSize = { connections: 8, perOwner: 4 };
 
 /** What connections are for: requests of customers, those of workers and the service's own work, or look-ups. */
 export type PoolName = 'customers' | 'service' | 'lookups';
@@ -134,10 +134,7 @@ async function takeTurn(slots: Slots, ms: number): Promise<() => void> {
   try {
     return await slots.take(deadline.signal, statementOwner().key);
   } catch (cause) {
-    throw new ServiceError('database_unavailable', undefined, {
-      cause,
-      headers: { 'retry-after': '1' },
-    });
+    throw new ServiceError('database_unavailable', undefined, { cause });
   }
 }
 

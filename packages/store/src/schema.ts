@@ -433,6 +433,9 @@ interface ObjectDeletionsTable {
   due_at: Generated<Date>;
   /** Whether a control plane is deleting it. */
   claimed: Generated<boolean>;
+  /** Of the content of a replaced file: the tenant that may still download it. */
+  tenant_id: string | null;
+  size_bytes: string | null;
 }
 
 interface ImageBlobsTable {
@@ -518,6 +521,8 @@ interface BillingAccountsTable {
   last_topup_at: Date | null;
   customer: string | null;
   payment_method: string | null;
+  /** When the provider says that it was saved. Null: before this was noted. */
+  payment_method_at: Date | null;
   created_at: CreatedAt;
 }
 
@@ -552,7 +557,7 @@ interface TopupsTable {
   amount_cents: ColumnType<string, number, never>;
   customer: string;
   payment_method: string;
-  /** `unknown`: the provider's answer did not arrive in time. An event of the provider can still credit it. */
+  /** `unknown`: the provider's answer did not arrive in time, or was no longer waited for. An event of the provider can still credit it. */
   state: Generated<'pending' | 'succeeded' | 'failed' | 'unknown'>;
   failure: string | null;
   attempts: Generated<number>;
@@ -599,9 +604,14 @@ interface UsageMetersTable extends UsageColumns {
   cost_rest: Generated<number>;
   /** When the last accepted sample was taken, by the database's clock. */
   used_at: Date | null;
+  /** Whether its records are one for each day. */
+  is_folded: Generated<boolean>;
 }
 
-/** What a sandbox has used between two accepted samples. Only added, and never changed except for `posted_entry`. */
+/**
+ * What a sandbox has used between two accepted samples, or on a day if it ended long ago. Never changed except for
+ * `posted_entry`.
+ */
 interface UsageRecordsTable extends UsageColumns {
   vm_id: string;
   generation: number;
@@ -704,6 +714,8 @@ interface WorkspaceUploadsTable {
   workspace_id: string;
   path: Buffer;
   expires_at: Date;
+  /** The most bytes that it may have. */
+  reserved_bytes: Generated<string>;
   /** When its content became a file, or was refused. */
   taken_at: Date | null;
   created_at: CreatedAt;

@@ -54,6 +54,8 @@ export interface StoreOptions extends PoolListener {
   readonly sessionBytesPerTenant?: number;
   /** What the workspaces of a tenant may have, in bytes; default: any number. */
   readonly workspaceBytesPerTenant?: number;
+  /** How many workspaces a tenant may have; default: any number. */
+  readonly workspacesPerTenant?: number;
 }
 
 /** The ledger, with one repository per aggregate. */
@@ -134,22 +136,25 @@ export async function openStore(options: StoreOptions): Promise<Store> {
     ),
     sessionFiles: new SessionFilesRepository(db),
     billing: new BillingRepository(db),
-    workspaces: new WorkspaceRepository(db),
+    workspaces: new WorkspaceRepository(db, options.workspacesPerTenant),
     usage: new UsageRepository(db),
     sessionChunks: new ChunkRepository(
       db,
       SESSION_CHUNKS,
       unusedBytesOf(options.sessionBytesPerTenant),
+      LIMITS.sessionFilesBytes,
     ),
     transcriptChunks: new ChunkRepository(
       db,
       TRANSCRIPT_CHUNKS,
       unusedBytesOf(options.sessionBytesPerTenant),
+      LIMITS.sessionFilesBytes,
     ),
     workspaceChunks: new ChunkRepository(
       db,
       WORKSPACE_CHUNKS,
       unusedBytesOf(options.workspaceBytesPerTenant),
+      LIMITS.sessionFilesBytes,
     ),
     tenantKeys: new TenantKeyRepository(db),
     objectDeletions: new ObjectDeletionRepository(db),

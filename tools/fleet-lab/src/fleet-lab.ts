@@ -1,12 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { mkdtemp, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ComponentKind } from '@svc/contract';
 import { type ModelServer, type Script, startModelServer } from '@svc/model-server';
 import { SvcClient } from '@svc/sdk';
 import { callersEnvironment, mailedCode } from '@svc/service-driver';
 import { Secret } from '@svc/service-kit/secret';
+import { BUILT_IMAGES } from '@svc/service-kit/testing';
 import { ensureLocalTls, type LocalTls } from '@svc/service-kit/tls';
 import { deriveControlPlaneKey, mintEnrolmentToken } from '@svc/service-kit/tokens';
 import { type BackingServices, startBackingServices } from './backing-services.ts';
@@ -21,9 +22,6 @@ const INTERNAL_PORT = 8445;
 const WORKER_PORT = 9444;
 /** Longer than any lab lasts. */
 const TOKEN_SECONDS = 6 * 3_600;
-/** The images of this machine. */
-export const BUILT_IMAGES: string =
-  process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images');
 
 type Settings = Readonly<Record<string, string | undefined>>;
 

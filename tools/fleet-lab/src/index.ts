@@ -2,7 +2,7 @@
 
 export type { BackingServices } from './backing-services.ts';
 export { CUSTOMER_SCRIPT, Customer } from './customer.ts';
-export { BUILT_IMAGES, FleetLab, type FleetSize } from './fleet-lab.ts';
+export { FleetLab, type FleetSize } from './fleet-lab.ts';
 export type { Cut, LabMachine, LabNetwork } from './lab-network.ts';
 export { Piece } from './piece.ts';
 export { RequestLoad } from './request-load.ts';

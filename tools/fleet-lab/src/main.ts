@@ -3,7 +3,7 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { until } from '@svc/service-driver';
+import { interruptSignal, until } from '@svc/service-driver';
 import { CUSTOMER_SCRIPT, Customer } from './customer.ts';
 import { FAULTS, type Fault, versionFaults } from './faults.ts';
 import { FleetLab } from './fleet-lab.ts';
@@ -27,11 +27,7 @@ const faults = previous === undefined ? FAULTS : [...FAULTS, ...versionFaults(re
 const chosen = faults.filter(({ name }) => values.only === undefined || name.includes(values.only));
 
 // Everything is disposed of on the way out, also after Ctrl-C.
-const interrupted = new AbortController();
-const { signal } = interrupted;
-for (const name of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(name, () => interrupted.abort(new Error(`ended by ${name}`)));
-}
+const signal = interruptSignal();
 
 console.log('-- starting the fleet');
 await using lab = await FleetLab.start(SIZE, CUSTOMER_SCRIPT);

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs, stripVTControlCharacters } from 'node:util';
 import { loadConfig } from '@svc/config';
 import { buildImage } from '@svc/microvm';
+import { interruptSignal } from '@svc/service-kit/process';
 import { writeCheckoutDisk } from './checkout-disk.ts';
 import { CHECKS, type Check, PREAMBLE } from './checks.ts';
 import { Machine } from './machine.ts';
@@ -24,14 +25,11 @@ const { values } = parseArgs({
   options: { keep: { type: 'boolean', default: false }, only: { type: 'string', default: '' } },
 });
 const chosen = CHECKS.filter(({ title }) => title.includes(values.only));
-const interrupted = new AbortController();
-for (const name of ['SIGINT', 'SIGTERM'] as const) {
-  process.once(name, () => interrupted.abort(new Error(`ended by ${name}`)));
-}
+const interrupted = interruptSignal();
 try {
-  process.exitCode = await runLab(values.keep, interrupted.signal);
+  process.exitCode = await runLab(values.keep, interrupted);
 } catch (error) {
-  if (!interrupted.signal.aborted) throw error;
+  if (!interrupted.aborted) throw error;
   console.log('\nended before the last check');
   process.exitCode = 1;
 }

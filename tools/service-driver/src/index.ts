@@ -1,5 +1,7 @@
 /** Starts private services for tests and measurements, and inspects them from the outside. */
 
+export { interruptSignal } from '@svc/service-kit/process';
+export { BUILT_IMAGES, CACHED_PROGRAMS } from '@svc/service-kit/testing';
 export { type DatabaseServer, databaseServer } from './database-server.ts';
 export { DetachedService } from './detached-service.ts';
 export { callersEnvironment } from './environment.ts';

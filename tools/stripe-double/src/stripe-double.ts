@@ -60,7 +60,8 @@ export class StripeDouble implements AsyncDisposable {
   event(type: string, object: object): string {
     this.#events += 1;
     const id = `evt_${this.#events}`;
-    return JSON.stringify({ id, object: 'event', type, data: { object } });
+    const created = Math.floor(Date.now() / 1000);
+    return JSON.stringify({ id, object: 'event', type, created, data: { object } });
   }
 
   /** The header `Stripe-Signature` of an event that is sent at `at`, in seconds since 1970. */

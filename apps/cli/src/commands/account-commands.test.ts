@@ -18,6 +18,7 @@ const EMAIL = 'ada@example.com';
 
 let dataDir: string;
 let plane: ControlPlane | undefined;
+let tenantId: string;
 let svc: ReturnType<typeof commandLine>;
 
 async function startPlane(): Promise<ControlPlane> {
@@ -43,6 +44,7 @@ beforeAll(async () => {
   dataDir = await mkdtemp(join(tmpdir(), 'svc-cli-account-'));
   plane = await startPlane();
   const account = await signUp(plane.url);
+  tenantId = account.tenant_id;
   svc = commandLine({
     HOME: dataDir,
     SVC_DATA_DIR: dataDir,
@@ -100,7 +102,7 @@ describe('svc billing', () => {
     try {
       const whole = await svc(['billing', 'verify']);
       expect(whole, whole.errors).toMatchObject({ code: 0, errors: '' });
-      expect(whole.output).toMatch(/^(ok {4}.+\n){14}$/);
+      expect(whole.output).toMatch(/^(ok {4}.+\n){13}$/);
       await sql.connect();
       await sql.query('update billing_accounts set balance_cents = balance_cents + 1');
       const broken = await svc(['billing', 'verify']);
@@ -109,10 +111,32 @@ describe('svc billing', () => {
       expect(broken.output).toMatch(
         /FAIL {2}every balance is the sum of its entries\nSUBJECT.+\nusr_\w+ +501 +500\n/,
       );
-      expect(JSON.parse((await svc(['billing', 'verify', '--json'])).output)).toHaveLength(14);
+      expect(JSON.parse((await svc(['billing', 'verify', '--json'])).output)).toHaveLength(13);
       await sql.query('update billing_accounts set balance_cents = balance_cents - 1');
     } finally {
       await sql.end();
+      await lock.release();
+    }
+  });
+
+  test('adjusts the credit of an account, once for a reference', async () => {
+    const lock = await lockFile(servicePaths(dataDir).lock);
+    try {
+      const adjust = (account: string, cents: string) =>
+        svc(['billing', 'adjust', account, cents, '--reason', 'refund', '--reference', 're_1']);
+      const before = JSON.parse((await svc(['billing', 'balance', '--json'])).output);
+      const first = await adjust(tenantId, '-120');
+      expect(first, first.errors).toMatchObject({ code: 0, output: 'added\n' });
+      expect(await adjust(tenantId, '-120')).toMatchObject({
+        code: 0,
+        output: expect.stringContaining('unchanged'),
+      });
+      const after = JSON.parse((await svc(['billing', 'balance', '--json'])).output);
+      expect(after.credit_balance).toBe(before.credit_balance - 120);
+      expect((await svc(['billing', 'transactions'])).output).toMatch(/-\$1\.20 +refund/);
+      expect((await adjust('usr_none', '5')).errors).toContain('account_not_found');
+      expect((await adjust(tenantId, '0.5')).code).not.toBe(0);
+    } finally {
       await lock.release();
     }
   });

@@ -33,7 +33,7 @@ export function restoreCommand(): Command {
 function parseCount(text: string): number {
   const count = Number(text);
   if (Number.isInteger(count) && count >= 1) return count;
-  throw new InvalidArgumentError('Not a number of backups.');
+  throw new InvalidArgumentError('Give a whole number of backups, 1 or more.');
 }
 
 function parseTime(text: string): Date {

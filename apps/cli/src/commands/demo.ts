@@ -1,7 +1,7 @@
 import { AGENTS, type Agent, type LlmVendor } from '@svc/contract';
 import { Command } from 'commander';
 import { parseAgent, parseVendor } from '../arguments/choices.ts';
-import { exitWith } from '../process-lifetime.ts';
+import { exitWith, ignoreOutputErrors } from '../process-lifetime.ts';
 
 interface Options {
   readonly agent: Agent;
@@ -26,6 +26,7 @@ starts a temporary service, which shares only the images with a service that is 
 removes it at the end. With --key-env, it uses the service that is running here, if there is one.`,
     )
     .action(async (options: Options) => {
+      ignoreOutputErrors();
       const { runDemo } = await import('../demo/run-demo.ts');
       try {
         await runDemo(options);

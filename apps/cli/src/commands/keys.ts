@@ -32,7 +32,7 @@ const HEADING = ['ID', 'PREFIX', 'NAME', 'STATE', 'AGE', 'LAST USED'];
 function listCommand(): Command {
   return new Command('list')
     .alias('ls')
-    .description('list the API keys of this account, including revoked ones')
+    .description('list the API keys of this account, including the last revoked ones')
     .option('--json', 'print the response as JSON')
     .action(({ json }: { json?: boolean }) =>
       withClient(async (client, signal) => {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { loadServiceConfig } from '@svc/config';
 import type { SvcClient } from '@svc/sdk';
+import { NO_DRAIN } from '@svc/service-kit/process';
 import type { Progress } from '../output/progress.ts';
 import { lockDataDirectory } from '../service/data-lock.ts';
 import { servicePaths } from '../service/paths.ts';
@@ -10,6 +11,7 @@ import { localClient } from '../service/start/control-plane.ts';
 import { operatorAccount } from '../service/start/operator-account.ts';
 import { startService } from '../service/start/start-service.ts';
 import { NO_DRAIN_PLAN } from '../service/stop/drain-plan.ts';
+import { endMsOf } from '../service/stop/worker-task.ts';
 
 /** The user's settings that the service inherits; none of them leads to the data of another service. */
 const INHERITED = ['HOME', 'XDG_CACHE_HOME', 'SVC_IMAGE_DIR'];
@@ -44,7 +46,7 @@ export async function startPrivateService(options: PrivateServiceOptions): Promi
   const log = openServiceLog(paths.log, config.logLevel, (line) => progress.line(line));
   cleanUp.defer(() => log.close());
   // Lets `svc down` find the service if this process is killed.
-  const record = await RecordKeeper.open(paths.record, 'up');
+  const record = await RecordKeeper.open(paths.record, 'up', NO_DRAIN, endMsOf(config));
   cleanUp.defer(() => record.remove());
   const keepSandboxes = () => false;
   const { logger } = log;

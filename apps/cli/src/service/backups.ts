@@ -4,7 +4,7 @@ import { type Config, loadServiceConfig } from '@svc/config';
 import { FileLockedError, lockFile } from '@svc/service-kit/process';
 import { type BaseBackup, backUp, type Restored, restore } from '@svc/store';
 import { CliError } from '../output/errors.ts';
-import { databaseUrl } from './operator-database.ts';
+import { withDatabase } from './operator-database.ts';
 import { servicePaths } from './paths.ts';
 
 /**
@@ -14,12 +14,12 @@ import { servicePaths } from './paths.ts';
 export async function backUpDatabase(keep: number): Promise<BaseBackup> {
   const config = loadServiceConfig();
   const backups = backupDirectory(config);
-  await using cleanUp = new AsyncDisposableStack();
-  const url = await databaseUrl(config, cleanUp);
   const cluster = join(config.dataDir, 'postgres');
-  return await backUp({ url, cluster, backups, keep }).catch((cause: unknown) => {
-    throw failure('backup_failed', cause);
-  });
+  return withDatabase(config, (url, signal) =>
+    backUp({ url, cluster, backups, keep, ...(signal && { signal }) }).catch((cause: unknown) => {
+      throw failure('backup_failed', cause);
+    }),
+  );
 }
 
 /**

@@ -1,20 +1,34 @@
 import { mkdir } from 'node:fs/promises';
-import { type FileLock, FileLockedError, lockFile } from '@svc/service-kit/process';
+import { join } from 'node:path';
+import {
+  type FileLock,
+  FileLockedError,
+  lockFile,
+  removeUnfinishedWrites,
+} from '@svc/service-kit/process';
 import { CliError } from '../output/errors.ts';
 import type { ServicePaths } from './paths.ts';
 
+/** Where files are replaced for as long as the service lasts. Those of a VM or a session are removed with its directory. */
+const WRITTEN = ['.', 'tls', 'usage', 'logs/agents'];
+
 /**
- * Locks the data directory for this process. The lock is released at the latest when the process exits, even if it is
- * killed.
+ * Locks the data directory for this process, and removes what a crash has left of unfinished writes. The lock is released
+ * at the latest when the process exits, even if it is killed.
  * @throws CliError `already_running`
  */
 export async function lockDataDirectory(paths: ServicePaths): Promise<FileLock> {
   await mkdir(paths.dataDir, { recursive: true, mode: 0o700 });
-  try {
-    return await lockFile(paths.lock);
-  } catch (error) {
+  const lock = await lockFile(paths.lock).catch((error: unknown) => {
     if (!(error instanceof FileLockedError)) throw error;
     throw alreadyRunning(paths, error.holder, error);
+  });
+  try {
+    for (const name of WRITTEN) await removeUnfinishedWrites(join(paths.dataDir, name));
+    return lock;
+  } catch (error) {
+    await lock.release();
+    throw error;
   }
 }
 

@@ -10,7 +10,7 @@ import { tailFile } from './tail-file.ts';
 
 /**
  * Starts the service as a separate process, prints its output until it is ready, and detaches from it. Ctrl-C before
- * that stops the service.
+ * that stops the service; a terminal or connection that is closed does not.
  * @throws CliError `already_running`; `start_failed` if the process exits before it is ready
  */
 export async function startDetached(config: Config): Promise<void> {

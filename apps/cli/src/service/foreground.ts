@@ -11,6 +11,7 @@ export async function runInForeground(config: Config): Promise<number> {
     config,
     prefix: commandPrefix(),
     progress: new Progress(),
+    isDetached: process.send !== undefined,
     onReady: reportReady,
   });
 }
@@ -22,7 +23,11 @@ function commandPrefix(): string {
   return `SVC_DATA_DIR=${directory} `;
 }
 
-function reportReady(record: ServiceRecord): void {
-  if (process.send === undefined) return;
-  process.send({ ready: record }, () => process.disconnect?.());
+/** Tells the process that started this one, if it still waits, that the service is ready, and detaches from it. */
+export function reportReady(record: ServiceRecord): void {
+  if (!process.connected) return;
+  process.send?.({ ready: record }, () => {
+    // The other end may have closed the channel meanwhile.
+    if (process.connected) process.disconnect();
+  });
 }

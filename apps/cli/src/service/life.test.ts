@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { BUILT_IMAGES } from '@svc/service-kit/testing';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { commandLine, type Outcome } from '../../test/run-svc.ts';
 
@@ -18,7 +19,7 @@ beforeEach(async () => {
     SVC_LISTEN: 'localhost:0',
     SVC_INTERNAL_LISTEN: 'localhost:0',
     SVC_RUNTIME_INTERNAL_LISTEN: 'localhost:0',
-    SVC_IMAGE_DIR: process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images'),
+    SVC_IMAGE_DIR: BUILT_IMAGES,
     SVC_POOL: 'standard=0',
   });
 });

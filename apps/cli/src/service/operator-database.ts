@@ -1,18 +1,23 @@
 import { access } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '@svc/config';
+import { untilAborted } from '@svc/service-kit/concurrency';
 import { FileLockedError, lockFile } from '@svc/service-kit/process';
 import { EmbeddedPostgres, UnfinishedRestoreError } from '@svc/store';
 import { CliError } from '../output/errors.ts';
+import { ignoreOutputErrors, withInterrupt } from '../process-lifetime.ts';
 import { servicePaths } from './paths.ts';
 
+/** What a command does with a database. The signal, if any, aborts when the command is interrupted. */
+type DatabaseWork<T> = (url: string, signal?: AbortSignal) => Promise<T>;
+
 /**
- * The URL of the configured server, or of the embedded one, which is started if no service is running and ends with
- * `cleanUp`.
- * @throws CliError `no_database`, `restore_unfinished`
+ * Runs `work` with the URL of the configured server, or of the embedded one. If no service is running, this starts the
+ * server and ends it after `work`, or on an interrupt, which disconnects `work`.
+ * @throws CliError `no_database`, `restore_unfinished`; DOMException `AbortError` when interrupted
  */
-export async function databaseUrl(config: Config, cleanUp: AsyncDisposableStack): Promise<string> {
-  if (config.databaseUrl !== undefined) return config.databaseUrl.reveal();
+export async function withDatabase<T>(config: Config, work: DatabaseWork<T>): Promise<T> {
+  if (config.databaseUrl !== undefined) return work(config.databaseUrl.reveal());
   // Otherwise, a mistyped directory would get a new database.
   await access(join(config.dataDir, 'postgres')).catch((cause: unknown) => {
     throw noService(config.dataDir, cause);
@@ -24,14 +29,27 @@ export async function databaseUrl(config: Config, cleanUp: AsyncDisposableStack)
   });
   if (lock === undefined) {
     if (running === undefined) throw noService(config.dataDir);
-    return running;
+    return work(running);
   }
+  await using cleanUp = new AsyncDisposableStack();
   cleanUp.defer(() => lock.release());
-  const server = await EmbeddedPostgres.start({ dataDirectory: config.dataDir }).catch(
-    explainDatabaseError,
-  );
-  cleanUp.defer(() => server.close());
-  return server.url;
+  return await withOwnServer(config.dataDir, work);
+}
+
+/** Nothing else ends the server that this starts, so the process must not end before. */
+function withOwnServer<T>(dataDirectory: string, work: DatabaseWork<T>): Promise<T> {
+  ignoreOutputErrors();
+  return withInterrupt(async (signal) => {
+    await using cleanUp = new AsyncDisposableStack();
+    const server = await EmbeddedPostgres.start({ dataDirectory }).catch(explainDatabaseError);
+    let working: Promise<T> | undefined;
+    // After the end of its connections, and before the data directory is unlocked.
+    cleanUp.defer(async () => void (await Promise.allSettled([working])));
+    cleanUp.defer(() => server.close());
+    signal.throwIfAborted();
+    working = work(server.url, signal);
+    return await untilAborted(working, signal);
+  });
 }
 
 /** @throws CliError `restore_unfinished` instead of the error of the store; any other error */

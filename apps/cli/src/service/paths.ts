@@ -12,6 +12,8 @@ export interface ServicePaths {
   readonly console: string;
   readonly tls: string;
   readonly outbox: string;
+  /** Contains one directory per VM. */
+  readonly vms: string;
 }
 
 export function servicePaths(dataDir: string): ServicePaths {
@@ -23,5 +25,6 @@ export function servicePaths(dataDir: string): ServicePaths {
     console: join(dataDir, 'console.log'),
     tls: join(dataDir, 'tls'),
     outbox: join(dataDir, 'outbox'),
+    vms: join(dataDir, 'vms'),
   };
 }

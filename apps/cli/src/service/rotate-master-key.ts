@@ -1,8 +1,8 @@
-import { loadServiceConfig } from '@svc/config';
+import { type Config, loadServiceConfig } from '@svc/config';
 import { MasterKeyring, type RotationProgress, rotateMasterKey } from '@svc/control-plane';
 import { openStore } from '@svc/store';
 import { CliError } from '../output/errors.ts';
-import { databaseUrl } from './operator-database.ts';
+import { withDatabase } from './operator-database.ts';
 
 /**
  * Rotates the master key of the configured service, whether or not it is running, and prints the progress.
@@ -10,8 +10,11 @@ import { databaseUrl } from './operator-database.ts';
  */
 export async function rotateStoredMasterKey(): Promise<void> {
   const config = loadServiceConfig();
+  await withDatabase(config, (url) => rotateIn(url, config));
+}
+
+async function rotateIn(url: string, config: Config): Promise<void> {
   await using cleanUp = new AsyncDisposableStack();
-  const url = await databaseUrl(config, cleanUp);
   const store = await openStore({
     url,
     // This process places no sandboxes.

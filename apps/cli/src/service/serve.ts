@@ -1,3 +1,4 @@
+import { readdir } from 'node:fs/promises';
 import type { Config } from '@svc/config';
 import { countBuffersAsHeap } from '@svc/service-kit/process';
 import type { Progress } from '../output/progress.ts';
@@ -11,6 +12,7 @@ import { operatorAccount } from './start/operator-account.ts';
 import { selfCheck } from './start/self-check.ts';
 import { type StartedService, type StartOptions, startService } from './start/start-service.ts';
 import { configuredDrain } from './stop/drain-plan.ts';
+import { endMsOf } from './stop/worker-task.ts';
 import { StopSignals } from './stop-signals.ts';
 
 export interface ServeOptions {
@@ -18,6 +20,8 @@ export interface ServeOptions {
   /** Prefix of the commands that the banner suggests, so that they find this service. */
   readonly prefix: string;
   readonly progress: Progress;
+  /** Whether nobody sees the output once the service is ready: warnings go to the log alone from then on. */
+  readonly isDetached: boolean;
   /** Called when the service is ready. */
   readonly onReady: (record: ServiceRecord) => void;
 }
@@ -26,7 +30,8 @@ export interface ServeOptions {
  * Starts the service in this process, runs the self-check, and serves until a signal stops it. Resolves with the exit
  * code, which is 0 after a clean shutdown.
  */
-export async function serve({ config, prefix, progress, onReady }: ServeOptions): Promise<number> {
+export async function serve(options: ServeOptions): Promise<number> {
+  const { config, prefix, progress, isDetached, onReady } = options;
   countBuffersAsHeap();
   const paths = servicePaths(config.dataDir);
   await using cleanUp = new AsyncDisposableStack();
@@ -36,7 +41,7 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
   cleanUp.defer(() => log.close());
   // Nothing else serves the customers of this machine, so that they need no notice.
   const times = configuredDrain(config, 0);
-  const record = await RecordKeeper.open(paths.record, 'up', times);
+  const record = await RecordKeeper.open(paths.record, 'up', times, endMsOf(config));
   cleanUp.defer(() => record.remove());
   const stop = cleanUp.use(new StopSignals());
 
@@ -68,6 +73,8 @@ export async function serve({ config, prefix, progress, onReady }: ServeOptions)
       readyMs: performance.now() - startedAt,
     }),
   );
+  // The file that has the output would grow for as long as the service runs.
+  if (isDetached) log.stopShowing();
   onReady(ready);
 
   stop.hurries(service.shutdown);
@@ -100,7 +107,9 @@ async function startAndCheck(
     const [template] = config.templates;
     if (template !== undefined) {
       progress.line('Self-check with a sandbox, through the public API:');
-      await selfCheck(progress, service, credentials.api_key, template, signal);
+      const hasVms = async () => (await readdir(paths.vms)).length > 0;
+      const apiKey = credentials.api_key;
+      await selfCheck(progress, service, { apiKey, template, hasVms, stop: signal });
     }
     return service;
   } catch (error) {

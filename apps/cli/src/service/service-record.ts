@@ -27,6 +27,8 @@ export interface ServiceRecord {
   readonly component?: ServiceComponent;
   /** How long the process may wait for requests in progress when it stops, in milliseconds. */
   readonly drain_ms?: number;
+  /** How long the process may save the sandboxes that it ends when it stops, in milliseconds. Missing if it has none. */
+  readonly end_ms?: number;
   readonly version: string;
   readonly started_at: string;
   /** Set once the control plane is listening. */
@@ -46,11 +48,12 @@ export class RecordKeeper {
     this.#record = record;
   }
 
-  /** Creates the record. The caller holds the lock on the data directory. */
+  /** Creates the record; `endMs` is its `end_ms`. The caller holds the lock on the data directory. */
   static async open(
     file: string,
     component: ServiceComponent,
     drain: DrainTimes = NO_DRAIN,
+    endMs?: number,
   ): Promise<RecordKeeper> {
     const me = await identityOf(process.pid);
     if (me === undefined) throw new Error('this process is not visible in /proc');
@@ -59,6 +62,7 @@ export class RecordKeeper {
       state: 'starting',
       component,
       drain_ms: drain.noticeMs + drain.workMs,
+      ...(endMs === undefined ? {} : { end_ms: endMs }),
       version: VERSION,
       started_at: new Date().toISOString(),
     });

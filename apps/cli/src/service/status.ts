@@ -53,7 +53,8 @@ export function statusText(status: ServiceStatus): string {
     ['pid', status.pid === null ? null : String(status.pid)],
     ['since', status.started_at],
     ...status.workers.map(
-      ({ worker_id, accelerator }) => ['worker', `${worker_id} (${accelerator})`] as const,
+      ({ worker_id, accelerator, url }) =>
+        ['worker', `${worker_id} (${accelerator}) at ${url}`] as const,
     ),
     ...status.images.map(
       ({ template, id, ready }) =>

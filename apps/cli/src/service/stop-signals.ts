@@ -1,4 +1,5 @@
 import type { Shutdown } from '@svc/service-kit/process';
+import { DUPLICATE_SIGNAL_MS } from '../process-lifetime.ts';
 
 /** A request to stop the service. */
 export interface StopRequest {
@@ -14,8 +15,6 @@ export const KEEP_SANDBOXES_SIGNAL = 'SIGUSR2';
 export const END_SANDBOXES_SIGNAL = 'SIGINT';
 
 const STOP_SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', KEEP_SANDBOXES_SIGNAL] as const;
-/** Ctrl-C reaches the service twice, from the terminal and through npm, which counts as one request. */
-const DUPLICATE_MS = 1_500;
 
 /**
  * Listens for the signals that stop a service. The first one decides whether the sandboxes stay. Each later one ends a
@@ -77,7 +76,7 @@ export class StopSignals {
 
   #receive(signal: NodeJS.Signals): void {
     const now = performance.now();
-    if (this.#last !== undefined && now - this.#last <= DUPLICATE_MS) return;
+    if (this.#last !== undefined && now - this.#last <= DUPLICATE_SIGNAL_MS) return;
     this.#last = now;
     if (this.#request === undefined) {
       this.#stop({ reason: signal, keepSandboxes: this.#keepsSandboxes(signal) });

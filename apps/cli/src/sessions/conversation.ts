@@ -12,6 +12,9 @@ const REJECTIONS: readonly string[] = ['busy', 'task_not_accepted'] satisfies Fr
 interface Pending {
   readonly id: string;
   readonly outcome: PromiseWithResolvers<Outcome>;
+  /** Gives it again after the loss of its machine; undefined if that is not safe. */
+  readonly repeat: (() => void) | undefined;
+  isInterrupted: boolean;
 }
 
 /** Runs tasks and commands over a connection, one at a time, and passes every frame to `show`. */
@@ -51,28 +54,44 @@ export class Conversation {
     return this.#pending?.id ?? `idle after ${this.#started}`;
   }
 
-  /** Runs a task of the agent and waits for its outcome. Rejects if the connection ends first. */
+  /**
+   * Runs a task of the agent and waits for its outcome. If the session loses its machine meanwhile, the task is given
+   * to its next start again. Rejects if the connection ends first.
+   */
   task(prompt: string): Promise<Outcome> {
-    return this.#run((id) => this.#connection.task(prompt, { id }));
+    return this.#run((id) => this.#connection.task(prompt, { id }), { isRepeatable: true });
   }
 
-  /** Runs a shell command in the sandbox, in parallel with the agent, and waits for its outcome. */
+  /**
+   * Runs a shell command in the sandbox, in parallel with the agent, and waits for its outcome. It fails, with an error
+   * frame `command_lost`, if the session loses its machine meanwhile.
+   */
   exec(command: string): Promise<Outcome> {
-    return this.#run((id) => this.#connection.exec(command, { id }));
+    return this.#run((id) => this.#connection.exec(command, { id }), { isRepeatable: false });
   }
 
   interrupt(): void {
-    const id = this.#pending?.id;
-    this.#connection.interrupt(id === undefined ? {} : { id });
+    const pending = this.#pending;
+    if (pending !== undefined) pending.isInterrupted = true;
+    this.#connection.interrupt(pending === undefined ? {} : { id: pending.id });
   }
 
-  async #run(send: (id: string) => void): Promise<Outcome> {
+  async #run(
+    send: (id: string) => void,
+    { isRepeatable }: { readonly isRepeatable: boolean },
+  ): Promise<Outcome> {
     this.over.throwIfAborted();
-    const pending = { id: randomUUID(), outcome: Promise.withResolvers<Outcome>() };
+    const id = randomUUID();
+    const pending: Pending = {
+      id,
+      outcome: Promise.withResolvers<Outcome>(),
+      repeat: isRepeatable ? () => send(id) : undefined,
+      isInterrupted: false,
+    };
     this.#pending = pending;
     this.#started += 1;
     try {
-      send(pending.id);
+      send(id);
       return await pending.outcome.promise;
     } finally {
       this.#pending = undefined;
@@ -82,9 +101,26 @@ export class Conversation {
   async #follow(): Promise<void> {
     for await (const frame of this.#connection) {
       this.#show(frame);
-      if (frame.type === 'ready') this.#ready.resolve();
+      if (frame.type === 'ready') {
+        this.#ready.resolve();
+        this.#startedAgain(frame.unanswered ?? []);
+      }
       const outcome = this.#pending && outcomeOf(frame, this.#pending.id);
       if (outcome !== undefined) this.#pending?.outcome.resolve(outcome);
+    }
+  }
+
+  /** The session has lost the machine that had these tasks and commands. */
+  #startedAgain(unanswered: readonly string[]): void {
+    const pending = this.#pending;
+    if (pending === undefined || !unanswered.includes(pending.id)) return;
+    if (pending.isInterrupted) {
+      pending.outcome.resolve('interrupted');
+    } else if (pending.repeat !== undefined) {
+      pending.repeat();
+    } else {
+      this.#show(commandLost(pending.id));
+      pending.outcome.resolve('failed');
     }
   }
 
@@ -102,6 +138,17 @@ function outcomeOf(frame: SessionFrame, id: string): Outcome | undefined {
   if (frame.type === 'exit') return frame.exit_code === 0 ? 'completed' : 'failed';
   // A rejected task produces no further frames.
   return frame.type === 'error' && REJECTIONS.includes(frame.code) ? 'failed' : undefined;
+}
+
+function commandLost(id: string): SessionFrame {
+  return {
+    type: 'error',
+    code: 'command_lost',
+    message:
+      'the sandbox was lost before the command ended; run it again if it may run a second time',
+    id,
+    ts: new Date().toISOString(),
+  };
 }
 
 function sessionEnded(): CliError {

@@ -42,10 +42,11 @@ test('prints the result of a task without text, and a failure as a note', () => 
     { type: 'task_completed', id: '1', status: 'failed', result: 'why' },
     { type: 'system', event: 'config_update', keys: ['A', 'B'] },
     { type: 'system', event: 'cancel', reason: 'timeout' },
+    { type: 'ready', agent: 'deictic', model: 'm', resumed: true, unanswered: ['1'] },
   );
   expect(answers).toBe('');
   expect(notes).toBe(
-    'llm_unauthorized: No.\nfailed: why\nnew secret values are in use: A, B\nthe service asked the agent to stop: timeout\n',
+    'llm_unauthorized: No.\nfailed: why\nnew secret values are in use: A, B\nthe service asked the agent to stop: timeout\nconnected to deictic on m, resumed\nthe sandbox was lost; the session goes on in another, after its last saved task\n',
   );
 });
 

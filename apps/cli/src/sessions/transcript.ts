@@ -43,6 +43,10 @@ export class Transcript {
       case 'ready': {
         const how = frame.resumed ? ', resumed' : '';
         this.note(`connected to ${frame.agent ?? 'an agent'} on ${frame.model}${how}`);
+        if (frame.unanswered !== undefined)
+          this.note(
+            'the sandbox was lost; the session goes on in another, after its last saved task',
+          );
         break;
       }
       case 'task_started':

@@ -5,6 +5,7 @@ import {
   isAgent,
   LLM_BASE_URL_KEY,
   type LlmVendor,
+  llmKeyProblem,
   modelProblem,
   type PlacedAgent,
   vendorOfModel,
@@ -17,11 +18,13 @@ import type { DefaultModels } from './default-models.ts';
 /** The fields about a one-shot agent and its model. */
 type AgentFields = Pick<CreateSandboxRequest, 'agent' | 'llm_key' | 'model' | 'env_vars'>;
 
-/** @throws ServiceError `llm_key_required`, `model_required`, `model_not_allowed` */
+/** @throws ServiceError `llm_key_required`, `validation_failed`, `model_required`, `model_not_allowed` */
 export function checkOneShotAgent(request: AgentFields, defaults: DefaultModels): void {
   const { agent, llm_key, model } = request;
   if (agent === undefined || !isAgent(agent)) return;
   if (llm_key === undefined || llm_key === '') rejectField('llm_key_required', '/llm_key');
+  const keyProblem = llmKeyProblem(llm_key);
+  if (keyProblem !== undefined) rejectField('validation_failed', '/llm_key', keyProblem);
   const problem = modelProblem(agent, model);
   if (problem !== undefined) rejectField(problem, '/model');
   modelOf(agent, request, defaults);

@@ -30,6 +30,11 @@ export function mergeBundles(bundles: SessionSecrets['bundles']): Map<string, st
   return new Map(bundles.flatMap(([, values]) => Object.entries(values)));
 }
 
+/** The merged values of bundles that are environment variables of the agent's processes. */
+export function environmentIn(values: ReadonlyMap<string, string>): Record<string, string> {
+  return Object.fromEntries([...values].filter(([key]) => !LLM_KEYS.includes(key)));
+}
+
 /** The secrets in the form that workers get. */
 export function agentSecretsOf(stored: StoredSecrets): AgentSecrets {
   if (stored.kind === 'one_shot') {
@@ -52,6 +57,6 @@ export function agentSecretsOf(stored: StoredSecrets): AgentSecrets {
       ...(baseUrl === undefined ? {} : { base_url: baseUrl }),
       ...(model === undefined ? {} : { model }),
     },
-    env: Object.fromEntries([...values].filter(([key]) => !LLM_KEYS.includes(key))),
+    env: environmentIn(values),
   };
 }

@@ -1,7 +1,9 @@
+import { EventEmitter } from 'node:events';
 import { CONTROL_PLANE_NAME, ServiceError } from '@svc/contract';
 import { createTokenMinter, generateKeyPair, type KeyPair } from '@svc/service-kit';
+import { settledWithin } from '@svc/service-kit/concurrency';
 import type { ComponentKey } from '@svc/store';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import {
   type ComponentAuthenticator,
@@ -35,10 +37,24 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-async function call(hook: keyof ComponentAuthenticator, id = 'w1', signer = key) {
+/** An answer that is not complete until its `raw` emits `close`. */
+function unanswered(): FastifyReply {
+  return { raw: new EventEmitter() } as FastifyReply;
+}
+
+async function call(
+  hook: keyof ComponentAuthenticator,
+  id = 'w1',
+  signer = key,
+  reply = unanswered(),
+) {
   const token = await createTokenMinter(signer, id)(CONTROL_PLANE_NAME);
-  const request = { headers: { authorization: `Bearer ${token}` } } as FastifyRequest;
-  await authenticator[hook](request);
+  const request = {
+    headers: { authorization: `Bearer ${token}` },
+    routeOptions: { url: '/route', bodyLimit: 1024 },
+    raw: { complete: true },
+  } as FastifyRequest;
+  await authenticator[hook](request, reply);
   return request.component;
 }
 
@@ -96,3 +112,26 @@ test.each([new Error('the database is gone'), new ServiceError('no_capacity')])(
     await expect(call('worker')).rejects.toBe(error);
   },
 );
+
+test('a component has a limited number of requests in progress, whatever others have', async () => {
+  const first = unanswered();
+  await call('worker', 'w1', key, first);
+  for (let time = 1; time < 128; time += 1) await call('heartbeat');
+  await expect(call('heartbeat')).rejects.toMatchObject({ code: 'too_many_requests' });
+  await expect(call('worker')).rejects.toMatchObject({ code: 'too_many_requests' });
+  await call('heartbeat', 'w2');
+  first.raw.emit('close');
+  await call('heartbeat');
+});
+
+test('requests with large answers wait for those of the same worker', async () => {
+  const first = unanswered();
+  await call('workerInTurn', 'w1', key, first);
+  await call('workerInTurn');
+  const third = call('workerInTurn');
+  await call('workerInTurn', 'w2');
+  await call('worker');
+  await expect(settledWithin(third, 0)).resolves.toBe(false);
+  first.raw.emit('close');
+  expect(await third).toEqual({ kind: 'worker', id: 'w1' });
+});

@@ -6,7 +6,8 @@ import {
 } from '@svc/contract';
 import { createTokenVerifier, trustCaller } from '@svc/service-kit';
 import type { ComponentKey, Store } from '@svc/store';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import { ComponentRequests, hasLargeBody, limitBodyTime } from './component-requests.ts';
 import { setStatementOwner } from './statement-owners.ts';
 
 const REMEMBERED_MS = 10_000;
@@ -18,19 +19,26 @@ export interface Component {
   readonly id: string;
 }
 
-/** Authenticates the callers of internal routes. */
+type Hook = (request: FastifyRequest, reply: FastifyReply) => Promise<void>;
+
+/**
+ * Authenticates the callers of internal routes, and bounds what one of them has in progress: see {@link ComponentRequests}.
+ * A large body is not read before its turn.
+ */
 export interface ComponentAuthenticator {
   /** For the routes of workers. */
-  readonly worker: (request: FastifyRequest) => Promise<void>;
+  readonly worker: Hook;
+  /** For the routes of workers with large answers, each of which takes a turn. */
+  readonly workerInTurn: Hook;
   /**
    * For heartbeats, which are most of the load: reads the key of a worker at most every 10 seconds. The statement that
    * records a heartbeat refuses a worker that is revoked, at once.
    */
-  readonly heartbeat: (request: FastifyRequest) => Promise<void>;
+  readonly heartbeat: Hook;
   /** For the routes of runtime hosts. */
-  readonly runtime: (request: FastifyRequest) => Promise<void>;
+  readonly runtime: Hook;
   /** For the routes of both. */
-  readonly any: (request: FastifyRequest) => Promise<void>;
+  readonly any: Hook;
 }
 
 declare module 'fastify' {
@@ -43,9 +51,11 @@ declare module 'fastify' {
 export function createComponentAuthenticator(
   components: Pick<Store['components'], 'keyOf'>,
 ): ComponentAuthenticator {
+  const requests = new ComponentRequests();
+  const read = (id: string) => components.keyOf(id);
   const hookFor =
-    (kinds: readonly ComponentKind[], keyOf = (id: string) => components.keyOf(id)) =>
-    async (request: FastifyRequest): Promise<void> => {
+    (kinds: readonly ComponentKind[], keyOf = read, isLarge = hasLargeBody): Hook =>
+    async (request, reply) => {
       let kind: ComponentKind | undefined;
       const verify = createTokenVerifier(async ({ issuer, keyId }) => {
         const key = await keyOf(issuer);
@@ -60,9 +70,13 @@ export function createComponentAuthenticator(
       request.component = { kind, id };
       trustCaller();
       setStatementOwner(request, { pool: 'service', key: id });
+      requests.count(id, reply);
+      if (isLarge(request)) await requests.awaitTurn(id, request, reply);
+      limitBodyTime(request.raw);
     };
   return {
     worker: hookFor(['worker']),
+    workerInTurn: hookFor(['worker'], read, () => true),
     heartbeat: hookFor(['worker'], remembering(components)),
     runtime: hookFor(['runtime']),
     any: hookFor(['worker', 'runtime']),
@@ -97,5 +111,11 @@ export function requireWorker(request: FastifyRequest, workerId: string): void {
 /** The worker that calls an internal route. @throws ServiceError `component_unauthorized` */
 export function workerOf({ component }: FastifyRequest): string {
   if (component?.kind !== 'worker') throw new ServiceError('component_unauthorized');
+  return component.id;
+}
+
+/** The runtime host that calls an internal route. @throws ServiceError `component_unauthorized` */
+export function runtimeOf({ component }: FastifyRequest): string {
+  if (component?.kind !== 'runtime') throw new ServiceError('component_unauthorized');
   return component.id;
 }

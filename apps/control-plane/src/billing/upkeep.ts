@@ -3,16 +3,11 @@ import type { Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 
 const INTERVAL_MS = 10_000;
-const CLEANING_INTERVAL_MS = 600_000;
-/** Tenants whose usage one pass posts. */
-const TENANTS_PER_PASS = 200;
+const OPENING_INTERVAL_MS = 600_000;
+const TENANTS_AT_ONCE = 200;
 /** Records that are posted in one transaction. */
 const RECORDS_PER_POSTING = 5_000;
 const ACCOUNTS_AT_ONCE = 500;
-/** Stripe reports a payment again for at most three days. */
-const UNPAID_CHECKOUT_SECONDS = 30 * 86_400;
-/** Far longer than the signature of an event is accepted. */
-const EVENT_SECONDS = 90 * 86_400;
 
 /** One duty of the upkeep. */
 interface Step {
@@ -38,7 +33,7 @@ export class BillingUpkeep {
   readonly #parts: BillingUpkeepParts;
   readonly #closing = new AbortController();
   #loop: Promise<void> | undefined;
-  #cleanedAt = Number.NEGATIVE_INFINITY;
+  #openedAt = Number.NEGATIVE_INFINITY;
 
   constructor(parts: BillingUpkeepParts) {
     this.#parts = parts;
@@ -58,7 +53,7 @@ export class BillingUpkeep {
   /** One pass. A step that fails is logged, and does not keep the others from running. */
   async pass(signal: AbortSignal): Promise<void> {
     const { topups, enforcer } = this.#parts;
-    await this.#attempt('clean billing up', () => this.#clean(), signal);
+    await this.#attempt('open accounts', () => this.#openAccounts(), signal);
     await this.#attempt('post usage', () => this.#post(signal), signal);
     await this.#attempt('top accounts up', async () => topups?.run(signal), signal);
     await this.#attempt('enforce credit', async () => enforcer?.run(signal), signal);
@@ -82,23 +77,25 @@ export class BillingUpkeep {
 
   async #post(signal: AbortSignal): Promise<void> {
     const { ledger } = this.#parts;
-    for (const tenantId of await ledger.findUnposted(TENANTS_PER_PASS)) {
-      let posted = RECORDS_PER_POSTING;
-      while (posted === RECORDS_PER_POSTING && !signal.aborted) {
-        posted = await ledger.postUsage(tenantId, RECORDS_PER_POSTING);
+    let tenants: string[] = [];
+    do {
+      tenants = await ledger.findUnposted(TENANTS_AT_ONCE, tenants.at(-1));
+      for (const tenantId of tenants) {
+        let posted = RECORDS_PER_POSTING;
+        while (posted === RECORDS_PER_POSTING && !signal.aborted) {
+          posted = await ledger.postUsage(tenantId, RECORDS_PER_POSTING);
+        }
       }
-    }
+    } while (tenants.length === TENANTS_AT_ONCE && !signal.aborted);
   }
 
-  async #clean(): Promise<void> {
-    if (performance.now() - this.#cleanedAt < CLEANING_INTERVAL_MS) return;
+  async #openAccounts(): Promise<void> {
+    if (performance.now() - this.#openedAt < OPENING_INTERVAL_MS) return;
     const { ledger, grantCents } = this.#parts;
     let opened = ACCOUNTS_AT_ONCE;
     while (opened === ACCOUNTS_AT_ONCE) {
       opened = await ledger.openAccounts(grantCents, ACCOUNTS_AT_ONCE);
     }
-    await ledger.removeExpiredCheckouts(UNPAID_CHECKOUT_SECONDS);
-    await ledger.removeOldEvents(EVENT_SECONDS);
-    this.#cleanedAt = performance.now();
+    this.#openedAt = performance.now();
   }
 }

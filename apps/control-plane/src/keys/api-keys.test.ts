@@ -108,6 +108,22 @@ describe('a list', () => {
     ]);
   });
 
+  test('of an account that made and revoked many keys has the last hundred, and no more are stored', async () => {
+    const kept = await keys.createTenantKey(BY_KEY, 'kept');
+    await ledger.sql.query(`
+      insert into api_keys (key_id, tenant_id, secret_hash, prefix, revoked_at, created_at)
+      select 'key_' || n, 't', sha256(n::text::bytea), '', now() - n * interval '1 hour', now() - interval '1 year'
+      from generate_series(1, 400) as n`);
+    const revoked = Array.from({ length: 100 }, (_, index) => `key_${index + 1}`);
+    const listed = (await keys.list('t')).map(({ key_id: id }) => id);
+    expect(listed.sort()).toEqual([...revoked, kept.key_id].sort());
+    await keys.createTenantKey(BY_KEY);
+    const { rows } = await ledger.sql.query(
+      'select key_id from api_keys where revoked_at is not null',
+    );
+    expect(rows.map(({ key_id: id }) => id).sort()).toEqual(revoked.sort());
+  });
+
   test('of an account that is gone is refused, and so is a new key', async () => {
     const gone = { code: 'unauthorized' };
     await expect(keys.list('gone')).rejects.toMatchObject(gone);

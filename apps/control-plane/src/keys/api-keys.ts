@@ -50,7 +50,7 @@ export class ApiKeys {
     return { key_id: row.key_id, key: secret, prefix: row.prefix, ...nameOf(row) };
   }
 
-  /** Every key of the tenant, including revoked ones, newest first. */
+  /** The keys of the tenant, including the last revoked ones, newest first. */
   async list(tenantId: string): Promise<ApiKeyRecord[]> {
     const [plan, rows] = await Promise.all([
       this.#planOf(tenantId),

@@ -14,14 +14,9 @@ const CODES: Readonly<Record<ObjectStoreErrorCode, ErrorCode>> = {
   object_store_unavailable: 'object_store_unavailable',
 };
 
-const RETRY_AFTER_SECONDS = '5';
-
 /** The error for a store that does not answer, which tells callers when to try again. */
 export function objectStoreUnavailable(cause: unknown): ServiceError {
-  return new ServiceError('object_store_unavailable', undefined, {
-    cause,
-    headers: { 'retry-after': RETRY_AFTER_SECONDS },
-  });
+  return new ServiceError('object_store_unavailable', undefined, { cause });
 }
 
 /** Runs an operation on objects and reports its failure as a {@link ServiceError}. Other errors pass. */

@@ -80,8 +80,22 @@ const addWorkspaceChunk = (byte: number, objectKey: string) =>
   store.workspaceChunks.announce(workspace, [
     { id: Buffer.alloc(32, byte), objectKey, storedBytes: 1 },
   ]);
+/** Makes an object the file `file` of the workspace. */
+async function addFile(objectKey: string): Promise<void> {
+  await sql.query(
+    `insert into workspace_files (workspace_id, path, size_bytes, modified_at, object_key, version)
+     values ($1, 'file', 1, now(), $2, 1)`,
+    [workspace, objectKey],
+  );
+  await sql.query('update workspaces set size_bytes = 1, file_count = 1, entry_count = 1');
+}
 const rulesFor = (using: Pick<ObjectStore, 'delete' | 'list'>) =>
-  objectRules({ store, objects: using, workspaces: { endExpiredUploads: async () => 0 } });
+  objectRules({
+    store,
+    objects: using,
+    urls: undefined,
+    workspaces: { endExpiredUploads: async () => 0 },
+  });
 /** Sweeps as a control plane does, with this object store. */
 function start(using: Pick<ObjectStore, 'delete' | 'list'> = objects): Promise<void> {
   const rules = rulesFor(using);
@@ -97,6 +111,13 @@ async function giveUp(...keys: string[]): Promise<void> {
   await sql.query(`update session_chunks set unused_since = now() - interval '2 hours'`);
   expect(await store.sessionChunks.removeUnused(3_600, 10)).toBe(keys.length);
 }
+/** Applies one rule once. */
+async function apply(kind: string): Promise<void> {
+  const found = rulesFor(objects).find(({ rule }) => rule.kind === kind)?.rule;
+  await found?.remove(found.seconds ?? 0, 1_000, signal());
+}
+/** Lets the time pass after which objects are deleted. */
+const endWait = () => sql.query('update object_deletions set due_at = now()');
 const waiting = async () => (await sql.query('select from object_deletions')).rowCount;
 
 test('has a line of documentation for every rule', () => {
@@ -106,26 +127,73 @@ test('has a line of documentation for every rule', () => {
 
 test('removes old objects that the ledger does not know, and only those', async () => {
   const ofWorkspace = (name: string) => `workspaces/t/${workspace}/${name}`;
-  const lost = [keyOf('lost'), ofWorkspace('chunks/lost'), 'workspaces/t/gone/chunks/lost'];
-  const known = [keyOf('known'), ofWorkspace('chunks/known')];
-  // A file that is just being copied has no row but a reservation, and an upload has only its name.
-  const others = ['other/object', ofWorkspace('files/a'), ofWorkspace('uploads/chunks')];
+  const lost = [
+    keyOf('lost'),
+    ...['chunks/lost', 'files/lost', 'uploads/lost', `uploads/${randomUUID()}`].map(ofWorkspace),
+    'workspaces/t/gone/chunks/lost',
+  ];
+  const [upload, copy, file] = [randomUUID(), ofWorkspace('files/copy'), ofWorkspace('files/file')];
+  const known = [
+    keyOf('known'),
+    // A file that is just being copied has no row but a reservation.
+    ...[ofWorkspace('chunks/known'), ofWorkspace(`uploads/${upload}`), copy, file],
+  ];
+  const others = ['other/object'];
   const young = [keyOf('young'), ofWorkspace('chunks/young')];
   await addChunk(1, keyOf('known'));
   await addWorkspaceChunk(1, ofWorkspace('chunks/known'));
+  await store.workspaces.reserve(copy, 14_400);
+  await sql.query(
+    `insert into workspace_uploads (upload_id, workspace_id, path, expires_at, taken_at)
+     values ($1, $2, 'a', now() - interval '2 hours', now())`,
+    [upload, workspace],
+  );
+  await addFile(file);
   for (const key of [...lost, ...known, ...others]) await put(key);
   await age();
   for (const key of young) await put(key);
   // As two control planes.
   const done = Promise.all([start(), start()]);
+  await expect.poll(waiting).toBe(lost.length + 1);
+  await sql.query('update object_deletions set due_at = now() where object_key <> $1', [copy]);
   for (const key of lost) await expect.poll(() => exists(key)).toBe(false);
   for (const key of [...known, ...others, ...young]) expect(await exists(key), key).toBe(true);
   sweeping.abort();
   await done;
 });
 
+test('keeps unknown objects for a database that is restored to a later time', async () => {
+  const [later, lost] = [keyOf('later'), keyOf('lost')];
+  for (const key of [later, lost]) await put(key);
+  await age();
+  await apply('unknown_session_objects');
+  for (const key of [later, lost]) expect(await exists(key), key).toBe(true);
+  expect(await waiting()).toBe(2);
+  await apply('given_up_objects');
+  expect(await waiting()).toBe(2);
+  // As if somebody had copied the rows of one from the backup into this database.
+  await addChunk(1, later);
+  await endWait();
+  await apply('given_up_objects');
+  expect(await exists(later)).toBe(true);
+  expect(await exists(lost)).toBe(false);
+  expect(await waiting()).toBe(0);
+});
+
+test('lets a customer delete a file whose row came back after its object was missed', async () => {
+  const key = `workspaces/t/${workspace}/files/a`;
+  await put(key);
+  await age();
+  await apply('unknown_workspace_objects');
+  expect(await waiting()).toBe(1);
+  await addFile(key);
+  expect(await store.workspaces.removeFile(workspace, Buffer.from('file'))).toBe(true);
+  await endWait();
+  await apply('given_up_objects');
+  expect(await exists(key)).toBe(false);
+});
+
 test('goes through many unknown objects a few pages at a time', async () => {
-  const chunks = store.sessionChunks;
   const kept = keyOf('kept');
   await addChunk(1, kept);
   for (const key of [kept, ...Array.from({ length: 50 }, (_, at) => keyOf(`lost-${at}`))]) {
@@ -133,14 +201,17 @@ test('goes through many unknown objects a few pages at a time', async () => {
   }
   await age();
   const inPairs = {
-    delete: objects.delete.bind(objects),
     list: (options: ListOptions, limit: AbortSignal) =>
       objects.list({ ...options, limit: 2 }, limit),
   };
-  const found = new UnknownObjects(inPairs, { prefix: 'sessions/', chunks });
-  expect(await found.remove(3_600, signal())).toBe(39);
-  expect(await found.remove(3_600, signal())).toBe(11);
-  expect(await found.remove(3_600, signal())).toBe(0);
+  const parts = { objects: inPairs, deletions: store.objectDeletions, prefix: 'sessions/' };
+  const found = new UnknownObjects(parts);
+  expect(await found.giveUp(3_600, signal())).toBe(39);
+  expect(await found.giveUp(3_600, signal())).toBe(11);
+  expect(await found.giveUp(3_600, signal())).toBe(0);
+  await endWait();
+  await apply('given_up_objects');
+  expect(await waiting()).toBe(0);
   expect(await exists(kept)).toBe(true);
 });
 

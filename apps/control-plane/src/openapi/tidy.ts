@@ -1,8 +1,12 @@
-import { ERROR_CODE_KEYWORD, OPTIONAL_BODY_KEYWORD } from '@svc/contract';
+import { ERROR_CODE_KEYWORD, MAX_BYTES_KEYWORD, OPTIONAL_BODY_KEYWORD } from '@svc/contract';
 
 type Json = Record<string, unknown>;
 
-const OWN_KEYWORDS: ReadonlySet<string> = new Set([ERROR_CODE_KEYWORD, OPTIONAL_BODY_KEYWORD]);
+const OWN_KEYWORDS: ReadonlySet<string> = new Set([
+  ERROR_CODE_KEYWORD,
+  OPTIONAL_BODY_KEYWORD,
+  MAX_BYTES_KEYWORD,
+]);
 /** Description of a successful answer for which the route has none. */
 const FILLER = 'Default Response';
 

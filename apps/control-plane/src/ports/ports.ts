@@ -50,9 +50,7 @@ export class Ports {
   async connect(caller: Caller, vmId: string, port: number, signal: AbortSignal): Promise<Duplex> {
     const release = this.#slots.take(caller.tenantId);
     if (release === undefined) {
-      throw new ServiceError('too_many_port_connections', undefined, {
-        headers: { 'retry-after': '1' },
-      });
+      throw new ServiceError('too_many_port_connections');
     }
     try {
       const connection = await this.#parts.operations.connectPort(caller, vmId, port, signal);

@@ -31,7 +31,5 @@ export function limitRate(budgets: Store['requestBudgets'], policy: RatePolicy):
 }
 
 function refusal(state: BudgetState): ServiceError {
-  return new ServiceError('rate_limited', undefined, {
-    headers: { 'retry-after': String(state.resetSeconds) },
-  });
+  return new ServiceError('rate_limited', undefined, { retryAfterSeconds: state.resetSeconds });
 }

@@ -36,7 +36,7 @@ export class LostWorkers {
 
   /**
    * Whether the sessions of a worker may go on elsewhere: it has been silent for so long that it holds their VMs, if it
-   * still runs.
+   * still runs. The store gives one that restarts in place longer, whether or not this control plane could hear it.
    */
   async isSilent(workerId: string): Promise<boolean> {
     const { unreachableMs } = WORKER_TIMES;

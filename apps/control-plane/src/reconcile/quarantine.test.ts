@@ -1,4 +1,4 @@
-import { type HeartbeatResponse, placementFor } from '@svc/contract';
+import { type HeartbeatResponse, LIMITS, placementFor } from '@svc/contract';
 import { openFleet } from '@svc/store';
 import type { WorkerDouble } from '@svc/worker-double';
 import { expect, test } from 'vitest';
@@ -101,6 +101,37 @@ test('a released sandbox is back with its owner, counts, and leaves the quaranti
     { active_sandboxes: 1, reserved_memory_mib: 512, max_lifetime_seconds: 600 },
   ]);
   expect((await harness.call('DELETE', `/v1/sandboxes/${vmId}`, { key })).status).toBe(200);
+});
+
+test('a released sandbox has its usage counted from its beginning', async () => {
+  const vmId = await quarantine();
+  const hourAgo = new Date(Date.now() - 3_600_000).toISOString();
+  worker.change(vmId, { created_at: hourAgo, running_at: hourAgo });
+  await heartbeat();
+  await using operator = openFleet(harness.postgres.url);
+  expect(await operator.quarantine.release(vmId)).toBeUndefined();
+  const sample = { ...order(vmId), seq: 1, age_ms: 0, cpu_ms: 1_000, wall_ms: 3_500_000 };
+  const counts = { input_tokens: 0, output_tokens: 0, tool_calls: 0 };
+  const answer = await worker.ask(harness.plane.url, 'POST', '/usage', {
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ samples: [{ ...sample, ...counts }] }),
+  });
+  expect(await answer.json()).toEqual({ accepted: 1, known: 0, refused: [] });
+});
+
+test('a released sandbox is no larger than one may be, and was not made in the future', async () => {
+  const vmId = await quarantine();
+  const huge = 2 ** 31 - 1;
+  worker.change(vmId, { vcpu: huge, memory_mib: huge, created_at: '2999-01-01T00:00:00Z' });
+  await heartbeat();
+  await using operator = openFleet(harness.postgres.url);
+  expect(await operator.quarantine.release(vmId)).toBeUndefined();
+  const { rows } = await harness.sql.query(
+    `select sandboxes.vcpu, sandboxes.memory_mib, reserved_memory_mib, created_at <= now() as made
+     from sandboxes join workers using (worker_id)`,
+  );
+  const { vcpuMax: vcpu, memoryMibMax: memory_mib } = LIMITS;
+  expect(rows).toEqual([{ vcpu, memory_mib, reserved_memory_mib: memory_mib, made: true }]);
 });
 
 test('a sandbox is not released before its worker has said how it was placed', async () => {

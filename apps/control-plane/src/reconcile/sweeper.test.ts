@@ -2,6 +2,7 @@ import { createLogger } from '@svc/service-kit';
 import { openStore } from '@svc/store';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Harness } from '../../test/harness.ts';
+import { whileLocked } from '../../test/while-locked.ts';
 import { LostWorkers } from './lost-workers.ts';
 import { sweep } from './sweeper.ts';
 
@@ -12,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => harness?.[Symbol.asyncDispose]());
 
-test('ends the sandboxes of a lost worker, but not those of a silent one', async () => {
+test('ends the sandboxes of a lost worker, but not those of a silent one, or one that is heard again', async () => {
   const { key } = await harness.signUp();
   const lost = await harness.addWorker('lost');
   const onLost = await harness.create(key);
@@ -21,11 +22,13 @@ test('ends the sandboxes of a lost worker, but not those of a silent one', async
   await harness.addWorker('silent');
   const onSilent = await harness.create(key);
   for (const id of ['first', 'second']) await harness.addWorker(id);
-  await harness.sql.query(
-    `update workers set heartbeat_at = now() -
-       case worker_id when 'lost' then interval '301 seconds' else interval '200 seconds' end
-     where worker_id in ('lost', 'silent')`,
-  );
+  const silence = (id: string, seconds: number) =>
+    harness.sql.query(
+      'update workers set heartbeat_at = now() - make_interval(secs => $2) where worker_id = $1',
+      [id, seconds],
+    );
+  await silence('lost', 301);
+  await silence('silent', 200);
   const store = await openStore({
     url: harness.postgres.url,
     placement: { unreachableMs: 30_000, sandboxesPerTenant: 1 },
@@ -50,12 +53,29 @@ test('ends the sandboxes of a lost worker, but not those of a silent one', async
   early.abort();
   await listening;
 
-  const controller = new AbortController();
   let time = 0;
   const lostWorkers = new LostWorkers(store.workers, () => {
     time += 300_000;
     return time;
   });
+
+  // The worker is heard again while it is given up.
+  const late = new AbortController();
+  const sweepOnce = async () => {
+    const sweeping = sweep({ ...parts, lostWorkers }, late.signal);
+    await expect.poll(() => passes).toBe(2);
+    late.abort();
+    await sweeping;
+  };
+  await whileLocked(harness, {
+    lock: `select from sandboxes where vm_id = '${onLost}' for update`,
+    begin: sweepOnce,
+    meanwhile: `update workers set heartbeat_at = now() where worker_id = 'lost'`,
+  });
+  expect(await record(onLost)).toMatchObject({ state: 'running' });
+
+  await silence('lost', 301);
+  const controller = new AbortController();
   const sweeping = sweep({ ...parts, lostWorkers }, controller.signal);
   await expect
     .poll(() => record(onLost))

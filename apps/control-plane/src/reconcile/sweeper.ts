@@ -1,3 +1,4 @@
+import { WORKER_TIMES } from '@svc/contract';
 import { sleep } from '@svc/service-kit/concurrency';
 import type { Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
@@ -64,7 +65,8 @@ async function giveUp(
     const entries = await store.sandboxes.entriesOf(workerId);
     logger.warn({ workerId, sandboxes: entries.length }, 'worker lost; ending its sandboxes');
     for (const { vm_id: vmId, generation } of entries) {
-      await store.sandboxes.end({ vmId, generation, reason: 'worker_lost' });
+      // Nothing, once the worker is heard again.
+      await store.sandboxes.endLost({ vmId, generation, silentMs: WORKER_TIMES.lostMs });
     }
   }
 }

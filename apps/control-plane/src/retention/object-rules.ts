@@ -1,23 +1,27 @@
 import type { ObjectStore } from '@svc/object-store';
-import type { ChunkRepository, Store } from '@svc/store';
+import type { Store } from '@svc/store';
 import { IMAGE_OBJECTS } from '../images/object-keys.ts';
+import type { Objects } from '../objects/open-objects.ts';
 import { UnknownObjects } from '../objects/unknown-objects.ts';
 import { within } from '../objects/within.ts';
 import { SESSION_OBJECTS } from '../sessions/files/object-keys.ts';
-import { isChunkKey, WORKSPACE_OBJECTS } from '../workspaces/object-keys.ts';
+import { WORKSPACE_OBJECTS } from '../workspaces/object-keys.ts';
 import type { Workspaces } from '../workspaces/workspaces.ts';
 import type { RetentionRule } from './rules.ts';
 
 const SECOND_MS = 1_000;
-const HOUR = 3_600;
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
 const DAY = 24 * HOUR;
 const OBJECTS = 1_000;
 /** Workspaces, each with up to a thousand uploads. */
 const WORKSPACES = 20;
 
 export interface ObjectRulesParts {
-  readonly store: Pick<Store, 'objectDeletions' | 'sessionChunks' | 'workspaceChunks' | 'images'>;
+  readonly store: Pick<Store, 'objectDeletions'>;
   readonly objects: Pick<ObjectStore, 'delete' | 'list'>;
+  /** Undefined if S3 serves the presigned URLs. */
+  readonly urls: Objects['urls'];
   readonly workspaces: Pick<Workspaces, 'endExpiredUploads'>;
 }
 
@@ -29,37 +33,29 @@ export interface ObjectRule {
 
 /** What is removed after a time and needs the object store. */
 export function objectRules(parts: ObjectRulesParts): ObjectRule[] {
-  const { store, objects, workspaces } = parts;
+  const { store, objects, urls, workspaces } = parts;
+  // Longer than a request that was begun with a URL just before it expired: S3 ends none, a control plane after an hour.
+  const uploadSeconds = urls === undefined ? DAY : HOUR + 5 * MINUTE;
   return [
     {
       rule: rule('given_up_objects', 0, OBJECTS, deleterOf(parts)),
       everyMs: 2 * SECOND_MS,
     },
     {
-      // Longer than any request that was begun with a URL before it expired.
-      rule: rule('workspace_uploads', DAY, WORKSPACES, (...call) =>
+      rule: rule('workspace_uploads', uploadSeconds, WORKSPACES, (...call) =>
         workspaces.endExpiredUploads(...call),
       ),
       everyMs: 60 * SECOND_MS,
     },
-    unknown('unknown_session_objects', SESSION_OBJECTS, store.sessionChunks),
-    unknown('unknown_workspace_objects', WORKSPACE_OBJECTS, store.workspaceChunks, isChunkKey),
-    unknown('unknown_image_objects', IMAGE_OBJECTS, store.images),
+    unknown('unknown_session_objects', SESSION_OBJECTS),
+    unknown('unknown_workspace_objects', WORKSPACE_OBJECTS),
+    unknown('unknown_image_objects', IMAGE_OBJECTS),
   ];
 
-  function unknown(
-    kind: string,
-    prefix: string,
-    chunks: Pick<ChunkRepository, 'known'>,
-    isOne?: (key: string) => boolean,
-  ): ObjectRule {
-    const found = new UnknownObjects(objects, {
-      prefix,
-      chunks,
-      ...(isOne === undefined ? {} : { isOne }),
-    });
+  function unknown(kind: string, prefix: string): ObjectRule {
+    const found = new UnknownObjects({ objects, deletions: store.objectDeletions, prefix });
     // Longer than any upload. One call covers as much as one pass should.
-    const remove: RetentionRule['remove'] = (seconds, _, signal) => found.remove(seconds, signal);
+    const remove: RetentionRule['remove'] = (seconds, _, signal) => found.giveUp(seconds, signal);
     return {
       rule: rule(kind, HOUR, Number.POSITIVE_INFINITY, remove),
       everyMs: 600 * SECOND_MS,

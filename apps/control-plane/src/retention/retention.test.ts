@@ -40,7 +40,7 @@ afterAll(async () => {
 beforeEach(async () => {
   await harness.reset();
   await sql(`truncate otp_codes, otp_requests, request_budgets, idempotency_keys, audit_records,
-    images, image_blobs, image_blob_uses`);
+    images, image_blobs, image_blob_uses, checkouts, provider_events`);
   await sql(`insert into workers (worker_id, url, certificate, version, vcpu, memory_mib, disk_mib, templates)
     values ('w', '', '', '', 1, 1, 1, '[]')`);
 });
@@ -128,7 +128,7 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
   },
   enrolment_tokens: async (young) => {
     await sql(`insert into enrolment_tokens
-      values (gen_random_uuid(), 1, now() ${young ? '+' : '-'} interval '1 minute')`);
+      values (gen_random_uuid(), 1, now() - interval '${young ? 23 : 25} hours')`);
     return 'enrolment_tokens';
   },
   config_updates: async (young) => {
@@ -141,6 +141,14 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
     await sql(`insert into signing_keys
       values ('kid-${young}', '', now() - interval '${young ? '1 day' : '60 days'}') on conflict do nothing`);
     return `signing_keys where kid like 'kid-%'`;
+  },
+  usage_records: async (young) => {
+    const id = `vm_${young}`;
+    await endedSandbox(id, young ? '23 hours' : '25 hours');
+    await sql(
+      `insert into usage_meters (vm_id, generation, tenant_id) values ('${id}', 1, '${tenant}')`,
+    );
+    return 'usage_meters where not is_folded';
   },
   session_chunks: async (young) => {
     const id = await endedSession('1 day');
@@ -160,6 +168,12 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
       (gen_random_uuid(), '${id}', 'vm', 'open', now() - interval '${young ? 59 : 61} minutes')`);
     return 'workspace_flushes';
   },
+  finished_workspace_flushes: async (young) => {
+    const id = await emptyWorkspace();
+    await sql(`insert into workspace_flushes (flush_id, workspace_id, vm_id, state, touched_at) values
+      (gen_random_uuid(), '${id}', 'vm_finished', '${young ? 'closed' : 'committed'}', now() - interval '${young ? 23 : 25} hours')`);
+    return `workspace_flushes where vm_id = 'vm_finished'`;
+  },
   empty_workspaces: async (young) => {
     const id = await emptyWorkspace();
     await sql(`update workspaces set app_id = 'empty ${young}',
@@ -171,6 +185,16 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
     await sql(`insert into session_uploads (upload_id, session_id, files_id, created_at)
       values (gen_random_uuid(), '${id}', 'g', now() - interval '${young ? 59 : 61} minutes')`);
     return 'session_uploads where not committed';
+  },
+  unpaid_checkouts: async (young) => {
+    await sql(`insert into checkouts (checkout_id, tenant_id, provider, amount_cents, expires_at)
+      values ('${young}', '${tenant}', 'stripe', 500, now() - interval '${young ? 29 : 31} days')`);
+    return 'checkouts';
+  },
+  provider_events: async (young) => {
+    await sql(`insert into provider_events (event_id, type, received_at)
+      values ('${young}', 't', now() - interval '${young ? 89 : 91} days')`);
+    return 'provider_events';
   },
   agent_logs: async (young) => {
     await endedSandbox(`vm_${young}`, young ? '14 minutes' : '16 minutes');
@@ -224,6 +248,11 @@ const PLANTED: Record<string, (young: boolean) => Promise<string>> = {
     await sql(`insert into image_blobs values
       (sha256('${young}'), 'images/${young}', 1, now(), now() - interval '${young ? 23 : 25} hours')`);
     return 'image_blobs';
+  },
+  revoked_api_keys: async (young) => {
+    await sql(`insert into api_keys (key_id, tenant_id, secret_hash, prefix, revoked_at) values
+      ('${young}', '${tenant}', sha256('${young}'), '', now() - interval '${young ? 399 : 401} days')`);
+    return 'api_keys where revoked_at is not null';
   },
   audit_records: async (young) => {
     await sql(`insert into audit_records (event, tenant_id, details, created_at)
@@ -313,6 +342,13 @@ describe('a pass', () => {
     expect(await count('sessions where conversation is not null')).toBe(1);
   });
 
+  test('keeps what was paid for ever', async () => {
+    await PLANTED.unpaid_checkouts?.(false);
+    await sql('update checkouts set paid_at = expires_at');
+    await retention().pass();
+    expect(await count('checkouts')).toBe(1);
+  });
+
   test('is bounded, and says when there is more', async () => {
     let left = 0;
     const sizes: number[] = [];
@@ -329,6 +365,25 @@ describe('a pass', () => {
     for (let passes = 0; passes < 4; passes += 1) await pass();
     expect(await pass()).toBe(true);
     expect(left).toBe(0);
+  });
+
+  test('removes the finished flushes of a busy fleet', async () => {
+    const id = await emptyWorkspace();
+    await sql(`insert into workspace_flushes (flush_id, workspace_id, vm_id, state, touched_at)
+      select gen_random_uuid(), '${id}', 'vm_busy', 'committed', now() - interval '2 days' from generate_series(1, 2000)`);
+    await retention().pass();
+    expect(await count(`workspace_flushes where vm_id = 'vm_busy'`)).toBe(0);
+  });
+
+  test('removes empty workspaces behind others that hold chunks', async () => {
+    await sql(`with made as (insert into workspaces (tenant_id, app_id, capset_id, used_at)
+        select '${tenant}', gen_random_uuid(), 'c', now() - interval '9 days' from generate_series(1, 60)
+        returning workspace_id)
+      insert into workspace_chunks (workspace_id, chunk_id, object_key, stored_bytes)
+      select workspace_id, sha256('held'), gen_random_uuid(), 1 from made`);
+    await PLANTED.empty_workspaces?.(false);
+    await retention().pass();
+    expect(await count(`workspaces where app_id = 'empty false'`)).toBe(0);
   });
 
   test('removes no more in a batch than it is told', async () => {

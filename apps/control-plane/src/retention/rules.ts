@@ -30,8 +30,8 @@ export type RetentionSettings = Pick<
 >;
 
 /**
- * Everything in the ledger that is removed after a time. Usage and money are not in this list: they are kept for ever. Sandboxes come
- * before workers, whose last record of a sandbox has to be gone first.
+ * Everything in the ledger that is removed after a time. Usage and money are kept for ever; only the records of a sandbox that has
+ * ended are replaced by their sums. Sandboxes come before workers, whose last record of a sandbox has to be gone first.
  */
 export function retentionRules(store: Store, settings: RetentionSettings): RetentionRule[] {
   return [
@@ -43,11 +43,18 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
     ),
     rule('control_planes', HOUR, (...batch) => store.controlPlanes.removeSilent(...batch)),
     rule('runtime_hosts', HOUR, (...batch) => store.runtimeHosts.removeSilent(...batch)),
-    rule('enrolment_tokens', 0, (...batch) => store.components.removeExpiredTokens(...batch)),
+    // Far longer than clocks differ: without its row, a token that a clock still takes for valid would count as unused.
+    rule('enrolment_tokens', DAY, (...batch) => store.components.removeExpiredTokens(...batch)),
     rule('config_updates', DAY, (...batch) => store.configUpdates.removeEnded(...batch)),
     rule('signing_keys', SIGNING_KEY_SECONDS, (...batch) =>
       store.signingKeys.removeOlder(...batch),
     ),
+    {
+      kind: 'usage_records',
+      seconds: DAY,
+      batch: ROWS,
+      remove: (...batch) => store.usage.foldRecords(...batch),
+    },
     // Longer than any save of files with the commit of its turn.
     rule('session_chunks', HOUR, (...batch) => store.sessionChunks.removeUnused(...batch)),
     // Longer than any flush of a workspace, from the upload of a chunk to the change that names it.
@@ -55,8 +62,16 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
     large('workspace_flushes', HOUR, (...batch) =>
       store.workspaces.removeAbandonedFlushes(...batch),
     ),
+    // A late call may still name them.
+    rule('finished_workspace_flushes', DAY, (...batch) =>
+      store.workspaces.removeFinishedFlushes(...batch),
+    ),
     large('empty_workspaces', 7 * DAY, (...batch) => store.workspaces.removeEmpty(...batch)),
     large('session_uploads', HOUR, (...batch) => store.sessionFiles.removeOrphans(...batch)),
+    // Stripe reports a payment again for at most three days.
+    rule('unpaid_checkouts', 30 * DAY, (...batch) => store.billing.removeUnpaidCheckouts(...batch)),
+    // Far longer than the signature of an event is accepted.
+    rule('provider_events', 90 * DAY, (...batch) => store.billing.removeOldEvents(...batch)),
     rule('agent_logs', LIMITS.destroyedRecordSeconds, (...batch) =>
       store.agentLogs.removeExpired(...batch),
     ),
@@ -82,6 +97,10 @@ export function retentionRules(store: Store, settings: RetentionSettings): Reten
     ),
     // Longer than any push, and than the time after which somebody goes on with one that broke off.
     rule('image_blobs', DAY, (...batch) => store.images.removeUnusedBlobs(...batch)),
+    // Audit records name them.
+    rule('revoked_api_keys', daysOf(settings.auditRetentionDays), (...batch) =>
+      store.apiKeys.removeRevoked(...batch),
+    ),
     rule('audit_records', daysOf(settings.auditRetentionDays), (...batch) =>
       store.audit.removeOlder(...batch),
     ),

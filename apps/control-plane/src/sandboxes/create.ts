@@ -43,11 +43,14 @@ export class SandboxCreator {
     request: CreateSandboxRequest,
     { idempotencyKey, signal }: CreateOptions,
   ): Promise<CreateSandboxResponse> {
-    await checkCreateRules(request, this.#rules);
-    const agent = oneShotAgent(tenantId, request, this.#rules.models);
     const vmId = makeId('sandbox', uuidv7());
-    const create = async (id: string, until: AbortSignal, hold?: IdempotencyHold) =>
-      fromWorker(await this.#starter.start({ vmId: id, tenantId, request, agent, hold }, until));
+    const create = async (id: string, until: AbortSignal, hold?: IdempotencyHold) => {
+      await checkCreateRules(request, this.#rules);
+      const agent = oneShotAgent(tenantId, request, this.#rules.models);
+      return fromWorker(
+        await this.#starter.start({ vmId: id, tenantId, request, agent, hold }, until),
+      );
+    };
     if (idempotencyKey === undefined) return create(vmId, signal);
     return this.#idempotent.run({
       tenantId,

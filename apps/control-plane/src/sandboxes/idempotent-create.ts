@@ -34,6 +34,8 @@ export interface KeyedCreate<T> {
  * Creates at most one resource per key, on all control planes together. A repeated request gets the answer of the first
  * one, and waits while that one is running. A request that fails frees its key.
  *
+ * A repeated request gets its answer even if a rule would refuse it by now, so rules are checked by what creates the resource.
+ *
  * A key is bound to the id of its resource before anything is created. A request whose lock has expired, because it was
  * stalled or its control plane is gone, loses the key to a retry. From then on it cannot insert anything, and the retry
  * decides what becomes of the resource that it may have inserted.
@@ -134,10 +136,7 @@ export class IdempotentCreate<T> {
 }
 
 function inProgress(cause?: unknown): ServiceError {
-  return new ServiceError('idempotency_in_progress', undefined, {
-    cause,
-    headers: { 'retry-after': '1' },
-  });
+  return new ServiceError('idempotency_in_progress', undefined, { cause });
 }
 
 /** Bodies that differ only in the order of members have the same hash. */

@@ -10,7 +10,6 @@ import type { TenantOperations } from './tenant-operations.ts';
 import { USABLE } from './usable.ts';
 
 const NO_LOG: LogsResponse = { content: '', truncated: false, total_bytes: 0 };
-const RETRY_AFTER = { 'retry-after': '5' };
 
 /** A log as its worker sends it. */
 export interface SentLog {
@@ -124,7 +123,7 @@ function isStored({ bytes, totalBytes }: LogEnd, stored: LogExtent | undefined):
 }
 
 function unavailable(cause: unknown): ServiceError {
-  return new ServiceError('logs_unavailable', undefined, { cause, headers: RETRY_AFTER });
+  return new ServiceError('logs_unavailable', undefined, { cause });
 }
 
 /** Whether the worker does not have the log, or cannot be asked. A worker that breaks the contract is another matter. */

@@ -27,7 +27,7 @@ function merge<Row extends SandboxRow>(row: Row, report: WorkerSandbox): Row {
   return {
     ...row,
     state: report.state,
-    vcpu: report.vcpu,
+    vcpu: row.vcpu ?? report.vcpu,
     cpu_fraction: report.cpu_fraction,
     disk_mib: report.disk_mib,
     rootfs: report.rootfs,

@@ -11,7 +11,7 @@ import {
 } from '@svc/contract';
 import type { SandboxRow, Store } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
-import type { Fleet } from '../workers/fleet.ts';
+import type { CallOptions, Fleet } from '../workers/fleet.ts';
 import type { WorkerApi } from '../workers/worker-api.ts';
 import type { WorkerRequest, WorkerStream } from '../workers/worker-client.ts';
 import { collectCommand } from './exec/collect-command.ts';
@@ -28,6 +28,14 @@ export interface SandboxOperationsParts {
   readonly operations: TenantOperations;
   /** Changes of state, which last as long as the worker needs. */
   readonly calls: TenantOperations;
+}
+
+/** A sandbox that can be used, as it was when its row was read. */
+interface UsableSandbox {
+  readonly row: SandboxRow;
+  readonly workerId: string;
+  /** Throws once it can be used no more. */
+  readonly check: () => Promise<unknown>;
 }
 
 /**
@@ -59,9 +67,10 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<Readable> {
     const { tenantId } = caller;
-    const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
+    const sandbox = await this.#usable(caller, vmId, USABLE);
+    const { workerId } = sandbox;
     const { body } = await this.#running.stream({ tenantId, workerId }, async () => ({
-      body: await this.#work(workerId, signal, (worker) =>
+      body: await this.#work(sandbox, signal, (worker) =>
         collectCommand(worker.exec(vmId, request, signal), this.#output.of(tenantId), signal),
       ),
       contentLength: undefined,
@@ -76,9 +85,10 @@ export class SandboxOperations {
     request: ExecRequest,
     signal: AbortSignal,
   ): Promise<WorkerStream> {
-    const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
+    const sandbox = await this.#usable(caller, vmId, USABLE);
+    const { workerId } = sandbox;
     return this.#running.stream({ tenantId: caller.tenantId, workerId }, () =>
-      this.#work(workerId, signal, (worker) => worker.streamExec(vmId, request, signal)),
+      this.#work(sandbox, signal, (worker) => worker.streamExec(vmId, request, signal)),
     );
   }
 
@@ -89,9 +99,10 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<WorkerStream> {
     checkPath(path);
-    const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
+    const sandbox = await this.#usable(caller, vmId, USABLE);
+    const { workerId } = sandbox;
     return this.#running.stream({ tenantId: caller.tenantId, workerId }, () =>
-      this.#work(workerId, signal, (worker) => worker.download(vmId, path, signal)),
+      this.#work(sandbox, signal, (worker) => worker.download(vmId, path, signal)),
     );
   }
 
@@ -103,12 +114,12 @@ export class SandboxOperations {
     signal: AbortSignal,
   ): Promise<void> {
     checkPath(path);
-    const { worker_id: workerId } = await this.#usable(caller, vmId, USABLE);
+    const sandbox = await this.#usable(caller, vmId, USABLE);
+    const { workerId } = sandbox;
     const send = (worker: WorkerApi) => worker.upload(vmId, path, upload, signal);
-    // Its bytes can be read once.
-    const options = { signal, isWork: true, isRepeatable: false };
     return this.#running.run({ tenantId: caller.tenantId, workerId }, () =>
-      notRunningIfGone(this.#fleet.call(workerId, send, options)),
+      // Its bytes can be read once.
+      this.#work(sandbox, signal, send, { isRepeatable: false }),
     );
   }
 
@@ -119,8 +130,8 @@ export class SandboxOperations {
     port: number,
     signal: AbortSignal,
   ): Promise<Duplex> {
-    const { worker_id: workerId } = await this.#usable(caller, vmId, ['running']);
-    return this.#work(workerId, signal, (worker) => worker.connectPort(vmId, port, signal));
+    const sandbox = await this.#usable(caller, vmId, ['running']);
+    return this.#work(sandbox, signal, (worker) => worker.connectPort(vmId, port, signal));
   }
 
   async cancel(
@@ -129,9 +140,10 @@ export class SandboxOperations {
     reason: CancelReason,
     signal: AbortSignal,
   ): Promise<CancelResponse> {
-    const { worker_id: workerId } = await this.#usable(caller, vmId, ['running']);
+    const sandbox = await this.#usable(caller, vmId, ['running']);
+    const { workerId } = sandbox;
     return this.#calls.run({ tenantId: caller.tenantId, workerId }, () =>
-      this.#work(workerId, signal, (worker) => worker.cancel(vmId, reason, signal)),
+      this.#work(sandbox, signal, (worker) => worker.cancel(vmId, reason, signal)),
     );
   }
 
@@ -149,32 +161,40 @@ export class SandboxOperations {
     vmId: string,
     change: (worker: WorkerApi) => Promise<WorkerSandbox>,
   ): Promise<SandboxRow> {
-    const row = await this.#usable(caller, vmId, USABLE);
-    const { worker_id: workerId } = row;
+    const sandbox = await this.#usable(caller, vmId, USABLE);
+    const { row, workerId } = sandbox;
     const report = await this.#calls.run({ tenantId: caller.tenantId, workerId }, () =>
-      this.#work(workerId, undefined, change),
+      this.#work(sandbox, undefined, change),
     );
     const [changed] = await this.#store.sandboxes.applyReports(workerId, [report]);
     return changed ?? mergeReports([row], [report])[0] ?? row;
   }
 
+  /** Makes a call to the worker of a sandbox, which waits for a worker that restarts unless the sandbox has ended. */
   #work<T>(
-    workerId: string,
+    { workerId, check }: UsableSandbox,
     signal: AbortSignal | undefined,
     call: (worker: WorkerApi) => Promise<T>,
+    options: Pick<CallOptions, 'isRepeatable'> = {},
   ): Promise<T> {
-    const options = { isWork: true, ...(signal === undefined ? {} : { signal }) };
-    return notRunningIfGone(this.#fleet.call(workerId, call, options));
+    const cancellable = signal === undefined ? {} : { signal };
+    return notRunningIfGone(
+      this.#fleet.call(workerId, call, { ...options, ...cancellable, isWork: true, check }),
+    );
   }
 
   async #usable(
     caller: Caller,
     vmId: string,
     states: readonly SandboxState[],
-  ): Promise<SandboxRow> {
-    const row = await findSandbox(this.#store, caller, vmId);
-    if (!states.includes(row.state)) throw new ServiceError('sandbox_not_running');
-    return row;
+  ): Promise<UsableSandbox> {
+    const check = async () => {
+      const row = await findSandbox(this.#store, caller, vmId);
+      if (!states.includes(row.state)) throw new ServiceError('sandbox_not_running');
+      return row;
+    };
+    const row = await check();
+    return { row, workerId: row.worker_id, check };
   }
 }
 

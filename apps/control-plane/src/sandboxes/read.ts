@@ -30,11 +30,19 @@ export class SandboxReader {
   readonly #store: Pick<Store, 'sandboxes' | 'workers'>;
   readonly #fleet: Fleet;
   readonly #calls: TenantOperations;
+  readonly #mostPerTenant: number;
 
-  constructor(store: Pick<Store, 'sandboxes' | 'workers'>, fleet: Fleet, calls: TenantOperations) {
+  /** `mostPerTenant`: sandboxes that a tenant may have at a time. */
+  constructor(
+    store: Pick<Store, 'sandboxes' | 'workers'>,
+    fleet: Fleet,
+    calls: TenantOperations,
+    mostPerTenant: number,
+  ) {
     this.#store = store;
     this.#fleet = fleet;
     this.#calls = calls;
+    this.#mostPerTenant = mostPerTenant;
   }
 
   /** One sandbox from the ledger, which heartbeats and events keep current. @throws ServiceError `sandbox_not_found` */
@@ -111,7 +119,7 @@ export class SandboxReader {
   ): Promise<WorkerSandbox[] | undefined> {
     if (isUnreachable(worker)) return undefined;
     try {
-      return await this.#fleet.at(worker).list(tenantId, signal);
+      return await this.#fleet.at(worker).list(tenantId, this.#mostPerTenant, signal);
     } catch (error) {
       if (error instanceof WorkerRefusedCredential) {
         throw new ServiceError('unauthorized', undefined, { cause: error });

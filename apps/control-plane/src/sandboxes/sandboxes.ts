@@ -33,12 +33,14 @@ export interface SandboxesParts {
   readonly operations: TenantOperations;
   /** Every other call to a worker, except for creations and deletions, which the ledger bounds. */
   readonly calls: TenantOperations;
+  /** How many a tenant may have at a time. */
+  readonly mostPerTenant: number;
 }
 
 export function createSandboxes(parts: SandboxesParts): Sandboxes {
-  const { store, fleet, starter, deleter, rules, access, operations, calls } = parts;
+  const { store, fleet, starter, deleter, rules, access, operations, calls, mostPerTenant } = parts;
   const creator = new SandboxCreator(store, starter, rules);
-  const reader = new SandboxReader(store, fleet, calls);
+  const reader = new SandboxReader(store, fleet, calls, mostPerTenant);
   const connector = new AgentConnector(store, access);
   return {
     create: (...call) => creator.create(...call),

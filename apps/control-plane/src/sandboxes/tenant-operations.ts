@@ -3,8 +3,6 @@ import { ServiceError } from '@svc/contract';
 import { KeyedSlots, type Sharing } from '@svc/service-kit/concurrency';
 import type { WorkerStream } from '../workers/worker-client.ts';
 
-const RETRY_AFTER_SECONDS = '1';
-
 /**
  * The operations on one worker. The sum is bounded, since a tenant has operations only on workers that have a sandbox of its
  * own.
@@ -87,7 +85,5 @@ export class TenantOperations {
 }
 
 function tooMany(detail?: string): ServiceError {
-  return new ServiceError('too_many_operations', detail, {
-    headers: { 'retry-after': RETRY_AFTER_SECONDS },
-  });
+  return new ServiceError('too_many_operations', detail);
 }

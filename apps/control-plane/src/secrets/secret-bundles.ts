@@ -29,6 +29,7 @@ export interface SecretBundleParts {
 
 /** A write starts over when the master key changes during it, a deletion when the bundle does. Both are rare. */
 const WRITE_ATTEMPTS = 5;
+const AUDITED_NAMES = 10;
 /** After this time, no session that was running at a rotation is left. */
 const NOTICE_SECONDS = LIMITS.sessionTtlSecondsCap;
 
@@ -49,7 +50,7 @@ export class SecretBundles {
     );
     if (row === 'exists') throw new ServiceError('bundle_exists');
     if (row === 'quota_exceeded') throw new ServiceError('bundle_quota_exceeded');
-    await this.#parts.audit.note(caller, 'secret_created', { name, key_names: row.key_names });
+    await this.#parts.audit.note(caller, 'secret_created', { name, ...auditedNames(row) });
     return { name, key_names: row.key_names, created_at: row.created_at.toISOString() };
   }
 
@@ -65,7 +66,7 @@ export class SecretBundles {
         )
       : undefined;
     if (row === undefined) throw new ServiceError('bundle_not_found');
-    await this.#parts.audit.note(caller, 'secret_rotated', { name, key_names: row.key_names });
+    await this.#parts.audit.note(caller, 'secret_rotated', { name, ...auditedNames(row) });
     const rotatedAt = row.last_rotated_at ?? row.created_at;
     return { name, key_names: row.key_names, last_rotated_at: rotatedAt.toISOString() };
   }
@@ -152,6 +153,15 @@ function recordOf(row: {
     key_names: row.key_names,
     created_at: row.created_at.toISOString(),
     ...(row.last_rotated_at === null ? {} : { last_rotated_at: row.last_rotated_at.toISOString() }),
+  };
+}
+
+/** Names of values for an audit record: some of them, since records are kept for long. */
+function auditedNames({ key_names }: { readonly key_names: readonly string[] }) {
+  const left = key_names.length - AUDITED_NAMES;
+  return {
+    key_names: key_names.slice(0, AUDITED_NAMES),
+    ...(left > 0 ? { more_keys: left } : {}),
   };
 }
 

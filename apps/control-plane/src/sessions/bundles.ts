@@ -1,6 +1,6 @@
-import { type ErrorCode, LLM_API_KEY_KEY, ServiceError } from '@svc/contract';
+import { type ErrorCode, fitsEnvironment, LLM_API_KEY_KEY, ServiceError } from '@svc/contract';
 import type { SessionSecrets } from '../agents/stored-secrets.ts';
-import { mergeBundles } from '../agents/stored-secrets.ts';
+import { environmentIn, mergeBundles } from '../agents/stored-secrets.ts';
 import { rejectField } from '../reject-field.ts';
 import type { SecretBundles } from '../secrets/secret-bundles.ts';
 
@@ -12,7 +12,7 @@ export interface SessionBundles {
 
 /**
  * Opens the bundles that a session names. A bundle that does not exist fails with the code `missing`.
- * @throws ServiceError `missing`, `secret_key_collision`, `llm_api_key_missing`
+ * @throws ServiceError `missing`, `secret_key_collision`, `llm_api_key_missing`, `secrets_too_large`
  */
 export async function openSessionBundles(
   secretBundles: Pick<SecretBundles, 'reveal'>,
@@ -34,6 +34,7 @@ export async function openSessionBundles(
   checkCollisions(bundles);
   const values = mergeBundles(bundles);
   if ((values.get(LLM_API_KEY_KEY) ?? '') === '') rejectField('llm_api_key_missing', '/secrets');
+  if (!fitsEnvironment(environmentIn(values))) rejectField('secrets_too_large', '/secrets');
   return { bundles, values };
 }
 

@@ -72,9 +72,8 @@ export class SessionCreator {
     { idempotencyKey, signal }: CreateOptions,
   ): Promise<SessionAccess> {
     const { tenantId } = caller;
-    const plan = await this.#plan(caller, request);
-    const make = (id: string, until: AbortSignal, hold?: IdempotencyHold) =>
-      this.#start(id, plan, until, hold);
+    const make = async (id: string, until: AbortSignal, hold?: IdempotencyHold) =>
+      this.#start(id, await this.#plan(caller, request), until, hold);
     if (idempotencyKey === undefined) {
       return this.#parts.access.grant(await make(uuidv7(), signal));
     }

@@ -25,7 +25,7 @@ export async function withSessionLease<T>(
   const lease = newLease(sessionId);
   const session = await sessions.claim(lease);
   if (session === undefined) {
-    throw new ServiceError('session_starting', undefined, { headers: { 'retry-after': '1' } });
+    throw new ServiceError('session_starting');
   }
   return withHeldLease(sessions, lease, () => work(session));
 }

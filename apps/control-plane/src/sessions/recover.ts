@@ -1,3 +1,5 @@
+import { WORKER_TIMES } from '@svc/contract';
+import { FailureLogs } from '@svc/service-kit/logging';
 import type { SessionRow, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import type { LostWorkers } from '../reconcile/lost-workers.ts';
@@ -17,6 +19,8 @@ interface SessionRecovererParts {
 /** Starts sessions elsewhere whose worker is lost while a client wants to be attached to them. */
 export class SessionRecoverer {
   readonly #parts: SessionRecovererParts;
+  /** By session: while it cannot be started, each client that attaches begins another try. */
+  readonly #starts = new FailureLogs();
 
   constructor(parts: SessionRecovererParts) {
     this.#parts = parts;
@@ -35,14 +39,24 @@ export class SessionRecoverer {
       const ttlSeconds = Math.floor((session.expires_at.getTime() - Date.now()) / 1000);
       if (ttlSeconds < 1 || !(await this.#isLost(session))) return;
       const restart = await restarter.prepare(session, ttlSeconds);
-      const { vm_id: vmId } = session;
-      logger.warn(
-        { session: sessionId, vmId },
-        'the worker of a session is lost; it goes on elsewhere',
+      if (!(await this.#giveUp(session))) return;
+      this.#starts.note(sessionId, (omitted) =>
+        logger.warn(
+          { session: sessionId, vmId: session.vm_id, omitted },
+          'the worker of a session is lost; it goes on elsewhere',
+        ),
       );
-      await store.sandboxes.end({ vmId, reason: 'worker_lost', keepsSession: true });
       await restarter.start(session, restart, AbortSignal.timeout(START_MS));
     });
+  }
+
+  /** Ends the sandbox of a session, unless its worker has been heard. Whether it has ended as lost. */
+  async #giveUp({ tenant_id, vm_id: vmId }: SessionRow): Promise<boolean> {
+    const { sandboxes } = this.#parts.store;
+    const { unreachableMs: silentMs } = WORKER_TIMES;
+    const ended = await sandboxes.endLost({ vmId, silentMs, keepsSession: true });
+    const sandbox = ended ?? (await sandboxes.find(tenant_id, vmId));
+    return sandbox?.end_reason === 'worker_lost';
   }
 
   async #isLost({ status, tenant_id, vm_id }: SessionRow): Promise<boolean> {

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '@svc/config';
 import type { FastifyBaseLogger } from 'fastify';
@@ -28,6 +28,13 @@ const SMTP_DEADLINES = {
 
 /** Deadline of a message, however slowly the server responds. */
 const SEND_DEADLINE_MS = 30_000;
+
+/** How long a message stays in the outbox. Codes in it are valid for minutes. */
+const OUTBOX_MS = 24 * 3_600_000;
+/** Shortest time between two searches for old messages. */
+const TIDY_MS = 60_000;
+/** The most that one search removes, so that the message which it precedes does not wait for long. */
+const TIDY_FILES = 1_000;
 
 /**
  * Sends mail by SMTP when a server is configured. All other mail, and mail to this machine itself, goes to the
@@ -63,18 +70,25 @@ export function createSmtpMailer(url: string, from: string, deadlineMs = SEND_DE
   };
 }
 
-/** For installations without an SMTP server: writes messages to files in `directory` and to the log. */
+/** For installations without an SMTP server: writes messages to files in `directory`, for a day, and to the log. */
 function createOutboxMailer(directory: string, from: string, logger: FastifyBaseLogger): Mailer {
   const composer = createTransport(
     { streamTransport: true, buffer: true, newline: 'windows' },
     { from },
   );
+  let tidyAt = 0;
   return {
     send: async (message) => {
       const { message: bytes } = await composer.sendMail(message);
       await mkdir(directory, { recursive: true, mode: 0o700 });
-      const stamp = new Date().toISOString().replaceAll(':', '-');
-      const file = join(directory, `${stamp}-${randomUUID()}.eml`);
+      const now = performance.now();
+      if (now >= tidyAt) {
+        tidyAt = now + TIDY_MS;
+        await removeOldMessages(directory).catch((err: unknown) =>
+          logger.warn({ err, directory }, 'cannot remove old messages'),
+        );
+      }
+      const file = join(directory, `${stampOf(Date.now())}-${randomUUID()}.eml`);
       await writeFile(file, bytes as Buffer, { mode: 0o600 });
       if (staysHere(message.to)) logger.info({ file }, `mail to ${message.to}`);
       else
@@ -82,6 +96,20 @@ function createOutboxMailer(directory: string, from: string, logger: FastifyBase
     },
     close: () => composer.close(),
   };
+}
+
+/** Removes messages whose time is over, by their names, which begin with the time. */
+async function removeOldMessages(directory: string): Promise<void> {
+  const oldest = stampOf(Date.now() - OUTBOX_MS);
+  const names = await readdir(directory);
+  const old = names.filter((name) => name.endsWith('.eml') && name < oldest);
+  // Another control plane may have removed them.
+  for (const name of old.slice(0, TIDY_FILES)) await rm(join(directory, name), { force: true });
+}
+
+/** A time as file names have it, which sort like times. */
+function stampOf(ms: number): string {
+  return new Date(ms).toISOString().replaceAll(':', '-');
 }
 
 /** Sends mail for this machine to `here`, all other mail to `away`. */

@@ -26,7 +26,8 @@ const HASH_KEY = Buffer.alloc(32, 1);
 let ledger: TestLedger;
 let codes: OneTimeCodes;
 let mails: Message[];
-let mailFault: Error | undefined;
+/** How the next message is sent; at once when there is none. */
+let mailing: (() => Promise<void>) | undefined;
 let logged: string[];
 
 function create(...hashKeys: readonly [Buffer, ...Buffer[]]): OneTimeCodes {
@@ -34,7 +35,7 @@ function create(...hashKeys: readonly [Buffer, ...Buffer[]]): OneTimeCodes {
     otp: ledger.store.otp,
     mailer: {
       send: async (message) => {
-        if (mailFault !== undefined) throw mailFault;
+        await mailing?.();
         mails.push(message);
       },
       close: () => undefined,
@@ -55,7 +56,7 @@ beforeAll(async () => {
 afterAll(() => ledger?.[Symbol.asyncDispose]());
 beforeEach(async () => {
   await ledger.sql.query('truncate otp_codes, otp_requests');
-  [mails, logged, mailFault] = [[], [], undefined];
+  [mails, logged, mailing] = [[], [], undefined];
   [dice.next, dice.below] = [[], []];
   codes = create(HASH_KEY);
 });
@@ -149,10 +150,11 @@ describe('a code', () => {
 
   test('that cannot be sent is worth nothing, and the failure is in the log', async () => {
     const code = await sent();
-    mailFault = new Error('no such mailbox');
+    const fault = new Error('no such mailbox');
+    mailing = () => Promise.reject(fault);
     await expect(codes.send(EMAIL, IP)).rejects.toMatchObject({
       code: 'email_send_failed',
-      cause: mailFault,
+      cause: fault,
     });
     expect(logged.join()).toContain('no such mailbox');
     expect((await ledger.sql.query('select from otp_codes')).rowCount).toBe(0);
@@ -174,6 +176,22 @@ test('of many that redeem a code at once, one succeeds', async () => {
     Array.from({ length: 5 }, () => codes.redeem(EMAIL, code, IP)),
   );
   expect(tries.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+});
+
+test('stays valid when the mail with an earlier one fails late', async () => {
+  const failed = Promise.withResolvers<never>();
+  const onItsWay = Promise.withResolvers<void>();
+  mailing = () => {
+    mailing = undefined;
+    onItsWay.resolve();
+    return failed.promise;
+  };
+  const early = codes.send(EMAIL, IP);
+  await onItsWay.promise;
+  const code = await sent();
+  failed.reject(new Error('the mail server does not answer'));
+  await expect(early).rejects.toMatchObject({ code: 'email_send_failed' });
+  await codes.redeem(EMAIL, code, IP);
 });
 
 describe('limits', () => {

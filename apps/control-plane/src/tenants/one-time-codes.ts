@@ -49,8 +49,16 @@ export class OneTimeCodes {
     const code = randomInt(10 ** LIMITS.otpDigits)
       .toString()
       .padStart(LIMITS.otpDigits, '0');
-    await otp.put(email, hashOf(email, code, this.#options.hashKeys[0]), LIMITS.otpSeconds);
-    await this.#mail(email, code);
+    const codeHash = hashOf(email, code, this.#options.hashKeys[0]);
+    await otp.put(email, codeHash, LIMITS.otpSeconds);
+    try {
+      await this.#options.mailer.send(codeMessage(email, code));
+    } catch (cause) {
+      this.#options.logger.error({ err: cause }, 'cannot send mail');
+      // Not a later code of this address, which may have arrived.
+      await otp.consume(email, codeHash);
+      throw new ServiceError('email_send_failed', undefined, { cause });
+    }
   }
 
   /**
@@ -87,19 +95,7 @@ export class OneTimeCodes {
     };
     // Only refused requests state the limit: otherwise it would reveal the requests of others for this address.
     const headers = rateLimitHeaders(quota, { remaining: 0, resetSeconds: waitSeconds });
-    throw new ServiceError(code, undefined, {
-      headers: { ...headers, 'retry-after': String(waitSeconds) },
-    });
-  }
-
-  async #mail(email: string, code: string): Promise<void> {
-    try {
-      await this.#options.mailer.send(codeMessage(email, code));
-    } catch (cause) {
-      this.#options.logger.error({ err: cause }, 'cannot send mail');
-      await this.#options.otp.discard(email);
-      throw new ServiceError('email_send_failed', undefined, { cause });
-    }
+    throw new ServiceError(code, undefined, { headers, retryAfterSeconds: waitSeconds });
   }
 }
 

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -76,6 +76,21 @@ test('without a mail server, a message is a file that only the service may read'
   expect((await stat(join(dataDir, 'outbox'))).mode & 0o777).toBe(0o700);
   // Mail to others is a warning, because nobody gets it.
   expect(lines.map(({ level }) => level)).toEqual([40, 30]);
+});
+
+test('a message of two days ago is gone after the next one, and other files stay', async () => {
+  const mailer = createMailer({ dataDir, mailFrom: FROM, smtpUrl: undefined }, logger);
+  const directory = join(dataDir, 'outbox');
+  await mkdir(directory);
+  const named = (hours: number, ending: string) =>
+    `${new Date(Date.now() - hours * 3_600_000).toISOString().replaceAll(':', '-')}-x.${ending}`;
+  const kept = [named(48, 'txt'), named(23, 'eml')];
+  for (const name of [...kept, named(48, 'eml')]) await writeFile(join(directory, name), '');
+  await mailer.send(messageTo('ada@svc.localhost'));
+  mailer.close();
+  const names = await outbox();
+  expect(names).toHaveLength(3);
+  expect(names).toEqual(expect.arrayContaining(kept));
 });
 
 test('with a mail server, only mail to this machine is a file', async () => {

@@ -22,6 +22,8 @@ export interface CallOptions {
   readonly isRepeatable?: boolean;
   /** For how long the worker may have been silent to be waited for, in ms. Default: two minutes. */
   readonly maxSilenceMs?: number;
+  /** Called before each further attempt: throws when the call cannot succeed any more, however long it waits. */
+  readonly check?: () => Promise<unknown>;
 }
 
 /** Looks workers up and hands out their APIs. */
@@ -45,12 +47,12 @@ export class Fleet {
 
   /**
    * Makes a call to a worker. If the worker has said that it is about to end, waits for its next process instead of failing,
-   * for at most two minutes, and only while the worker has not been silent for longer than `maxSilenceMs`.
+   * for at most two minutes, only while the worker has not been silent for longer than `maxSilenceMs`, and until `check` throws.
    */
   async call<T>(
     workerId: string,
     call: (worker: WorkerApi) => Promise<T>,
-    { signal, isWork = false, isRepeatable = true, maxSilenceMs = RESTART_MS }: CallOptions,
+    { signal, isWork = false, isRepeatable = true, maxSilenceMs = RESTART_MS, check }: CallOptions,
   ): Promise<T> {
     using deadline = openDeadline(signal, RESTART_MS);
     // It has said that it is about to end, so recently that its next process may be starting.
@@ -68,6 +70,7 @@ export class Fleet {
         }
       }
       await sleep(backoffMs(attempt, PAUSES), deadline.signal);
+      await check?.();
     }
   }
 

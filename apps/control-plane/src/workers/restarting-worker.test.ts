@@ -1,3 +1,5 @@
+import { Readable } from 'node:stream';
+import { makeProblem, PROBLEM_MEDIA_TYPE } from '@svc/contract';
 import { formatEvent } from '@svc/service-kit';
 import type { WorkerDouble } from '@svc/worker-double';
 import { beforeEach, describe, expect, test } from 'vitest';
@@ -17,6 +19,7 @@ beforeEach(async () => {
 });
 
 const UNREACHABLE = { status: 503, body: { code: 'worker_unreachable' } };
+const NOT_RUNNING = { status: 409, body: { code: 'sandbox_not_running' } };
 const on = (path: string, method: string, call: object = {}) =>
   harness.call(method, `/v1/sandboxes/${vmId}${path}`, { key, ...call });
 const exec = () => on('/exec', 'POST', { json: { command: 'x' } });
@@ -85,6 +88,29 @@ describe('a worker that restarts in place', () => {
     expect(await answer).toMatchObject(UNREACHABLE);
     await harness.sql.query('update workers set draining = false, heartbeat_at = now()');
     expect(await exec()).toMatchObject(UNREACHABLE);
+  });
+
+  test('and ends its sandboxes instead keeps no request waiting for one that has ended', async () => {
+    let begun = 0;
+    const refused = Promise.withResolvers<void>();
+    async function* refusal() {
+      await refused.promise;
+      yield JSON.stringify(makeProblem('shutting_down', 'req_1'));
+    }
+    worker.lies.set('exec', () => {
+      begun += 1;
+      const body = Readable.from(refusal());
+      return { status: 503, type: PROBLEM_MEDIA_TYPE, body };
+    });
+    // One that has reached the worker, and those that wait from the start.
+    const reached = exec();
+    await expect.poll(() => begun).toBe(1);
+    await drain();
+    const waiting = [upload(), on('/pause', 'POST'), on('/cancel', 'POST')];
+    refused.resolve();
+    await worker.event(harness.plane.url, worker.end(vmId, 'drained'));
+    const answers = await Promise.all([reached, ...waiting]);
+    for (const answer of answers) expect(answer).toMatchObject(NOT_RUNNING);
   });
 
   test('gets no command a second time that it has begun', async () => {

@@ -40,12 +40,20 @@ const TRANSFER_SILENCE_MS = 60 * SECOND_MS;
 
 /** For answers without text of a guest. */
 const SMALL_BYTES = 64 * 1024;
-/** A tenant may have thousands of sandboxes on one worker. */
-const LIST_BYTES = 16 * 1024 * 1024;
+/** Of a record in a list, which has text of less than 1.5 KiB and, in quarantine, a placement. */
+const RECORD_BYTES = 4096;
+const LIST_BYTES_MAX = 16 * 1024 * 1024;
+
+/** For how long a caller waits for the end of a sandbox. */
+export interface DestroyOptions {
+  /** In ms. Default: a minute. */
+  readonly waitMs?: number;
+  readonly signal?: AbortSignal;
+}
 
 const ANSWERS = {
   sandbox: { status: 200, form: Compile(WorkerSandbox), maxBytes: SMALL_BYTES },
-  list: { status: 200, form: Compile(WorkerSandboxList), maxBytes: LIST_BYTES },
+  list: { status: 200, form: Compile(WorkerSandboxList) },
   logs: {
     status: 200,
     form: Compile(WorkerLog),
@@ -90,7 +98,8 @@ export class WorkerApi {
     return knownSandbox(created);
   }
 
-  list(tenantId: string, signal: AbortSignal): Promise<WorkerSandbox[]> {
+  /** The sandboxes of a tenant that may have `most` at a time, and those that ended last. */
+  list(tenantId: string, most: number, signal: AbortSignal): Promise<WorkerSandbox[]> {
     const request = {
       method: 'GET',
       route: '/sandboxes',
@@ -102,14 +111,22 @@ export class WorkerApi {
     return this.#client
       .call(this.#worker, request, {
         ...ANSWERS.list,
+        maxBytes: Math.min(RECORD_BYTES * (most + LIMITS.destroyedRecordsListed), LIST_BYTES_MAX),
         problemOf: ({ sandboxes }) =>
           sandboxes.some(isForeign) ? 'the list holds a sandbox of another tenant' : undefined,
       })
       .then(({ sandboxes }) => sandboxes.map(knownSandbox));
   }
 
-  /** Goes on when the caller leaves: a partial teardown is of no use. */
-  async destroy(vmId: string, reason: EndReason): Promise<void> {
+  /**
+   * Ends a sandbox. The teardown goes on when the caller no longer waits, at `signal` or after `waitMs`: one that is partial is
+   * of no use.
+   */
+  async destroy(
+    vmId: string,
+    reason: EndReason,
+    { waitMs = DEADLINES.destroy, signal }: DestroyOptions = {},
+  ): Promise<void> {
     await this.#call(
       'DELETE',
       '/sandboxes/{id}',
@@ -117,7 +134,8 @@ export class WorkerApi {
       {
         kind: 'deletion',
         query: { reason },
-        deadlineMs: DEADLINES.destroy,
+        deadlineMs: waitMs,
+        ...(signal === undefined ? {} : { signal }),
       },
       {
         ...ANSWERS.sandbox,

@@ -185,6 +185,10 @@ describe('an answer that breaks the contract', () => {
         json({ sandboxes: [reportOf(vmId, { tenant_id: 'usr_x' })] }),
       ],
       ['a refusal without a problem', () => ({ status: 401, type: 'text/plain', body: 'no' })],
+      [
+        'more than a tenant may have',
+        json({ sandboxes: Array.from({ length: 2_000 }, () => reportOf(vmId)) }),
+      ],
     ];
     for (const [what, lie] of lies) {
       complaints();

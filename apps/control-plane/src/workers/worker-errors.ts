@@ -12,6 +12,7 @@ const FOR_CALLERS: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'unknown_template',
   'agent_version_unavailable',
   'boot_failed',
+  'secrets_too_large',
   'session_files_damaged',
   'guest_unresponsive',
   'workspace_unavailable',
@@ -52,7 +53,6 @@ const INTERNAL: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   'internal_error',
 ]);
 
-const RETRY_LATER = { 'retry-after': '5' };
 const NOT_CONNECTED = /^(ECONNREFUSED$|CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 const MAX_DETAIL_CHARS = 500;
 const problemForm = Compile(Problem);
@@ -72,7 +72,7 @@ export class WorkerRefusedCredential extends ServiceError {
  */
 export class WorkerNotReached extends ServiceError {
   constructor(cause: Error) {
-    super('worker_unreachable', undefined, { cause, headers: RETRY_LATER });
+    super('worker_unreachable', undefined, { cause });
   }
 }
 
@@ -126,8 +126,5 @@ function isRefusedConnection(error: unknown): boolean {
 }
 
 function workerUnreachable(cause: Error): ServiceError {
-  return new ServiceError('worker_unreachable', undefined, {
-    cause,
-    headers: RETRY_LATER,
-  });
+  return new ServiceError('worker_unreachable', undefined, { cause });
 }

@@ -13,6 +13,7 @@ export interface EndExpiredUploadsParts {
 /**
  * Ends the uploads of up to `limit` workspaces whose URLs expired longer ago than this. Complete ones become files.
  * Returns the number of workspaces. Several control planes may do so at once.
+ * @throws AggregateError that names the workspaces whose uploads could not be ended, after it has ended those of the others
  */
 export async function endExpiredUploads(
   { store, taker }: EndExpiredUploadsParts,
@@ -22,9 +23,19 @@ export async function endExpiredUploads(
 ): Promise<number> {
   using deadline = openDeadline(signal, UPLOADS_MS);
   const expired = await store.workspaces.findExpiredUploads(olderThanSeconds, limit);
+  const failures = new Map<string, unknown>();
   for (const owner of expired) {
-    await taker.takeAll(owner, deadline.signal);
-    await store.workspaces.removeExpiredUploads(owner.workspaceId, olderThanSeconds);
+    try {
+      await taker.takeAll(owner, deadline.signal);
+      await store.workspaces.removeExpiredUploads(owner.workspaceId, olderThanSeconds);
+    } catch (error) {
+      deadline.signal.throwIfAborted();
+      failures.set(owner.workspaceId, error);
+    }
+  }
+  if (failures.size > 0) {
+    const ids = [...failures.keys()].join(', ');
+    throw new AggregateError(failures.values(), `cannot end the uploads of the workspaces ${ids}`);
   }
   return expired.length;
 }

@@ -25,6 +25,11 @@ export function uploadIdOf(key: string): string {
   return key.slice(key.lastIndexOf('/') + 1);
 }
 
+/** Whether an object is one that a customer uploads. */
+export function isUploadKey(key: string): boolean {
+  return key.startsWith(WORKSPACE_OBJECTS) && key.split('/')[3] === 'uploads';
+}
+
 /** Key of a new object with the content of a file. No URL for writing exists for it. */
 export function newFileKey({ tenantId, workspaceId }: WorkspaceOwner): string {
   return `${WORKSPACE_OBJECTS}${tenantId}/${workspaceId}/files/${randomUUID()}`;
@@ -33,9 +38,4 @@ export function newFileKey({ tenantId, workspaceId }: WorkspaceOwner): string {
 /** Key of a new object with a chunk of files. */
 export function newChunkKey({ tenantId, workspaceId }: WorkspaceOwner): string {
   return `${WORKSPACE_OBJECTS}${tenantId}/${workspaceId}/chunks/${uuidv7()}`;
-}
-
-/** Whether an object of a workspace is a chunk. */
-export function isChunkKey(key: string): boolean {
-  return key.split('/')[3] === 'chunks';
 }

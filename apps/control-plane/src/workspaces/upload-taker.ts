@@ -1,11 +1,14 @@
 import { isObjectStoreError, MAX_PAGE, type ObjectInfo, type ObjectStore } from '@svc/object-store';
 import { Slots } from '@svc/service-kit/concurrency';
-import type { Store } from '@svc/store';
+import { FailureLogs } from '@svc/service-kit/logging';
+import type { Store, WorkspaceQuota } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import { newFileKey, uploadIdOf, uploadsPrefix, type WorkspaceOwner } from './object-keys.ts';
+import type { UploadBytes } from './upload-bytes.ts';
 
 /** Uploads that become files at the same time. */
 const AT_ONCE = 8;
+const DELETE_MS = 120_000;
 /** Longer than the copy of the largest object. */
 const RESERVED_SECONDS = 4 * 3_600;
 /** Longer than any URL for the object of a replaced file is valid. */
@@ -15,8 +18,8 @@ export interface UploadTakerParts {
   readonly store: Store;
   readonly objects: ObjectStore;
   readonly logger: FastifyBaseLogger;
-  /** Bytes of all workspaces of a tenant. */
-  readonly tenantBytes: number;
+  readonly quota: WorkspaceQuota;
+  readonly limits: UploadBytes;
 }
 
 /**
@@ -28,31 +31,63 @@ export interface UploadTakerParts {
  */
 export class UploadTaker {
   readonly #parts: UploadTakerParts;
+  /** By account, which can upload as much that becomes no file as it likes. */
+  readonly #failures = new FailureLogs();
+  readonly #undeleted = new FailureLogs();
 
   constructor(parts: UploadTakerParts) {
     this.#parts = parts;
   }
 
-  /** Takes every complete upload of a workspace, and deletes uploads that can become no file. */
-  async takeAll(owner: WorkspaceOwner, signal: AbortSignal): Promise<void> {
+  /** Takes every complete upload of a workspace, and deletes uploads that can become no file. Returns their number. */
+  async takeAll(owner: WorkspaceOwner, signal: AbortSignal): Promise<number> {
+    const { store, objects, limits } = this.#parts;
     const prefix = uploadsPrefix(owner);
     const slots = new Slots(AT_ONCE);
+    let count = 0;
     for (let after: string | undefined; ; ) {
-      const page = await this.#parts.objects.list({ prefix, after, limit: MAX_PAGE }, signal);
+      const page = await objects.list({ prefix, after, limit: MAX_PAGE }, signal);
       const taken = page.objects.map((object) =>
         slots.run(() => this.#take(owner, object, signal), signal),
       );
       const failed = (await Promise.allSettled(taken)).find(({ status }) => status === 'rejected');
       if (failed?.status === 'rejected') throw failed.reason;
+      count += page.objects.length;
+      if (page.objects.length > 0) {
+        await store.workspaces.limitReplaced(owner.tenantId, limits.pendingBytes);
+      }
       after = page.next;
-      if (after === undefined) return;
+      if (after === undefined) return count;
+    }
+  }
+
+  /**
+   * Deletes the uploads of a workspace, all of which are closed. False if there are none. True, with a line in the log, if the
+   * object store fails: then they are deleted some time after their URLs have expired.
+   */
+  async deleteClosed(owner: WorkspaceOwner, signal: AbortSignal): Promise<boolean> {
+    try {
+      return (await this.takeAll(owner, signal)) > 0;
+    } catch (err) {
+      if (!isObjectStoreError(err)) throw err;
+      this.#undeleted.note(owner.tenantId, (omitted) =>
+        this.#parts.logger.warn(
+          { err, workspace: owner.workspaceId, omitted },
+          'uploads of a deleted workspace are deleted later',
+        ),
+      );
+      return true;
     }
   }
 
   async #take(owner: WorkspaceOwner, upload: ObjectInfo, signal: AbortSignal): Promise<void> {
-    const { store, objects, logger, tenantBytes } = this.#parts;
+    const { store, objects, quota, limits } = this.#parts;
     const uploadId = uploadIdOf(upload.key);
-    if (await store.workspaces.isOpenUpload(uploadId)) {
+    if (upload.size > limits.uploadBytes) {
+      // S3 enforces no limit of its own for a URL without a size. A copy might take too long, again and again.
+      await store.workspaces.closeUpload({ ...owner, uploadId });
+      this.#log(owner, { uploadId, outcome: 'too_large', size: upload.size });
+    } else if (await store.workspaces.isOpenUpload(uploadId)) {
       const objectKey = newFileKey(owner);
       await store.workspaces.reserve(objectKey, RESERVED_SECONDS);
       if (!(await this.#copy(upload, objectKey, signal))) return;
@@ -64,11 +99,21 @@ export class UploadTaker {
           sizeBytes: upload.size,
           modifiedAt: upload.modifiedAt,
         },
-        { tenantBytes, graceSeconds: REPLACED_SECONDS },
+        { ...quota, graceSeconds: REPLACED_SECONDS },
       );
-      if (outcome !== 'taken') logger.info({ uploadId, outcome }, 'an upload became no file');
+      if (outcome !== 'taken') {
+        await store.workspaces.giveUp(objectKey);
+        this.#log(owner, { uploadId, outcome });
+      }
     }
-    await objects.delete([upload.key], signal);
+    // Also for a client that is gone: nothing counts the bytes of an upload that is closed.
+    await objects.delete([upload.key], AbortSignal.timeout(DELETE_MS));
+  }
+
+  #log({ tenantId }: WorkspaceOwner, fields: object): void {
+    this.#failures.note(tenantId, (omitted) =>
+      this.#parts.logger.info({ ...fields, omitted }, 'an upload became no file'),
+    );
   }
 
   /** False when the upload is no longer there as it was listed: it is being taken or made again. */

@@ -14,19 +14,19 @@ import {
   type SignedUrls,
   type UrlQuery,
 } from '@svc/object-store';
-import type { Store, Workspace, WorkspaceFile, WorkspaceScope } from '@svc/store';
+import type { Store, Workspace, WorkspaceFile, WorkspaceQuota, WorkspaceScope } from '@svc/store';
 import { onObjects } from '../objects/object-failures.ts';
 import { type ObjectSource, objectSource } from '../objects/send-object.ts';
 import type { ChunkedContents } from './chunked-content.ts';
 import { endExpiredUploads } from './end-expired-uploads.ts';
-import { uploadKey } from './object-keys.ts';
+import { uploadIdOf, uploadKey } from './object-keys.ts';
+import type { UploadBytes } from './upload-bytes.ts';
 import type { UploadTaker } from './upload-taker.ts';
 
 /** Path of the URLs of files in chunks. */
 export const WORKSPACE_FILES_PATH = '/workspace-files/';
 
 const MIB = 1024 * 1024;
-const RETRY_AFTER_SECONDS = '60';
 
 export interface WorkspacesParts {
   readonly store: Store;
@@ -35,7 +35,8 @@ export interface WorkspacesParts {
   readonly contents: ChunkedContents;
   /** Signs the URLs of files in chunks. */
   readonly urls: SignedUrls;
-  readonly limits: { readonly workspaceBytes: number; readonly uploadBytes: number };
+  readonly quota: WorkspaceQuota;
+  readonly limits: UploadBytes;
 }
 
 /** Persistent files of tenants. Every operation sees the uploads that were complete before it began. */
@@ -119,7 +120,8 @@ export class Workspaces {
 
   /**
    * A URL for one upload of a file, which appears when the upload is complete.
-   * @throws ServiceError `workspace_quota_exceeded`, `workspace_path_conflict`, `too_many_uploads`, `payload_too_large`
+   * @throws ServiceError `workspace_path_invalid`, `workspace_quota_exceeded`, `workspace_path_conflict`, `too_many_uploads`,
+   * `payload_too_large`
    */
   async upload(
     scope: WorkspaceScope,
@@ -128,6 +130,7 @@ export class Workspaces {
     signal: AbortSignal,
   ): Promise<PresignedUrl> {
     const { objects, limits } = this.#parts;
+    if (path.length > LIMITS.storedPathBytes) throw new ServiceError('workspace_path_invalid');
     if (size !== undefined && size > limits.uploadBytes)
       throw new ServiceError('payload_too_large');
     const uploadId = randomUUID();
@@ -143,6 +146,11 @@ export class Workspaces {
     return { url, expires_in: PRESIGNED_SECONDS };
   }
 
+  /** Whether the upload with this object may still become a file. */
+  isOpenUpload(key: string): Promise<boolean> {
+    return this.#parts.store.workspaces.isOpenUpload(uploadIdOf(key));
+  }
+
   /** Deletes a file and its content. @throws ServiceError `workspace_file_not_found` */
   async deleteFile(scope: WorkspaceScope, path: Buffer, signal: AbortSignal): Promise<void> {
     const workspace = await this.#find(scope, signal);
@@ -154,10 +162,18 @@ export class Workspaces {
 
   /** Deletes every file of a workspace with its content. @throws ServiceError `workspace_not_found` */
   async delete(scope: WorkspaceScope, signal: AbortSignal): Promise<void> {
-    const workspace = await this.#find(scope, signal);
-    const removed =
-      workspace && (await this.#parts.store.workspaces.removeAllFiles(workspace.workspaceId));
-    if (removed === undefined || removed === 0) throw new ServiceError('workspace_not_found');
+    const { store, taker } = this.#parts;
+    const workspace = await store.workspaces.find(scope);
+    if (workspace === undefined) throw new ServiceError('workspace_not_found');
+    const { workspaceId } = workspace;
+    const uploading = await store.workspaces.findUploading(scope.tenantId);
+    let isDone = (await store.workspaces.removeAllFiles(workspaceId)) > 0;
+    if (uploading.includes(workspaceId)) {
+      // They are closed now, so that the complete ones, which were files of the workspace too, are deleted.
+      const hadUploads = await taker.deleteClosed({ ...scope, workspaceId }, signal);
+      isDone ||= hadUploads;
+    }
+    if (!isDone) throw new ServiceError('workspace_not_found');
   }
 
   /** The size of a workspace; zero for one that does not exist. */
@@ -210,7 +226,7 @@ export class Workspaces {
   }
 
   #begin(scope: WorkspaceScope, path: Buffer, size: number | undefined, uploadId: string) {
-    const { store, limits } = this.#parts;
+    const { store, quota, limits } = this.#parts;
     return store.workspaces.beginUpload(
       {
         ...scope,
@@ -219,7 +235,7 @@ export class Workspaces {
         sizeBytes: size,
         expiresSeconds: PRESIGNED_SECONDS,
       },
-      { tenantBytes: limits.workspaceBytes, openUploads: LIMITS.openUploads },
+      { ...quota, ...limits, openUploads: LIMITS.openUploads },
     );
   }
 }
@@ -227,9 +243,10 @@ export class Workspaces {
 function refusalOf(refusal: 'over_quota' | 'too_many_uploads' | 'path_conflict'): ServiceError {
   if (refusal === 'over_quota') return new ServiceError('workspace_quota_exceeded');
   if (refusal === 'path_conflict') return new ServiceError('workspace_path_conflict');
-  return new ServiceError('too_many_uploads', undefined, {
-    headers: { 'retry-after': RETRY_AFTER_SECONDS },
-  });
+  return new ServiceError(
+    'too_many_uploads',
+    'Complete the uploads that have begun, or wait. Say how large each is: one without a size counts as the largest that is allowed.',
+  );
 }
 
 function recordOf({ path, sizeBytes, modifiedAt }: WorkspaceFile) {

@@ -1,4 +1,9 @@
-import { AGENT_LINK_LINE_BYTES, type AgentSetup } from '@svc/contract';
+import {
+  AGENT_LINK_LINE_BYTES,
+  AGENT_LINK_WORKER_LINE_BYTES,
+  type AgentSetup,
+  LIMITS,
+} from '@svc/contract';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { WorkerConnection } from '../../test/worker-connection.ts';
 import { AgentLink, type AgentLinkOptions, type LinkHandler } from './agent-link.ts';
@@ -88,6 +93,18 @@ describe('authentication', () => {
     },
   );
 
+  test('accepts the largest environment with the longest conversation', async () => {
+    await listen();
+    // In JSON, each of these bytes is an escape of six.
+    const env = { A: '\u0001'.repeat(LIMITS.sessionEnvBytes) };
+    const setup = { ...SETUP, env, conversation: 'x'.repeat(AGENT_LINK_LINE_BYTES) };
+    const worker = await open();
+    worker.send({ type: 'configure', token: TOKEN, setup }, { type: 'env', env });
+    await worker.waitFor('configured');
+    expect(handler.configure.mock.calls[0]).toEqual([setup]);
+    await expect.poll(() => handler.setValues).toHaveBeenCalledOnce();
+  });
+
   test('rejects an attachment before the configuration', async () => {
     await listen();
     const worker = await open();
@@ -141,7 +158,7 @@ describe('authentication', () => {
     ['an unknown message type', '{"type":"constructor"}\n'],
     ['a message without its fields', '{"type":"attach","token":5,"after":0}\n'],
     ['a request for pictures without a quality', '{"type":"capture","id":1,"whole":true}\n'],
-    ['an endless line', 'x'.repeat(AGENT_LINK_LINE_BYTES + 1)],
+    ['an endless line', 'x'.repeat(AGENT_LINK_WORKER_LINE_BYTES + 1)],
   ])('%s ends the connection', async (_what, said) => {
     await listen();
     const worker = await open();

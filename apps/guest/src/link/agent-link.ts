@@ -23,8 +23,8 @@ export interface LinkHandler {
   /** Called once, before all others. */
   configure(setup: AgentSetup): void;
   client(frame: Extract<WorkerMessage, { type: 'client' }>['frame']): void;
-  /** New values; `llm` is undefined when it stays. */
-  setValues(env: Readonly<Record<string, string>>, llm: AgentLlm | undefined): void;
+  /** New values; those that are undefined stay. */
+  setValues(env: Readonly<Record<string, string>> | undefined, llm: AgentLlm | undefined): void;
   /** Pictures of the display are wanted, or no longer; also called when the connection that wanted them is lost. */
   capture(request: CaptureRequest): void;
   stopCapture(): void;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
-import { AGENT_LINK_LINE_BYTES, type WorkerMessage } from '@svc/contract';
+import { AGENT_LINK_WORKER_LINE_BYTES, type WorkerMessage } from '@svc/contract';
 import { LinkConnection } from './link-connection.ts';
 
 const AUTHENTICATE_MS = 10_000;
@@ -61,7 +61,7 @@ export class LinkServer {
     }
     const connection = new LinkConnection(socket, {
       authenticateMs,
-      lineBytes: AGENT_LINK_LINE_BYTES,
+      lineBytes: AGENT_LINK_WORKER_LINE_BYTES,
       onMessage: (from, message) => this.#handler.onMessage(from, message),
       onClosed: (closed) => {
         this.#connections.delete(closed);

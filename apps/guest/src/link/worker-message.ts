@@ -8,7 +8,7 @@ const CHECKS: Readonly<Record<WorkerMessage['type'], (message: Fields) => boolea
   attach: ({ token, after }) => isToken(token) && Number.isSafeInteger(after),
   ack: ({ n }) => Number.isSafeInteger(n),
   client: ({ c, frame }) => Number.isSafeInteger(c) && isObject(frame),
-  env: ({ env, llm }) => isObject(env) && (llm === undefined || isObject(llm)),
+  env: ({ env, llm }) => [env, llm].every((value) => value === undefined || isObject(value)),
   capture: ({ id, whole, quality }) =>
     Number.isSafeInteger(id) && typeof whole === 'boolean' && Number.isSafeInteger(quality),
   capture_stop: () => true,

@@ -122,7 +122,7 @@ export class GuestSession {
   }
 
   /** Sets the environment of processes that start from now on, and the model from the next task on. */
-  setValues(env: Readonly<Record<string, string>>, llm: AgentLlm = this.#llm): void {
+  setValues(env: Readonly<Record<string, string>> = this.#env, llm: AgentLlm = this.#llm): void {
     this.#env = env;
     // A worker repeats the values when it reconnects.
     if (!isDeepStrictEqual(llmIn(llm), this.#llm)) this.#llm = llmIn(llm);

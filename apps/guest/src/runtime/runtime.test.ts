@@ -1,8 +1,10 @@
 import { readFile } from 'node:fs/promises';
-import type { ForwardedFrame } from '@svc/contract';
+import { type ForwardedFrame, LIMITS } from '@svc/contract';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { RunningRuntime } from '../../test/running-runtime.ts';
 import type { WorkerConnection } from '../../test/worker-connection.ts';
+
+const LLM = { model: 'm', dialect: 'openai', gateway: 'http://127.0.0.1:1/openai' } as const;
 
 let runtime: RunningRuntime;
 let worker: WorkerConnection;
@@ -185,11 +187,23 @@ describe('a command', () => {
     expect(runtime.agent.running.size).toBe(1);
   });
 
+  test('may be as long as a frame allows, in any script', async () => {
+    worker = await runtime.configured();
+    const command = `read -r line; echo "[$line]"; : ${'字'.repeat(LIMITS.commandChars - 40)}`;
+    ask({ type: 'exec', command });
+    await worker.waitForFrame('exit');
+    expect(worker.order()).toEqual(['stdout', 'exit']);
+    await worker.waitForFrame('stdout', { data: '[]\n' });
+  });
+
   test('has only the new values after a rotation', async () => {
     worker = await runtime.configured();
     worker.send({ type: 'env', env: { OTHER: 'value' } });
     ask({ type: 'exec', command: 'echo "[$GREETING][$OTHER]"' });
     await worker.waitForFrame('stdout', { data: '[][value]\n' });
+    worker.send({ type: 'env', llm: LLM });
+    ask({ type: 'exec', command: 'echo "still $OTHER"' });
+    await worker.waitForFrame('stdout', { data: 'still value\n' });
   });
 
   test('cannot see the token of the link', async () => {

@@ -1,5 +1,5 @@
 import type { AgentFrame, ClientFrame } from '@svc/contract';
-import { type ProcessContext, runProcess } from '../agents/processes/index.ts';
+import { type ProcessContext, runShell } from '../agents/processes/index.ts';
 
 /** Bound of concurrent commands: each is a process in a small machine. */
 const MAX_RUNNING = 16;
@@ -41,8 +41,7 @@ export class ShellCommands {
     const entry = { id, abort: new AbortController() };
     this.#running.add(entry);
     try {
-      const request = { command: '/bin/bash', args: ['-lc', command] };
-      const { exitCode } = await runProcess(context, request, {
+      const { exitCode } = await runShell(context, command, {
         signal: entry.abort.signal,
         onOutput: (type, data) => {
           emit({ type, data, ...named });

@@ -1,13 +1,12 @@
 import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, realpath } from 'node:fs/promises';
-import { homedir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
+import { CACHED_PROGRAMS } from '@svc/service-kit/testing';
 
 const ROOT = resolve(import.meta.dirname, '../../../..');
 const IMAGE_PACKAGES = join(ROOT, 'images/standard/npm');
-const CACHE = join(process.env.XDG_CACHE_HOME ?? join(homedir(), '.cache'), 'svc', 'programs');
 /** Time limit of an installation: hundreds of MiB from a registry, on a busy machine. */
 export const INSTALL_MS = 600_000;
 
@@ -32,7 +31,7 @@ export interface Clis {
 export async function installClis(): Promise<Clis> {
   const lockFile = await readFile(join(IMAGE_PACKAGES, 'package-lock.json'));
   const version = createHash('sha256').update(lockFile).digest('hex').slice(0, 16);
-  const directory = join(CACHE, `agents-${version}`);
+  const directory = join(CACHED_PROGRAMS, `agents-${version}`);
   await mkdir(directory, { recursive: true });
   const install = ['sh', '-c', INSTALL, 'sh', IMAGE_PACKAGES];
   await promisify(execFile)('flock', [`${directory}.lock`, ...install], {

@@ -8,6 +8,7 @@ import {
   SessionRoute,
 } from '@svc/contract';
 import { retry, withDeadline } from '@svc/service-kit/concurrency';
+import { FailureLog } from '@svc/service-kit/logging';
 import type { FastifyBaseLogger } from 'fastify';
 import { Compile } from 'typebox/compile';
 import type { Answer, ControlPlaneConnection } from './connection.ts';
@@ -15,6 +16,8 @@ import type { Answer, ControlPlaneConnection } from './connection.ts';
 const DEADLINE_MS = 5_000;
 /** A lookup can be lost with a keep-alive connection that has just been closed, so it is retried once. */
 const TRIES = 2;
+const REFUSED =
+  'the control plane refuses the identity of this runtime host: enrol it with a new token, or correct its clock';
 
 /** What the control plane says about a client. */
 const REFUSALS: ReadonlySet<ErrorCode> = new Set([
@@ -36,6 +39,7 @@ const problem = Compile(Problem);
 export class SessionDirectory {
   readonly #connection: ControlPlaneConnection;
   readonly #logger: FastifyBaseLogger;
+  readonly #refusals = new FailureLog();
 
   constructor(connection: ControlPlaneConnection, logger: FastifyBaseLogger) {
     this.#connection = connection;
@@ -76,9 +80,7 @@ export class SessionDirectory {
     const value = status === 200 ? parse(text) : undefined;
     if (route.Check(value)) return value;
     if (codeOf(text) === 'component_unauthorized') {
-      this.#logger.error(
-        'the control plane refuses the identity of this runtime host: enrol it with a new token, or correct its clock',
-      );
+      this.#refusals.note(() => this.#logger.error(REFUSED));
     }
     throw unreachable(new Error(`the control plane answered ${status}`));
   }
@@ -128,8 +130,5 @@ function parse(text: string): unknown {
 }
 
 function unreachable(cause: unknown): ServiceError {
-  return new ServiceError('control_plane_unreachable', undefined, {
-    cause,
-    headers: { 'retry-after': '5' },
-  });
+  return new ServiceError('control_plane_unreachable', undefined, { cause });
 }

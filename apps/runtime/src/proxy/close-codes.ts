@@ -7,6 +7,8 @@ export interface CloseReason {
 export const UPSTREAM_UNAVAILABLE: CloseReason = { code: 1011, reason: 'upstream unavailable' };
 export const SHUTTING_DOWN: CloseReason = { code: 1001, reason: 'server shutting down' };
 export const KEEPALIVE_TIMEOUT: CloseReason = { code: 1001, reason: 'keepalive timeout' };
+export const MESSAGE_TOO_SLOW: CloseReason = { code: 1008, reason: 'message too slow' };
+export const TOO_MUCH_UNFINISHED: CloseReason = { code: 1013, reason: 'too much unfinished' };
 export const SLOW_CONSUMER: CloseReason = { code: 1013, reason: 'slow consumer' };
 
 /** Codes that a worker uses deliberately. Any other end of its connection is a failure. */

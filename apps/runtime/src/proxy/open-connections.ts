@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { Budget } from '@svc/service-kit/concurrency';
 import type { WebSocket } from 'ws';
 import type { RuntimeMetrics } from '../metrics.ts';
 import { type CloseReason, SHUTTING_DOWN } from './close-codes.ts';
@@ -20,14 +21,24 @@ export class OpenConnections {
     this.#metrics = metrics;
   }
 
-  /** Forwards frames between the two until one closes. `onClosed` receives the code and reason of the client's close. */
-  open(client: WebSocket, worker: WebSocket, onClosed: (end: CloseReason) => void): void {
+  /**
+   * Forwards frames between the two until one closes.
+   * @param unsent for frames that a side has not read, in bytes
+   * @param onClosed receives the code and reason of the client's close
+   */
+  open(
+    client: WebSocket,
+    worker: WebSocket,
+    unsent: Budget,
+    onClosed: (end: CloseReason) => void,
+  ): void {
     const { connections, closed } = this.#metrics;
     connections.inc();
     const proxy = new WebSocketProxy({
       client,
       worker,
       bounds: this.#bounds,
+      unsent,
       metrics: this.#metrics,
     });
     const entry = { client, proxy };

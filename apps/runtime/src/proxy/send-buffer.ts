@@ -1,3 +1,5 @@
+import type { Budget } from '@svc/service-kit/concurrency';
+import { UnsentBytes } from '@svc/service-kit/websocket';
 import type { WebSocket } from 'ws';
 
 /** Buffered bytes at which the sender must pause, and at which it may resume. */
@@ -9,19 +11,27 @@ export interface SendBufferEvents {
   onFull(): void;
   /** The sender may resume. */
   onDrained(): void;
-  /** The buffer was full, and nothing was sent for `stalledMs`. */
+  /** The buffer was full and nothing was sent for `stalledMs`, or the budget has no room for it. */
   onStalled(): void;
+}
+
+export interface SendBufferOptions extends SendBufferEvents {
+  readonly stalledMs: number;
+  /** For what is buffered beyond the bytes at which the sender pauses: the last message can be long. */
+  readonly budget: Budget;
 }
 
 /** The buffer of frames to one side of a proxy. It is bounded if the sender obeys the events. */
 export class SendBuffer {
   readonly #socket: WebSocket;
+  readonly #unsent: UnsentBytes;
   readonly #stalledMs: number;
   readonly #events: SendBufferEvents;
   #stalled: NodeJS.Timeout | undefined;
 
-  constructor(socket: WebSocket, stalledMs: number, events: SendBufferEvents) {
+  constructor(socket: WebSocket, { stalledMs, budget, ...events }: SendBufferOptions) {
     this.#socket = socket;
+    this.#unsent = new UnsentBytes(socket, HIGH_BYTES, budget);
     this.#stalledMs = stalledMs;
     this.#events = events;
   }
@@ -31,7 +41,10 @@ export class SendBuffer {
   }
 
   send(data: Buffer | string, binary = false): void {
-    this.#socket.send(data, { binary }, this.#sent);
+    if (!this.#unsent.send(data, binary, this.#sent)) {
+      this.#events.onStalled();
+      return;
+    }
     if (this.#stalled === undefined && this.#socket.bufferedAmount >= HIGH_BYTES) {
       this.#stalled = setTimeout(() => this.#events.onStalled(), this.#stalledMs);
       this.#events.onFull();

@@ -10,7 +10,7 @@ let impatient: Harness;
 
 beforeAll(async () => {
   harness = await Harness.start();
-  impatient = await Harness.start({ stalledMs: 3_000 });
+  impatient = await Harness.start({ stalledMs: 3_000, closeGraceMs: 60_000 });
 });
 
 afterAll(() => Promise.all([harness, impatient].map((one) => one?.[Symbol.asyncDispose]())));
@@ -148,6 +148,37 @@ describe('a client that does not read', () => {
     expect(worker.received).toEqual([]);
     client.socket.resume();
     expect(await client.ended).toEqual({ code: 1013, reason: 'slow consumer' });
+  });
+
+  test('is closed with 1013 at once when its account has too much unread', async () => {
+    await using greedy = await Harness.start({
+      unsentBytesPerTenant: 16 * 2 ** 20,
+      stalledMs: 600_000,
+      closeGraceMs: 60_000,
+    });
+    const { client: reader, worker: toReader } = await attach(greedy);
+    // More than the kernel buffers of both sides hold.
+    const piece = 'x'.repeat(14 * 2 ** 20);
+    const silent: Awaited<ReturnType<typeof attach>>[] = [];
+    for (let attached = 0; attached < 8; attached += 1) {
+      const { client, worker } = await attach(greedy);
+      client.socket.pause();
+      worker.socket.send(piece);
+      silent.push({ client, worker });
+    }
+    const dropped = () =>
+      silent.filter(({ worker: { socket } }) => socket.readyState === socket.CLOSED);
+    await expect.poll(() => dropped().length).toBeGreaterThan(0);
+    toReader.socket.send('short');
+    await expect.poll(() => reader.frames.at(-1)).toBe('short');
+    const slow = dropped();
+    expect(slow.length).toBeLessThan(silent.length);
+    for (const { client } of silent) client.socket.resume();
+    for (const { client } of slow) {
+      expect(await client.ended).toEqual({ code: 1013, reason: 'slow consumer' });
+    }
+    toReader.socket.send(piece);
+    await expect.poll(() => reader.frames.at(-1)).toBe(piece);
   });
 
   test('continuously but slowly gets everything', async () => {

@@ -1,3 +1,4 @@
+import type { Budget } from '@svc/service-kit/concurrency';
 import type { RawData, WebSocket } from 'ws';
 import type { RuntimeMetrics } from '../metrics.ts';
 import type { RuntimeBounds } from '../options.ts';
@@ -21,6 +22,8 @@ export interface WebSocketProxyOptions {
     RuntimeBounds,
     'keepaliveIntervalMs' | 'workerKeepaliveIntervalMs' | 'stalledMs' | 'closeGraceMs'
   >;
+  /** For frames that a side has not read, shared by the connections of a tenant, in bytes. */
+  readonly unsent: Budget;
   readonly metrics: RuntimeMetrics;
 }
 
@@ -38,15 +41,16 @@ export class WebSocketProxy {
 
   constructor(options: WebSocketProxyOptions) {
     this.#options = options;
-    const { client, worker, bounds } = options;
+    const { client, worker, bounds, unsent: budget } = options;
     const { keepaliveIntervalMs, workerKeepaliveIntervalMs, stalledMs } = bounds;
-    const events = { onFull: () => this.#balance(), onDrained: () => this.#balance() };
-    this.#toClient = new SendBuffer(client, stalledMs, {
-      ...events,
+    const balance = () => this.#balance();
+    const buffer = { stalledMs, budget, onFull: balance, onDrained: balance };
+    this.#toClient = new SendBuffer(client, {
+      ...buffer,
       onStalled: () => this.close(SLOW_CONSUMER),
     });
-    this.#toWorker = new SendBuffer(worker, stalledMs, {
-      ...events,
+    this.#toWorker = new SendBuffer(worker, {
+      ...buffer,
       onStalled: () => worker.terminate(),
     });
     client.on('message', (data, isBinary) => this.#fromClient(data, isBinary));

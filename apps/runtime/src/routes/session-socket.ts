@@ -4,10 +4,10 @@ import {
   ServiceError,
   SessionParams,
   type SessionRoute,
-  shuttingDownError,
 } from '@svc/contract';
 import type { HttpServer } from '@svc/service-kit';
-import { type KeyedSlots, withDeadline } from '@svc/service-kit/concurrency';
+import { type KeyedBudget, type KeyedSlots, withDeadline } from '@svc/service-kit/concurrency';
+import { FailureLogs } from '@svc/service-kit/logging';
 import { WebSocketEndpoint } from '@svc/service-kit/websocket';
 import type { WebSocket } from 'ws';
 import type { SessionDirectory } from '../control-plane/session-directory.ts';
@@ -17,6 +17,7 @@ import { MAX_MESSAGE_BYTES } from '../proxy/client-frame.ts';
 import { UPSTREAM_UNAVAILABLE } from '../proxy/close-codes.ts';
 import { closeSocket } from '../proxy/close-socket.ts';
 import type { OpenConnections } from '../proxy/open-connections.ts';
+import { limitUnfinishedMessage } from '../proxy/unfinished-message.ts';
 import type { ConnectionSlots } from '../upgrade/connection-slots.ts';
 import { tokenOf } from '../upgrade/session-token.ts';
 import { connectWorker, type SessionHop } from '../worker/connect-worker.ts';
@@ -28,13 +29,15 @@ declare module 'fastify' {
   }
 }
 
-const RETRY_AFTER_SECONDS = '5';
-
 export interface SocketContext {
   readonly sessions: SessionDirectory;
   readonly slots: ConnectionSlots;
   /** Connections per tenant. */
   readonly tenants: KeyedSlots;
+  /** Bytes of messages that clients have not finished, by tenant. */
+  readonly unfinished: KeyedBudget;
+  /** Bytes of frames that clients and workers have not read, by tenant. */
+  readonly unsent: KeyedBudget;
   readonly connections: OpenConnections;
   readonly metrics: RuntimeMetrics;
   readonly bounds: RuntimeBounds;
@@ -49,6 +52,9 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
     protocol: SESSION_PROTOCOL,
     maxMessageBytes: MAX_MESSAGE_BYTES,
   });
+  // By account, whose clients may try again as often as they like.
+  const unreached = new FailureLogs();
+  const notMoved = new FailureLogs();
   app.get(
     '/v1/sessions/:id/ws',
     { schema: { params: SessionParams }, config: { webSocket: true } },
@@ -72,9 +78,9 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
         const hop = { sessionId: id, afterSeq };
         const worker = await reach(route, hop, signal)
           .catch((err: unknown) => {
-            request.log.warn(
-              { err, session: id, worker: route.worker?.worker_id },
-              'cannot reach the worker of a session',
+            const facts = { err, session: id, worker: route.worker?.worker_id };
+            unreached.note(route.tenant_id, (omitted) =>
+              request.log.warn({ ...facts, omitted }, 'cannot reach the worker of a session'),
             );
             return reachElsewhere(
               route,
@@ -84,19 +90,24 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
             );
           })
           .catch((err: unknown) => {
-            request.log.warn({ err, session: id }, 'cannot reach the session elsewhere');
+            notMoved.note(route.tenant_id, (omitted) =>
+              request.log.warn({ err, session: id, omitted }, 'cannot reach the session elsewhere'),
+            );
             return undefined;
           });
         if (upgrade.gone.aborted || isClosing()) {
           worker?.terminate();
-          throw shuttingDownError();
+          throw new ServiceError('shutting_down');
         }
-        const socket = endpoint.accept(upgrade, request, reply)?.ws;
-        if (socket === undefined) {
+        const accepted = endpoint.accept(upgrade, request, reply);
+        if (accepted === undefined) {
           worker?.terminate();
           release();
           return reply;
         }
+        const { ws: socket } = accepted;
+        const budget = context.unfinished.of(route.tenant_id);
+        limitUnfinishedMessage(accepted, { ...bounds, budget });
         slot.settle();
         socket.once('close', release);
         metrics.accepted.inc({ upstream: worker === undefined ? 'unavailable' : 'reached' });
@@ -105,7 +116,7 @@ export function sessionSocketRoute(app: HttpServer, context: SocketContext): voi
           return reply;
         }
         request.log.debug({ session: id }, 'attached');
-        connections.open(socket, worker, (end) => {
+        connections.open(socket, worker, context.unsent.of(route.tenant_id), (end) => {
           request.log.debug({ session: id, ...end }, 'detached');
         });
         return reply;
@@ -146,9 +157,7 @@ async function reachElsewhere(
 function takeTenant(tenants: KeyedSlots, tenantId: string): () => void {
   const release = tenants.take(tenantId);
   if (release !== undefined) return release;
-  throw new ServiceError('too_many_connections', undefined, {
-    headers: { 'retry-after': RETRY_AFTER_SECONDS },
-  });
+  throw new ServiceError('too_many_connections');
 }
 
 function queryOf(url = ''): URLSearchParams {

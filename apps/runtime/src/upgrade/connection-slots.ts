@@ -11,8 +11,6 @@ interface Counts {
   connections: number;
 }
 
-const RETRY_AFTER_SECONDS = '5';
-
 /** The slot of one connection. Both methods are idempotent. */
 export interface Slot {
   /** The handshake is complete and the connection open. */
@@ -40,9 +38,7 @@ export class ConnectionSlots {
       counts.connections >= connectionsPerAddress ||
       counts.handshakes >= handshakesPerAddress
     ) {
-      throw new ServiceError('rate_limited', undefined, {
-        headers: { 'retry-after': RETRY_AFTER_SECONDS },
-      });
+      throw new ServiceError('rate_limited');
     }
     this.#byAddress.set(address, counts);
     this.#total += 1;

@@ -182,7 +182,7 @@ describe('an upgrade is refused', () => {
     });
     expect(
       await raw(
-        `GET ${pathOf(id)} HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: h2c\r\n\r\n`,
+        `GET ${pathOf(id)} HTTP/1.1\r\nhost: x\r\nconnection: upgrade, close\r\nupgrade: h2c\r\n\r\n`,
       ),
     ).toMatch(/^HTTP\/1.1 404 .*route_not_found/s);
   });
@@ -225,6 +225,42 @@ describe('a session without a reachable worker', () => {
     } finally {
       harness.worker.refusal = undefined;
     }
+  });
+
+  test('is logged once a minute for each account, however often its client tries', async () => {
+    const { worker }: SessionRoute = harness.addSession();
+    if (worker === undefined) throw new Error('no worker');
+    const gone = { ...worker, url: 'https://127.0.0.1:9' };
+    const attach = async (tenant: string) => {
+      const { chat_session_id: id } = harness.addSession({ worker: gone, tenant_id: tenant });
+      const token = await harness.token(id, { user_id: tenant });
+      await (await harness.open(pathOf(id), bearer(token))).ended;
+    };
+    const before = harness.logLines.length;
+    for (let round = 0; round < 20; round += 1) await attach('usr_insistent');
+    await attach('usr_other');
+    const lines = harness.logLines.slice(before).map((line) => JSON.parse(line));
+    // One a minute of each, however long these take.
+    const warnings = lines.filter(({ level }) => level >= 40);
+    expect(warnings.length).toBeLessThan(10);
+    expect(warnings.filter(({ omitted }) => omitted === 0)).toHaveLength(2);
+    expect(warnings[0].msg).toBe('cannot reach the worker of a session');
+  });
+
+  test('is logged once a minute when the control plane refuses this runtime host', async () => {
+    const before = harness.logLines.length;
+    harness.controlPlane.refusesIdentity = true;
+    try {
+      for (let round = 0; round < 20; round += 1) {
+        await harness.refused(`${pathOf(randomUUID())}?token=any`);
+      }
+    } finally {
+      harness.controlPlane.refusesIdentity = false;
+    }
+    const lines = harness.logLines.slice(before).map((line) => JSON.parse(line));
+    const errors = lines.filter(({ level }) => level >= 40);
+    expect(errors.map(({ msg }) => msg).join()).toContain('refuses the identity');
+    expect(errors.length).toBeLessThan(10);
   });
 });
 

@@ -15,6 +15,7 @@ export interface AgentCredentialsOptions {
   /** The address by which the gateway recognizes the sandbox. */
   readonly address: string;
   readonly vmId: string;
+  readonly tenantId: string;
   readonly vendor: LlmVendor;
   /** Where the next request to the model belongs in a trace. */
   readonly origin?: () => TraceOrigin | undefined;
@@ -34,10 +35,11 @@ export class AgentCredentials {
 
   /** Replaces the credentials in use. */
   use(secrets: AgentSecrets): void {
-    const { accounts, address, vmId, vendor, origin, onUsage } = this.#options;
+    const { accounts, address, vmId, tenantId, vendor, origin, onUsage } = this.#options;
     const { api_key, base_url } = secrets.llm;
     const account: LlmAccount = {
       vmId,
+      tenantId,
       vendor,
       dialect: dialectIn(vendor, secrets),
       apiKey: new Secret(api_key),

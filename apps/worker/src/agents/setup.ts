@@ -3,6 +3,7 @@ import {
   type AgentSecrets,
   type AgentSetup,
   dialectOf,
+  fitsEnvironment,
   GUEST_LINK,
   type LlmDialect,
   type LlmVendor,
@@ -25,17 +26,23 @@ export interface SetupSource {
   readonly restoreFiles: boolean;
 }
 
-/** The configuration of an agent runtime. @throws ServiceError `boot_failed` when no model is named */
+/**
+ * The configuration of an agent runtime.
+ * @throws ServiceError `boot_failed` when no model is named, `secrets_too_large`
+ */
 export function setupOf(source: SetupSource): AgentSetup {
   const { placed, input, secrets, conversation, restoreFiles } = source;
   const { resume_id: resumeId } = placed;
   const { app, task } = input.agent_input ?? {};
+  const env = environmentOf(secrets, input.env_vars);
+  // A bundle may have been rotated since the control plane checked this.
+  if (!fitsEnvironment(env)) throw new ServiceError('secrets_too_large');
   return {
     mode: placed.mode,
     agent: placed.kind,
     ...llmOf(placed, secrets),
     wireVersion: placed.wire_version,
-    env: environmentOf(secrets, input.env_vars),
+    env,
     restoreFiles,
     ...(app === undefined ? {} : { app }),
     ...(task === undefined ? {} : { task }),

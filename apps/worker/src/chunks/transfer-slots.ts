@@ -6,9 +6,16 @@ const SAVES_AT_ONCE = 4;
 const LOADS_AT_ONCE = 4;
 const FLUSHES_AT_ONCE = 4;
 
+/**
+ * Commits of large turns that run at once on this worker. Each needs up to 140 MiB. A control plane reads two of a worker at a
+ * time.
+ */
+const LARGE_COMMITS_AT_ONCE = 3;
+
 /** The transfers between guests and the object store that run at once on a worker. */
 export interface TransferSlots {
   readonly sessionSaves: Slots;
+  readonly largeCommits: Slots;
   readonly workspaceSaves: Slots;
   readonly workspaceLoads: Slots;
   readonly workspaceFlushes: Slots;
@@ -22,6 +29,7 @@ export interface TransferSlots {
 export function transferSlots(): TransferSlots {
   return {
     sessionSaves: Slots.shared(SAVES_AT_ONCE),
+    largeCommits: Slots.shared(LARGE_COMMITS_AT_ONCE),
     workspaceSaves: Slots.shared(SAVES_AT_ONCE),
     workspaceLoads: Slots.shared(LOADS_AT_ONCE),
     workspaceFlushes: Slots.shared(FLUSHES_AT_ONCE),

@@ -1,3 +1,4 @@
+import type { RenewLeaseRequest } from '@svc/contract';
 import { expect, it } from 'vitest';
 import type { HarnessOptions } from '../../test/harness.ts';
 import { SessionLab } from '../../test/session-lab.ts';
@@ -86,6 +87,31 @@ it('a VM whose sandbox was ended meanwhile does not run again', async () => {
   await expect.poll(() => other.paused).toBe(false);
 });
 
+it('no VM runs again whose end waits for its turn, though the next reports repeat no order', async () => {
+  const harness = await start();
+  const ids = await Promise.all(Array.from({ length: 10 }, () => harness.create()));
+  const vms = ids.map((id) => harness.host.vmOf(id));
+  const mayEnd = Promise.withResolvers<void>();
+  for (const vm of vms) {
+    const destroy = vm.destroy.bind(vm);
+    vm.destroy = async () => {
+      await mayEnd.promise;
+      await destroy();
+    };
+  }
+  const { controlPlane } = harness;
+  controlPlane.broken = true;
+  await expect.poll(() => vms.every(({ paused }) => paused)).toBe(true);
+  controlPlane.orders = ids.map((vm_id) => ({ vm_id, generation: 1, reason: 'deleted' }));
+  const leases: RenewLeaseRequest[] = [];
+  controlPlane.leases = leases;
+  controlPlane.broken = false;
+  await expect.poll(() => leases.length).toBeGreaterThan(5);
+  mayEnd.resolve();
+  await expect.poll(() => vms.every(({ isGone }) => isGone)).toBe(true);
+  expect(vms.map(({ resumes }) => resumes)).toEqual(vms.map(() => 0));
+});
+
 it('a VM that cannot be released is tried again', async () => {
   let failures = 1;
   const power = {
@@ -123,7 +149,7 @@ it('a VM that cannot be released is tried again', async () => {
   const running = lease.run(stop.signal);
   await expect.poll(() => power.isHeld).toBe(true);
   // The lease does not end soon.
-  lease.renew(systemClock.monotonic() + LATER_MS, []);
+  lease.renew(systemClock.monotonic() + LATER_MS);
   await expect.poll(() => power.isHeld).toBe(false);
   expect(faults).toContain('release vm_a');
   stop.abort();

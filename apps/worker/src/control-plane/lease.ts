@@ -18,6 +18,7 @@ interface HeldSandbox {
   readonly power: {
     readonly isHeld: boolean;
     hold(): Promise<void>;
+    /** Does nothing if the control plane has ended the sandbox. */
     release(): Promise<void>;
   };
 }
@@ -56,8 +57,6 @@ export class Lease {
   readonly #options: LeaseOptions;
   readonly #wakeable = new Wakeable();
   #renewedAt: number;
-  /** The sandboxes that the last report was told to destroy. */
-  #ended: ReadonlySet<string> = new Set();
   #isOver = false;
   #saving: Promise<void> | undefined;
 
@@ -67,13 +66,11 @@ export class Lease {
   }
 
   /**
-   * Renews the lease.
+   * Renews the lease. The release of what the answer orders to destroy must have been forbidden before.
    * @param sentAtMs monotonic time at which the accepted report was sent
-   * @param destroy the sandboxes that are to be destroyed, by id
    */
-  renew(sentAtMs: number, destroy: Iterable<string>): void {
+  renew(sentAtMs: number): void {
     this.#renewedAt = Math.max(this.#renewedAt, sentAtMs);
-    this.#ended = new Set(destroy);
     if (this.#isOver || this.#quarantineChanged()) this.#wakeable.wake();
     this.#save();
   }
@@ -136,7 +133,7 @@ export class Lease {
   }
 
   async #release(mayRun: (sandbox: HeldSandbox) => boolean): Promise<void> {
-    const held = this.#held().filter((sandbox) => !this.#ended.has(sandbox.id) && mayRun(sandbox));
+    const held = this.#held().filter(mayRun);
     await this.#each(held, (sandbox) => sandbox.power.release(), 'release');
   }
 

@@ -18,7 +18,7 @@ export class ExecSlots {
   enter(sandbox: Sandbox): () => void {
     const running = this.#runningIn.get(sandbox) ?? 0;
     if (running >= LIMITS.execsPerSandbox) {
-      throw new ServiceError('too_many_execs', undefined, { headers: { 'retry-after': '1' } });
+      throw new ServiceError('too_many_execs');
     }
     this.#count(sandbox, 1);
     let isHeld = true;

@@ -15,6 +15,7 @@ export interface LlmUsage {
 /** A sandbox's access to its model. */
 export interface LlmAccount {
   readonly vmId: string;
+  readonly tenantId: string;
   readonly vendor: LlmVendor;
   /** The only dialect allowed to the sandbox: `dialectOf(vendor, baseUrl !== undefined)`. */
   readonly dialect: LlmDialect;

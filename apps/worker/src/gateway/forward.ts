@@ -1,11 +1,13 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
-import type { LlmVendor } from '@svc/contract';
+import { type LlmVendor, NOT_IN_HEADER } from '@svc/contract';
 import type { Egress, EgressResponse } from '@svc/egress';
+import type { ByteRates } from '../rates/byte-rates.ts';
 import type { LlmAccount } from './account.ts';
 import { GatewayFailure } from './answer/failure.ts';
 import { pipeAnswer } from './answer/pipe-answer.ts';
 import { responseHeaders } from './answer/response-headers.ts';
+import { paced } from './gateway-rates.ts';
 import type { GatewayLimits } from './limits.ts';
 import { type Target, upstreamUrl } from './request/endpoints.ts';
 import {
@@ -21,6 +23,7 @@ import { UsageMeter } from './usage/usage-meter.ts';
 export interface ForwardParts {
   readonly egress: Egress;
   readonly limits: GatewayLimits;
+  readonly rates: Pick<ByteRates, 'ready' | 'spend'>;
   readonly vendorBaseUrls: Readonly<Record<LlmVendor, string>>;
   readonly held: HeldBytes;
 }
@@ -41,6 +44,12 @@ export async function forward(parts: ForwardParts, exchange: Exchange): Promise<
   const { account, target, response, signal } = exchange;
   // Values in bundles often end with a line break, which is not allowed in a header.
   const key = account.apiKey.reveal().trim();
+  if (NOT_IN_HEADER.test(key)) {
+    throw new GatewayFailure(
+      401,
+      'The model key has characters that no header can have, such as a line break; correct its secret.',
+    );
+  }
   const { statusCode, headers, body } = await ask(parts, exchange, key);
   // The reader of the body sees a failure; once nothing reads it, an error event must not end the process.
   body.on('error', () => undefined);
@@ -50,7 +59,8 @@ export async function forward(parts: ForwardParts, exchange: Exchange): Promise<
     assertPlain(statusCode, headers);
     response.writeHead(statusCode, responseHeaders(headers, key));
     response.flushHeaders();
-    await pipeAnswer(body, response, { key, meter, idleMs: parts.limits.idleMs, signal });
+    const answer = paced(body, parts.rates, account.tenantId, signal);
+    await pipeAnswer(answer, response, { key, meter, idleMs: parts.limits.idleMs, signal });
   } finally {
     body.destroy();
     const { usage } = meter;
@@ -59,7 +69,7 @@ export async function forward(parts: ForwardParts, exchange: Exchange): Promise<
 }
 
 async function ask(
-  { egress, limits, vendorBaseUrls, held }: ForwardParts,
+  { egress, limits, rates, vendorBaseUrls, held }: ForwardParts,
   { account, target, request, signal }: Exchange,
   key: string,
 ): Promise<EgressResponse> {
@@ -79,7 +89,8 @@ async function ask(
   const { 'content-length': length, 'content-encoding': encoding } = request.headers;
   if (encoding !== undefined) throw new GatewayFailure(400, 'Send the request uncompressed.');
   if (Number(length ?? 0) > limits.requestBytes) throw new BodyError('too_large');
-  const body = limitedBody(request, limits.requestBytes);
+  const all = limitedBody(request, limits.requestBytes);
+  const body = paced(all, rates, account.tenantId, signal);
   if (!isRewritten(target)) {
     const stream = Readable.from(body, { objectMode: false });
     // If the endpoint responds before the body breaks off, nothing else handles the stream's error.

@@ -5,9 +5,11 @@ import type { LlmVendor } from '@svc/contract';
 import type { Egress } from '@svc/egress';
 import type { Registry } from 'prom-client';
 import type { WorkerLogger } from '../logger.ts';
+import type { ByteRates } from '../rates/byte-rates.ts';
 import type { LlmAccount, LlmAccounts } from './account.ts';
 import { GatewayMetrics } from './gateway-metrics.ts';
-import { GATEWAY_LIMITS, type GatewayLimits } from './limits.ts';
+import { gatewayRates } from './gateway-rates.ts';
+import { GATEWAY_BYTES_PER_SECOND, GATEWAY_LIMITS, type GatewayLimits } from './limits.ts';
 import { Registrations } from './registrations.ts';
 import { RequestHandler } from './request-handler.ts';
 
@@ -22,6 +24,8 @@ export interface LlmGatewayOptions {
   readonly metrics: Registry;
   readonly logger: Pick<WorkerLogger, 'warn' | 'error'>;
   readonly limits?: Partial<GatewayLimits>;
+  /** Default: {@link GATEWAY_BYTES_PER_SECOND}. */
+  readonly rates?: ByteRates;
   /** Default: the vendors' own. */
   readonly vendorBaseUrls?: Readonly<Record<LlmVendor, string>>;
 }
@@ -35,7 +39,14 @@ export class LlmGateway implements LlmAccounts {
   readonly #handler: RequestHandler;
   readonly #server: Server;
 
-  constructor({ egress, logger, vendorBaseUrls, metrics, limits }: LlmGatewayOptions) {
+  constructor({
+    egress,
+    logger,
+    vendorBaseUrls,
+    metrics,
+    limits,
+    rates = gatewayRates(GATEWAY_BYTES_PER_SECOND),
+  }: LlmGatewayOptions) {
     const allLimits = { ...GATEWAY_LIMITS, ...limits };
     this.#registrations = new Registrations(allLimits);
     this.#handler = new RequestHandler({
@@ -43,6 +54,7 @@ export class LlmGateway implements LlmAccounts {
       logger,
       vendorBaseUrls,
       limits: allLimits,
+      rates,
       metrics: new GatewayMetrics(metrics),
     });
     this.#server = createServer(

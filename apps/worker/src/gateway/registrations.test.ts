@@ -1,19 +1,30 @@
 import { EventEmitter } from 'node:events';
 import type { Socket } from 'node:net';
 import { Secret } from '@svc/service-kit';
+import { KeyedBudget } from '@svc/service-kit/concurrency';
 import { describe, expect, test } from 'vitest';
 import type { LlmAccount } from './account.ts';
 import { Registration, Registrations } from './registrations.ts';
 import { llmRoute } from './route.ts';
 
-const LIMITS = { connections: 2, requestBytes: 100, heldBytes: 100, requests: 2, idleMs: 1000 };
+const LIMITS = {
+  connections: 2,
+  requestBytes: 100,
+  heldBytes: 100,
+  tenantHeldBytes: 200,
+  requests: 2,
+  idleMs: 1000,
+};
 const ACCOUNT: LlmAccount = {
   vmId: 'vm_1',
+  tenantId: 'usr_1',
   vendor: 'openai',
   dialect: 'openai',
   apiKey: new Secret('sk'),
   onUsage: () => undefined,
 };
+
+const tenantHeld = new KeyedBudget(1_000).of('usr_1');
 
 class SocketDouble extends EventEmitter {
   destroyed = 0;
@@ -67,7 +78,7 @@ test('clearing ends and forgets all', () => {
 });
 
 test('the end closes the connections that are open', () => {
-  const registration = new Registration(ACCOUNT, LIMITS);
+  const registration = new Registration(ACCOUNT, LIMITS, tenantHeld);
   const [closed, open] = [addSocket(registration), addSocket(registration)];
   closed.emit('close');
   registration.end();
@@ -75,7 +86,7 @@ test('the end closes the connections that are open', () => {
 });
 
 test('as many requests run as the limit allows', () => {
-  const registration = new Registration(ACCOUNT, LIMITS);
+  const registration = new Registration(ACCOUNT, LIMITS, tenantHeld);
   const starts = [1, 2, 3].map(() => registration.startRequest());
   expect(starts).toEqual([true, true, false]);
   registration.endRequest();
@@ -83,7 +94,7 @@ test('as many requests run as the limit allows', () => {
 });
 
 test('as many bytes are held as the limit allows', () => {
-  const registration = new Registration(ACCOUNT, LIMITS);
+  const registration = new Registration(ACCOUNT, LIMITS, tenantHeld);
   expect([60, 41, 40, 1].map((bytes) => registration.take(bytes))).toEqual([
     true,
     false,
@@ -92,6 +103,25 @@ test('as many bytes are held as the limit allows', () => {
   ]);
   registration.give(40);
   expect([41, 40].map((bytes) => registration.take(bytes))).toEqual([false, true]);
+});
+
+test('the sandboxes of a tenant share its bytes, which no other tenant takes', () => {
+  const registrations = new Registrations(LIMITS);
+  const add = (address: string, tenantId: string) => {
+    const end = registrations.add(address, { ...ACCOUNT, tenantId });
+    const registration = registrations.at(address);
+    if (registration === undefined) throw new Error('not registered');
+    return { registration, end };
+  };
+  const [first, second, third] = ['10.0.0.1', '10.0.0.2', '10.0.0.3'].map((address) =>
+    add(address, 'usr_1'),
+  );
+  expect([first, second].map((one) => one?.registration.take(100))).toEqual([true, true]);
+  expect(third?.registration.take(1)).toBe(false);
+  expect(add('10.0.0.4', 'usr_2').registration.take(100)).toBe(true);
+  first?.end();
+  first?.registration.give(100);
+  expect([101, 100].map((bytes) => third?.registration.take(bytes))).toEqual([false, true]);
 });
 
 describe('after a rotation of the keys', () => {
@@ -103,7 +133,7 @@ describe('after a rotation of the keys', () => {
   const routeOf = ({ dialect, baseUrl }: LlmAccount) => llmRoute(dialect, baseUrl);
 
   test('requests have the new key, and other dialects still have none', () => {
-    const registration = new Registration(ACCOUNT, LIMITS);
+    const registration = new Registration(ACCOUNT, LIMITS, tenantHeld);
     expect(registration.accountFor('openai')).toBe(ACCOUNT);
     const next = { ...ACCOUNT, apiKey: new Secret('new') };
     registration.replace(next);
@@ -116,7 +146,7 @@ describe('after a rotation of the keys', () => {
 
   test('a task keeps the endpoint that it began with, until the first request for the new one', () => {
     const [first, second] = [own('https://a.example', '1'), own('https://b.example', '2')];
-    const registration = new Registration(first, LIMITS);
+    const registration = new Registration(first, LIMITS, tenantHeld);
     expect(registration.accountFor(routeOf(first))).toBe(first);
     registration.replace(second);
     expect(registration.accountFor(routeOf(first))).toBe(first);
@@ -131,7 +161,7 @@ describe('after a rotation of the keys', () => {
       own('https://b.example', '2'),
       own('https://a.example', '3'),
     ];
-    const registration = new Registration(first, LIMITS);
+    const registration = new Registration(first, LIMITS, tenantHeld);
     registration.replace(second);
     registration.replace(third);
     expect(registration.accountFor(routeOf(first))).toBe(third);
@@ -144,7 +174,7 @@ describe('after a rotation of the keys', () => {
     const [first, second, third, ...others] = accounts;
     if (first === undefined || second === undefined || third === undefined)
       throw new Error('there are ten');
-    const registration = new Registration(first, LIMITS);
+    const registration = new Registration(first, LIMITS, tenantHeld);
     registration.accountFor(routeOf(first));
     for (const account of [second, third, ...others]) registration.replace(account);
     const current = accounts.at(-1);

@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net';
+import { type Budget, KeyedBudget } from '@svc/service-kit/concurrency';
+import { FailureLog } from '@svc/service-kit/logging';
 import type { LlmAccount } from './account.ts';
-import type { GatewayLimits } from './limits.ts';
+import { type GatewayLimits, HELD_SHARING } from './limits.ts';
 import { dialectOfRoute } from './request/endpoints.ts';
 import type { HeldBytes } from './request/request-body.ts';
 import { llmRoute } from './route.ts';
@@ -10,20 +12,25 @@ const MAX_OUTGOING = 8;
 
 /** A registered sandbox, with its connections and its use of the limits. */
 export class Registration implements HeldBytes {
+  /** Of its requests, for the log. */
+  readonly failures = new FailureLog();
   #account: LlmAccount;
   /** Replaced accounts of other endpoints by route, for the task that was running then. */
   readonly #outgoing = new Map<string, LlmAccount>();
   /** The route of the last request. */
   #lastRoute: string | undefined;
   readonly #limits: GatewayLimits;
+  readonly #tenantHeld: Budget;
   readonly #sockets = new Set<Socket>();
   readonly #ended = new AbortController();
   #requests = 0;
   #held = 0;
 
-  constructor(account: LlmAccount, limits: GatewayLimits) {
+  /** `tenantHeld`: the bytes of bodies that all sandboxes of the tenant may hold. */
+  constructor(account: LlmAccount, limits: GatewayLimits, tenantHeld: Budget) {
     this.#account = account;
     this.#limits = limits;
+    this.#tenantHeld = tenantHeld;
   }
 
   /** Aborts when the sandbox is no longer registered. */
@@ -78,13 +85,15 @@ export class Registration implements HeldBytes {
   }
 
   take(bytes: number): boolean {
-    if (this.#held + bytes > this.#limits.heldBytes) return false;
+    if (this.#held + bytes > this.#limits.heldBytes || bytes > this.#tenantHeld.left) return false;
+    this.#tenantHeld.take(bytes);
     this.#held += bytes;
     return true;
   }
 
   give(bytes: number): void {
     this.#held -= bytes;
+    this.#tenantHeld.give(bytes);
   }
 
   end(): void {
@@ -101,9 +110,11 @@ function routeOf({ dialect, baseUrl }: LlmAccount): string {
 export class Registrations {
   readonly #byAddress = new Map<string, Registration>();
   readonly #limits: GatewayLimits;
+  readonly #held: KeyedBudget;
 
   constructor(limits: GatewayLimits) {
     this.#limits = limits;
+    this.#held = new KeyedBudget(limits.tenantHeldBytes, HELD_SHARING);
   }
 
   at(address: string | undefined): Registration | undefined {
@@ -112,7 +123,7 @@ export class Registrations {
   }
 
   add(address: string, account: LlmAccount): () => void {
-    const registration = new Registration(account, this.#limits);
+    const registration = new Registration(account, this.#limits, this.#held.of(account.tenantId));
     this.#byAddress.get(address)?.end();
     this.#byAddress.set(address, registration);
     return () => {

@@ -188,6 +188,18 @@ describe('the log', () => {
     ]);
   });
 
+  test('does not grow with the number of failures that a sandbox causes', async () => {
+    const { ask } = await lab.startAt((request) => request.socket.destroy());
+    for (let round = 0; round < 100; round += 1) {
+      const { statusCode, body } = await ask(PATH, { body: BODY });
+      expect(statusCode).toBe(502);
+      await body.dump();
+    }
+    // One a minute, however long these take.
+    expect(logged().length).toBeLessThan(10);
+    expect(logged()[0]).toMatchObject({ level: WARNING, omitted: 0 });
+  });
+
   test('has nothing for a sandbox that has left', async () => {
     const { metrics } = await leftSandbox();
     await expect.poll(() => samplesOf(metrics)).toContain('svc_worker_llm_requests_running 0');

@@ -7,6 +7,7 @@ import {
 } from '@svc/contract';
 import type { Egress } from '@svc/egress';
 import type { WorkerLogger } from '../logger.ts';
+import type { ByteRates } from '../rates/byte-rates.ts';
 import type { LlmAccount } from './account.ts';
 import { GatewayFailure, sendFailure } from './answer/failure.ts';
 import { upstreamFailure } from './answer/upstream-failure.ts';
@@ -21,6 +22,7 @@ export interface RequestHandlerOptions {
   readonly egress: Egress;
   readonly logger: Pick<WorkerLogger, 'warn' | 'error'>;
   readonly limits: GatewayLimits;
+  readonly rates: Pick<ByteRates, 'ready' | 'spend'>;
   readonly metrics: GatewayMetrics;
   /** Default: the vendors' own. */
   readonly vendorBaseUrls?: Readonly<Record<LlmVendor, string>> | undefined;
@@ -66,7 +68,7 @@ export class RequestHandler {
       await this.#forward({ account, target, request, response }, registration);
     } catch (error) {
       scope?.fail(error);
-      this.#answerFailure(response, registration.account, error, dialectOfRoute(route));
+      this.#answerFailure(response, registration, error, dialectOfRoute(route));
     } finally {
       if (isAdmitted) registration.endRequest();
       const status = response.headersSent ? response.statusCode : 0;
@@ -83,9 +85,9 @@ export class RequestHandler {
     exchange.response.once('close', () =>
       gone.abort(new Error('the sandbox closed the connection')),
     );
-    const { egress, limits, vendorBaseUrls = VENDOR_BASE_URLS } = this.#options;
+    const { egress, limits, rates, vendorBaseUrls = VENDOR_BASE_URLS } = this.#options;
     await forward(
-      { egress, vendorBaseUrls, limits, held: registration },
+      { egress, vendorBaseUrls, limits, rates, held: registration },
       {
         ...exchange,
         account: this.#counting(exchange.account),
@@ -111,14 +113,17 @@ export class RequestHandler {
 
   #answerFailure(
     response: ServerResponse,
-    { vmId, vendor }: LlmAccount,
+    registration: Registration,
     error: unknown,
     dialect: LlmDialect | undefined,
   ): void {
     const failure = upstreamFailure(error);
     if (failure.status >= 500 && !response.destroyed) {
-      const { logger } = this.#options;
-      logger.warn({ err: failure.cause, vm_id: vmId, vendor }, failure.message);
+      const { vmId, vendor } = registration.account;
+      registration.failures.note((omitted) => {
+        const details = { err: failure.cause, vm_id: vmId, vendor, omitted };
+        this.#options.logger.warn(details, failure.message);
+      });
     }
     sendFailure(response, dialect, failure);
   }

@@ -9,6 +9,8 @@ import {
 } from '@svc/service-kit';
 import { routeUpgrades } from '@svc/service-kit/websocket';
 import type { WorkerLogger } from '../logger.ts';
+import type { SessionRegistry } from '../sessions/registry.ts';
+import { callerFieldsOf } from './caller-fields.ts';
 import type { WorkerContext } from './context.ts';
 import { requireControlPlane } from './guards.ts';
 import { cancelRoute } from './routes/cancel.ts';
@@ -51,17 +53,20 @@ export function createWorkerServer(
     readonly logger: WorkerLogger;
     readonly tls: CertificatePair;
     readonly tracing: Tracing | undefined;
+    readonly sessions: SessionRegistry;
   },
 ): HttpServer {
-  const { tracing } = options;
+  const { logger, tls, tracing, sessions } = options;
   const app = createHttpServer({
-    ...options,
+    logger,
+    tls,
+    caller: callerFieldsOf(context.registry, sessions),
     // A worker takes part in the traces of those that call it, and begins none.
     tracing: tracing && { tracing, isFromOutside: () => false },
   });
   routeUpgrades(app, HANDSHAKE_MS);
   registerHttpMetrics(app, context.metrics, 'worker');
-  registerCertificateMetrics(context.metrics, 'worker', options.tls);
+  registerCertificateMetrics(context.metrics, 'worker', tls);
   context.drain.watch(app);
   metricsRoute(app, context);
   app.register(

@@ -1,7 +1,7 @@
 /** The guest's messages that have been handled, and those among them that the guest has to keep nevertheless. */
 export class HandledMessages {
   #last = 0;
-  /** In ascending order. */
+  /** The first and the newest, in ascending order. */
   #held: number[] = [];
 
   /** The number of the last message handled; 0 for none. */
@@ -20,9 +20,9 @@ export class HandledMessages {
     this.#last = n;
   }
 
-  /** The guest has to keep message `n`, and so those after it. */
+  /** The guest has to keep message `n`, and so those after it. It supersedes those held before, except for the first. */
   hold(n: number): void {
-    this.#held.push(n);
+    this.#held = [...this.#held.slice(0, 1), n];
   }
 
   /** The guest may forget message `n` and those before it. */

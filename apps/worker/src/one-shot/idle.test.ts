@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { PlacedAgent } from '@svc/contract';
+import { createUnsentBudgets } from '@svc/service-kit/websocket';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { CoreHarness } from '../../test/core-harness.ts';
 import { ManualClock } from '../../test/manual-clock.ts';
@@ -11,6 +12,7 @@ import { ScriptedGuest } from '../../test/scripted-guest.ts';
 import { silentLogger } from '../../test/silent-logger.ts';
 import { adoptVms } from '../adoption/adopt.ts';
 import { Agents } from '../agents/agents.ts';
+import { linkBudgets } from '../agents/link/link-budgets.ts';
 import { AgentLogs } from '../agents/logs/agent-logs.ts';
 import { AGENT_TIMEOUTS } from '../agents/timeouts.ts';
 import type { Sandbox } from '../sandbox/sandbox.ts';
@@ -64,6 +66,8 @@ function start(host: MemoryHost): void {
         logger: silentLogger,
         timeouts: { ...AGENT_TIMEOUTS, linkLostMs: 100 },
         desktops: new DesktopRates(),
+        unsent: createUnsentBudgets(),
+        links: linkBudgets(),
         views: viewRates(1),
         onFault: (error) => core.faults.push(error),
       },

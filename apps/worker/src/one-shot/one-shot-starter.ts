@@ -15,7 +15,7 @@ import type { OneShot } from './one-shot.ts';
 
 export interface OneShotStarterOptions {
   readonly registry: SessionRegistry;
-  readonly files: SessionFilesOptions;
+  readonly files: Omit<SessionFilesOptions, 'held'>;
   readonly agents: OneShotDeps;
 }
 
@@ -46,8 +46,8 @@ export class OneShotStarter implements AgentKind {
   }
 
   async adopt(sandbox: Sandbox, agent: AssignedAgent, vm: Microvm): Promise<OneShot> {
-    const { registry, files, agents } = this.#options;
-    const opened = await SessionFiles.open(files, ownerOf(sandbox));
+    const { registry, agents } = this.#options;
+    const opened = await SessionFiles.open(this.#filesOf(sandbox), ownerOf(sandbox));
     const oneShot = buildOneShot({ sandbox, vm, ...agent, files: opened }, agents);
     registry.add(oneShot);
     oneShot.reconnect();
@@ -58,9 +58,15 @@ export class OneShotStarter implements AgentKind {
   }
 
   async #prepare(sandbox: Sandbox, signal: AbortSignal): Promise<Prepared> {
-    const { files, agents } = this.#options;
+    const { agents } = this.#options;
     const secrets = await fetchForStart(() => agents.api.agentSecrets(sandbox.id, signal), signal);
+    const files = this.#filesOf(sandbox);
     return { secrets, files: await SessionFiles.create(files, ownerOf(sandbox), undefined) };
+  }
+
+  #filesOf({ assignment }: Sandbox): SessionFilesOptions {
+    const { files, agents } = this.#options;
+    return { ...files, held: agents.links.of(assignment.tenant_id) };
   }
 
   /** Settles when the agent is ready. A failure leaves nothing behind. */

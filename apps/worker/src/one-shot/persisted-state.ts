@@ -1,8 +1,8 @@
-import { buffer } from 'node:stream/consumers';
 import { AGENT_LINK_LINE_BYTES, type Agent, ServiceError } from '@svc/contract';
 import type { Egress } from '@svc/egress';
 import { backoffMs, retry, sleep, withDeadline } from '@svc/service-kit/concurrency';
-import { LimitedStream } from '@svc/service-kit/streams';
+import { FailureLog } from '@svc/service-kit/logging';
+import { GrowingBuffer } from '@svc/service-kit/streams';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { AgentCredentials } from '../agents/credentials.ts';
@@ -18,7 +18,7 @@ export interface PersistedStateOptions {
   readonly vmId: string;
   readonly agent: Agent;
   readonly clock: Clock;
-  /** Called when a state could not be sent. */
+  /** Called when a state could not be sent, at most once a minute. */
   readonly onFault: (error: unknown, what: string) => void;
 }
 
@@ -61,6 +61,7 @@ interface Unsent {
 export class PersistedState {
   readonly #options: PersistedStateOptions;
   readonly #closed = new AbortController();
+  readonly #faults = new FailureLog();
   #newest: Unsent | undefined;
   #sending: Promise<void> | undefined;
 
@@ -119,7 +120,8 @@ export class PersistedState {
         const isFinal = !isTransient(error);
         failures += 1;
         if (isFinal || failures % ATTEMPTS_PER_REPORT === 0) {
-          this.#options.onFault(error, 'send a state to its persistence URL');
+          const what = 'send a state to its persistence URL';
+          this.#faults.note(() => this.#options.onFault(error, what));
         }
         if (!isFinal) {
           await sleep(backoffMs(failures, BACKOFF), signal);
@@ -166,9 +168,12 @@ export class PersistedState {
       if (response.statusCode === 404 || response.statusCode === 204) return undefined;
       throw new PersistenceError(response.statusCode);
     }
-    const meter = new LimitedStream({ maxBytes: MAX_BYTES });
-    response.body.on('error', (error) => meter.destroy(error)).pipe(meter);
-    const value: unknown = JSON.parse((await buffer(meter)).toString('utf8'));
+    const collected = new GrowingBuffer(MAX_BYTES);
+    // Leaving the loop destroys the body.
+    for await (const chunk of response.body as AsyncIterable<Buffer>) {
+      if (!collected.append(chunk)) throw new ServiceError('payload_too_large');
+    }
+    const value: unknown = JSON.parse(collected.take().toString('utf8'));
     if (!stored.Check(value))
       throw new Error('the endpoint answered with something other than a state');
     return value.state;

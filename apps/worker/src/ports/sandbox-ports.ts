@@ -55,9 +55,7 @@ export class SandboxPorts {
   #take(sandbox: PortSandbox): () => void {
     const release = this.#slots.take(sandbox.id);
     if (release === undefined) {
-      throw new ServiceError('too_many_port_connections', undefined, {
-        headers: { 'retry-after': '1' },
-      });
+      throw new ServiceError('too_many_port_connections');
     }
     const endActivity = sandbox.activity.begin();
     return () => {

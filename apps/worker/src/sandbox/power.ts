@@ -25,6 +25,7 @@ export class Power {
   readonly #resuming = new SingleFlight<void>();
   #untilPause = new AbortController();
   #isHeld = false;
+  #mayBeReleased = true;
   /** Whether the VM is stopped only because it is held. */
   #isStopped = false;
 
@@ -60,9 +61,15 @@ export class Power {
     });
   }
 
-  /** Undoes {@link hold}. @throws MicrovmError, the VM still held */
+  /** Makes {@link release} do nothing from now on, because the sandbox is to be destroyed and may run elsewhere. */
+  forbidRelease(): void {
+    this.#mayBeReleased = false;
+  }
+
+  /** Undoes {@link hold}, unless that is forbidden. @throws MicrovmError, the VM still held */
   release(): Promise<void> {
     return this.#turns.run(async () => {
+      if (!this.#mayBeReleased) return;
       if (this.#isStopped && this.#lifecycle.isIn('running')) {
         await this.#lifecycle.vmIn('running').resume(this.#deadline(RESUME_MS));
       }

@@ -1,11 +1,12 @@
 import type { PlacedAgent } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import type { KeyedTokenBuckets } from '@svc/service-kit/concurrency';
+import type { KeyedBudget, KeyedTokenBuckets } from '@svc/service-kit/concurrency';
 import { AgentCredentials } from '../agents/credentials.ts';
 import { AgentLink, type AgentLinkHandler } from '../agents/link/agent-link.ts';
 import { LogCopy, type LogCopyOptions } from '../agents/logs/log-copy.ts';
 import type { AgentTimeouts } from '../agents/timeouts.ts';
 import type { Clock } from '../clock.ts';
+import { faultsOf, type OnFault } from '../faults.ts';
 import type { LlmAccounts } from '../gateway/index.ts';
 import type { WorkerLogger } from '../logger.ts';
 import type { Metering } from '../metering/metering.ts';
@@ -30,10 +31,14 @@ export interface AgentDeps {
   readonly desktops: DesktopRates;
   /** The bytes of the live views of each tenant. */
   readonly views: KeyedTokenBuckets;
+  /** The bytes that the clients of each tenant have not read. */
+  readonly unsent: KeyedBudget;
+  /** The bytes that the links to the guests of each tenant hold. */
+  readonly links: KeyedBudget;
   readonly clock: Clock;
   readonly logger: WorkerLogger;
   readonly timeouts: AgentTimeouts;
-  readonly onFault: (error: unknown, what: string) => void;
+  readonly onFault: OnFault;
 }
 
 /** One start of an agent. */
@@ -61,13 +66,16 @@ export interface AgentUse {
 /** Builds the parts of an agent with clients, in the order in which they depend on each other. Nothing runs yet. */
 export function buildParts(start: AgentStart, deps: AgentDeps, use: AgentUse): AgentSessionParts {
   const { sandbox, vm, placed, token, files } = start;
-  const { accounts, metering, metrics, clock, logger, timeouts, onFault } = deps;
+  const { accounts, metering, metrics, clock, logger, timeouts } = deps;
+  const onFault = faultsOf(sandbox.id, deps.onFault);
   const { journal, outbox } = files;
   const closing = new AbortController();
   const closed = closing.signal;
+  const tenantId = sandbox.assignment.tenant_id;
   const link = new AgentLink({
     vm,
     token,
+    held: deps.links.of(tenantId),
     lastN: use.lastN,
     onCaptured: (message) => view.captured(message),
     outbox,
@@ -76,7 +84,6 @@ export function buildParts(start: AgentStart, deps: AgentDeps, use: AgentUse): A
     logger,
   });
   const { slowConsumerMs, finishMs } = timeouts;
-  const tenantId = sandbox.assignment.tenant_id;
   const mayUseDesktop = (tool: string) => deps.desktops.take(tenantId, tool);
   const view: DesktopView = new DesktopView({
     guest: link,
@@ -89,6 +96,7 @@ export function buildParts(start: AgentStart, deps: AgentDeps, use: AgentUse): A
     sandbox,
     clock,
     slowConsumerMs,
+    unsent: deps.unsent.of(tenantId),
     view,
     mayUseDesktop,
     onFault,
@@ -103,6 +111,7 @@ export function buildParts(start: AgentStart, deps: AgentDeps, use: AgentUse): A
     accounts,
     address: vm.host,
     vmId: sandbox.id,
+    tenantId,
     vendor: placed.vendor,
     origin: () => trace.origin,
     onUsage: (usage) => {

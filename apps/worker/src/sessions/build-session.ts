@@ -1,5 +1,7 @@
+import type { Slots } from '@svc/service-kit/concurrency';
 import { type ChunkStorage, ChunkStore } from '../chunks/chunk-store.ts';
 import type { SessionApi } from '../control-plane/session-api.ts';
+import { faultsOf } from '../faults.ts';
 import { type AgentDeps, type AgentStart, buildParts } from './build-parts.ts';
 import type { SessionMetrics } from './metrics.ts';
 import { type PlacedSession, Session } from './session.ts';
@@ -10,6 +12,8 @@ import { TurnCommits } from './turns/turn-commits.ts';
 export interface SessionDeps extends AgentDeps {
   readonly api: SessionApi;
   readonly chunks: ChunkStorage;
+  /** For turns that need much memory while they are committed. */
+  readonly largeCommits: Slots;
   readonly metrics: SessionMetrics;
 }
 
@@ -21,7 +25,8 @@ export type SessionStart = Omit<AgentStart, 'id' | 'generation'> & {
 /** Builds a session, whose turns are committed to the control plane. Nothing runs yet. */
 export function buildSession(start: SessionStart, deps: SessionDeps): Session {
   const { sandbox, vm, placed, files } = start;
-  const { api, metrics, logger, timeouts, onFault } = deps;
+  const { api, metrics, logger, timeouts } = deps;
+  const onFault = faultsOf(sandbox.id, deps.onFault);
   const { chat_session_id: sessionId, generation } = placed.session;
   const owner = { sessionId, generation };
   const tenantId = sandbox.assignment.tenant_id;
@@ -32,6 +37,7 @@ export function buildSession(start: SessionStart, deps: SessionDeps): Session {
     ...owner,
     vmId: sandbox.id,
     commitMs: timeouts.commitMs,
+    runLarge: (commit, signal) => deps.largeCommits.run(commit, signal, tenantId),
     spend: (bytes) => deps.chunks.rates.spend(tenantId, bytes),
   });
   const parts = buildParts({ ...start, id: sessionId, generation }, deps, {

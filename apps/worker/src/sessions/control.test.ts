@@ -1,3 +1,4 @@
+import { environmentBytes, LIMITS } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
 import { describe, expect, it } from 'vitest';
 import { useSessionLab } from '../../test/session-lab.ts';
@@ -103,6 +104,44 @@ describe('a config update', () => {
       message: 'It stays.',
       seq: 2,
     });
+  });
+
+  it('leaves the environment as it is when the new values are too large for it, and says so', async () => {
+    const { guest, store } = lab();
+    const { vmId, client } = await lab().startAttached();
+    const rotate = async (version: number, values: object) => {
+      store.secrets = { llm: { api_key: 'sk-2', model: `claude-${version}` }, env: { ...values } };
+      const json = { bundle: 'llm', version, keys: Object.keys(values) };
+      const path = `/sandboxes/${vmId}/config-update`;
+      expect((await lab().harness.call('POST', path, { json })).statusCode).toBe(204);
+      await client.next((frame) => frame.version === version);
+    };
+    const size = LIMITS.sessionEnvBytes - environmentBytes({ A: '' });
+    await rotate(2, { A: 'x'.repeat(size) });
+    await expect.poll(() => guest.all('env').at(-1)?.env?.A).toHaveLength(size);
+    await rotate(3, { A: 'x'.repeat(size + 1) });
+    const refused = await client.next(({ type }) => type === 'error');
+    expect(refused).toMatchObject({ code: 'secrets_too_large', seq: 3 });
+    await expect.poll(() => guest.all('env').at(-1)?.llm?.model).toBe('claude-3');
+    // What is sent again after a reconnect is what is in use.
+    const before = guest.all('env').length;
+    guest.cut();
+    await expect.poll(() => guest.all('env').length).toBeGreaterThan(before);
+    expect(guest.all('env').at(-1)?.env?.A).toHaveLength(size);
+    await rotate(4, { A: 'fits' });
+    await expect.poll(() => guest.all('env').at(-1)?.env).toEqual({ A: 'fits' });
+  });
+
+  it('gives a next worker process no values that are too large', async () => {
+    const { guest, store } = lab();
+    await lab().harness.startSession();
+    store.secrets = {
+      llm: { api_key: 'sk-2', model: 'claude-2' },
+      env: { A: 'x'.repeat(LIMITS.sessionEnvBytes) },
+    };
+    await lab().restart();
+    await expect.poll(() => guest.all('env').at(-1)?.llm?.model).toBe('claude-2');
+    expect(guest.all('env').at(-1)).not.toHaveProperty('env');
   });
 
   it('is refused while the agent starts, so that it is sent again', async () => {

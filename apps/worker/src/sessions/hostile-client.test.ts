@@ -35,6 +35,11 @@ describe('a client’s frame', () => {
       `{"type":"tool_call","name":"x","arguments":{"a":${'['.repeat(5_000)}${']'.repeat(5_000)}}}`,
       'frame_invalid',
     ],
+    [
+      'of very many values',
+      `{"type":"tool_call","name":"x","arguments":{"a":[${'{},'.repeat(70_000)}0]}}`,
+      'frame_invalid',
+    ],
     ['one byte too large', taskOf(MIB + 1), 'frame_too_large'],
     ['several MiB', 'x'.repeat(7 * MIB), 'frame_too_large'],
   ])(

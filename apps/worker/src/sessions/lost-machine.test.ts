@@ -56,6 +56,8 @@ it('does not use a number again that a client has seen, though the frame was nev
   for (const socket of [again, seen]) {
     await socket.next(({ data }) => data === 'later');
     expect(socket.frames[0]).toMatchObject({ type: 'ready', generation: 2, last_seq: BLOCK });
+    // No frame has that number: this is the last that a client gets before live ones.
+    expect(socket.frames[0]).toMatchObject({ previous_seq: 1 });
   }
   expect(client.seqs).toEqual([1, 2, 3, 4]);
   expect(again.seqs).toEqual([1, BLOCK + 1, BLOCK + 2]);

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ReservedFrames, SessionState } from '@svc/contract';
-import { runEveryStep } from '@svc/service-kit/concurrency';
+import { type Budget, runEveryStep } from '@svc/service-kit/concurrency';
 import { Outbox } from '../agents/link/outbox.ts';
 import type { Clock } from '../clock.ts';
 import type { SessionApi } from '../control-plane/session-api.ts';
@@ -16,6 +16,8 @@ export interface SessionFilesOptions {
   readonly directory: string;
   readonly claims: JournalClaims;
   readonly clock: Clock;
+  /** For what the links to all guests of the account hold, in bytes. */
+  readonly held: Budget;
   /** Reserves the numbers of frames. Undefined for agents whose frames end with their sandbox. */
   readonly api?: Pick<SessionApi, 'reserveFrames'>;
 }
@@ -58,7 +60,8 @@ export class SessionFiles {
         start === undefined ? NO_EARLIER_FRAMES : earlierFramesOf(start),
       );
       await writeOwner(directory, owner);
-      return new SessionFiles(journal, await Outbox.open(outboxPath(directory)), releaseClaim);
+      const outbox = await Outbox.open(outboxPath(directory), options.held);
+      return new SessionFiles(journal, outbox, releaseClaim);
     } catch (error) {
       releaseClaim();
       throw error;
@@ -74,7 +77,8 @@ export class SessionFiles {
     try {
       const journal = await Journal.open({ directory, clock, ...reservingFor(options, owner) });
       await writeOwner(directory, owner);
-      return new SessionFiles(journal, await Outbox.open(outboxPath(directory)), releaseClaim);
+      const outbox = await Outbox.open(outboxPath(directory), options.held);
+      return new SessionFiles(journal, outbox, releaseClaim);
     } catch (error) {
       releaseClaim();
       throw error;

@@ -23,7 +23,7 @@ import { SessionFiles, type SessionFilesOptions } from './session-files.ts';
 
 export interface SessionStarterOptions {
   readonly registry: SessionRegistry;
-  readonly files: SessionFilesOptions;
+  readonly files: Omit<SessionFilesOptions, 'held'>;
   readonly sessions: SessionDeps;
 }
 
@@ -50,7 +50,7 @@ export class SessionStarter implements AgentKind {
     signal: AbortSignal,
   ): PreparedAgent {
     const placed = withSession(agent.placed);
-    return prepareAgent(this.#prepare(sandbox.id, placed, signal), {
+    return prepareAgent(this.#prepare(sandbox, placed, signal), {
       start: (prepared, vm, starting) =>
         this.#start(sandbox, { ...agent, placed }, input, prepared, vm, starting),
       discard: ({ files }) => files.remove(),
@@ -58,7 +58,7 @@ export class SessionStarter implements AgentKind {
   }
 
   async adopt(sandbox: Sandbox, { placed, token }: AssignedAgent, vm: Microvm): Promise<Session> {
-    const { registry, files, sessions } = this.#options;
+    const { registry, sessions } = this.#options;
     const adopted = withSession(placed);
     const session = buildSession(
       {
@@ -66,7 +66,7 @@ export class SessionStarter implements AgentKind {
         vm,
         placed: adopted,
         token,
-        files: await SessionFiles.open(files, ownerOf(adopted, sandbox.id)),
+        files: await SessionFiles.open(this.#filesOf(sandbox), ownerOf(adopted, sandbox.id)),
       },
       sessions,
     );
@@ -77,9 +77,9 @@ export class SessionStarter implements AgentKind {
     return session;
   }
 
-  async #prepare(vmId: string, placed: PlacedSession, signal: AbortSignal): Promise<Prepared> {
-    const { sessions, files } = this.#options;
-    const { api } = sessions;
+  async #prepare(sandbox: Sandbox, placed: PlacedSession, signal: AbortSignal): Promise<Prepared> {
+    const { api } = this.#options.sessions;
+    const { id: vmId } = sandbox;
     const { resumed, generation, chat_session_id: sessionId } = placed.session;
     const numberer = randomUUID();
     const reservation = { generation, vm_id: vmId, numberer };
@@ -89,8 +89,14 @@ export class SessionStarter implements AgentKind {
       resumed ? fetchState(api, sessionId, signal) : undefined,
     ]);
     const start = { earlier, numberer, numbers };
+    const files = this.#filesOf(sandbox);
     const created = await SessionFiles.create(files, ownerOf(placed, vmId), start);
     return { secrets, earlier, files: created };
+  }
+
+  #filesOf({ assignment }: Sandbox): SessionFilesOptions {
+    const { files, sessions } = this.#options;
+    return { ...files, held: sessions.links.of(assignment.tenant_id) };
   }
 
   /** Settles when the agent is ready. A failure leaves nothing behind. */

@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { LIMITS } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
 import { describe, expect, it } from 'vitest';
 import { useSessionLab } from '../../test/session-lab.ts';
@@ -30,6 +31,13 @@ describe('a session', () => {
     expect(await harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
       body: { state: 'running', agent_status: 'running' },
     });
+  });
+
+  it('is refused when its values have become too large since the control plane checked them', async () => {
+    const { harness, guest, store } = lab();
+    store.secrets = { llm: { api_key: 'sk' }, env: { A: 'x'.repeat(LIMITS.sessionEnvBytes) } };
+    await expect(harness.startSession()).rejects.toThrow('400');
+    expect(guest.setup).toBeUndefined();
   });
 
   it('whose VM fails leaves no files behind', async () => {

@@ -1,4 +1,11 @@
-import type { AgentSecrets, ConfigUpdate, PlacedAgent } from '@svc/contract';
+import {
+  type AgentFrame,
+  type ConfigUpdate,
+  FRAME_ERRORS,
+  type FrameErrorCode,
+  fitsEnvironment,
+  type PlacedAgent,
+} from '@svc/contract';
 import { Mutex } from '@svc/service-kit/concurrency';
 import { environmentOf, llmOf } from '../agents/setup.ts';
 import type { SessionApi } from '../control-plane/session-api.ts';
@@ -27,10 +34,9 @@ export class Session extends AgentSession {
   updateConfig({ bundle, version, keys }: ConfigUpdate, signal: AbortSignal): Promise<void> {
     return this.#configuring.run(async () => {
       if ((this.#announced.get(bundle) ?? 0) >= version) return;
-      const { problem } = await this.#refreshSecrets(signal);
+      const errors = await this.#refreshSecrets(signal);
       const update = { type: 'system', event: 'config_update', keys, bundle, version } as const;
-      const error = { type: 'error', code: 'model_not_allowed', message: problem ?? '' } as const;
-      const frames = problem === undefined ? [update] : [update, error];
+      const frames = [update, ...errors];
       await this.#parts.pipeline.store(frames.map((frame) => ({ n: 0, frame })));
       this.#announced.set(bundle, version);
     });
@@ -41,12 +47,25 @@ export class Session extends AgentSession {
     await this.#configuring.run(() => this.#refreshSecrets(signal));
   }
 
-  /** Under the mutex, so that values which were fetched earlier never replace later ones. */
-  async #refreshSecrets(signal: AbortSignal): Promise<AgentSecrets['llm']> {
+  /**
+   * Under the mutex, so that values which were fetched earlier never replace later ones. Returns what clients are to be
+   * told about values that cannot be used.
+   */
+  async #refreshSecrets(signal: AbortSignal): Promise<readonly AgentFrame[]> {
     const { link, placed } = this.#parts;
     const secrets = await this.#api.agentSecrets(this.sandbox.id, signal);
     this.useSecrets(secrets);
-    if (!this.closed.aborted) link.setValues(environmentOf(secrets, {}), llmOf(placed, secrets));
-    return secrets.llm;
+    const env = environmentOf(secrets, {});
+    const fits = fitsEnvironment(env);
+    if (!this.closed.aborted) link.setValues(fits ? env : undefined, llmOf(placed, secrets));
+    const { problem } = secrets.llm;
+    return [
+      ...(problem === undefined ? [] : [errorFrame('model_not_allowed', problem)]),
+      ...(fits ? [] : [errorFrame('secrets_too_large', FRAME_ERRORS.secrets_too_large)]),
+    ];
   }
+}
+
+function errorFrame(code: FrameErrorCode, message: string): AgentFrame {
+  return { type: 'error', code, message };
 }

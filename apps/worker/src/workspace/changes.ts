@@ -14,10 +14,14 @@ const PAGE_BYTES = 1024 * 1024;
 const EXTENT_BYTES = 120;
 const CHANGE_BYTES = 120;
 
+/** A path in the format of the control plane, in which it is the key of what this worker remembers of an entry, too. */
+export function keyOf(path: Buffer): string {
+  return path.toString('base64url');
+}
+
 /** An entry of the guest in the format of the control plane. */
 export function changeOf(entry: TreeEntry, extents: WorkspaceExtent[]): WorkspaceChange {
-  const path = entry.path.toString('base64url');
-  const common = { path, mode: entry.mode, mtime_ms: mtimeMsOf(entry) };
+  const common = { path: keyOf(entry.path), mode: entry.mode, mtime_ms: mtimeMsOf(entry) };
   switch (entry.kind) {
     case 'directory':
       return { kind: 'directory', ...common };

@@ -17,6 +17,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { LIMITS } from '@svc/contract';
 import { MicrovmError, type MicrovmTree } from '@svc/microvm';
 import { type GuestDaemon, startGuestDaemon } from '@svc/microvm/testing';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
@@ -329,6 +330,20 @@ describe('a flush', () => {
     const commits = stored.commits.length;
     await workspace.flush(signal());
     expect([commits, stored.commits.length]).toEqual([5, 5]);
+  });
+
+  it('leaves out what has a longer path than can be stored, without the rest', async () => {
+    const { root, workspace } = await loaded();
+    const directory = Array.from({ length: 10 }, () => randomBytes(120).toString('hex')).join('/');
+    await mkdir(join(root, directory), { recursive: true });
+    const longest = `${directory}/`.padEnd(LIMITS.storedPathBytes, 'x');
+    const tooLong = `${longest}x`;
+    for (const path of [longest, tooLong]) await writeFile(join(root, path), 'x');
+    await workspace.flush(signal());
+    expect(stored.paths).toContain(longest);
+    expect(stored.paths).not.toContain(tooLong);
+    const key = Buffer.from(tooLong).toString('base64url');
+    expect(workspace.refused).toEqual(new Map([[key, 'path_too_long']]));
   });
 
   it('remembers what was refused, and tries again at the end what may fit by then', async () => {

@@ -17,13 +17,14 @@ import {
 } from '@svc/service-kit/concurrency';
 import { ChunkStore } from '../chunks/chunk-store.ts';
 import type { WorkspaceOwner } from '../control-plane/workspace-api.ts';
-import { changeOf, isSame, mtimeMsOf } from './changes.ts';
+import { changeOf, isSame, keyOf, mtimeMsOf } from './changes.ts';
 import { callControlPlane, type WorkspaceDeps } from './deps.ts';
 import type { ExtentFinder } from './extents.ts';
 import { FileReader } from './file-reader.ts';
 import { FlushStaging } from './flush-staging.ts';
 import { loadWorkspace } from './load-workspace.ts';
-import type { Versions } from './versions.ts';
+import { type PendingChange, PendingChanges } from './pending-changes.ts';
+import { Versions } from './versions.ts';
 
 const MIB = 1024 * 1024;
 /** What a lost machine loses, in ms. */
@@ -34,19 +35,15 @@ const LOOK_MS = 2 * 60_000;
 const FLUSH_MS = 15 * 60_000;
 /** What changes while a flush runs is flushed again this often. */
 const ROUNDS = 3;
-/** More than this is committed in several parts. */
-const PART_BYTES = 256 * MIB;
-const PART_CHANGES = 20_000;
-/** The answer to a commit names all refusals of so many changes. */
-const SMALL_PART_CHANGES = 1000;
+/** A guest that has more entries than a workspace may have, because others empty its workspace, starts anew. */
+const MOST_VERSIONS = 2 * LIMITS.workspaceEntries;
+/** Refusals that are remembered. */
+const REFUSALS = 1000;
 /** A guest that changes more than this all the time is flushed less often. */
 const RATE = { perSecond: 16 * MIB, burst: 1024 * MIB };
 
-/** A change in the guest that is not committed yet. */
-type Pending = TreeEntry | { readonly kind: 'deleted'; readonly path: Buffer };
-
 /** Why an entry is not part of the workspace. */
-export type Refusal = OpenValue<WorkspaceRefusal | 'unreadable'>;
+export type Refusal = OpenValue<WorkspaceRefusal | 'unreadable' | 'path_too_long'>;
 
 export interface SandboxWorkspaceOptions {
   readonly owner: WorkspaceOwner;
@@ -75,17 +72,13 @@ export class SandboxWorkspace {
   readonly #flushes = new Mutex();
   readonly #budget: TokenBucket;
   readonly #stopped = new AbortController();
-  /** By path in base64url. */
-  readonly #versions: Versions = new Map();
-  readonly #pending = new Map<string, Pending>();
-  /** Files to read again, because a process had them open for writing. */
-  readonly #again = new Map<string, TreeEntry>();
-  readonly #refused = new Map<string, { readonly reason: Refusal; readonly entry: Pending }>();
-  /** Of the last listing that is processed. */
+  readonly #versions = new Versions();
+  readonly #pending = new PendingChanges();
+  readonly #refused = new Map<string, Refusal>();
+  /** Of the last listing that is processed. Without it, the next listing is complete. */
   #generation: string | undefined;
   /** When the guest last looked at each file, in ms of the process clock. */
   #lookedAt = Number.NEGATIVE_INFINITY;
-  #partChanges = PART_CHANGES;
   #running: Promise<void> | undefined;
 
   constructor(options: SandboxWorkspaceOptions) {
@@ -98,9 +91,9 @@ export class SandboxWorkspace {
     });
   }
 
-  /** Why entries of the guest are not part of the workspace, by path in base64url. */
+  /** Why entries of the guest are not part of the workspace, by path in base64url: the first thousand. */
   get refused(): ReadonlyMap<string, Refusal> {
-    return new Map([...this.#refused].map(([path, { reason }]) => [path, reason]));
+    return this.#refused;
   }
 
   /**
@@ -133,10 +126,10 @@ export class SandboxWorkspace {
   /** The last flush. Looks at each file, and tries again what did not fit. @throws like {@link load} */
   async finish(signal: AbortSignal): Promise<void> {
     await this.stop();
-    for (const [path, { reason, entry }] of this.#refused) {
-      const mayFitNow = reason === 'quota_exceeded' || reason === 'too_many_entries';
-      if (mayFitNow && !this.#pending.has(path)) this.#pending.set(path, entry);
-    }
+    const reasons = [...this.#refused.values()];
+    const mayFitNow = reasons.includes('quota_exceeded') || reasons.includes('too_many_entries');
+    // A complete listing finds again whatever is not stored.
+    if (mayFitNow || reasons.length === REFUSALS) this.#generation = undefined;
     await this.#run(signal, true);
   }
 
@@ -166,20 +159,39 @@ export class SandboxWorkspace {
   }
 
   async #flush(signal: AbortSignal, full: boolean): Promise<void> {
-    for (const [path, entry] of this.#again) {
-      if (!this.#pending.has(path)) this.#pending.set(path, entry);
+    try {
+      await this.#flushRounds(signal, full);
+    } finally {
+      this.#boundMemory();
     }
-    this.#again.clear();
+  }
+
+  async #flushRounds(signal: AbortSignal, full: boolean): Promise<void> {
+    this.#pending.begin();
     for (let round = 1; round <= ROUNDS; round += 1) {
       await this.#inTurn((slot) => this.#list(slot, signal, full && round === 1), signal);
       let isWhole = true;
-      for (const part of this.#takeParts()) {
+      for (const part of this.#pending.parts()) {
         await this.#store.ready(signal);
         isWhole =
           (await this.#inTurn((slot) => this.#flushPart(part, slot, signal), signal)) && isWhole;
       }
-      if (isWhole && this.#pending.size === 0) return;
+      if (isWhole && this.#pending.isEmpty && this.#generation !== undefined) return;
     }
+  }
+
+  /** A guest that breaks off each flush must not make this worker remember all paths that it has ever listed. */
+  #boundMemory(): void {
+    if (this.#versions.size > MOST_VERSIONS) {
+      this.#versions.clear();
+      this.#forgetPending();
+    } else if (this.#pending.isTooLarge) this.#forgetPending();
+  }
+
+  /** The next listing is complete, and finds it again. */
+  #forgetPending(): void {
+    this.#pending.clear();
+    this.#generation = undefined;
   }
 
   /** Does a step of a flush in a slot, for which the tenants of this worker take turns. */
@@ -195,13 +207,25 @@ export class SandboxWorkspace {
     const full = isFull || now >= this.#lookedAt + lookMs;
     const request = { since: this.#generation, limit: LIMITS.workspaceEntries, full };
     const listing = await this.#options.tree.list(request, signal, (looked) => slot.during(looked));
+    const listed = listing.changed.length + listing.deleted.length;
+    if (!this.#pending.hasRoomFor(listed)) {
+      this.#forgetPending();
+      if (!listing.complete) return;
+    }
     if (listing.complete) await this.#compare(listing, signal);
     else {
-      for (const entry of listing.changed) this.#pending.set(keyOf(entry.path), entry);
-      for (const path of listing.deleted) this.#pending.set(keyOf(path), { kind: 'deleted', path });
+      for (const entry of listing.changed) this.#addChanged(keyOf(entry.path), entry);
+      for (const path of listing.deleted) this.#pending.add({ kind: 'deleted', path });
     }
     this.#generation = listing.generation;
     if (full) this.#lookedAt = now;
+  }
+
+  /** A long path that is stored can be compressed. */
+  #addChanged(key: string, entry: TreeEntry): void {
+    const isStorable = entry.path.length <= LIMITS.storedPathBytes || this.#versions.has(key);
+    if (isStorable) this.#pending.add(entry);
+    else this.#refuse(key, 'path_too_long');
   }
 
   /**
@@ -217,12 +241,12 @@ export class SandboxWorkspace {
       const other = stored.get(key);
       if (other !== undefined && isSame(entry, other)) this.#versions.set(key, other.version);
       else if (other === undefined || isNewer(entry, other, this.#versions.get(key))) {
-        this.#pending.set(key, entry);
+        this.#addChanged(key, entry);
       }
     }
-    for (const key of this.#versions.keys()) {
-      if (listed.has(key)) continue;
-      this.#pending.set(key, { kind: 'deleted', path: Buffer.from(key, 'base64url') });
+    for (const key of stored.keys()) {
+      if (listed.has(key) || !this.#versions.has(key)) continue;
+      this.#pending.add({ kind: 'deleted', path: Buffer.from(key, 'base64url') });
     }
   }
 
@@ -240,29 +264,9 @@ export class SandboxWorkspace {
     return stored;
   }
 
-  /** What is pending, in the order of paths, in parts that are committed one after another. */
-  #takeParts(): readonly (readonly Pending[])[] {
-    const sorted = [...this.#pending.values()].sort((a, b) => a.path.compare(b.path));
-    const parts: Pending[][] = [[]];
-    let bytes = 0;
-    for (const entry of sorted) {
-      const size = entry.kind === 'file' ? entry.size : 0;
-      let part = parts.at(-1) ?? [];
-      const isFull = part.length >= this.#partChanges || (bytes > 0 && bytes + size > PART_BYTES);
-      if (isFull) {
-        part = [];
-        parts.push(part);
-        bytes = 0;
-      }
-      part.push(entry);
-      bytes += size;
-    }
-    return parts.filter((part) => part.length > 0);
-  }
-
   /** Whether all of the part is settled. */
   async #flushPart(
-    part: readonly Pending[],
+    part: readonly PendingChange[],
     slot: HeldSlot,
     signal: AbortSignal,
   ): Promise<boolean> {
@@ -295,7 +299,7 @@ export class SandboxWorkspace {
 
   /** By path. Leaves out what could not be read, and deletions of what was never stored. */
   #changesOf(
-    part: readonly Pending[],
+    part: readonly PendingChange[],
     reader: FileReader,
     finder: ExtentFinder,
   ): Map<string, WorkspaceChange> {
@@ -316,7 +320,7 @@ export class SandboxWorkspace {
   }
 
   #settle(
-    part: readonly Pending[],
+    part: readonly PendingChange[],
     reader: FileReader,
     staged: ReadonlyMap<string, WorkspaceChange>,
     result: WorkspaceCommit | undefined,
@@ -324,26 +328,30 @@ export class SandboxWorkspace {
     const { version = 0, refused = [], refused_count = 0 } = result ?? {};
     if (refused_count > refused.length) {
       // It is unknown which of them were applied. A small part names all its refusals.
-      this.#partChanges = SMALL_PART_CHANGES;
+      this.#pending.useSmallParts();
       return false;
     }
     const reasons = new Map(refused.map(({ path, reason }) => [path, reason]));
     let isWhole = true;
     for (const entry of part) {
       const key = keyOf(entry.path);
-      this.#pending.delete(key);
+      this.#pending.remove(entry);
       this.#refused.delete(key);
       const reason = reasons.get(key);
       if (entry.kind === 'deleted') this.#versions.delete(key);
-      else if (reason !== undefined) this.#refused.set(key, { reason, entry });
+      else if (reason !== undefined) this.#refuse(key, reason);
       else if (staged.has(key)) {
         this.#versions.set(key, version);
-        if (reader.resultOf(entry).status === 'open') this.#again.set(key, entry);
+        if (reader.resultOf(entry).status === 'open') this.#pending.readAgain(entry);
       } else if (!this.#isReadLater(entry, reader)) {
-        this.#refused.set(key, { reason: 'unreadable', entry });
+        this.#refuse(key, 'unreadable');
       } else isWhole = false;
     }
     return isWhole;
+  }
+
+  #refuse(key: string, reason: Refusal): void {
+    if (this.#refused.size < REFUSALS) this.#refused.set(key, reason);
   }
 
   /** Whether the next listing has this file, because it differs from the one that was listed. */
@@ -351,10 +359,6 @@ export class SandboxWorkspace {
     const { status } = reader.resultOf(entry);
     return status === 'changed' || status === 'gone';
   }
-}
-
-function keyOf(path: Buffer): string {
-  return path.toString('base64url');
 }
 
 /** A change of the mode leaves no later time, so the guest wins a tie. */

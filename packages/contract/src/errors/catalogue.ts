@@ -4,6 +4,7 @@
  */
 
 import { AGENTS } from '../agents.ts';
+import { LIMITS } from '../limits.ts';
 import { SESSION_TEMPLATES, TEMPLATES } from '../templates.ts';
 
 const DISJUNCTION = new Intl.ListFormat('en-GB', { type: 'disjunction' });
@@ -12,6 +13,8 @@ interface ErrorEntry {
   readonly status: number;
   readonly title: string;
   readonly detail: string;
+  /** For what passes by itself: the seconds until another try may succeed, which the response names in Retry-After. */
+  readonly retryAfterSeconds?: number | undefined;
 }
 
 const GENERAL = {
@@ -33,6 +36,7 @@ const GENERAL = {
     429,
     'Too many requests',
     'Wait as long as Retry-After says, then try again.',
+    5,
   ),
   headers_too_large: entry(431, 'Headers too large', 'Send fewer or shorter request headers.'),
   internal_error: entry(
@@ -40,8 +44,8 @@ const GENERAL = {
     'Internal error',
     'Try again; if it persists, report the request_id to the operator.',
   ),
-  database_unavailable: entry(503, 'Database unavailable', 'Try again in a moment.'),
-  shutting_down: entry(503, 'Shutting down', 'Try again in a moment.'),
+  database_unavailable: entry(503, 'Database unavailable', 'Try again in a moment.', 1),
+  shutting_down: entry(503, 'Shutting down', 'Try again in a moment.', 1),
 } as const;
 
 const IDEMPOTENCY = {
@@ -59,6 +63,7 @@ const IDEMPOTENCY = {
     409,
     'Request in progress',
     'The first request with this Idempotency-Key is still running; try again when it has ended.',
+    1,
   ),
 } as const;
 
@@ -162,6 +167,7 @@ const SANDBOX = {
     503,
     'Worker unreachable',
     'The worker that holds this sandbox does not answer; try again in a moment.',
+    5,
   ),
   worker_bad_response: entry(
     502,
@@ -197,16 +203,19 @@ const SANDBOX = {
     429,
     'Too many commands',
     'Wait for a running command of this sandbox to end, then try again.',
+    1,
   ),
   too_many_operations: entry(
     429,
     'Too many operations',
     'Your account runs as many of these operations at once as it may; wait for one of them to end, then try again.',
+    1,
   ),
   too_many_requests: entry(
     429,
     'Too many requests',
     'Your account has as many requests in progress as it may; wait for some of them to end, then try again.',
+    1,
   ),
   port_not_allowed: entry(
     400,
@@ -232,6 +241,7 @@ const SANDBOX = {
     429,
     'Too many connections to ports',
     'Close connections to ports of your sandboxes, then try again.',
+    1,
   ),
   log_stream_unknown: entry(400, 'Unknown log stream', 'Use stream=stderr.'),
   log_stream_not_implemented: entry(501, 'Log stream not implemented', 'Use stream=stderr.'),
@@ -244,6 +254,7 @@ const SANDBOX = {
     503,
     'Log unavailable',
     "The log of this sandbox's agent cannot be read now; try again in a moment. A log that was lost with its machine stays unavailable.",
+    5,
   ),
   log_lines_and_bytes: entry(400, 'Conflicting log query', 'Send `lines` or `bytes`, not both.'),
   unknown_cancel_reason: entry(
@@ -333,6 +344,7 @@ const BILLING = {
     503,
     'Payment provider unavailable',
     'The payment provider does not answer or refuses this request; try again in a moment.',
+    5,
   ),
   checkout_not_found: entry(
     404,
@@ -377,6 +389,11 @@ const SESSIONS = {
     'Secret key collision',
     'Two of the named bundles hold the same key; name bundles that do not overlap.',
   ),
+  secrets_too_large: entry(
+    400,
+    'Secrets too large',
+    `The values of the named bundles are more than the ${LIMITS.sessionEnvBytes} bytes that fit into an environment; name fewer bundles, or shorten their values.`,
+  ),
   capability_set_unknown: entry(
     400,
     'Unknown capability set',
@@ -397,6 +414,7 @@ const SESSIONS = {
     503,
     'Sessions cannot be looked up',
     'The control plane does not answer this runtime host; try again in a moment.',
+    5,
   ),
   session_limit_reached: entry(
     409,
@@ -412,11 +430,13 @@ const SESSIONS = {
     429,
     'Too many connections',
     'Close a WebSocket of your account, or wait until one is closed, then try again.',
+    5,
   ),
   session_starting: entry(
     409,
     'Session is starting',
     'Another request resumes this session right now; wait for it, then attach or resume again.',
+    1,
   ),
   session_erased: entry(
     410,
@@ -459,6 +479,7 @@ const OBJECTS = {
     503,
     'Object store unavailable',
     'The object store does not answer; try again in a moment.',
+    5,
   ),
 } as const;
 
@@ -472,7 +493,7 @@ const WORKSPACES = {
   workspace_path_invalid: entry(
     400,
     'Invalid path',
-    'Send a relative path without empty, `.` or `..` components, of at most 4095 bytes.',
+    `Send a relative path without empty, \`.\` or \`..\` components, of at most ${LIMITS.storedPathBytes} bytes.`,
   ),
   workspace_path_conflict: entry(
     409,
@@ -488,6 +509,7 @@ const WORKSPACES = {
     429,
     'Too many uploads',
     'Complete the uploads that have begun, or wait until their URLs expire.',
+    60,
   ),
 } as const;
 
@@ -553,6 +575,11 @@ export function isErrorCode(value: unknown): value is ErrorCode {
   return typeof value === 'string' && Object.hasOwn(ERRORS, value);
 }
 
-function entry<const S extends number>(status: S, title: string, detail: string) {
-  return { status, title, detail };
+function entry<const S extends number>(
+  status: S,
+  title: string,
+  detail: string,
+  retryAfterSeconds?: number,
+) {
+  return { status, title, detail, retryAfterSeconds };
 }

@@ -4,8 +4,10 @@ import type { FieldError } from './problem.ts';
 export interface ServiceErrorOptions {
   /** The invalid fields, for validation problems. */
   readonly errors?: readonly FieldError[];
-  /** Extra response headers, such as Retry-After. */
+  /** Extra response headers. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The seconds until another try may succeed. Default: those in the catalogue, if any. */
+  readonly retryAfterSeconds?: number;
   /** The underlying error, which is logged but never sent. */
   readonly cause?: unknown;
 }
@@ -16,6 +18,7 @@ export class ServiceError extends Error {
   readonly code: ErrorCode;
   readonly status: number;
   readonly errors: readonly FieldError[] | undefined;
+  /** The response headers that belong to the error, such as Retry-After. */
   readonly headers: Readonly<Record<string, string>>;
 
   /** `detail` is sent to the caller: one sentence that says what to do. Default: the sentence in the catalogue. */
@@ -27,7 +30,11 @@ export class ServiceError extends Error {
     this.code = code;
     this.status = ERRORS[code].status;
     this.errors = options.errors;
-    this.headers = options.headers ?? {};
+    const { retryAfterSeconds = ERRORS[code].retryAfterSeconds } = options;
+    this.headers = {
+      ...(retryAfterSeconds === undefined ? {} : { 'retry-after': String(retryAfterSeconds) }),
+      ...options.headers,
+    };
   }
 }
 

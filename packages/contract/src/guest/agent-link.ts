@@ -5,6 +5,7 @@
  */
 
 import type { Agent } from '../agents.ts';
+import { LIMITS } from '../limits.ts';
 import type { AppJson } from '../sandboxes/app-json.ts';
 import type { AgentFrame, ForwardedFrame } from '../sessions/frames.ts';
 import type { LlmDialect } from '../vendors.ts';
@@ -20,8 +21,13 @@ export const AGENT_LOG_PATH = '/var/log/svc/agent.log';
 export const RESTORE_ARCHIVE = '/var/lib/svc/restore.tar';
 /** The archive with the agent's files, which the runtime writes for the worker to fetch. */
 export const SAVED_ARCHIVE = '/var/lib/svc/saved.tar';
-/** Maximum length of a line on the link. */
+/** Maximum length of a line of the runtime. */
 export const AGENT_LINK_LINE_BYTES = 8 * 1024 * 1024;
+/**
+ * Maximum length of a line of the worker: an environment, of which JSON may escape each byte as six, a conversation as
+ * the runtime sent it, and as much again for all the rest.
+ */
+export const AGENT_LINK_WORKER_LINE_BYTES = 6 * LIMITS.sessionEnvBytes + 2 * AGENT_LINK_LINE_BYTES;
 
 /** The model that an agent uses, and the way to it. */
 export interface AgentLlm {
@@ -67,10 +73,10 @@ export type WorkerMessage =
   | { readonly type: 'ack'; readonly n: number }
   /** A validated client frame. `c` increases by one; the runtime skips a number that it has seen. */
   | { readonly type: 'client'; readonly c: number; readonly frame: ForwardedFrame }
-  /** New values: `env` for processes that start from now on, `llm` from the next task on. */
+  /** New values: `env` for processes that start from now on, `llm` from the next task on. What is absent stays. */
   | {
       readonly type: 'env';
-      readonly env: Readonly<Record<string, string>>;
+      readonly env?: Readonly<Record<string, string>>;
       readonly llm?: AgentLlm;
     }
   /**

@@ -147,13 +147,13 @@ export const WORKER_TIMES = {
   heartbeatIntervalMs: 5_000,
   /** After this much time a report is complete, and names every sandbox. Others name what has changed. */
   completeReportMs: 30_000,
-  /** For this long after its last report, a worker's id is refused to another machine. */
-  idHeldMs: 15_000,
   /**
-   * After this much silence a worker gets no new sandboxes, lists show its sandboxes from the ledger, and a session that its
-   * client cannot reach goes on elsewhere.
+   * After this much silence a worker gets no new sandboxes, lists show its sandboxes from the ledger, a session that its
+   * client cannot reach goes on elsewhere, and another machine may have its id.
    */
   unreachableMs: 30_000,
+  /** After this much silence, instead of `unreachableMs`, the sessions of a worker that announced a restart go on elsewhere. */
+  restartMs: 60_000,
   /** After this much time without an accepted report a worker holds the VMs of sessions: before they go on elsewhere. */
   sessionLeaseMs: 25_000,
   /** After this much time without an accepted report a worker holds all VMs: before they are given up. */

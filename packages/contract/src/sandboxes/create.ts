@@ -29,8 +29,9 @@ export const CreateSandboxRequest = Type.Object(
     ),
     llm_key: Type.Optional(
       Type.String({
-        maxLength: 8192,
-        description: 'Required when `agent` is set. Never returned.',
+        maxLength: LIMITS.llmKeyChars,
+        description:
+          'Required when `agent` is set. Only characters that an HTTP header can contain. Never returned.',
       }),
     ),
     task: Type.Optional(

@@ -15,7 +15,7 @@ const lastRotatedAt = { ...Timestamp, description: 'Absent before the first rota
 const Values = mapOf<string>(
   { type: 'string' },
   {
-    description: `At most ${LIMITS.secretKeysPerBundle} values of at most ${LIMITS.secretValueBytes} bytes of UTF-8, by environment variable name. Names that belong to the service are refused.`,
+    description: `At most ${LIMITS.secretKeysPerBundle} values of at most ${LIMITS.secretValueBytes} bytes of UTF-8, by environment variable name. Names that belong to the service are refused. \`LLM_API_KEY\` has at most ${LIMITS.llmKeyChars} characters that an HTTP header can contain.`,
     examples: [{ LLM_API_KEY: 'sk-…' }],
   },
 );

@@ -1,3 +1,4 @@
+import { validateHeaderValue } from 'node:http';
 import * as fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { apiKeyPrefix, looksLikeApiKey } from '../accounts/api-keys.ts';
@@ -79,6 +80,46 @@ describe('bundle values', () => {
     fc.assert(
       fc.property(fc.dictionary(fc.oneof(keyName, text), fc.constant(secret)), (values) => {
         expect(JSON.stringify(bundleProblem(values) ?? {})).not.toContain(secret);
+      }),
+    );
+  });
+
+  test.each([
+    ['a line break', 'sk-first\nsk-second'],
+    ['a carriage return', 'sk-first\r\nsk-second'],
+    ['a control character', 'sk-\u001bkey'],
+    ['a delete character', 'sk-key\u007f'],
+    ['typographic quotes', '“sk-key”'],
+    ['an invisible character', 'sk-key\u200b'],
+    ['too many characters', 'k'.repeat(LIMITS.llmKeyChars + 1)],
+  ])('are refused as an LLM key that no header can contain: %s', (_, value) => {
+    const problem = { code: 'validation_failed', path: '/values/LLM_API_KEY' };
+    expect(bundleProblem({ LLM_API_KEY: value })).toMatchObject(problem);
+    expect(bundleProblem({ OTHER: value })).toBeUndefined();
+  });
+
+  test.each([
+    ['surrounding white space', '\ufeff sk-key \r\n'],
+    ['a space', 'sk key'],
+    ['Latin-1', 'clé'],
+    ['nothing', ''],
+    ['most characters', `${'k'.repeat(LIMITS.llmKeyChars)}\n`],
+  ])('may be an LLM key with %s', (_, value) => {
+    expect(bundleProblem({ LLM_API_KEY: value })).toBeUndefined();
+  });
+
+  test('may be an LLM key exactly if Node sends them in a header', () => {
+    const isSent = (value: string) => {
+      try {
+        validateHeaderValue('x-api-key', value);
+        return true;
+      } catch {
+        return false;
+      }
+    };
+    fc.assert(
+      fc.property(chars('a \t\r\n\u001f~\u007f\u0080ÿĀ“\ufeff', 0, 4), (value) => {
+        expect(bundleProblem({ LLM_API_KEY: value }) === undefined).toBe(isSent(value.trim()));
       }),
     );
   });

@@ -50,7 +50,7 @@ export const CreateSessionRequest = Type.Object(
     secrets: Type.Optional(
       Type.Array(Type.String({ maxLength: 256 }), {
         maxItems: LIMITS.bundlesPerSession,
-        description: 'Names of secret bundles; together they hold `LLM_API_KEY`.',
+        description: `Names of secret bundles; together they hold \`LLM_API_KEY\`, and at most ${LIMITS.sessionEnvBytes} bytes of values that are environment variables.`,
       }),
     ),
     user_id: Type.String({

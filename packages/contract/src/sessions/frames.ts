@@ -117,8 +117,8 @@ export type ServiceFrame = Static<typeof ServiceFrame>;
 export type ServerFrame = (AgentFrame | ServiceFrame) & {
   readonly seq?: number;
   /**
-   * Only on a frame whose `seq` jumps: the number of the stored frame before it. Numbers in between may have been shown
-   * before the session lost its machine, but those frames were not saved.
+   * Only on a frame whose `seq` jumps, and on `ready` while the next frame will: the number of the stored frame before it.
+   * Numbers in between may have been shown before the session lost its machine, but those frames were not saved.
    */
   readonly previous_seq?: number;
   readonly ts: string;
@@ -134,6 +134,8 @@ export const FRAME_ERRORS = {
   task_not_accepted: 'This agent ends with the task of its sandbox; it takes no others.',
   tool_not_available: 'This session has no desktop to control.',
   model_not_allowed: 'The agent cannot use the model or the endpoint of a rotated bundle.',
+  secrets_too_large:
+    'The new values of the bundles are together too large for an environment; processes get the environment from before. Shorten values, and rotate again.',
   agent_failed: 'The agent has failed.',
   llm_unauthorized: 'The model vendor refused the key.',
   llm_rate_limited: 'The model vendor limits the rate; retries are used up.',

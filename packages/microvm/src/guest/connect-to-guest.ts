@@ -9,7 +9,10 @@ export interface GuestAddress {
   readonly port: number;
 }
 
-/** Opens a TCP connection to a guest. Retries until the guest listens; `signal` is the only time limit. */
+/**
+ * Opens a TCP connection to a guest. Retries until the guest listens; `signal` is the only time limit. A later failure of
+ * the connection needs no listener: it closes.
+ */
 export async function connectToGuest(
   { host, port }: GuestAddress,
   signal: AbortSignal,
@@ -33,10 +36,10 @@ function tryConnect(host: string, port: number, signal: AbortSignal): Promise<So
   signal.addEventListener('abort', abort, { once: true });
   socket.once('connect', () => {
     signal.removeEventListener('abort', abort);
-    socket.removeAllListeners('error');
     resolve(socket);
   });
-  socket.once('error', (error: NodeJS.ErrnoException) => {
+  // This listener stays: the guest may reset the connection before its next owner listens, and `close` follows.
+  socket.on('error', (error: NodeJS.ErrnoException) => {
     signal.removeEventListener('abort', abort);
     if (error.code === 'ECONNREFUSED' || error.code === 'ECONNRESET') resolve(undefined);
     else

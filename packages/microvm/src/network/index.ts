@@ -1,6 +1,7 @@
 export { diagnoseHost, type NetworkFinding } from './host/diagnose-host.ts';
 export { claimInstance, releaseInstance, releaseOrphans } from './instance/claim-instance.ts';
 export { detachMountsBelow } from './instance/clear-run-dir.ts';
+export { ensureDataDirectoryId } from './instance/data-directory-id.ts';
 export type { Instance } from './instance/instance.ts';
 export { NetworkError, type NetworkErrorCode } from './network-error.ts';
 export { DEFAULT_SLOT_LIMITS, type SlotLimits } from './network-policy.ts';

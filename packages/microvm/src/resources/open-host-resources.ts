@@ -75,6 +75,7 @@ export async function openHostResources(
           verdictFile: join(imageDir, 'kvm.json'),
           probeMs: kvmProbeMs,
           outsidePath: (inside) => inside.replace(/^\/images/, imageDir),
+          onFault: (error) => logger.error({ err: error }, 'cannot end the process of a VM'),
         },
         signal,
       ),

@@ -1,9 +1,8 @@
-import { readFile, stat } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import type { Socket } from 'node:net';
-import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { Mutex, withDeadline } from '@svc/service-kit/concurrency';
-import { allocatedBytes, availableBytes } from '../disk-space.ts';
+import { availableBytes } from '../disk-space.ts';
 import { GuestConnections } from '../guest/guest-connections.ts';
 import type { MicrovmTree } from '../guest/tree/guest-tree.ts';
 import type {
@@ -17,6 +16,7 @@ import { MicrovmError } from '../microvm-error.ts';
 import type { NetworkSlot } from '../network/index.ts';
 import { CPU_FRACTION } from '../vmm/resource-limits.ts';
 import type { VmProcess } from '../vmm/vmm.ts';
+import { diskOfVm } from './disk-of-vms.ts';
 import { type VmRecord, writeVmRecord } from './vm-record.ts';
 
 const CLOCK_TICKS_PER_SECOND = 100;
@@ -214,7 +214,7 @@ export class LiveMicrovm implements Microvm {
   }
 
   async diskUsedBytes(): Promise<number> {
-    return allocatedBytes(await stat(join(this.#options.directory, 'files', 'disk.qcow2')));
+    return diskOfVm(this.#options.directory);
   }
 
   destroy(): Promise<void> {

@@ -49,7 +49,7 @@ export async function restoreMicrovm(
     await Promise.all([limited, channel.identify(identity, sshKey.publicKey, signal)]);
     if (diskMib > image.diskMib) {
       await process.growDisk(diskMib * MIB, signal);
-      await channel.growRoot(signal);
+      await channel.growRoot(diskMib * MIB, signal);
     }
     const record = {
       id: request.id,

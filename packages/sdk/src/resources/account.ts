@@ -43,7 +43,7 @@ export class Account {
     return this.#post('/v1/api-keys', request, options);
   }
 
-  /** All API keys, including revoked ones. */
+  /** All API keys, including the 100 that were revoked last. */
   async listKeys(options?: CallOptions): Promise<ApiKeyRecord[]> {
     const answer = await this.#transport.json<ListApiKeysResponse>({
       method: 'GET',

@@ -24,7 +24,7 @@ export class Keys {
     return this.#transport.json({ method: 'POST', path: PATH, json: request, options });
   }
 
-  /** All keys, including revoked ones, newest first. */
+  /** All keys, including the 100 that were revoked last, newest first. */
   async list(options?: CallOptions): Promise<ApiKeyRecord[]> {
     const answer = await this.#transport.json<ListTenantKeysResponse>({
       method: 'GET',

@@ -36,7 +36,8 @@ export interface SandboxList {
 }
 
 const CREATE_TIMEOUT_MS = 180_000;
-const DELETE_TIMEOUT_MS = 120_000;
+/** The last save of a workspace may take five minutes. */
+const DELETE_TIMEOUT_MS = 480_000;
 /** The time that a blocking command may take beyond its own timeout to start, be killed and return its result. */
 const EXEC_GRACE_MS = 60_000;
 /** Time limit for finding out whether an unresponsive agent has ended. */
@@ -56,7 +57,10 @@ export class Sandboxes {
     this.files = new Files(transport);
   }
 
-  /** Creates a sandbox and resolves when it is running. Safe to repeat: the call carries an idempotency key. */
+  /**
+   * Creates a sandbox and resolves when it is running. Safe to repeat: the call carries an idempotency key. The service
+   * goes on with it after an abort or a timeout; the same call with the same `idempotencyKey` returns the result.
+   */
   async create(
     request: CreateSandboxRequest,
     options: CreateOptions = {},

@@ -38,7 +38,10 @@ export class Sessions {
     this.#ca = ca;
   }
 
-  /** Starts a session and resolves with its address and token. Safe to repeat: the call carries an idempotency key. */
+  /**
+   * Starts a session and resolves with its address and token. Safe to repeat: the call carries an idempotency key. The
+   * service goes on with it after an abort or a timeout; the same call with the same `idempotencyKey` returns the result.
+   */
   async create(request: CreateSessionRequest, options: CreateOptions = {}): Promise<SessionAccess> {
     return this.#transport.json({
       method: 'POST',

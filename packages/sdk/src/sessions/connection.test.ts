@@ -178,6 +178,81 @@ describe('frames', () => {
   });
 });
 
+describe('a later start of the session, after the loss of its machine,', () => {
+  const completed = (id: string, seq: number) =>
+    JSON.stringify({ type: 'task_completed', id, status: 'completed', result: '', seq, ts: 'now' });
+  /** Says these frames once it has got so many. */
+  const after =
+    (count: number, texts: readonly string[], greeting: readonly string[]): Meeting =>
+    (socket) => {
+      let received = 0;
+      socket.on('message', () => {
+        received += 1;
+        if (received < count) return;
+        for (const text of texts) socket.send(text);
+        socket.terminate();
+      });
+      for (const text of greeting) socket.send(text);
+    };
+
+  test('is a `ready` behind the frames saved before it, with what was sent and not answered', async () => {
+    let connections = 0;
+    const meetings: Meeting[] = [
+      after(3, [numbered(1), completed('seen', 2)], [ready(0, { generation: 1 })]),
+      // Another connection to the same start, which is not yielded.
+      after(1, [], [ready(2, { generation: 1 })]),
+      // Lost again before the frames were replayed.
+      says([ready(1_000, { generation: 2, previous_seq: 4 }), numbered(3)]),
+      (socket) => {
+        socket.send(ready(1_000, { generation: 2, previous_seq: 4 }));
+        socket.send(completed('saved', 4));
+      },
+    ];
+    const { server, connection } = await connect(meetings, {
+      onStatus: (status) => {
+        if (status !== 'connected') return;
+        connections += 1;
+        if (connections === 2) connection.exec('make', { id: 'command' });
+      },
+    });
+    for (const id of ['seen', 'saved', 'lost']) connection.task('work', { id });
+    const frames: SessionFrame[] = [];
+    for await (const frame of connection) {
+      frames.push(frame);
+      if (frames.length > 1 && frame.type === 'ready') break;
+    }
+    expect(frames.map((frame) => seqOf(frame) ?? frame.type)).toEqual([
+      'ready',
+      1,
+      2,
+      3,
+      4,
+      'ready',
+    ]);
+    expect(frames.at(-1)).toMatchObject({ generation: 2, unanswered: ['lost', 'command'] });
+    connection.task('work', { id: 'lost' });
+    await expect
+      .poll(() => server.seen.at(-1)?.received)
+      .toEqual([{ type: 'task', prompt: 'work', id: 'lost' }]);
+  });
+
+  test('does not report what waited to be sent, and was sent to it', async () => {
+    let lost = () => undefined as unknown;
+    const { server, connection } = await connect(
+      [
+        says([ready(3, { generation: 1 })]),
+        (socket) => socket.send(ready(1_000, { generation: 2, previous_seq: 2 })),
+      ],
+      { onStatus: (status) => void (status === 'disconnected' && lost()) },
+    );
+    lost = () => connection.task('work', { id: 'waiting' });
+    const frames: SessionFrame[] = [];
+    for await (const frame of connection) if (frames.push(frame) === 2) break;
+    expect(frames[1]).toMatchObject({ type: 'ready', generation: 2, unanswered: [] });
+    await expect.poll(() => server.seen[1]?.received).toHaveLength(1);
+  });
+});
+
 describe('the connection ends permanently', () => {
   test('when the sandbox was destroyed', async () => {
     const { server, connection } = await connect([says([ready(0)], [1001, 'sandbox destroyed'])]);

@@ -19,12 +19,21 @@ import { Outbox } from './outbox.ts';
 import { mostTries, reconnectDelayMs } from './reconnects.ts';
 import { Sequence } from './sequence.ts';
 import type { SessionSocket, SocketEnd } from './socket.ts';
+import { Starts } from './starts.ts';
 
 /**
  * A live connection to a session. Yields its frames, each numbered one once and in order, across reconnects. It ends
  * with the session or with {@link close}; leaving a loop over its frames does not end it.
  *
  * Frames are sent at most once: one in transit when the connection breaks may be lost.
+ *
+ * If the session loses its machine, it is started again from its last saved task, and the loop yields another `ready`:
+ * with the next `generation`, behind the frames that were saved, and with the ids of the tasks and commands that are
+ * `unanswered`. Nobody works on these any more. Give a task again, with `id` so that it can be told apart:
+ *
+ * ```ts
+ * if (frame.type === 'ready' && frame.unanswered?.includes('haiku')) connection.task(prompt, { id: 'haiku' });
+ * ```
  */
 export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisposable {
   /** Resolves with the close of the session's WebSocket; rejects with the error that the loop throws. */
@@ -34,7 +43,8 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
   readonly #parts: ConnectionParts;
   readonly #sequence: Sequence;
   readonly #queue = new FrameQueue((isFull) => this.#socket?.setPaused(isFull));
-  readonly #outbox = new Outbox();
+  readonly #starts = new Starts();
+  readonly #outbox = new Outbox((frame) => this.#starts.sent(frame));
   readonly #stop = new AbortController();
   #socket: SessionSocket | undefined;
   /** Whether any WebSocket has been ready so far, and whether the current one is. */
@@ -241,20 +251,27 @@ export class SessionConnection implements AsyncIterable<SessionFrame>, AsyncDisp
       this.#view?.answered(frame);
     } else if (frame.type === 'ready') {
       this.#sequence.begin(frame);
-      this.#ready(frame);
+      this.#starts.begin(frame);
+      this.#ready();
     } else if (this.#sequence.take(frame)) {
+      this.#starts.received(frame);
       this.#queue.push(frame);
+      this.#yieldReady();
     }
   }
 
-  /** A worker accepts frames only after its `ready` frame. The loop yields the first one. */
-  #ready(frame: SessionFrame): void {
-    const isFirst = !this.#everReady;
+  /** A worker accepts frames only after its `ready` frame. */
+  #ready(): void {
     this.#everReady = true;
     this.#wasReady = true;
     if (this.#socket !== undefined) this.#opened(this.#socket);
-    if (isFirst) this.#queue.push(frame);
+    this.#yieldReady();
     this.#options.onStatus?.('connected');
+  }
+
+  #yieldReady(): void {
+    const ready = this.#starts.take(this.#sequence.last);
+    if (ready !== undefined) this.#queue.push(ready);
   }
 
   /** Frames can be sent from now on. */

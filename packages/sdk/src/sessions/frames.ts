@@ -7,8 +7,17 @@ export interface ScreenshotFrame {
   readonly data: Uint8Array;
 }
 
+/** The `ready` frame that a connection yields first, and again when the session was started again. */
+export type ReadyFrame = Extract<ServerFrame, { type: 'ready' }> & {
+  /**
+   * Not on the first: the ids of the tasks and commands that were sent to an earlier start of the session and not
+   * answered. Nobody works on them any more.
+   */
+  readonly unanswered?: readonly string[];
+};
+
 /** A frame that a connection yields. A newer service may send additional types. */
-export type SessionFrame = ServerFrame | ScreenshotFrame;
+export type SessionFrame = Exclude<ServerFrame, { type: 'ready' }> | ReadyFrame | ScreenshotFrame;
 
 /** The frame in a message of the service; undefined if the message is not a frame. */
 export function frameOf(message: string | Uint8Array): SessionFrame | undefined {
@@ -27,7 +36,10 @@ export function seqOf(frame: SessionFrame): number | undefined {
   return 'seq' in frame && typeof frame.seq === 'number' ? frame.seq : undefined;
 }
 
-/** The number of the frame before one whose number jumps; undefined for any other frame. */
+/**
+ * The number of the frame before one whose number jumps; of a `ready` frame, that of the newest frame, if the next one
+ * will jump. Undefined for any other frame.
+ */
 export function previousSeqOf(frame: SessionFrame): number | undefined {
   return 'previous_seq' in frame && typeof frame.previous_seq === 'number'
     ? frame.previous_seq

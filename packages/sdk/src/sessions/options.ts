@@ -16,7 +16,7 @@ export interface ConnectOptions {
   readonly afterSeq?: number | undefined;
   /** Ends the connection when it fires; the loop over its frames then throws the signal's reason. */
   readonly signal?: AbortSignal | undefined;
-  /** The maximum number of consecutive reconnects. Default 10, which takes about a minute. */
+  /** The maximum number of consecutive reconnects. Default 20, which takes about two minutes. */
   readonly maxReconnects?: number | undefined;
   /** Called when the connection is established, and when it is lost and a reconnect follows. */
   readonly onStatus?: ((status: 'connected' | 'disconnected') => void) | undefined;

@@ -15,9 +15,15 @@ interface Carrier {
 
 /** Sends frames, and queues them while there is no connection. */
 export class Outbox {
-  readonly #waiting: string[] = [];
+  readonly #waiting: { readonly frame: ClientFrame; readonly text: string }[] = [];
+  readonly #onSent: (frame: ClientFrame) => void;
   #bytes = 0;
   #carrier: Carrier | undefined;
+
+  /** `onSent` is called with each frame that is sent. */
+  constructor(onSent: (frame: ClientFrame) => void) {
+    this.#onSent = onSent;
+  }
 
   /** @throws SvcError `frame_too_large`, or `send_queue_full` when the queue is full */
   send(frame: ClientFrame): void {
@@ -35,9 +41,10 @@ export class Outbox {
     }
     if (this.#carrier !== undefined) {
       this.#carrier.send(text);
+      this.#onSent(frame);
       return;
     }
-    this.#waiting.push(text);
+    this.#waiting.push({ frame, text });
     this.#bytes += bytes;
   }
 
@@ -45,7 +52,10 @@ export class Outbox {
   open(carrier: Carrier): void {
     this.#carrier = carrier;
     this.#bytes = 0;
-    for (const text of this.#waiting.splice(0)) carrier.send(text);
+    for (const { frame, text } of this.#waiting.splice(0)) {
+      carrier.send(text);
+      this.#onSent(frame);
+    }
   }
 
   /** Queues frames from now on. */

@@ -2,7 +2,8 @@ import { SvcError } from '../errors.ts';
 import { backoffMs, retryAfterMs } from '../transport/backoff.ts';
 import type { SocketEnd } from './socket.ts';
 
-const MAX_RECONNECTS = 10;
+/** For longer than a session needs to go on elsewhere, even if its worker had announced a restart. */
+const MAX_RECONNECTS = 20;
 /** Before the first connection, a failure is more likely a mistake than a temporary fault. */
 const FIRST_TRIES = 3;
 const FIRST_DELAY_MS = 250;

@@ -1,4 +1,5 @@
 export { settledWithin, untilAborted } from './abort.ts';
+export { Charge } from './charge.ts';
 export { type Deadline, openDeadline, withDeadline } from './deadline.ts';
 export { FairStarts, type FairStartsOptions } from './fair-starts.ts';
 export type { HeldSlot } from './held-slot.ts';

@@ -1,6 +1,6 @@
 import { ServiceError } from '@svc/contract';
 import type { FastifyInstance } from 'fastify';
-import { isTooDeep, MAX_JSON_DEPTH } from './json-depth.ts';
+import { isTooComplex, MAX_JSON_DEPTH } from './json-complexity.ts';
 
 const TOO_DEEP = `Nest objects and lists at most ${MAX_JSON_DEPTH} levels deep.`;
 
@@ -16,7 +16,7 @@ export function acceptJsonOnly(app: FastifyInstance): void {
     { parseAs: 'string' },
     (request, body, done) => {
       if (body === '') done(null, undefined);
-      else if (isTooDeep(body)) done(new ServiceError('invalid_json', TOO_DEEP));
+      else if (isTooComplex(body)) done(new ServiceError('invalid_json', TOO_DEEP));
       else parse(request, body, done);
     },
   );

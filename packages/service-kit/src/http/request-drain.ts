@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { shuttingDownError } from '@svc/contract';
+import { ServiceError } from '@svc/contract';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { openDeadline } from '../concurrency/deadline.ts';
 import { sleep } from '../concurrency/sleep.ts';
@@ -42,7 +42,7 @@ export class RequestDrain {
       const isReadiness = request.routeOptions.url === READINESS_ROUTE;
       const isWork = this.#isWork(request);
       if (isReadiness ? this.#stage !== 'serving' : isWork && this.isRefusing) {
-        done(shuttingDownError());
+        done(new ServiceError('shutting_down'));
         return;
       }
       if (isWork && upgradeOf(request.raw) === undefined) this.#begin(reply.raw);

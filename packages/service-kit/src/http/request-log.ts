@@ -1,14 +1,10 @@
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { LogController } from 'fastify';
+import type { CallerFields, RequestFailures } from './request-failures.ts';
 import { scopeOf } from './request-scopes.ts';
 
 const VERBOSE: ReadonlySet<string> = new Set(['trace', 'debug']);
-
-/** Who sent a request, as far as that is known by now. */
-export type CallerFields = (
-  request: FastifyRequest,
-) => Readonly<Record<string, string | undefined>>;
 
 /** What was counted on a connection when its last request ended. */
 interface Counted {
@@ -22,12 +18,15 @@ interface Counted {
  * handler logs failures.
  */
 export class RequestLog extends LogController {
+  readonly #failures: RequestFailures;
   readonly #access: CallerFields | undefined;
   readonly #clients = new WeakMap<FastifyRequest, string>();
   readonly #connections = new WeakMap<Socket, Counted>();
 
-  constructor(access?: CallerFields) {
+  /** @param access who sent a request; undefined for a log without a line for each request at info level */
+  constructor(failures: RequestFailures, access?: CallerFields) {
     super({ requestIdLogLabel: 'request_id' });
+    this.#failures = failures;
     this.#access = access;
   }
 
@@ -45,6 +44,16 @@ export class RequestLog extends LogController {
     this.#write(request, reply, {
       status: reply.statusCode,
       ...(error ? { err: error } : {}),
+    });
+  }
+
+  /** The line of a response that broke off. Of one that its client broke off, {@link requestAborted} writes a line. */
+  override streamError(error: Error & { readonly code?: string }, request: FastifyRequest): void {
+    if (error.code === 'ERR_STREAM_PREMATURE_CLOSE') return;
+    this.#failures.note(request, 'broken off', {
+      level: 'warn',
+      message: 'a response broke off',
+      fields: { err: error },
     });
   }
 

@@ -11,7 +11,7 @@ import {
 import { createServer as createTlsServer } from 'node:https';
 import type { SecureVersion } from 'node:tls';
 import type { TypeBoxTypeProvider } from '@fastify/type-provider-typebox';
-import { LIMITS, ServiceError, shuttingDownError } from '@svc/contract';
+import { LIMITS, ServiceError } from '@svc/contract';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance } from 'fastify';
 import type { CertificatePair } from '../tls/certificate.ts';
 import { ServerCertificate } from '../tls/server-certificate.ts';
@@ -28,11 +28,12 @@ import {
 import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
 import { isWellEncoded } from './query.ts';
+import { type CallerFields, RequestFailures } from './request-failures.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
-import { type CallerFields, RequestLog } from './request-log.ts';
+import { RequestLog } from './request-log.ts';
 import { openScopes, type RequestTracing } from './request-scopes.ts';
 import { RoutesTable } from './routes-table.ts';
-import { sendProblem } from './send-problem.ts';
+import { problemSender } from './send-problem.ts';
 import { discardUnreadBodies } from './unread-body.ts';
 import { cutUnreadResponses, sendInSlices } from './unread-response.ts';
 import { compileValidator } from './validation.ts';
@@ -53,7 +54,7 @@ export interface HttpServerOptions {
   readonly unreadResponseMs?: number;
   /** The proxies whose X-Forwarded-For header is trusted. Default none. */
   readonly trustProxy?: boolean | readonly string[];
-  /** Who sent a request, for the access log and for spans. Default: nothing. */
+  /** Who sent a request, for the access log, for spans and for the bound of lines about failures. Default: nothing. */
   readonly caller?: CallerFields;
   /** Whether to log each request at info level. Default: at debug level only. */
   readonly accessLog?: boolean | undefined;
@@ -92,7 +93,9 @@ const MAX_PARAM_CHARS = 4096;
 export function createHttpServer(options: HttpServerOptions): HttpServer {
   const connections = new ConnectionTracker();
   const caller = options.caller ?? nobody;
-  const log = new RequestLog(options.accessLog === true ? caller : undefined);
+  const failures = new RequestFailures(caller);
+  const log = new RequestLog(failures, options.accessLog === true ? caller : undefined);
+  const sendProblem = problemSender(failures);
   const listen = (handler: RequestListener): Server => {
     const listener = createListener(handler, options);
     connections.watch(listener);
@@ -192,7 +195,7 @@ function guardRequests(app: HttpServer, internal: InternalListener): void {
   app.addHook('onRequest', (request, reply, done) => {
     reply.header(REQUEST_ID_HEADER, request.id);
     const isServed = (route: string) => internal.serves(route, request.raw.socket);
-    if (closing) done(shuttingDownError());
+    if (closing) done(new ServiceError('shutting_down'));
     else if (request.is404 || !isServed(request.routeOptions.url ?? '')) {
       done(noRouteError(request, routes, isServed));
     } else if (!isWellEncoded(request.url)) done(new ServiceError('invalid_url'));

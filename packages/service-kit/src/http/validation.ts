@@ -4,6 +4,7 @@ import { AjvCompiler } from '@fastify/ajv-compiler';
 import {
   ERROR_CODE_KEYWORD,
   type FieldError,
+  MAX_BYTES_KEYWORD,
   OPTIONAL_BODY_KEYWORD,
   ServiceError,
 } from '@svc/contract';
@@ -38,7 +39,15 @@ const compile = AjvCompiler()(
       // All problems at once: both bodies and reports are bounded.
       allErrors: true,
       strict: false,
-      keywords: [ERROR_CODE_KEYWORD, OPTIONAL_BODY_KEYWORD],
+      keywords: [
+        ERROR_CODE_KEYWORD,
+        OPTIONAL_BODY_KEYWORD,
+        {
+          keyword: MAX_BYTES_KEYWORD,
+          type: 'string',
+          validate: (most: number, text: string) => Buffer.byteLength(text) <= most,
+        },
+      ],
     },
   },
 );
@@ -87,5 +96,6 @@ function messageOf({ keyword, params, message }: Violation): string {
   if (keyword === 'enum' && Array.isArray(params.allowedValues)) {
     return `must be one of ${params.allowedValues.join(', ')}`;
   }
+  if (keyword === MAX_BYTES_KEYWORD) return 'has too many bytes in UTF-8';
   return message ?? 'is invalid';
 }

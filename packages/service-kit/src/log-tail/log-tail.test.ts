@@ -130,6 +130,17 @@ describe('readLogEnd', () => {
     expect(truncated).toBe(true);
   });
 
+  it('keeps the end of a log of any length', async () => {
+    const log = Buffer.from(Array.from({ length: 600_000 }, (_, line) => `${line}\n`).join(''));
+    expect(log.length).toBeGreaterThan(3 * LIMITS.logBytesMax);
+    const chunks = Array.from({ length: Math.ceil(log.length / 1_000) }, (_, at) =>
+      log.subarray(1_000 * at, 1_000 * (at + 1)),
+    );
+    const end = await readLogEnd(Readable.from(chunks));
+    expect(end.totalBytes).toBe(log.length);
+    expect(end.bytes.equals(log.subarray(-LIMITS.logBytesMax))).toBe(true);
+  });
+
   it('rejects with the error of the stream', async () => {
     const broken = new Readable({
       read() {

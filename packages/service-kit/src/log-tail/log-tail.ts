@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import { LIMITS, type LogsResponse, type LogTail } from '@svc/contract';
+import { GrowingBuffer } from '../streams/index.ts';
 
 /** The end of a log, which is as much of it as any request can ask for. */
 export interface LogEnd {
@@ -15,23 +16,15 @@ const CHARACTER_REST = 3;
 
 /** Reads a log to its end and keeps only its last bytes. Rejects with the error of the stream. */
 export async function readLogEnd(log: Readable): Promise<LogEnd> {
-  const chunks: Buffer[] = [];
-  let kept = 0;
+  const end = new GrowingBuffer();
   let totalBytes = 0;
   for await (const chunk of log as AsyncIterable<Buffer>) {
-    chunks.push(chunk);
-    kept += chunk.length;
     totalBytes += chunk.length;
-    for (
-      let [first] = chunks;
-      first && kept - first.length >= LIMITS.logBytesMax;
-      [first] = chunks
-    ) {
-      kept -= first.length;
-      chunks.shift();
-    }
+    end.append(chunk);
+    // Not before twice as much is there, so that each byte is copied about once.
+    if (end.length >= 2 * LIMITS.logBytesMax) end.append(end.take().subarray(-LIMITS.logBytesMax));
   }
-  return { bytes: Buffer.concat(chunks).subarray(-LIMITS.logBytesMax), totalBytes };
+  return { bytes: end.take().subarray(-LIMITS.logBytesMax), totalBytes };
 }
 
 /**

@@ -1,2 +1,3 @@
+export { FailureLog, FailureLogs } from './failure-log.ts';
 export { createLogger, type Logger, type LoggerOptions } from './logger.ts';
 export { prettyLine } from './pretty.ts';

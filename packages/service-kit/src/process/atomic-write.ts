@@ -1,6 +1,9 @@
 import { randomBytes } from 'node:crypto';
-import { type FileHandle, open, rename, rm } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+/** The end of a temporary file's name. */
+const TEMPORARY = /\.\d+\.[0-9a-f]{12}\.tmp$/;
 
 export interface AtomicWriteOptions {
   /** Permission bits. Default 0600. */
@@ -32,6 +35,17 @@ export async function writeFileAtomic(
     throw error;
   }
   if (durable) await withFile(dirname(path), 'r', 0, (directory) => directory.sync());
+}
+
+/** Removes what crashes during `writeFileAtomic` have left in a directory, into which no process may be writing. */
+export async function removeUnfinishedWrites(directory: string): Promise<void> {
+  const names = await readdir(directory).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  for (const name of names.filter((name) => TEMPORARY.test(name))) {
+    await rm(join(directory, name), { force: true });
+  }
 }
 
 async function withFile(

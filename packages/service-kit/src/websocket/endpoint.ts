@@ -5,6 +5,10 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { checkHandshake } from './handshake.ts';
 import { type Upgrade, upgradeOf } from './upgrades.ts';
 
+/** Most pieces in which a message arrives: each costs a few hundred bytes, however small it is. More close it with 1008. */
+const MAX_FRAGMENTS = 1_024;
+const MAX_CHUNKS = 16_384;
+
 export interface WebSocketEndpointOptions {
   /** The subprotocol to select if the client offers it. */
   readonly protocol: string;
@@ -31,6 +35,8 @@ export class WebSocketEndpoint {
       clientTracking: false,
       perMessageDeflate: false,
       maxPayload: maxMessageBytes,
+      maxFragments: MAX_FRAGMENTS,
+      maxBufferedChunks: MAX_CHUNKS,
       handleProtocols: (offered) => (offered.has(protocol) ? protocol : false),
     });
   }

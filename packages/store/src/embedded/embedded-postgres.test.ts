@@ -1,4 +1,4 @@
-import { chmod, mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat, truncate } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -84,6 +84,18 @@ describe('a later start', () => {
     const second = await start();
     expect(await query(second.url, 'select * from kept')).toEqual([{ answer: 42 }]);
     await second.close();
+  });
+
+  test('bounds the log of the server while it runs, and keeps what was before', async () => {
+    await using stack = new AsyncDisposableStack();
+    const server = await start();
+    stack.defer(() => server.close());
+    const log = join(dataDirectory, 'postgres.log');
+    await truncate(log, 9 * 1024 * 1024);
+    await expect.poll(async () => (await stat(log)).size).toBeLessThan(1024 * 1024);
+    expect((await stat(`${log}.1`)).size).toBeGreaterThanOrEqual(9 * 1024 * 1024);
+    await failure(query(server.url, 'select 1 / 0'));
+    await expect.poll(() => readFile(log, 'utf8')).toMatch(/^[^\0]+division by zero/);
   });
 
   test('adopts the server of a crashed run', async () => {

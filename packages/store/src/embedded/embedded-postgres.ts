@@ -8,6 +8,7 @@ import { locateBinaries } from './binaries.ts';
 import { ensureCluster } from './cluster.ts';
 import { DiskReserve } from './disk-reserve.ts';
 import {
+  boundLog,
   findPostmaster,
   type PostmasterOptions,
   runsIn,
@@ -157,6 +158,8 @@ export class EmbeddedPostgres {
   async #waitWhileAlive(pid: number): Promise<boolean> {
     while (await runsIn(pid, this.#options.directory)) {
       await this.#adjustReserve();
+      // The next look tries again.
+      await boundLog(this.#options.logFile).catch(() => undefined);
       if (!(await this.#pause(WATCH_MS))) return false;
     }
     return !this.#closing.signal.aborted;

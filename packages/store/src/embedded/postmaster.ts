@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { open, readdir, readFile, readlink, rm, stat, truncate } from 'node:fs/promises';
+import { copyFile, open, readdir, readFile, readlink, rm, stat, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { signalProcess } from '@svc/service-kit/process';
@@ -99,10 +99,15 @@ async function removeStalePidFile(directory: string): Promise<void> {
   await rm(join(directory, 'postmaster.pid'), { force: true });
 }
 
-async function boundLog(file: string): Promise<void> {
+/** Empties the log of a server, which may be running, if it is too large. What was in it is kept as `<file>.1`, unless it was far too large. */
+export async function boundLog(file: string): Promise<void> {
   const size = await stat(file).then(
     (info) => info.size,
     () => 0,
   );
-  if (size > LOG_LIMIT_BYTES) await truncate(file, 0);
+  if (size <= LOG_LIMIT_BYTES) return;
+  // One that grew without a bound before is not worth its space twice. A full disk has no room for a copy.
+  if (size <= 2 * LOG_LIMIT_BYTES) await copyFile(file, `${file}.1`).catch(() => undefined);
+  // The server appends, so that it goes on at the beginning of what is left.
+  await truncate(file, 0);
 }

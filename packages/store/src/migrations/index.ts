@@ -27,6 +27,13 @@ import * as placementKeys from './0053-placement-keys.ts';
 import * as workerInstances from './0054-worker-instances.ts';
 import * as runtimeHosts from './0055-runtime-hosts.ts';
 import * as components from './0056-components.ts';
+import * as revokedKeys from './0057-revoked-keys.ts';
+import * as workspaceReferences from './0058-workspace-references.ts';
+import * as sandboxesOfWorkers from './0059-sandboxes-of-workers.ts';
+import * as paymentMethodTimes from './0060-payment-method-times.ts';
+import * as foldedUsage from './0061-folded-usage.ts';
+import * as uploadBytes from './0063-upload-bytes.ts';
+import * as archiveOrder from './0064-archive-order.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
@@ -60,4 +67,11 @@ export const MIGRATIONS: Readonly<Record<string, SchemaMigration>> = {
   '0054-worker-instances': workerInstances,
   '0055-runtime-hosts': runtimeHosts,
   '0056-components': components,
+  '0057-revoked-keys': revokedKeys,
+  '0058-workspace-references': workspaceReferences,
+  '0059-sandboxes-of-workers': sandboxesOfWorkers,
+  '0060-payment-method-times': paymentMethodTimes,
+  '0061-folded-usage': foldedUsage,
+  '0063-upload-bytes': uploadBytes,
+  '0064-archive-order': archiveOrder,
 };

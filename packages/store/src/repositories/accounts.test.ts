@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { startTestPostgres, type TestPostgres } from '../../test/test-postgres.ts';
 import { startTestServer } from '../../test/test-server.ts';
@@ -9,14 +10,18 @@ const hash = (text: string): Buffer => createHash('sha256').update(text).digest(
 
 let postgres: TestPostgres;
 let store: Store;
+let client: pg.Client;
 
 beforeAll(async () => {
   postgres = await startTestPostgres();
   store = await openStore({ url: postgres.url, placement: PLACEMENT });
   await store.tenants.findOrCreate('ada@example.com', 'usr_1');
+  client = new pg.Client({ connectionString: postgres.url });
+  await client.connect();
 });
 
 afterAll(async () => {
+  await client?.end();
   await store?.close();
   await postgres?.[Symbol.asyncDispose]();
 });
@@ -98,6 +103,29 @@ test('finds the owners of many keys at once, and none for an unknown key', async
   expect(owners[20]).toBeUndefined();
 });
 
-test('appends audit records', async () => {
-  await store.audit.append({ event: 'login_failed', details: { email: 'x' } });
+test('records each event of an account up to a thousand an hour, then how many there are of a kind', async () => {
+  const tenantId = 'usr_1';
+  const created = (key: string) =>
+    store.audit.append({ event: 'api_key_created', tenantId, details: { key } });
+  const fill = (age: string) =>
+    client.query(`insert into audit_records (event, tenant_id, details, created_at)
+      select 'secret_rotated', 'usr_1', '{}', now() - interval '${age}' from generate_series(1, 999)`);
+  await fill('61 minutes');
+  await created('first');
+  await created('second');
+  await fill('59 minutes');
+  for (const key of ['third', 'fourth', 'fifth']) await created(key);
+  await store.audit.append({ event: 'api_key_revoked', tenantId });
+  const recorded = (await store.audit.list(tenantId, { limit: 2000 }))
+    .filter(({ event }) => event.startsWith('api_key'))
+    .map(({ event, details }) => [event, details]);
+  expect(recorded).toEqual([
+    ['api_key_revoked', { counted_only: true, count: 1 }],
+    ['api_key_created', { counted_only: true, count: 3 }],
+    ['api_key_created', { key: 'second' }],
+    ['api_key_created', { key: 'first' }],
+  ]);
+  await store.tenants.findOrCreate('bob@example.com', 'usr_2');
+  await store.audit.append({ event: 'api_key_created', tenantId: 'usr_2', details: { key: 'x' } });
+  expect(await store.audit.list('usr_2', { limit: 10 })).toMatchObject([{ details: { key: 'x' } }]);
 });

@@ -1,8 +1,14 @@
 import { hash } from 'node:crypto';
 import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../batch-load.ts';
+import { ago, removeBatch } from '../remove-batch.ts';
 import type { ApiKeyRow, Schema } from '../schema.ts';
 import { lockTenant } from './tenants.ts';
+
+/** Revoked keys of a tenant that are kept, so that a loop of creations and revocations stores no more and more. */
+const REVOKED_KEPT = 100;
+/** Those that one creation removes. Only tenants from before there was a limit have more. */
+const REVOKED_REMOVED = 500;
 
 /** The owner of a valid key. */
 export interface ApiKeyOwner {
@@ -34,7 +40,7 @@ export class ApiKeyRepository {
     return this.#owner(hash('sha256', secret));
   }
 
-  /** Adds a key. Undefined when the tenant has `most` or more that are not revoked. */
+  /** Adds a key. Undefined when the tenant has `most` or more that are not revoked. Of revoked ones, the last 100 stay. */
   async insert(
     key: {
       keyId: string;
@@ -47,6 +53,12 @@ export class ApiKeyRepository {
   ): Promise<ApiKeyRow | undefined> {
     return this.#db.transaction().execute(async (transaction) => {
       await lockTenant(transaction, key.tenantId);
+      await sql`
+        delete from api_keys where key_id = any(array(
+          select key_id from api_keys where tenant_id = ${key.tenantId} and revoked_at is not null
+          order by revoked_at desc, key_id desc offset ${REVOKED_KEPT} limit ${REVOKED_REMOVED}))`.execute(
+        transaction,
+      );
       const { rows } = await sql<ApiKeyRow>`
         insert into api_keys (key_id, tenant_id, secret_hash, prefix, name)
         select ${key.keyId}, ${key.tenantId}, ${hashSecret(key.secret)}::bytea, ${key.prefix}, ${key.name ?? null}
@@ -57,15 +69,20 @@ export class ApiKeyRepository {
     });
   }
 
-  /** All keys of a tenant, including revoked ones, newest first. */
+  /** The keys of a tenant, including the 100 that were revoked last, newest first. */
   async list(tenantId: string): Promise<ApiKeyRow[]> {
-    return this.#db
-      .selectFrom('api_keys')
-      .selectAll()
-      .where('tenant_id', '=', tenantId)
-      .orderBy('created_at', 'desc')
-      .orderBy('key_id', 'desc')
-      .execute();
+    const { rows } = await sql<ApiKeyRow>`
+      select * from api_keys where tenant_id = ${tenantId} and revoked_at is null
+      union all
+      (select * from api_keys where tenant_id = ${tenantId} and revoked_at is not null
+        order by revoked_at desc, key_id desc limit ${REVOKED_KEPT})
+      order by created_at desc, key_id desc`.execute(this.#db);
+    return rows;
+  }
+
+  /** Removes up to `limit` keys that were revoked longer ago than this. Returns their number. */
+  removeRevoked(olderThanSeconds: number, limit: number): Promise<number> {
+    return removeBatch(this.#db, 'api_keys', sql`revoked_at < ${ago(olderThanSeconds)}`, limit);
   }
 
   /** Whether a tenant has this key and it is not revoked. */

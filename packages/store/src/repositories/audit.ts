@@ -3,6 +3,9 @@ import { type Kysely, sql } from 'kysely';
 import { ago, removeBatch } from '../remove-batch.ts';
 import type { AuditRow, Schema } from '../schema.ts';
 
+/** A tenant's records within an hour, beyond which events of one kind are counted in one record. */
+const MOST_PER_HOUR = 1_000;
+
 /** An event to record. */
 export interface AuditRecord {
   readonly event: AuditEvent;
@@ -26,14 +29,15 @@ export class AuditRepository {
     this.#db = db;
   }
 
-  async append(record: AuditRecord): Promise<void> {
+  /** Records an event. Of a tenant that has a thousand records within the hour, only the number is recorded. */
+  async append({ event, tenantId, details = {} }: AuditRecord): Promise<void> {
+    if (tenantId !== undefined && (await this.#hasMany(tenantId))) {
+      await this.#count(event, tenantId, { counted_only: true });
+      return;
+    }
     await this.#db
       .insertInto('audit_records')
-      .values({
-        event: record.event,
-        tenant_id: record.tenantId ?? null,
-        details: JSON.stringify(record.details ?? {}),
-      })
+      .values({ event, tenant_id: tenantId ?? null, details: JSON.stringify(details) })
       .execute();
   }
 
@@ -42,8 +46,27 @@ export class AuditRepository {
    * in its record, as `count` in the details.
    */
   async appendRepeated({ event, tenantId, details }: AuditRecord, network: string): Promise<void> {
-    const tenant = tenantId ?? null;
-    const group = JSON.stringify([event, tenant, network]);
+    await this.#count(event, tenantId ?? null, { network }, details);
+  }
+
+  async #hasMany(tenantId: string): Promise<boolean> {
+    const { rows } = await sql<{ many: boolean }>`
+      select created_at > now() - interval '1 hour' as many from audit_records
+      where tenant_id = ${tenantId} order by id desc limit 1 offset ${MOST_PER_HOUR - 1}`.execute(
+      this.#db,
+    );
+    return rows.some(({ many }) => many);
+  }
+
+  /** Counts an event in the record of the last hour that has these facts, or adds one with them and the details. */
+  async #count(
+    event: AuditEvent,
+    tenant: string | null,
+    facts: Readonly<Record<string, unknown>>,
+    details: AuditRecord['details'] = {},
+  ): Promise<void> {
+    const same = JSON.stringify(facts);
+    const group = JSON.stringify([event, tenant, facts]);
     await this.#db.transaction().execute(async (transaction) => {
       await sql`select pg_advisory_xact_lock(hashtextextended(${group}, 0))`.execute(transaction);
       const { numAffectedRows } = await sql`
@@ -52,9 +75,9 @@ export class AuditRepository {
         where id = (
           select max(id) from audit_records
           where tenant_id is not distinct from ${tenant} and created_at > now() - interval '1 hour'
-            and event = ${event} and details->>'network' = ${network})`.execute(transaction);
+            and event = ${event} and details @> ${same}::jsonb)`.execute(transaction);
       if (numAffectedRows === 1n) return;
-      const first = JSON.stringify({ ...details, network, count: 1 });
+      const first = JSON.stringify({ ...details, ...facts, count: 1 });
       await sql`
         insert into audit_records (event, tenant_id, details)
         values (${event}, ${tenant}, ${first})`.execute(transaction);

@@ -90,7 +90,7 @@ describe('a push', () => {
     expect(await images.renew(blob.id)).toBeUndefined();
     await images.confirm('images/a/1');
     expect(await images.renew(blob.id)).toBe('images/a/1');
-    expect(await images.known(['images/a/1', 'images/a/2'])).toEqual(['images/a/1']);
+    expect(await store.objectDeletions.inUse(['images/a/1', 'images/a/2'])).toEqual(['images/a/1']);
   });
 
   test('publishes an image whose blobs are stored, and no other', async () => {
@@ -118,7 +118,7 @@ describe('a push', () => {
     expect(await images.announce(upload)).toBe('images/a/new');
     await images.confirm('images/a/new');
     expect(await images.objects([idOf('a')])).toMatchObject([{ objectKey: 'images/a/new' }]);
-    expect(await images.known([damaged])).toEqual([]);
+    expect(await store.objectDeletions.inUse([damaged])).toEqual([]);
     const { rows } = await client.query('select object_key from object_deletions');
     expect(rows).toEqual([{ object_key: damaged }]);
   });

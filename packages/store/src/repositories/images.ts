@@ -250,13 +250,6 @@ export class ImageRepository {
       on conflict do nothing`.execute(this.#db);
     return Number(numAffectedRows ?? 0);
   }
-
-  /** Which of these objects contain a blob. */
-  async known(objectKeys: readonly string[]): Promise<string[]> {
-    const { rows } = await sql<{ object_key: string }>`
-      select object_key from image_blobs where object_key = any(${objectKeys})`.execute(this.#db);
-    return rows.map((row) => row.object_key);
-  }
 }
 
 function isLive() {

@@ -81,11 +81,6 @@ export class OtpRepository {
     return result.numDeletedRows === 1n;
   }
 
-  /** Removes this address's code, for example because it could not be sent. */
-  async discard(email: string): Promise<void> {
-    await this.#db.deleteFrom('otp_codes').where('email', '=', email).execute();
-  }
-
   /** Removes up to `limit` codes that have expired longer ago than this. Returns their number. */
   removeExpired(olderThanSeconds: number, limit: number): Promise<number> {
     return removeBatch(this.#db, 'otp_codes', sql`expires_at < ${ago(olderThanSeconds)}`, limit);

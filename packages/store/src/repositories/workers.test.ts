@@ -101,6 +101,20 @@ test('when most workers are silent at once, none is lost', async () => {
   expect(await findLost()).toEqual({ removed: [], lost: ['first'], held: [] });
 });
 
+test('a worker that restarts in place has longer than others, unless it is to be drained', async () => {
+  const times = { unreachableMs: 30_000, lostMs: 30_000 };
+  for (const id of ['a', 'b', 'c', 'd']) await addWorker(id, 1);
+  await addWorker('w', 45);
+  await client.query(`update workers set draining = true where worker_id = 'w'`);
+  expect(await store.workers.findLost(times)).toEqual({ removed: [], lost: [], held: [] });
+  await setSilence('w', 61);
+  expect(await store.workers.findLost(times)).toMatchObject({ lost: ['w'] });
+  expect(await findLost()).toMatchObject({ lost: [] });
+  await setSilence('w', 31);
+  await client.query(`update workers set drain_requested = true where worker_id = 'w'`);
+  expect(await store.workers.findLost(times)).toMatchObject({ lost: ['w'] });
+});
+
 test('workers that went long ago and have no sandboxes do not count', async () => {
   await addWorker('alive', 1);
   await addWorker('lost', 301);
@@ -122,12 +136,44 @@ test('an operator gives up a silent worker, whatever the others do', async () =>
   await db.destroy();
 });
 
+test('a report counts each of at most 64 templates once, with at most 64 builds of agents', async () => {
+  const kept = async () => (await store.workers.find('w'))?.templates;
+  await register('w');
+  const agents = Array.from({ length: 65 }, (_, n) => ({ kind: `k${n}`, version: '1' }));
+  const one = { template: 't0', image: 'i', ready: true };
+  const many = agents.map((_, n) => ({ ...one, template: `t${n}`, agents }));
+  const free = { memory_mib: 1, disk_mib: 1 };
+  await store.workers.heartbeat('w', { ...REPORT, free, templates: [one, one, ...many] });
+  const most = many.map((each) => ({ ...each, agents: agents.slice(0, 64) })).slice(1, 64);
+  expect(await kept()).toEqual([one, ...most]);
+});
+
 test('how long a worker has been silent is told by the clock of the database', async () => {
   await addWorker('silent', 100);
   const found = await store.workers.find('silent');
   expect(found?.silent_ms).toBeGreaterThanOrEqual(100_000);
   expect(found?.silent_ms).toBeLessThan(160_000);
   expect((await store.workers.list())[0]?.silent_ms).toBeGreaterThanOrEqual(100_000);
+});
+
+test('an order to drain outlasts a restart in place until the worker has no sandboxes left', async () => {
+  const db = connect(postgres.url, REQUEST_DEADLINES);
+  const fleet = new FleetRepository(db);
+  await addWorker('w', 1);
+  await register('w', 'first');
+  expect(await fleet.drain('w')).toBe(true);
+  expect(await register('w', 'first')).toBe(true);
+  expect(await heartbeat('w', 'first')).toMatchObject({ drain: true });
+  await client.query('delete from sandboxes');
+  expect(await register('w', 'first')).toBe(true);
+  expect(await heartbeat('w', 'first')).toMatchObject({ drain: false });
+  await addWorker('other', 1);
+  await register('other', 'first');
+  expect(await fleet.drain('other')).toBe(true);
+  await setSilence('other', 31);
+  expect(await register('other', 'second')).toBe(true);
+  expect(await heartbeat('other', 'second')).toMatchObject({ drain: false });
+  await db.destroy();
 });
 
 describe('the id of a worker', () => {
@@ -150,7 +196,7 @@ describe('the id of a worker', () => {
 
   test('goes to another machine when the first one has been silent, which is then refused', async () => {
     await register('w', 'first');
-    await setSilence('w', 16);
+    await setSilence('w', 31);
     expect(await register('w', 'second')).toBe(true);
     expect(await heartbeat('w', 'first')).toBeUndefined();
     expect(await register('w', 'first')).toBe(false);

@@ -12,11 +12,16 @@ import { type Kysely, sql } from 'kysely';
 import { type BatchLoad, batchLoad } from '../batch-load.ts';
 import { ago, removeBatch } from '../remove-batch.ts';
 import type { Schema, WorkerRow } from '../schema.ts';
+import { isLost } from './lost-worker.ts';
 
 /** Fields to store. A report may have others, even with text that PostgreSQL cannot store. */
 const TEMPLATE_FIELDS = [WorkerTemplate, AgentBuild].flatMap(({ properties }) =>
   Object.keys(properties),
 );
+
+/** Templates of a worker to store, and builds of agents of each: every placement reads them. */
+const MOST_TEMPLATES = 64;
+const MOST_AGENTS = 64;
 
 /** A worker without sandboxes that was last heard of before that has gone away. */
 const RECENT_SECONDS = 3600;
@@ -47,10 +52,15 @@ export class WorkerRepository {
     return this.#worker(workerId);
   }
 
-  /** Whether any worker has ever registered. */
+  /** Whether any worker is registered, and was not removed. */
   async isAny(): Promise<boolean> {
-    const worker = await this.#db.selectFrom('workers').select('worker_id').limit(1).execute();
-    return worker.length > 0;
+    const workers = await this.#db
+      .selectFrom('workers')
+      .select('worker_id')
+      .where('removed_at', 'is', null)
+      .limit(1)
+      .execute();
+    return workers.length > 0;
   }
 
   async list(): Promise<WorkerRow[]> {
@@ -89,7 +99,7 @@ export class WorkerRepository {
 
   /**
    * Adds a worker, or updates one that has restarted. Refuses, with false, the id of a worker that another machine had not long
-   * ago, and notes that it was asked for.
+   * ago, and notes that it was asked for. An order to drain holds for the same machine as long as the worker has sandboxes.
    */
   async register(worker: RegisterWorkerRequest): Promise<boolean> {
     const facts = {
@@ -104,7 +114,12 @@ export class WorkerRepository {
     const isFree = sql<boolean>`workers.removed_at is not null
       or workers.instance_id is not distinct from excluded.instance_id
       or workers.instance_id is null or excluded.instance_id is null
-      or workers.heartbeat_at < ${ago(WORKER_TIMES.idHeldMs / 1000)}`;
+      or workers.heartbeat_at < ${ago(WORKER_TIMES.unreachableMs / 1000)}`;
+    // A restart in place does not carry the order out. Once it has been, the worker may be started again.
+    const isStillToDrain = sql<boolean>`workers.drain_requested
+      and workers.instance_id is not distinct from excluded.instance_id
+      and exists (select from sandboxes
+                  where sandboxes.worker_id = workers.worker_id and state <> 'destroyed')`;
     const registered = await this.#db
       .insertInto('workers')
       .values({ worker_id: worker.worker_id, ...facts })
@@ -114,7 +129,7 @@ export class WorkerRepository {
           .doUpdateSet({
             ...facts,
             free_memory_mib: null,
-            drain_requested: false,
+            drain_requested: isStillToDrain,
             removed_at: null,
             registered_at: sql`now()`,
             heartbeat_at: sql`now()`,
@@ -183,9 +198,9 @@ export class WorkerRepository {
   }
 
   /**
-   * The workers that have been silent for `lostMs`, have live sandboxes in the ledger, and are to be given up; and
-   * separately those that an operator has `removed`. While several workers, and more than half of all, have been silent for
-   * `unreachableMs`, what they have in common is at fault rather than each of them: those with sandboxes are `held`.
+   * The workers that are lost after `lostMs` of silence (see {@link isLost}), have live sandboxes in the ledger, and are to be
+   * given up; and separately those that an operator has `removed`. While several workers, and more than half of all, have been
+   * silent for `unreachableMs`, what they have in common is at fault rather than each of them: those with sandboxes are `held`.
    */
   async findLost(times: { readonly unreachableMs: number; readonly lostMs: number }): Promise<{
     readonly removed: readonly string[];
@@ -195,13 +210,14 @@ export class WorkerRepository {
     const { rows } = await sql<LostRow>`
       with known as (
         select worker_id, removed_at is not null as given_up, heartbeat_at,
+          ${isLost(times.lostMs)} as is_lost,
           exists (select from sandboxes
                   where sandboxes.worker_id = workers.worker_id and state <> 'destroyed') as holds
         from workers)
       select
         coalesce(array_agg(worker_id order by worker_id) filter (where given_up), '{}') as given_up,
         coalesce(array_agg(worker_id order by worker_id) filter (
-          where not given_up and holds and heartbeat_at < ${ago(times.lostMs / 1000)}), '{}') as lost,
+          where not given_up and holds and is_lost), '{}') as lost,
         count(*) filter (where not given_up)::int as all_known,
         count(*) filter (
           where not given_up and heartbeat_at < ${ago(times.unreachableMs / 1000)})::int as silent
@@ -224,8 +240,16 @@ function capacityColumns({ vcpu, memory_mib, disk_mib }: Capacity) {
   return { vcpu, memory_mib, disk_mib };
 }
 
-function templateColumns(templates: readonly WorkerTemplate[]) {
-  return { templates: JSON.stringify(templates, TEMPLATE_FIELDS) };
+/** Of a template that a report repeats, stores the first. */
+function templateColumns(reported: readonly WorkerTemplate[]) {
+  const templates = new Map<string, WorkerTemplate>();
+  for (const each of reported) {
+    if (templates.size === MOST_TEMPLATES) break;
+    if (templates.has(each.template)) continue;
+    const agents = each.agents?.slice(0, MOST_AGENTS);
+    templates.set(each.template, agents === undefined ? each : { ...each, agents });
+  }
+  return { templates: JSON.stringify([...templates.values()], TEMPLATE_FIELDS) };
 }
 
 function freeColumns(free: FreeCapacity) {

@@ -1,4 +1,5 @@
 import { Command } from 'commander';
+import { adjustCommand } from './adjust.ts';
 import { autoTopupCommand } from './auto-topup.ts';
 import { balanceCommand } from './balance.ts';
 import { topupCommand } from './topup.ts';
@@ -13,5 +14,6 @@ export function billingCommand(): Command {
     .addCommand(transactionsCommand())
     .addCommand(topupCommand())
     .addCommand(autoTopupCommand())
+    .addCommand(adjustCommand())
     .addCommand(verifyCommand());
 }

@@ -4,6 +4,7 @@ import { collectPair, parseDuration } from '../../arguments/parsers.ts';
 import { addSizeOptions, requestedSize, type SizeOptions } from '../../arguments/sandbox-size.ts';
 import { parseWorkspaceId, type WorkspaceLocation } from '../../arguments/workspace.ts';
 import { withClient } from '../../connection/client.ts';
+import { awaitCreation } from '../../output/creation.ts';
 
 interface Options extends SizeOptions {
   readonly template: string;
@@ -33,7 +34,8 @@ export function createCommand(): Command {
     .option('--json', 'print the whole response as JSON')
     .action((options: Options) =>
       withClient(async (client, signal) => {
-        const created = await client.sandboxes.create(requestOf(options), { signal });
+        const creation = client.sandboxes.create(requestOf(options), { signal });
+        const created = await awaitCreation('sandbox', creation);
         console.log(options.json ? JSON.stringify(created) : created.vm_id);
       }),
     );

@@ -11,6 +11,7 @@ import { Command } from 'commander';
 import { parseAgent, parseSessionTemplate, parseVendor } from '../../arguments/choices.ts';
 import { collect, parseDuration } from '../../arguments/parsers.ts';
 import { addSizeOptions, requestedSize, type SizeOptions } from '../../arguments/sandbox-size.ts';
+import { awaitCreation } from '../../output/creation.ts';
 import { vendorOf } from '../../sessions/llm-vendor.ts';
 import { TALK_HELP, TASK_OPTION, talk } from './talk.ts';
 
@@ -57,7 +58,10 @@ export function startCommand(): Command {
     .option(...TASK_OPTION)
     .addHelpText('after', TALK_HELP)
     .action((options: Options) =>
-      talk((client, signal) => client.sessions.create(requestOf(options), { signal }), options),
+      talk((client, signal) => {
+        const creation = client.sessions.create(requestOf(options), { signal });
+        return awaitCreation('session', creation);
+      }, options),
     );
 }
 

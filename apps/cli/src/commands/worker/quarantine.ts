@@ -6,7 +6,7 @@ import { formatAge, formatMib, formatTable } from '../../output/format.ts';
 const HEADING = ['SANDBOX', 'WORKER', 'ACCOUNT', 'TEMPLATE', 'MEMORY', 'HELD FOR', 'ENDS', 'SEEN'];
 
 const REFUSALS: Readonly<Record<Exclude<ReleaseRefusal, 'unknown'>, string>> = {
-  not_reported: 'its worker has not said yet how it was made; try again in ten seconds',
+  not_reported: 'its worker has not said yet how it was made',
   of_session:
     'it belongs to a session, which goes on from what the database has when it is resumed',
   no_tenant: 'the database has lost its account, too',
@@ -47,7 +47,10 @@ function releaseCommand(): Command {
       if (refusal === 'unknown') throw notQuarantined(vmId);
       if (refusal !== undefined) {
         throw new CliError('not_released', `${vmId} cannot be released: ${REFUSALS[refusal]}`, {
-          next: `\`svc worker quarantine end ${vmId}\` ends it`,
+          next:
+            refusal === 'not_reported'
+              ? 'run the same command again in ten seconds'
+              : `\`svc worker quarantine end ${vmId}\` ends it`,
         });
       }
       console.log(`${vmId} goes on with the next heartbeat of its worker`);

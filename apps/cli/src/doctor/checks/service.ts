@@ -1,5 +1,4 @@
 import { readdir } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Config } from '@svc/config';
 import { listImages } from '@svc/microvm';
 import { servicePaths } from '../../service/paths.ts';
@@ -43,6 +42,6 @@ export const serviceCheck: Check = {
 
 /** Mentions the sandboxes that `svc down --keep-sandboxes` left for the next start. */
 async function keptSandboxes({ dataDir }: Config): Promise<string> {
-  const names = await readdir(join(dataDir, 'vms')).catch(() => []);
+  const names = await readdir(servicePaths(dataDir).vms).catch(() => []);
   return names.length === 0 ? '' : `; ${names.length} sandbox(es) are kept for the next start`;
 }

@@ -1,6 +1,6 @@
-import { loadServiceConfig } from '@svc/config';
+import { type Config, loadServiceConfig } from '@svc/config';
 import { openFleet } from '@svc/store';
-import { databaseUrl } from '../../service/operator-database.ts';
+import { withDatabase } from '../../service/operator-database.ts';
 import { certificateCheck } from '../checks/configuration.ts';
 import { objectStoreCheck } from '../checks/object-store.ts';
 import { quarantineCheck } from '../checks/quarantine.ts';
@@ -22,8 +22,11 @@ const MEND = 'check the database and SVC_DATABASE_URL';
  */
 export async function examineFleet(): Promise<Finding[]> {
   const config = loadServiceConfig();
-  await using cleanUp = new AsyncDisposableStack();
-  await using fleet = openFleet(await databaseUrl(config, cleanUp));
+  return withDatabase(config, (url) => examine(config, url));
+}
+
+async function examine(config: Config, url: string): Promise<Finding[]> {
+  await using fleet = openFleet(url);
   const run = ({ name, run }: Check) =>
     findingsOf(name, () => run({ config, service: undefined }), MEND);
   const inDatabase = async () => {

@@ -7,7 +7,7 @@ import { unknownWorker, withFleet } from './operator-fleet.ts';
 
 const POLL_MS = 1_000;
 /** Longer than the longest `SVC_WORKER_END_SECONDS` and the heartbeat before it. */
-const DEADLINE_MS = 15 * 60_000;
+const DEADLINE_MS = 65 * 60_000;
 
 /**
  * Orders a worker of the fleet to end its sandboxes and itself, and waits until it has no sandboxes. An interrupt ends the

@@ -16,7 +16,7 @@ const json = async (...args: readonly string[]) =>
 test('a component without a token, or with one that is no token, says how to get one', async () => {
   for (const settings of [{}, { SVC_ENROLMENT_TOKEN: 'nonsense' }] as Record<string, string>[]) {
     await expect(fleet.runtime('stranger', settings)).rejects.toThrow(
-      /svc runtime token[\s\S]*SVC_ENROLMENT_TOKEN/,
+      /svc runtime token --id \S+ [\s\S]*SVC_ENROLMENT_TOKEN/,
     );
   }
   expect(await json('runtime', 'ls')).toEqual([]);

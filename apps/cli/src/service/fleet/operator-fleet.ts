@@ -7,7 +7,7 @@ import {
   type QuarantineRepository,
 } from '@svc/store';
 import { CliError } from '../../output/errors.ts';
-import { databaseUrl } from '../operator-database.ts';
+import { withDatabase } from '../operator-database.ts';
 
 /**
  * Runs an operation on the fleet in the database of the configured service.
@@ -37,11 +37,11 @@ export function withComponents<T>(
   return withOperator(({ components }) => operation(components));
 }
 
-async function withOperator<T>(operation: (opened: OpenFleet) => Promise<T>): Promise<T> {
-  await using cleanUp = new AsyncDisposableStack();
-  const url = await databaseUrl(loadServiceConfig(), cleanUp);
-  await using opened = openFleet(url);
-  return await operation(opened);
+function withOperator<T>(operation: (opened: OpenFleet) => Promise<T>): Promise<T> {
+  return withDatabase(loadServiceConfig(), async (url) => {
+    await using opened = openFleet(url);
+    return await operation(opened);
+  });
 }
 
 /** The error of an order for a worker that the fleet does not have. */

@@ -7,6 +7,7 @@ import { servicePaths } from '../paths.ts';
 import { RecordKeeper, type ServiceComponent, type ServiceRecord } from '../service-record.ts';
 import type { ComponentContext } from '../start/component.ts';
 import { configuredDrain } from '../stop/drain-plan.ts';
+import { endMsOf } from '../stop/worker-task.ts';
 import { END_SANDBOXES_SIGNAL, KEEP_SANDBOXES_SIGNAL, StopSignals } from '../stop-signals.ts';
 
 /** The context of a component that runs alone. */
@@ -37,7 +38,8 @@ export async function runComponent(
   const lock = await lockDataDirectory(paths);
   cleanUp.defer(() => lock.release());
   const times = configuredDrain(config, NOTICE_SECONDS);
-  const record = await RecordKeeper.open(paths.record, component, times);
+  const endMs = component === 'worker' ? endMsOf(config) : undefined;
+  const record = await RecordKeeper.open(paths.record, component, times, endMs);
   cleanUp.defer(() => record.remove());
   const stop = cleanUp.use(new StopSignals((signal) => keepsSandboxes(signal, config)));
   const shutdown = new Shutdown(logger);

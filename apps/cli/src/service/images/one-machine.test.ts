@@ -1,13 +1,13 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
-import { homedir, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type S3Server, startS3Server } from '@svc/s3-server';
+import { BUILT_IMAGES } from '@svc/service-kit/testing';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { commandLine, type Outcome } from '../../../test/run-svc.ts';
 
 /** The first start on a machine builds the image, and a snapshot of it is taken here. */
 const TEST_MS = 1_200_000;
-const BUILT_IMAGES = process.env.SVC_IMAGE_DIR ?? join(homedir(), '.cache/svc/images');
 
 let directory: string;
 let s3: S3Server;

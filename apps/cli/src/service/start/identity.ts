@@ -131,7 +131,7 @@ class EnrolmentCalls implements AsyncDisposable {
     const headers = { 'content-type': 'application/json' };
     const { status, text } = await this.#send('POST', '/components', headers, body);
     if (status >= 500) throw new Error(`the control plane answered ${status}`);
-    if (status >= 300) throw enrolmentRefused(kind, status, text);
+    if (status >= 300) throw enrolmentRefused(this.#options, status, text);
     logger.info({ componentId: identity.id, keyId: identity.key.id }, 'enrolled');
   }
 
@@ -159,18 +159,25 @@ class EnrolmentCalls implements AsyncDisposable {
 
 function notEnrolled({ kind, identity }: EnrolOptions): CliError {
   return new CliError('not_enrolled', `the fleet does not know ${identity.id}`, {
-    next: howToEnrol(kind),
+    next: howToEnrol(kind, identity.id),
   });
 }
 
-function enrolmentRefused(kind: ComponentKind, status: number, text: string): CliError {
+function enrolmentRefused(
+  { kind, identity }: EnrolOptions,
+  status: number,
+  text: string,
+): CliError {
   const { detail } = parseProblem(text);
   const message = `the control plane refused to enrol: ${detail ?? status}`;
-  return new CliError('enrolment_refused', message, { next: howToEnrol(kind) });
+  return new CliError('enrolment_refused', message, {
+    next: howToEnrol(kind, identity.id),
+  });
 }
 
-function howToEnrol(kind: ComponentKind): string {
-  return `run \`svc ${kind} token\` where a control plane runs, and set SVC_ENROLMENT_TOKEN here to what it prints`;
+/** With the id, since a component whose id the fleet knows cannot enrol with any other token. */
+function howToEnrol(kind: ComponentKind, id: string): string {
+  return `run \`svc ${kind} token --id ${id}\` where a control plane runs, and set SVC_ENROLMENT_TOKEN here to what it prints`;
 }
 
 function parseProblem(text: string): { readonly detail?: string } {

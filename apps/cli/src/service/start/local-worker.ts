@@ -3,10 +3,9 @@ import { untilAborted } from '@svc/service-kit/concurrency';
 import type { ComponentIdentity } from '@svc/service-kit/tokens';
 import type { RunningWorker } from '@svc/worker';
 import type { WorkerSummary } from '../service-record.ts';
+import { workerTask } from '../stop/worker-task.ts';
 import type { ComponentContext } from './component.ts';
 import type { ControlPlaneAddress } from './runtime-host.ts';
-
-const CLOSE_TIMEOUT_MS = 60_000;
 
 /** A running worker. */
 export interface StartedWorker {
@@ -36,12 +35,7 @@ export async function startLocalWorker(
     signal,
     ...(onDrainOrder === undefined ? {} : { onDrainOrder }),
   });
-  shutdown.add({
-    name: 'worker',
-    phase: 'end',
-    deadlineMs: CLOSE_TIMEOUT_MS,
-    run: () => worker.close({ keepSandboxes: keepSandboxes() }),
-  });
+  shutdown.add(workerTask(config, keepSandboxes, (options) => worker.close(options)));
   // The worker retries its registration forever, so an aborted start must not wait for it.
   await untilAborted(worker.ready, signal);
   const { accelerator } = microvms;

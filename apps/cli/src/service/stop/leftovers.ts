@@ -17,7 +17,7 @@ export async function endLeftovers(
   progress: Progress,
   { keepSandboxes }: { readonly keepSandboxes: boolean },
 ): Promise<void> {
-  if (!keepSandboxes && existsSync(join(paths.dataDir, 'vms'))) {
+  if (!keepSandboxes && existsSync(paths.vms)) {
     const ended = await endMicrovms(config, paths);
     if (ended > 0) progress.line(`ended ${ended} micro-VM(s) that were left running`);
   }

@@ -3,9 +3,17 @@ import { isAlive } from '@svc/service-kit/process';
 import { CliError } from '../../output/errors.ts';
 import type { ServiceRecord } from '../service-record.ts';
 
-/** Longer than the sum of the service's own deadlines, apart from its drain. */
+/** Longer than the sum of the service's own deadlines, apart from those for its drain and for saving its sandboxes. */
 const STOP_TIMEOUT_MS = 150_000;
 const POLL_MS = 50;
+
+/** How long a running service may take to stop, in milliseconds. */
+export function stopTimeoutMs({
+  drain_ms = 0,
+  end_ms = 0,
+}: Pick<ServiceRecord, 'drain_ms' | 'end_ms'>): number {
+  return STOP_TIMEOUT_MS + drain_ms + end_ms;
+}
 
 /**
  * Sends a signal to a running service and waits until its process has exited.
@@ -14,7 +22,7 @@ const POLL_MS = 50;
 export async function stopProcess(record: ServiceRecord, signal: NodeJS.Signals): Promise<void> {
   const { pid } = record.process;
   process.kill(pid, signal);
-  const timeoutMs = STOP_TIMEOUT_MS + (record.drain_ms ?? 0);
+  const timeoutMs = stopTimeoutMs(record);
   const deadline = performance.now() + timeoutMs;
   while (await isAlive(record.process)) {
     if (performance.now() > deadline) {

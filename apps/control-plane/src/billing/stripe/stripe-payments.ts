@@ -96,9 +96,6 @@ async function available<T>(call: Promise<T>): Promise<T> {
   try {
     return await call;
   } catch (cause) {
-    throw new ServiceError('payment_provider_unavailable', undefined, {
-      cause,
-      headers: { 'retry-after': '5' },
-    });
+    throw new ServiceError('payment_provider_unavailable', undefined, { cause });
   }
 }

@@ -1,5 +1,5 @@
 import { createLogger, Secret } from '@svc/service-kit';
-import { openStore, type Store } from '@svc/store';
+import { type AutoTopup, openStore, type Store } from '@svc/store';
 import { StripeDouble } from '@svc/stripe-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
@@ -47,6 +47,7 @@ afterAll(async () => {
 });
 
 type Account = Awaited<ReturnType<Harness['signUp']>>;
+type Paid = ReturnType<StripeDouble['pay']>;
 
 const checkout = ({ token }: Account, credit_amount = 2000) =>
   harness.call('POST', '/v1/billing/checkout', { key: token, json: { credit_amount } });
@@ -74,17 +75,42 @@ async function lowAccount(card: string): Promise<Account> {
   const account = await harness.signUp();
   const { succeeded } = await pay(account, card);
   expect((await deliver(succeeded)).status).toBe(200);
-  await stores[0].billing.setAutoTopup(account.tenantId, {
+  await setTopup(account, {});
+  return account;
+}
+
+/** Tops up by 700 cents below 500, or as `change` says. */
+const setTopup = ({ tenantId }: Account, change: Partial<AutoTopup>) =>
+  stores[0].billing.setAutoTopup(tenantId, {
     enabled: true,
     threshold: 500,
     amount: 700,
+    ...change,
   });
-  return account;
+
+async function topupFailures({ tenantId }: Account): Promise<number | undefined> {
+  const { rows } = await harness.sql.query<{ topup_failures: number }>(
+    'select topup_failures from billing_accounts where tenant_id = $1',
+    [tenantId],
+  );
+  return rows[0]?.topup_failures;
 }
 
 /** The charges of an account's top-ups at Stripe. */
 const topupCharges = ({ tenantId }: Account) =>
   stripe.charges.filter(({ metadata }) => metadata.svc_tenant === tenantId);
+
+/** The payment intent of an account's first charge, as events have it. */
+function chargedIntent(account: Account) {
+  const [charge] = topupCharges(account);
+  return {
+    id: charge?.intent,
+    object: 'payment_intent',
+    amount_received: charge?.amount,
+    currency: 'usd',
+    metadata: charge?.metadata,
+  };
+}
 
 /** Makes pending top-ups due, as if their pause were over. */
 const makeDue = () => harness.sql.query("update topups set due_at = now() - interval '1 second'");
@@ -160,6 +186,23 @@ describe('an event', () => {
     const events = [one.completed, one.succeeded, two.completed, two.succeeded];
     for (const event of reversed ? events.reverse() : events) await deliver(event);
     expect(await balanceOf(account)).toBe(1500);
+  });
+
+  test('of an earlier payment that arrives late does not bring its card back', async () => {
+    const account = await harness.signUp();
+    const [one, two] = [await pay(account, 'pm_1', 600), await pay(account, 'pm_2', 900)];
+    const paidAt = (event: string, created: number) =>
+      JSON.stringify({ ...JSON.parse(event), created });
+    await deliver(paidAt(two.succeeded, 1_800_000_001));
+    await deliver(paidAt(one.succeeded, 1_800_000_000));
+    await setTopup(account, {});
+    await topups[0].run(never);
+    await expect.poll(() => topupStates(account)).toEqual(['succeeded']);
+    const { rows } = await harness.sql.query(
+      'select payment_method from topups where tenant_id = $1',
+      [account.tenantId],
+    );
+    expect(rows).toEqual([{ payment_method: 'pm_2' }]);
   });
 
   test('of another kind about the same payment does not count a second time', async () => {
@@ -243,14 +286,7 @@ describe('an automatic top-up', () => {
     stripe.mood = 'cut after the work';
     await topups[0].run(never);
     stripe.mood = 'well';
-    const [charge] = topupCharges(account);
-    const intent = {
-      id: charge?.intent,
-      object: 'payment_intent',
-      amount_received: charge?.amount,
-      currency: 'usd',
-      metadata: charge?.metadata,
-    };
+    const intent = chargedIntent(account);
     await deliver(stripe.event('payment_intent.succeeded', intent));
     await deliver(stripe.event('payment_intent.succeeded', intent));
     expect(await balanceOf(account)).toBe(700);
@@ -277,6 +313,42 @@ describe('an automatic top-up', () => {
     await expect.poll(() => balanceOf(account)).toBe(700);
   });
 
+  test.each<[string, (account: Account, paid: Paid) => Promise<unknown>]>([
+    ['top-ups are off', (account) => setTopup(account, { enabled: false })],
+    ['the amount is another one', (account) => setTopup(account, { amount: 800 })],
+    ['the threshold is lower', (account) => setTopup(account, { threshold: 0 })],
+    ['the balance is up', (_, { completed }) => deliver(completed)],
+    ['another card is saved', (_, { succeeded }) => deliver(succeeded)],
+  ])('that waits for Stripe is not charged once %s', async (_what, change) => {
+    const account = await lowAccount('pm_ok');
+    const paid = await pay(account, 'pm_2');
+    stripe.mood = 'unavailable';
+    await topups[0].run(never);
+    expect(await topupStates(account)).toEqual(['pending']);
+    await change(account, paid);
+    stripe.mood = 'well';
+    await makeDue();
+    await topups[0].run(never);
+    await expect.poll(() => topupStates(account)).toEqual(['unknown']);
+    expect(topupCharges(account)).toEqual([]);
+    expect(await topupFailures(account)).toBe(0);
+  });
+
+  test('that was charged before top-ups were turned off is credited by its event', async () => {
+    const account = await lowAccount('pm_ok');
+    stripe.mood = 'cut after the work';
+    await topups[0].run(never);
+    await expect.poll(() => topupCharges(account)).toHaveLength(1);
+    await setTopup(account, { enabled: false });
+    stripe.mood = 'well';
+    await makeDue();
+    await topups[0].run(never);
+    await expect.poll(() => outcomeOf(account)).toEqual([['unknown'], 0]);
+    const intent = chargedIntent(account);
+    await deliver(stripe.event('payment_intent.succeeded', intent));
+    expect(await outcomeOf(account)).toEqual([['succeeded'], 700]);
+  });
+
   test('that is declined three times in a row disables the setting, until it is set again', async () => {
     const account = await lowAccount('pm_bad');
     stripe.decline('pm_bad', 'insufficient_funds');
@@ -289,8 +361,8 @@ describe('an automatic top-up', () => {
     await topups[0].run(never);
     await expect.poll(() => topupStates(account)).toEqual(['failed', 'failed', 'failed']);
     const { rows } = await harness.sql.query(
-      'select distinct failure from topups where failure <> $1',
-      [''],
+      'select distinct failure from topups where tenant_id = $1',
+      [account.tenantId],
     );
     expect(rows).toEqual([{ failure: 'insufficient_funds' }]);
     stripe.decline('pm_bad', undefined);

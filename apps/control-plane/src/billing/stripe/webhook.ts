@@ -37,7 +37,7 @@ function factsOf(event: Stripe.Event): PaymentFact[] {
     case 'checkout.session.async_payment_succeeded':
       return purchaseOf(event.data.object);
     case 'payment_intent.succeeded':
-      return [...methodOf(event.data.object), ...topupOf(event.data.object)];
+      return [...methodOf(event.data.object, event.created), ...topupOf(event.data.object)];
     case 'payment_intent.payment_failed':
       return failureOf(event.data.object);
     default:
@@ -54,13 +54,14 @@ function purchaseOf(session: Stripe.Checkout.Session): PaymentFact[] {
 }
 
 /** The card of a purchase, which its customer has agreed to save. */
-function methodOf(intent: Stripe.PaymentIntent): PaymentFact[] {
+function methodOf(intent: Stripe.PaymentIntent, paidAtSeconds: number): PaymentFact[] {
   const customer = idOf(intent.customer);
   const paymentMethod = idOf(intent.payment_method);
   const isSaved = intent.setup_future_usage === 'off_session';
   if (intent.metadata[METADATA.checkout] === undefined || !isSaved) return [];
   if (customer === undefined || paymentMethod === undefined) return [];
-  return [{ kind: 'method_saved', customer, paymentMethod }];
+  const savedAt = new Date(paidAtSeconds * 1000);
+  return [{ kind: 'method_saved', customer, paymentMethod, savedAt }];
 }
 
 function topupOf(intent: Stripe.PaymentIntent): PaymentFact[] {

@@ -4,7 +4,7 @@ import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_ACCOUNT } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `GET /v1/api-keys`: every key of the account, including revoked ones. */
+/** `GET /v1/api-keys`: the keys of the account, including the last revoked ones. */
 export const listApiKeys: Route<'auth' | 'apiKeys'> = (app, { auth, apiKeys }) => {
   app.get(
     '/v1/api-keys',

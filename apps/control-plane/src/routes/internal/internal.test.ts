@@ -1,4 +1,4 @@
-import { CONTROL_PLANE_NAME, INTERNAL_PREFIX } from '@svc/contract';
+import { CONTROL_PLANE_NAME, INTERNAL_PREFIX, WORKER_TIMES } from '@svc/contract';
 import { createTokenMinter, generateKeyPair } from '@svc/service-kit';
 import { ComponentDouble, type WorkerDouble } from '@svc/worker-double';
 import { describe, expect, test } from 'vitest';
@@ -167,7 +167,14 @@ describe('registration', () => {
         json: { command: 'x' },
       }),
     ).toMatchObject({ status: 200 });
-    await harness.sql.query(`update workers set heartbeat_at = now() - interval '16 seconds'`);
+    const silentFor = (seconds: number) =>
+      harness.sql.query('update workers set heartbeat_at = now() - make_interval(secs => $1)', [
+        seconds,
+      ]);
+    // The first one still runs its sessions, which go on elsewhere once another has its id.
+    await silentFor(WORKER_TIMES.sessionLeaseMs / 1000);
+    expect((await worker.register(url(), another)).status).toBe(409);
+    await silentFor(WORKER_TIMES.unreachableMs / 1000 + 1);
     expect((await worker.register(url(), another)).status).toBe(200);
     expect((await worker.heartbeat(url(), worker.id, { instance_id: 'first' })).status).toBe(404);
   });
@@ -204,6 +211,20 @@ describe('runtime hosts', () => {
     }
     expect(await listed()).toEqual([{ name: 'r1:8444' }]);
     expect((await runtime.ask(url(), 'DELETE', path)).status).toBe(204);
+    expect(await listed()).toEqual([]);
+  });
+
+  test('have one entry each, which no other can remove', async () => {
+    const [first, other] = ['r1', 'r2'].map(
+      (id) => new ComponentDouble('runtime', id, CLUSTER_SECRET),
+    ) as [ComponentDouble, ComponentDouble];
+    for (let n = 1; n <= 3; n += 1) {
+      const next = path.replace(/1$/, String(n));
+      expect((await first.ask(url(), 'PUT', next, report)).status).toBe(204);
+    }
+    expect((await other.ask(url(), 'DELETE', path)).status).toBe(204);
+    expect(await listed()).toEqual([{ name: 'r1:8444' }]);
+    expect((await first.ask(url(), 'DELETE', path)).status).toBe(204);
     expect(await listed()).toEqual([]);
   });
 

@@ -1,4 +1,6 @@
+import { createHash } from 'node:crypto';
 import { INTERNAL_PREFIX, RuntimeHostParams, RuntimeHostReport } from '@svc/contract';
+import { runtimeOf } from '../../auth/component-authenticator.ts';
 import type { Route } from '../../services.ts';
 
 const PATH = `${INTERNAL_PREFIX}/runtime-hosts/:runtime_host_id`;
@@ -14,8 +16,8 @@ export const reportRuntimeHost: Route<'componentAuth' | 'runtimeHosts'> = (
       onRequest: componentAuth.runtime,
       schema: { hide: true, params: RuntimeHostParams, body: RuntimeHostReport },
     },
-    async ({ params, body }, reply) => {
-      await runtimeHosts.beat(params.runtime_host_id, body.name);
+    async (request, reply) => {
+      await runtimeHosts.beat(entryOf(runtimeOf(request)), request.body.name);
       return reply.code(204).send();
     },
   );
@@ -32,9 +34,17 @@ export const removeRuntimeHost: Route<'componentAuth' | 'runtimeHosts'> = (
       onRequest: componentAuth.runtime,
       schema: { hide: true, params: RuntimeHostParams },
     },
-    async ({ params }, reply) => {
-      await runtimeHosts.leave(params.runtime_host_id);
+    async (request, reply) => {
+      await runtimeHosts.leave(entryOf(runtimeOf(request)));
       return reply.code(204).send();
     },
   );
 };
+
+/**
+ * The UUID of the only entry of a runtime host. By the UUID in the path, one could add any number of entries and remove those
+ * of others.
+ */
+function entryOf(id: string): string {
+  return createHash('sha256').update(id).digest('hex').slice(0, 32);
+}

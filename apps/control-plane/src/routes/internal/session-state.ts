@@ -10,7 +10,7 @@ export const sessionState: Route<'componentAuth' | 'sessions'> = (
   app.get(
     `${INTERNAL_PREFIX}/sessions/:id/state`,
     {
-      onRequest: componentAuth.worker,
+      onRequest: componentAuth.workerInTurn,
       schema: { hide: true, params: SessionParams, response: { 200: SessionState } },
     },
     (request) => sessions.history.state(workerOf(request), request.params.id),

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
 
 let harness: Harness;
@@ -103,6 +103,19 @@ describe('a sandbox', () => {
     await harness.create(key, { metadata: { a: 'é'.repeat(8_188) } });
   });
 
+  // A name of 128 characters, a value of 130,942 bytes, '=' and NUL are the 128 KiB that Linux takes.
+  test('takes environment variables that Linux takes, and is 400 for one byte more', async () => {
+    const worker = await harness.addWorker('w1');
+    const [long, value] = ['N'.repeat(128), `${'字'.repeat(43_647)}x`];
+    expect(Buffer.byteLength(`${long}=${value}\0`)).toBe(128 * 1024);
+    await harness.create(key, { env_vars: { [long]: value } });
+    expect(worker.placed[0]?.env_vars).toEqual({ [long]: value });
+    expect(await create({ ...standard, env_vars: { A: `${value}x` } })).toMatchObject({
+      status: 400,
+      body: { code: 'validation_failed', errors: [{ path: '/env_vars/A' }] },
+    });
+  });
+
   test('twenty concurrent creates all succeed', async () => {
     await harness.addWorker('w1', (w) => {
       w.memoryMib = 65_536;
@@ -155,6 +168,8 @@ describe('refusals', () => {
   test.each([
     ['llm_key_required', { ...standard, agent: 'codex', model: 'gpt-x' }],
     ['llm_key_required', { ...agent, llm_key: '' }],
+    ['validation_failed', { ...agent, llm_key: 'sk-first\nsk-second' }],
+    ['validation_failed', { ...agent, llm_key: '“sk-key”' }],
     ['model_required', { ...standard, agent: 'deictic', llm_key: 'k' }],
     ['model_not_allowed', { ...agent, model: 'gpt-x' }],
     ['reserved_env_var', { ...standard, env_vars: { SVC_PERSISTENCE_URL: 'x' } }],
@@ -296,6 +311,21 @@ describe('Idempotency-Key', () => {
     expect(new Set(answers.map((answer) => answer.text)).size).toBe(1);
     expect(answers.every((answer) => answer.status === 201)).toBe(true);
     expect(worker.placed).toHaveLength(1);
+  });
+
+  test('has its answer, whatever a request without it would be told by now', async () => {
+    await harness.addWorker('w1');
+    const json = { ...standard, persistence_url: 'https://allowed.internal:8443/x' };
+    const first = await keyed('seven', json);
+    const plane = await harness.startAnother({ SVC_EGRESS_ALLOW_HOSTS: 'another.internal' });
+    onTestFinished(() => plane.close());
+    const ask = (headers: Record<string, string>) =>
+      harness.call('POST', '/v1/sandboxes', { key, json, plane, headers });
+    expect(await ask({})).toMatchObject({ body: { code: 'persistence_url_refused' } });
+    expect(await ask({ 'idempotency-key': 'seven' })).toMatchObject({
+      status: 201,
+      text: first.text,
+    });
   });
 
   test('another body is 409; a malformed key 400', async () => {

@@ -1,5 +1,5 @@
 import { ServiceError } from '@svc/contract';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { Harness } from '../../../test/harness.ts';
 
 let harness: Harness;
@@ -21,6 +21,13 @@ const counters = async () =>
 
 describe('list', () => {
   test('without any worker is 503', async () => {
+    expect(await list()).toMatchObject({ status: 503, body: { code: 'no_workers' } });
+  });
+
+  test('without any worker that was not removed is 503', async () => {
+    await harness.addWorker('w1');
+    expect(await list()).toMatchObject({ status: 200, text: '[]' });
+    await harness.sql.query('update workers set removed_at = now()');
     expect(await list()).toMatchObject({ status: 503, body: { code: 'no_workers' } });
   });
 
@@ -225,6 +232,58 @@ describe('delete', () => {
     expect((await get(vmId)).body.state).toBe('running');
     const answer = await (await worker.heartbeat(harness.plane.url)).json();
     expect(answer).toEqual({ destroy: [{ vm_id: vmId, generation: 1, reason: 'deleted' }] });
+  });
+
+  test('waits for the last save of a workspace', async () => {
+    const worker = await harness.addWorker('w1');
+    const workspace = { workspace_enabled: true, app_id: 'a', capset_id: 'c' };
+    const vmId = await harness.create(key, workspace);
+    const saving = Promise.withResolvers<void>();
+    const saved = Promise.withResolvers<void>();
+    worker.beforeDestroyed = async () => {
+      saving.resolve();
+      await saved.promise;
+    };
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    try {
+      const deleted = remove(vmId);
+      await saving.promise;
+      // The worker tries for up to five minutes.
+      vi.advanceTimersByTime(4 * 60_000);
+      saved.resolve();
+      expect(await deleted).toMatchObject({ status: 200, body: { state: 'destroyed' } });
+    } finally {
+      vi.useRealTimers();
+    }
+  });
+
+  test('counts as done when the worker falls silent meanwhile', async () => {
+    const worker = await harness.addWorker('w1');
+    const vmId = await harness.create(key);
+    const saving = Promise.withResolvers<void>();
+    const ended = Promise.withResolvers<void>();
+    worker.beforeDestroyed = async () => {
+      saving.resolve();
+      await ended.promise;
+    };
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+    try {
+      const deleted = remove(vmId);
+      await saving.promise;
+      await harness.sql.query(`update workers set heartbeat_at = now() - interval '1 minute'`);
+      let status: number | undefined;
+      void deleted.then((answer) => {
+        status = answer.status;
+      });
+      const look = () => {
+        vi.advanceTimersByTime(5_000);
+        return status;
+      };
+      await expect.poll(look).toBe(200);
+    } finally {
+      vi.useRealTimers();
+      ended.resolve();
+    }
   });
 
   test('counts as done when the worker counts as unreachable', async () => {

@@ -82,6 +82,14 @@ describe('ids', () => {
 });
 
 describe('exec', () => {
+  test('refuses an environment variable that is too long for Linux', async () => {
+    const json = { command: 'true', env: { A: '字'.repeat(43_648) } };
+    expect(await on('/exec', 'POST', { json })).toMatchObject({
+      status: 400,
+      body: { code: 'validation_failed', errors: [{ path: '/env/A' }] },
+    });
+  });
+
   test('returns the output', async () => {
     expect(
       await on('/exec', 'POST', { json: { command: 'uname -a', cwd: '/', env: { A: 'b' } } }),
@@ -155,6 +163,12 @@ describe('exec', () => {
       headers: { accept: 'text/event-stream' },
     });
     expect(streamed.body.code).toBe(code);
+  });
+
+  test('says when to try again if the worker refuses a command because too many run', async () => {
+    worker.failures.set('exec', 'too_many_execs');
+    const refused = await on('/exec', 'POST', { json: { command: 'x' } });
+    expect(refused.headers.get('retry-after')).toBe('1');
   });
 
   test('hides internal errors of the worker from the caller', async () => {

@@ -1,3 +1,4 @@
+import { environmentBytes, LIMITS } from '@svc/contract';
 import { describe, expect, test } from 'vitest';
 import { type Refusal, useSessionWorld } from '../../../test/session-world.ts';
 
@@ -21,6 +22,38 @@ describe('a session', () => {
       expect(stored).not.toContain(secret);
     }
     expect([...world().harness.logLines, stored].join()).not.toContain(String(body.jwt));
+  });
+});
+
+describe('the values of all bundles together', () => {
+  const MANY = Object.fromEntries(
+    Array.from({ length: LIMITS.secretKeysPerBundle }, (_, n) => [
+      `V${n}`,
+      '字'.repeat(LIMITS.secretValueBytes / 3),
+    ]),
+  );
+  /** Values for the rest of what a session may have, beside those of the other bundles. */
+  function rest(): Record<string, string> {
+    const left = LIMITS.sessionEnvBytes - environmentBytes({ ...MANY, TOKEN: 'value-1' });
+    const part = Math.ceil(left / 20);
+    const lengthOf = (n: number) => Math.min(part, left - n * part) - environmentBytes({ R10: '' });
+    return Object.fromEntries(
+      Array.from({ length: 20 }, (_, n) => [`R${n + 10}`, 'r'.repeat(lengthOf(n))]),
+    );
+  }
+
+  test('may be as large as the environment of a session, without the keys of the model', async () => {
+    const { harness, account } = world();
+    await harness.addBundle(account.key, 'many', MANY);
+    const values = rest();
+    await harness.addBundle(account.key, 'rest', values);
+    const { status, text } = await world().create({ secrets: ['llm', 'many', 'rest'] });
+    expect(status, text).toBe(201);
+    const { env } = await world().secretsOf(world().placed.vm_id);
+    expect(environmentBytes(env)).toBe(LIMITS.sessionEnvBytes);
+    await world().reset();
+    await harness.addBundle(account.key, 'one-byte', { ...values, R29: `${values.R29}r` });
+    await world().expectRefused({ secrets: ['llm', 'many', 'one-byte'] }, 400, 'secrets_too_large');
   });
 });
 

@@ -143,6 +143,20 @@ describe('Idempotency-Key', () => {
     });
   });
 
+  test('has its answer after the bundle of the session was deleted', async () => {
+    const { harness, account } = world();
+    await harness.addBundle(account.key, 'once', { LLM_API_KEY: 'k' });
+    const first = await keyed('five', { secrets: ['once'] });
+    const deleted = await harness.call('DELETE', '/v1/tenants/me/secrets/once', {
+      key: account.key,
+    });
+    expect(deleted.status).toBeLessThan(300);
+    expect(await keyed('five', { secrets: ['once'] })).toMatchObject({
+      status: 201,
+      text: first.text,
+    });
+  });
+
   test('the stored answer contains no token', async () => {
     const { body } = await keyed('two');
     expect(await world().harness.dump()).not.toContain(String(body.jwt));

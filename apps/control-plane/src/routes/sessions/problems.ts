@@ -9,6 +9,7 @@ export const START_PROBLEMS = [
   'llm_base_url_refused',
   'llm_api_key_missing',
   'secret_key_collision',
+  'secrets_too_large',
   'credits_exhausted',
   'no_capacity',
   'sandbox_deleted',

@@ -1,3 +1,4 @@
+import { LIMITS } from '@svc/contract';
 import { SessionTokens, sessionTokenKey } from '@svc/service-kit';
 import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -31,6 +32,12 @@ const resume = (id: unknown, changes: object = {}, as = key) =>
 const remove = (id: string) => harness.call('DELETE', `/v1/sessions/${id}`, { key });
 const rotate = (name: string, values: object) =>
   harness.call('PUT', `${SECRETS}/${name}`, { key, json: { values } });
+
+/** Values of which one bundle may have as many as a session, but not two. */
+const full = (prefix: string) =>
+  Object.fromEntries(
+    Array.from({ length: 40 }, (_, n) => [prefix + n, 'x'.repeat(LIMITS.secretValueBytes)]),
+  );
 
 describe('a resumed session', () => {
   test('runs on a new sandbox, under its id and the next generation', async () => {
@@ -217,6 +224,9 @@ describe('a resume is refused', () => {
     expect((await resume(id)).body.code).toBe('llm_api_key_missing');
     await rotate('llm', { LLM_API_KEY: 'k', LLM_MODEL: 'no model' });
     expect((await resume(id)).body.code).toBe('llm_model_invalid');
+    await rotate('llm', { LLM_API_KEY: 'k', ...full('A') });
+    await rotate('extra', full('B'));
+    expect((await resume(id)).body.code).toBe('secrets_too_large');
   });
 
   test('when its endpoint is no longer allowed', async () => {

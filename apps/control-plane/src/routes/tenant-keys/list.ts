@@ -4,7 +4,7 @@ import { authenticatedProblems } from '../../openapi/problems.ts';
 import { BY_API_KEY } from '../../openapi/security.ts';
 import type { Route } from '../../services.ts';
 
-/** `GET /v1/tenants/me/api-keys`: every key of the tenant, including revoked ones. */
+/** `GET /v1/tenants/me/api-keys`: the keys of the tenant, including the last revoked ones. */
 export const listTenantKeys: Route<'auth' | 'apiKeys'> = (app, { auth, apiKeys }) => {
   app.get(
     '/v1/tenants/me/api-keys',

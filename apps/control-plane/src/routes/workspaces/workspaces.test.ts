@@ -1,4 +1,9 @@
+import { randomBytes } from 'node:crypto';
+import { readdir, utimes } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
 import { join } from 'node:path';
+import { PassThrough, type Readable } from 'node:stream';
+import { LIMITS } from '@svc/contract';
 import { type ObjectStore, openFsObjectStore, SignedUrls } from '@svc/object-store';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Answer, Harness } from '../../../test/harness.ts';
@@ -61,6 +66,24 @@ function send({ body }: Answer, content: string): Promise<Response> {
   return fetch(String(body.url), { method: 'PUT', body: content });
 }
 
+/** PUTs `size` bytes of a stream to the URL of an answer. Returns the status. */
+function sendStream({ body }: Answer, content: Readable, size: number): Promise<number> {
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const headers = { 'content-length': size };
+  const request = httpRequest(String(body.url), { method: 'PUT', headers }, (response) => {
+    response.resume();
+    resolve(response.statusCode ?? 0);
+  });
+  request.once('error', reject);
+  content.pipe(request);
+  return promise;
+}
+
+/** The number of uploads in progress. */
+async function incoming(): Promise<number> {
+  return (await readdir(join(harness.dataDir, 'objects/incoming'))).length;
+}
+
 async function objectKeys(): Promise<string[]> {
   const page = await objects.list({ prefix: 'workspaces/', limit: 1000 }, signal());
   return page.objects.map(({ key }) => key);
@@ -119,9 +142,42 @@ describe('a file of a workspace', () => {
     const begun = await workspace.begin('a');
     await send(begun, 'one');
     expect(await workspace.paths()).toEqual(['a']);
-    await send(begun, 'two, which is longer');
+    expect((await send(begun, 'two, which is longer')).status).toBe(403);
     expect((await workspace.bytes('a')).text).toBe('one');
     expect((await workspace.list()).body.files).toMatchObject([{ size: 3 }]);
+  });
+
+  test('leaves no bytes of another use of its URL that ends later', async () => {
+    const workspace = newWorkspace();
+    const begun = await workspace.begin('a');
+    await send(begun, 'one');
+    const late = new PassThrough();
+    late.write('la');
+    const sent = sendStream(begun, late, 4);
+    await expect.poll(incoming).toBe(1);
+    expect(await workspace.paths()).toEqual(['a']);
+    late.end('te');
+    expect(await sent).toBe(200);
+    const id = new URL(String(begun.body.url)).pathname.split('/').at(-1);
+    expect((await objectKeys()).filter((key) => key.endsWith(String(id)))).toEqual([]);
+    expect((await workspace.bytes('a')).text).toBe('one');
+  });
+
+  test('has the last of several uploads to its URL, and the bytes of one of them at a time', async () => {
+    const workspace = newWorkspace();
+    const begun = await workspace.begin('a');
+    const first = new PassThrough();
+    first.write('fi');
+    const broken = sendStream(begun, first, 5);
+    await expect.poll(incoming).toBe(1);
+    const second = new PassThrough();
+    second.write('sec');
+    const sent = sendStream(begun, second, 6);
+    expect(await broken).toBe(403);
+    await expect.poll(incoming).toBe(1);
+    second.end('ond');
+    expect(await sent).toBe(200);
+    expect((await workspace.bytes('a')).text).toBe('second');
   });
 
   test('is deleted with its bytes', async () => {
@@ -198,6 +254,28 @@ describe('a workspace', () => {
     expect(await workspace.paths()).toEqual([]);
   });
 
+  test.each([
+    ['in the same second', '05.999', 'upload'],
+    ['in an earlier second', '06.000', 'older'],
+  ])('has the content of an upload that arrived %s: %s, %s', async (_when, changed, content) => {
+    const workspace = newWorkspace();
+    await workspace.put('f', 'older');
+    await workspace.paths();
+    const root = join(harness.dataDir, 'objects');
+    const uploads = async () =>
+      (await readdir(root, { recursive: true })).filter((path) => /\/uploads\/.*\.o$/.test(path));
+    const before = await uploads();
+    await workspace.put('f', 'upload');
+    const [upload = ''] = (await uploads()).filter((path) => !before.includes(path));
+    // S3 tells whole seconds.
+    const uploadedAt = new Date('2026-01-01T00:00:05Z');
+    await utimes(join(root, upload), uploadedAt, uploadedAt);
+    await harness.sql.query(`update workspace_files set modified_at = $1`, [
+      `2026-01-01T00:00:${changed}Z`,
+    ]);
+    expect((await workspace.bytes('f')).text).toBe(content);
+  });
+
   test('that does not exist is empty', async () => {
     const workspace = newWorkspace();
     expect((await workspace.list()).body).toEqual({ files: [] });
@@ -222,6 +300,16 @@ describe('a workspace', () => {
       const { status, body } = await workspace.raw(method, `/files/${path}`);
       expect([status, body.code], method).toEqual([400, 'workspace_path_invalid']);
     }
+  });
+
+  test('refuses an upload to a longer path than can be stored', async () => {
+    const workspace = newWorkspace();
+    const directory = Array.from({ length: 10 }, () => randomBytes(120).toString('hex')).join('/');
+    const longest = `${directory}/`.padEnd(LIMITS.storedPathBytes, 'x');
+    await workspace.put(longest, 'x');
+    expect(await workspace.paths()).toEqual([longest]);
+    const { status, body } = await workspace.begin(`${longest}x`);
+    expect([status, body.code]).toEqual([400, 'workspace_path_invalid']);
   });
 
   test.each(['..%2Fa/default', '.a/default', 'a/b%2Fc', 'a/%00', `a/${'x'.repeat(129)}`])(
@@ -293,6 +381,33 @@ describe('the quota', () => {
   test('refuses a single upload beyond the limit of uploads', async () => {
     const { body } = await newWorkspace().begin('a', `?size=${QUOTA * 10 + 1}`);
     expect(body.code).toBe('payload_too_large');
+  });
+
+  test('bounds the bytes of uploads that are not files yet', async () => {
+    const account = await harness.signUp();
+    const workspace = newWorkspace(account);
+    // Ten of the largest size that may be uploaded, which is what one without a size counts as.
+    const begun = await Promise.all(Array.from({ length: 10 }, (_, n) => workspace.begin(`f${n}`)));
+    expect(begun.map(({ status }) => status)).toEqual(Array(10).fill(200));
+    const refused = await workspace.begin('g', '?size=1');
+    expect([refused.status, refused.body.code]).toEqual([429, 'too_many_uploads']);
+    // The objects of expired uploads are still there.
+    await harness.sql.query(
+      `update workspace_uploads set expires_at = now() - interval '1 minute'
+       from workspaces where tenant_id = $1 and workspaces.workspace_id = workspace_uploads.workspace_id`,
+      [account.tenantId],
+    );
+    expect((await workspace.begin('g')).status).toBe(429);
+  });
+
+  test('refuses none of many uploads without a size, one after the other', async () => {
+    const workspace = newWorkspace(await harness.signUp());
+    for (let n = 0; n < 25; n += 1) {
+      const begun = await workspace.begin(`f${n}`);
+      expect(begun.status, begun.text).toBe(200);
+      expect((await send(begun, 'x')).status).toBe(200);
+    }
+    expect(await workspace.usage()).toMatchObject({ file_count: 25 });
   });
 
   test('limits the uploads that are open', async () => {

@@ -1,5 +1,6 @@
 import { openDeadline, sleep } from '@svc/service-kit/concurrency';
-import type { FrameRow, InlineTranscript, Store } from '@svc/store';
+import { FailureLogs } from '@svc/service-kit/logging';
+import { type FrameRow, type InlineTranscript, type Store, TooManyUnusedChunks } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import type { TranscriptChunks, TranscriptOwner } from './transcript-chunks.ts';
 
@@ -18,6 +19,11 @@ export interface ArchiveTranscriptsParts {
   readonly logger: Pick<FastifyBaseLogger, 'warn'>;
 }
 
+export interface ArchiveNextParts extends ArchiveTranscriptsParts {
+  /** By account, each of whose sessions may be refused again and again. */
+  readonly refusals: FailureLogs;
+}
+
 /**
  * Moves the transcripts of sessions that have ended from the database to the object store, until the signal aborts. Any
  * number of control planes may do so at once: each claims other sessions. One that fails is due again after its claim.
@@ -26,9 +32,11 @@ export async function archiveTranscripts(
   parts: ArchiveTranscriptsParts,
   signal: AbortSignal,
 ): Promise<void> {
+  const refusals = new FailureLogs();
   while (!signal.aborted) {
     try {
-      while (await archiveNext(parts, ENDED_SECONDS, signal)) signal.throwIfAborted();
+      while (await archiveNext({ ...parts, refusals }, ENDED_SECONDS, signal))
+        signal.throwIfAborted();
     } catch (err) {
       if (signal.aborted) return;
       parts.logger.warn({ err }, 'cannot move transcripts to the object store; will try again');
@@ -37,19 +45,40 @@ export async function archiveTranscripts(
   }
 }
 
-/** Moves the transcript of one session that ended at least this long ago. False when there is none. */
+/**
+ * Moves the transcript of one session that ended at least this long ago, unless its tenant has too many unused chunks. False
+ * when there is none.
+ */
 export async function archiveNext(
-  { store, chunks }: Pick<ArchiveTranscriptsParts, 'store' | 'chunks'>,
+  parts: ArchiveNextParts,
   endedSeconds: number,
   signal: AbortSignal,
 ): Promise<boolean> {
+  const { store, logger, refusals } = parts;
   const session = await store.sessionHistory.claimUnarchived(endedSeconds, CLAIM_SECONDS);
   if (session === undefined) return false;
+  try {
+    await archiveTranscript(parts, session, signal);
+  } catch (err) {
+    if (!(err instanceof TooManyUnusedChunks)) throw err;
+    const { sessionId, tenantId } = session;
+    refusals.note(tenantId, (omitted) =>
+      logger.warn({ err, session: sessionId, omitted }, 'cannot move a transcript; will try again'),
+    );
+  }
+  return true;
+}
+
+async function archiveTranscript(
+  { store, chunks }: Pick<ArchiveTranscriptsParts, 'store' | 'chunks'>,
+  session: TranscriptOwner,
+  signal: AbortSignal,
+): Promise<void> {
   using deadline = openDeadline(signal, SESSION_MS);
   const put = (content: Buffer, owner: TranscriptOwner = session) =>
     chunks.store(owner, content, deadline.signal);
   const inline = await store.sessionHistory.inline(session.sessionId);
-  if (inline === undefined) return true;
+  if (inline === undefined) return;
   const { conversation } = inline;
   const frames: { was: FrameRow<Buffer>[]; is: Awaited<ReturnType<typeof put>> }[] = [];
   for (const was of inRows(inline)) {
@@ -61,7 +90,6 @@ export async function archiveNext(
       ? {}
       : { conversation: { was: conversation, is: await put(conversation) } }),
   });
-  return true;
 }
 
 /**

@@ -10,7 +10,8 @@ import {
   SignedUrls,
 } from '@svc/object-store';
 import { createLogger } from '@svc/service-kit';
-import type { Store } from '@svc/store';
+import { FailureLogs } from '@svc/service-kit/logging';
+import { type Store, TooManyUnusedChunks } from '@svc/store';
 import type pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startTestLedger, type TestLedger } from '../../../test/test-ledger.ts';
@@ -79,6 +80,7 @@ beforeEach(async () => {
   history = historyWith(LONG_MS);
 });
 
+const archiving = () => ({ store, chunks, logger, refusals: new FailureLogs() });
 function historyWith(waitMs: number): SessionHistory {
   const packer = new TurnPacker({ chunks, logger, waitMs, now: () => now });
   return new SessionHistory({ store, transcripts: chunks, packer });
@@ -296,7 +298,7 @@ describe('while the object store', () => {
 describe('the transcript of an ended session', () => {
   const archiveAll = async () => {
     let count = 0;
-    while (await archiveNext({ store, chunks }, 600, signal)) count += 1;
+    while (await archiveNext(archiving(), 600, signal)) count += 1;
     return count;
   };
 
@@ -355,7 +357,7 @@ describe('the transcript of an ended session', () => {
         await real.put(...call);
       },
     };
-    await archiveNext({ store, chunks }, 600, signal);
+    await archiveNext(archiving(), 600, signal);
     expect((await state()).conversation).toBe('two');
     objects = { ...objects, put: (...call) => real.put(...call) };
     expect(await archiveAll()).toBe(1);
@@ -375,6 +377,53 @@ describe('the transcript of an ended session', () => {
       frames: before.frames + turn.frames,
       conversation: 'two',
     });
+  });
+
+  test('is not held up by another that cannot be moved', async () => {
+    const refused = session;
+    const next = await newSession();
+    const turn = { first_seq: 1, last_seq: 1, frames: frames(1, 1), conversation: 'one' };
+    for (const each of [refused, next]) await commit(turn, each);
+    await end();
+    // Ended first, and has been tried in vain.
+    await sql.query(
+      `update sessions set ended_at = ended_at - interval '1 hour', archiving_until = now() - interval '1 second'
+       where session_id = $1`,
+      [refused.sessionId],
+    );
+    const refusing: Pick<TranscriptChunks, 'store'> = {
+      store: async (owner, ...call) => {
+        if (owner.sessionId === refused.sessionId) throw new TooManyUnusedChunks();
+        return chunks.store(owner, ...call);
+      },
+    };
+    const parts = { ...archiving(), chunks: refusing };
+    const archived = async () =>
+      (await sql.query('select session_id from sessions where archived_at is not null')).rows;
+    expect(await archiveNext(parts, 600, signal)).toBe(true);
+    expect(await archived()).toEqual([{ session_id: next.sessionId }]);
+    // Its tenant alone is told to wait.
+    expect(await archiveNext(parts, 600, signal)).toBe(true);
+    expect(await archiveNext(parts, 600, signal)).toBe(false);
+    expect(await archived()).toHaveLength(1);
+  });
+
+  test('logs those of one account that cannot be moved at most once a minute', async () => {
+    const turn = { first_seq: 1, last_seq: 1, frames: frames(1, 1), conversation: 'one' };
+    for (const each of [session, await newSession()]) await commit(turn, each);
+    await end();
+    const lines: string[] = [];
+    const refusing = {
+      ...archiving(),
+      chunks: { store: () => Promise.reject(new TooManyUnusedChunks()) },
+      logger: createLogger({
+        level: 'info',
+        pretty: false,
+        destination: { write: (line) => void lines.push(line) },
+      }),
+    };
+    for (const _ of [1, 2]) expect(await archiveNext(refusing, 600, signal)).toBe(true);
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject([{ omitted: 0 }]);
   });
 
   test('is tried again after the claim of a control plane that failed', async () => {

@@ -19,7 +19,7 @@ export interface Mount {
 
 /**
  * Finds the workspace of a worker's sandbox, and makes it if there is none.
- * @throws ServiceError `sandbox_not_found`, `stale_generation`
+ * @throws ServiceError `sandbox_not_found`, `stale_generation`, `workspace_quota_exceeded`
  */
 export async function findMount(
   { workspaces }: Pick<Store, 'workspaces'>,
@@ -30,5 +30,7 @@ export async function findMount(
     : undefined;
   if (mounted === undefined) throw new ServiceError('sandbox_not_found');
   if (mounted.generation !== generation) throw new ServiceError('stale_generation');
-  return { tenantId: mounted.tenantId, workspaceId: await workspaces.open(mounted) };
+  const workspaceId = await workspaces.open(mounted);
+  if (workspaceId === undefined) throw new ServiceError('workspace_quota_exceeded');
+  return { tenantId: mounted.tenantId, workspaceId };
 }

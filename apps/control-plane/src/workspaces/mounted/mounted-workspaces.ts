@@ -8,7 +8,7 @@ import {
   type WorkspaceObjects,
   type WorkspaceObjectsRequest,
 } from '@svc/contract';
-import type { StageOutcome, Store } from '@svc/store';
+import type { StageOutcome, Store, WorkspaceQuota } from '@svc/store';
 import type { StoredChunks } from '../../chunks/stored-chunks.ts';
 import { onObjects } from '../../objects/object-failures.ts';
 import type { Objects } from '../../objects/open-objects.ts';
@@ -31,14 +31,13 @@ export interface MountedWorkspacesParts {
   readonly store: Pick<Store, 'workspaces'>;
   readonly objects: Objects;
   readonly taker: Pick<UploadTaker, 'takeAll'>;
-  /** Bytes of all workspaces of a tenant. */
-  readonly tenantBytes: number;
+  readonly quota: WorkspaceQuota;
   readonly chunks: StoredChunks<MountRequest>;
 }
 
 /**
  * The workspaces of sandboxes, for the workers that mount and flush them. All methods throw ServiceError
- * `sandbox_not_found` and `stale_generation`.
+ * `sandbox_not_found`, `stale_generation`, and `workspace_quota_exceeded` when the account has too many workspaces.
  */
 export class MountedWorkspaces {
   /** The chunks with the contents of files. */
@@ -110,13 +109,12 @@ export class MountedWorkspaces {
 
   /** Applies all staged changes of a flush. @throws ServiceError `workspace_flush_closed` */
   async commit(request: MountRequest, flushId: string): Promise<WorkspaceCommit> {
-    const { store, tenantBytes } = this.#parts;
+    const { store, quota } = this.#parts;
     const { tenantId, workspaceId } = await findMount(store, request);
     const commit = await store.workspaces.commitFlush(
       { flushId, workspaceId, tenantId, vmId: request.vmId },
       {
-        tenantBytes,
-        entries: LIMITS.workspaceEntries,
+        ...quota,
         listed: LISTED_REFUSALS,
         graceSeconds: REPLACED_SECONDS,
       },

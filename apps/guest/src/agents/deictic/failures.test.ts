@@ -9,6 +9,7 @@ const FAILURES: readonly [name: string, reply: Reply, code: string, calls: numbe
   ['401', { status: 401 }, 'llm_unauthorized', 1],
   ['403', { status: 403 }, 'llm_unauthorized', 1],
   ['400', { status: 400 }, 'llm_refused', 1],
+  ['402', { status: 402 }, 'llm_refused', 1],
   ['404', { status: 404 }, 'llm_refused', 1],
   ['429', { status: 429 }, 'llm_rate_limited', ATTEMPTS],
   ['529', { status: 529 }, 'llm_overloaded', ATTEMPTS],
@@ -108,9 +109,14 @@ test('drops a broken answer and keeps the steps before it', async () => {
   expect(texts(last)).toContain('[The task failed before it was finished.]');
 });
 
-test('does not send a refused prompt again', async () => {
+test.each([
+  [400, 'messages.0: image exceeds 5 MB maximum'],
+  [413, 'Request too large'],
+  [422, 'messages: credit-report.png has an invalid type'],
+])('does not send a refused prompt again: %i, %s', async (status, message) => {
+  const body = { type: 'error', error: { type: 'invalid_request_error', message } };
   await using session = await openSession([
-    { when: { user: 'poison' }, reply: { status: 400 } },
+    { when: { user: 'poison' }, reply: { status, body } },
     { reply: { text: 'fine' } },
   ]);
   expect((await session.run('hello')).status).toBe('completed');
@@ -122,6 +128,65 @@ test('does not send a refused prompt again', async () => {
   expect(JSON.stringify(last)).not.toContain('poison');
   expect(texts(last)[0]).toBe('hello');
 });
+
+test('does not send a prompt again that a content filter refused', async () => {
+  const chunk = {
+    id: 'c',
+    object: 'chat.completion.chunk',
+    created: 1,
+    model: 'gpt-4o',
+    choices: [{ index: 0, delta: {}, finish_reason: 'content_filter' }],
+  };
+  const body = `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
+  await using session = await openSession(
+    [
+      { when: { user: 'poison' }, reply: { body } },
+      { when: { user: 'well' }, reply: { text: 'fine' } },
+    ],
+    { setup: { dialect: 'openai', model: 'gpt-4o' } },
+  );
+  expect((await session.run('poison')).status).toBe('failed');
+  expect(session.ofType('error')).toMatchObject([{ code: 'llm_refused' }]);
+  expect((await session.run('well?')).status).toBe('completed');
+  expect(JSON.stringify(session.server.requests.at(-1)?.body)).not.toContain('poison');
+});
+
+const NOT_ABOUT_THE_CONVERSATION: readonly [status: number, message: string][] = [
+  [402, 'Insufficient Balance'],
+  [404, 'model: claude-test'],
+  [409, 'Conflict'],
+  [400, 'Your credit balance is too low to access the Anthropic API.'],
+  [400, 'You have reached your specified API usage limits.'],
+  [400, 'Billing hard limit has been reached'],
+  [400, 'User location is not supported for the API use without a billing account linked.'],
+  [400, 'API key not valid. Please pass a valid API key.'],
+  [400, 'Model Not Exist'],
+  [400, 'vendor/claude-test is not a valid model ID'],
+  [400, 'The model `claude-test` has been decommissioned and is no longer supported.'],
+];
+
+test.each(NOT_ABOUT_THE_CONVERSATION)(
+  'remembers the task after %i: %s',
+  async (status, message) => {
+    const body = { type: 'error', error: { type: 'invalid_request_error', message } };
+    await using session = await openSession([
+      {
+        when: { user: 'fail' },
+        reply: { tool_calls: [{ name: 'shell', arguments: { command: 'echo paid' } }] },
+      },
+      { when: { tool: 'paid' }, reply: { status, body } },
+      { when: { user: 'go on' }, reply: { text: 'done' } },
+    ]);
+    expect((await session.run('fail')).status).toBe('failed');
+    expect(session.ofType('error')).toMatchObject([{ code: 'llm_refused' }]);
+    expect(await session.run('go on')).toEqual({ status: 'completed', result: 'done' });
+    const last = bodies(session.server).at(-1);
+    if (last === undefined) throw new Error('no request arrived');
+    expectValid(last);
+    expect(JSON.stringify(last)).toContain('echo paid');
+    expect(texts(last)).toContain('[The task failed before it was finished.]');
+  },
+);
 
 test('does not pass on the vendor’s message about a key', async () => {
   const body = { error: { message: 'Incorrect API key provided: sk-live-canary' } };

@@ -76,14 +76,17 @@ test('continues from a record taken during a turn', async () => {
 
 const SPEAKER = { dialect: 'anthropic', model: 'claude' } as const;
 
-test('drops the oldest turns of a record that is too long', () => {
+test.each([
+  ['characters that JSON escapes', '"'.repeat(1_000_000)],
+  ['characters of several bytes', '字'.repeat(1_000_000)],
+])('drops the oldest turns of a record that is too long, of %s', (_what, content) => {
   const turn = (text: string) => [
     { role: 'user' as const, content: text },
-    { role: 'assistant' as const, content: '"'.repeat(1_000_000) },
+    { role: 'assistant' as const, content },
   ];
   const messages = ['first', 'second', 'third', 'fourth', 'last'].flatMap(turn);
   const text = writeRecord(new Map([['', messages]]), SPEAKER);
-  expect(JSON.stringify(text).length).toBeLessThan(7 * 1024 * 1024);
+  expect(Buffer.byteLength(JSON.stringify(text))).toBeLessThan(7 * 1024 * 1024);
   const kept = readRecord(text, SPEAKER).get('') ?? [];
   expect(kept[0]?.role).toBe('user');
   expect(JSON.stringify(kept)).toContain('last');

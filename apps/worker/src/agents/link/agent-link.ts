@@ -6,7 +6,7 @@ import type {
   WorkerMessage,
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { backoffMs, sleep } from '@svc/service-kit/concurrency';
+import { type Budget, backoffMs, sleep } from '@svc/service-kit/concurrency';
 import type { WorkerLogger } from '../../logger.ts';
 import type { AgentTimeouts } from '../timeouts.ts';
 import type { CapturedMessage, NumberedMessage } from './guest-messages.ts';
@@ -40,8 +40,12 @@ export interface AgentLinkOptions {
   readonly lastN: number;
   /** Receives pictures of the display, whether or not they were asked for. */
   readonly onCaptured: (message: CapturedMessage) => void;
+  /** For what the links to all guests of the account hold, in bytes. */
+  readonly held: Budget;
   /** Holds clients' frames until the guest has received them; undefined for an agent without clients. */
   readonly outbox: Outbox | undefined;
+  /** The longest wait for the rest of a line of the guest, in milliseconds. Default: one minute. */
+  readonly lineMs?: number;
   readonly timeouts: Pick<AgentTimeouts, 'dialMs' | 'linkLostMs'>;
   readonly metrics: AgentLinkMetrics;
   readonly logger: Pick<WorkerLogger, 'debug'>;
@@ -58,6 +62,8 @@ export class AgentLink {
   #connection: LinkConnection | undefined;
   #running: Promise<void> = Promise.resolve();
   #lastN: number;
+  /** The last client's frame that was sent over the current connection. */
+  #sentC = 0;
   /** Whether messages were handled since the last failure. A link that makes progress is not lost. */
   #progress = false;
   #values: Extract<WorkerMessage, { type: 'env' }> | undefined;
@@ -65,9 +71,9 @@ export class AgentLink {
   #capture: CaptureRequest | undefined;
 
   constructor(options: AgentLinkOptions) {
-    const { vm, token, timeouts, lastN } = options;
+    const { timeouts, lastN } = options;
     this.#options = options;
-    this.#connector = new LinkConnector({ vm, token, dialMs: timeouts.dialMs });
+    this.#connector = new LinkConnector({ ...options, dialMs: timeouts.dialMs });
     this.#lastN = lastN;
   }
 
@@ -93,13 +99,16 @@ export class AgentLink {
   async forward(frame: ForwardedFrame): Promise<boolean> {
     const entry = await this.#options.outbox?.add(frame);
     if (entry === undefined) return false;
-    this.#connection?.send({ type: 'client', ...entry });
+    this.#sendFrames();
     return true;
   }
 
-  /** Replaces the environment of the processes that the runtime starts from now on, and the model from the next task on. */
-  setValues(env: Readonly<Record<string, string>>, llm: AgentLlm): void {
-    this.#values = { type: 'env', env, llm };
+  /**
+   * Replaces the environment of the processes that the runtime starts from now on, unless it is undefined, and the model
+   * from the next task on.
+   */
+  setValues(env: Readonly<Record<string, string>> | undefined, llm: AgentLlm): void {
+    this.#values = { ...this.#values, type: 'env', ...(env === undefined ? {} : { env }), llm };
     this.#connection?.send(this.#values);
   }
 
@@ -134,6 +143,7 @@ export class AgentLink {
     let connection = configured;
     let failingSince: number | undefined;
     for (let failures = 0; !signal.aborted; failures += 1) {
+      let lackedRoom = false;
       try {
         connection ??= await this.#attach(signal);
         await this.#serve(connection, handler);
@@ -141,13 +151,14 @@ export class AgentLink {
         logger.debug({ err: error }, 'lost the connection to an agent');
       } finally {
         connection?.close();
+        lackedRoom = connection?.lackedRoom === true;
         this.#connection = undefined;
         connection = undefined;
       }
       if (signal.aborted) return;
-      // A paused guest cannot answer, so its silence does not count.
-      if (this.#progress || vm.paused) {
-        failures = 0;
+      // A paused guest cannot answer, so its silence does not count. Nor does what its account holds elsewhere.
+      if (this.#progress || vm.paused || lackedRoom) {
+        if (!lackedRoom) failures = 0;
         failingSince = undefined;
         this.#progress = false;
       }
@@ -169,10 +180,11 @@ export class AgentLink {
 
   async #serve(connection: LinkConnection, handler: AgentLinkHandler): Promise<void> {
     const { outbox } = this.#options;
-    // All in one tick: a frame forwarded in between would otherwise be sent twice.
     this.#connection = connection;
-    for (const entry of outbox?.waiting ?? []) connection.send({ type: 'client', ...entry });
+    this.#sentC = 0;
     for (const message of this.#requests()) connection.send(message);
+    connection.whenFlushed(() => this.#sendFrames());
+    this.#sendFrames();
     for await (const messages of connection.messages()) {
       const fresh: NumberedMessage[] = [];
       let highest = this.#lastN;
@@ -187,6 +199,20 @@ export class AgentLink {
       if (fresh.length === 0) continue;
       await handler.receive(fresh, this.#acknowledge);
       this.#progress = true;
+    }
+  }
+
+  /**
+   * Sends the clients' frames that this connection has not carried, each once nothing else waits to be sent: they wait in the
+   * outbox, so that they need no room of the account a second time.
+   */
+  #sendFrames(): void {
+    const { outbox } = this.#options;
+    while (this.#connection?.isFlushed === true) {
+      const [entry] = outbox?.after(this.#sentC) ?? [];
+      if (entry === undefined) return;
+      this.#sentC = entry.c;
+      this.#connection.send({ type: 'client', ...entry });
     }
   }
 

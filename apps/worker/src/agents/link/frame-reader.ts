@@ -1,5 +1,9 @@
+import { isTooComplex } from '@svc/service-kit';
 import type { TObject, TSchema } from 'typebox';
 import { Compile } from 'typebox/compile';
+
+/** More than any frame has. Values as short as possible take twenty times their text when they are parsed. */
+const MAX_VALUES = 65_536;
 
 interface Schema {
   readonly keys: readonly string[];
@@ -26,6 +30,18 @@ export function frameReader<T>(union: {
     if (schema === undefined || !schema.Check(value)) return undefined;
     return pick(value, schema.keys) as T;
   };
+}
+
+/** Parses JSON of a guest or a client; undefined when it is none, or nests too deep, or has too many values. */
+export function parseUntrusted(bytes: Buffer): unknown {
+  const text = bytes.toString('utf8');
+  if (isTooComplex(text, MAX_VALUES)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    if (error instanceof SyntaxError) return undefined;
+    throw error;
+  }
 }
 
 function pick(value: object, keys: readonly string[]): Record<string, unknown> {

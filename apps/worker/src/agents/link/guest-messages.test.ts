@@ -52,6 +52,10 @@ describe('readGuestMessage', () => {
       'deeply nested JSON',
       `{"type":"frame","n":1,"frame":${'['.repeat(100_000)}${']'.repeat(100_000)}}`,
     ],
+    [
+      'JSON of very many values',
+      `{"type":"frame","n":1,"frame":{"type":"tool_call","id":"x","name":"x","arguments":[${'{},'.repeat(70_000)}0]}}`,
+    ],
   ])('rejects %s', (_what, text) => {
     expect(readGuestMessage(Buffer.from(text, 'latin1'))).toBeUndefined();
   });

@@ -1,8 +1,7 @@
 import { AgentFrame, LIMITS } from '@svc/contract';
-import { isTooDeep } from '@svc/service-kit';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
-import { frameReader } from './frame-reader.ts';
+import { frameReader, parseUntrusted } from './frame-reader.ts';
 
 /**
  * A validated message that the guest sends again until it is acknowledged. `frame` is undefined when it is not an
@@ -76,15 +75,7 @@ const readAgentFrame = frameReader<AgentFrame>(AgentFrame);
 
 /** Parses a line of the guest; undefined when it is not a message of the protocol. */
 export function readGuestMessage(line: Buffer): ValidGuestMessage | undefined {
-  const text = line.toString('utf8');
-  if (isTooDeep(text)) return undefined;
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined;
-    throw error;
-  }
+  const value = parseUntrusted(line);
   if (frameMessage.Check(value)) {
     const frame = readAgentFrame(value.frame);
     const image = frame?.type === 'tool_result' ? readImage(value.image) : undefined;

@@ -1,3 +1,5 @@
+import { GrowingBuffer } from '@svc/service-kit/streams';
+
 const LINE_FEED = 0x0a;
 
 /** The guest violated the protocol of the agent link. */
@@ -8,11 +10,16 @@ export class LineProtocolError extends Error {
 /** Splits a stream of bytes into lines, and buffers at most one line of the maximum length. */
 export class LineSplitter {
   readonly #maxBytes: number;
-  #parts: Buffer[] = [];
-  #buffered = 0;
+  readonly #partial: GrowingBuffer;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
+    this.#partial = new GrowingBuffer(maxBytes);
+  }
+
+  /** The length of the line that is not complete. */
+  get partialBytes(): number {
+    return this.#partial.length;
   }
 
   /** The lines that this chunk completes. @throws LineProtocolError for a line that is too long */
@@ -20,25 +27,20 @@ export class LineSplitter {
     const lines: Buffer[] = [];
     let at = 0;
     for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, at)) {
-      this.#append(chunk.subarray(at, end));
-      lines.push(this.#take());
+      lines.push(this.#complete(chunk.subarray(at, end)));
       at = end + 1;
     }
     if (at < chunk.length) this.#append(chunk.subarray(at));
     return lines;
   }
 
-  #append(part: Buffer): void {
-    this.#buffered += part.length;
-    if (this.#buffered > this.#maxBytes) throw new LineProtocolError('a line is too long');
-    this.#parts.push(part);
+  #complete(last: Buffer): Buffer {
+    if (this.#partial.length === 0 && last.length <= this.#maxBytes) return last;
+    this.#append(last);
+    return this.#partial.take();
   }
 
-  #take(): Buffer {
-    const [only] = this.#parts;
-    const line = this.#parts.length === 1 && only !== undefined ? only : Buffer.concat(this.#parts);
-    this.#parts = [];
-    this.#buffered = 0;
-    return line;
+  #append(part: Buffer): void {
+    if (!this.#partial.append(part)) throw new LineProtocolError('a line is too long');
   }
 }

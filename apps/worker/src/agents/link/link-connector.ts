@@ -1,6 +1,12 @@
 import type { AgentSetup } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { backoffMs, sleep, TokenBucket, withDeadline } from '@svc/service-kit/concurrency';
+import {
+  type Budget,
+  backoffMs,
+  sleep,
+  TokenBucket,
+  withDeadline,
+} from '@svc/service-kit/concurrency';
 import { LinkConnection } from './link-connection.ts';
 
 const MIB = 1024 * 1024;
@@ -12,6 +18,10 @@ export interface LinkConnectorOptions {
   readonly vm: Pick<Microvm, 'dialAgent'>;
   /** Authenticates this worker to the runtime. */
   readonly token: string;
+  /** For what the links to all guests of the account hold, in bytes. */
+  readonly held: Budget;
+  /** The longest wait for the rest of a line of the guest, in milliseconds. Default: one minute. */
+  readonly lineMs?: number;
   /** For one connection, including its handshake. */
   readonly dialMs: number;
 }
@@ -76,6 +86,7 @@ export class LinkConnector {
   }
 
   async #dial(signal: AbortSignal): Promise<LinkConnection> {
-    return new LinkConnection(await this.#options.vm.dialAgent(signal), this.#readRate);
+    const socket = await this.#options.vm.dialAgent(signal);
+    return new LinkConnection(socket, { ...this.#options, readRate: this.#readRate });
   }
 }

@@ -1,6 +1,7 @@
 import { type AgentSetup, GUEST_LINK } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { TokenBucket } from '@svc/service-kit/concurrency';
+import { linkBudgets } from './link-budgets.ts';
 import { LinkConnection } from './link-connection.ts';
 
 /** The first run still leaves some code cold. */
@@ -29,7 +30,11 @@ export async function warmUpRuntime(
   signal: AbortSignal,
 ): Promise<void> {
   for (let run = 1; run <= RUNS; run += 1) {
-    const connection = new LinkConnection(await vm.dialAgent(signal), new TokenBucket(READ_RATE));
+    const connection = new LinkConnection(await vm.dialAgent(signal), {
+      readRate: new TokenBucket(READ_RATE),
+      // The VM belongs to no account yet.
+      held: linkBudgets().of(''),
+    });
     try {
       connection.send({ type: 'rehearse', token: 'rehearsal', setup: SETUP });
       await connection.expect('rehearsed', signal);

@@ -2,6 +2,7 @@ import { ServiceError } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
 import { Mutex, settledWithin, withDeadline } from '@svc/service-kit/concurrency';
 import type { LogEnd } from '@svc/service-kit/log-tail';
+import { FailureLog } from '@svc/service-kit/logging';
 import type { WorkerLogger } from '../../logger.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { AgentLogs } from './agent-logs.ts';
@@ -28,6 +29,8 @@ export class LogCopy {
   readonly #options: LogCopyOptions;
   /** A copy is not replaced while it is being sent, because it is deleted then. */
   readonly #work = new Mutex();
+  /** A guest can withhold its log at each of any number of pauses. */
+  readonly #failures = new FailureLog();
 
   constructor(options: LogCopyOptions) {
     this.#options = options;
@@ -83,7 +86,9 @@ export class LogCopy {
       await logs.keep(sandbox.id, await readGuestLog(vm));
       return true;
     } catch (error) {
-      logger.warn({ err: error, vmId: sandbox.id }, 'cannot copy the log of an agent');
+      this.#failures.note((omitted) =>
+        logger.warn({ err: error, vmId: sandbox.id, omitted }, 'cannot copy the log of an agent'),
+      );
       return false;
     }
   }

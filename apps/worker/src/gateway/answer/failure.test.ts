@@ -35,6 +35,7 @@ test.each(TYPES)(
     const { answer, body } = await failed('anthropic', status);
     expect(answer.status).toBe(status);
     expect(answer.headers.get('content-type')).toBe('application/json');
+    expect(answer.headers.get('retry-after')).toBe(status === 429 ? '1' : null);
     expect(body).toEqual({ type: 'error', error: { type: anthropic, message } });
     expect((await failed('google', status)).body).toEqual({
       error: { code: status, message, status: google },

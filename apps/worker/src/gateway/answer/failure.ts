@@ -36,6 +36,8 @@ const OPENAI: Readonly<Record<FailureStatus, { type: string; code: string }>> = 
   504: { type: 'server_error', code: 'upstream_timeout' },
 };
 
+const RETRY_AFTER_SECONDS = '1';
+
 /** A failure that the gateway reports instead of a response of the model endpoint. The message is for the agent. */
 export class GatewayFailure extends Error {
   override readonly name = 'GatewayFailure';
@@ -61,6 +63,8 @@ export function sendFailure(
   response.writeHead(status, {
     'content-type': 'application/json',
     'content-length': Buffer.byteLength(body),
+    // What the gateway refuses for now passes by itself.
+    ...(status === 429 ? { 'retry-after': RETRY_AFTER_SECONDS } : {}),
   });
   response.end(body);
 }

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import { createEgress } from '@svc/egress';
+import { Secret } from '@svc/service-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { GatewayLab, HOST, KEY, messages, sendRaw, USAGE } from '../../../test/gateway-lab.ts';
 
@@ -71,6 +72,40 @@ describe('an endpoint', () => {
     expect(statusCode).toBe(502);
     expect(await answer.text()).toContain('certificate');
     expect(lab.model.requests.length).toBe(before);
+  });
+});
+
+describe.each([
+  ['anthropic', '/anthropic/v1/messages', { error: { type: 'authentication_error' } }],
+  ['openai', '/openai/chat/completions', { error: { code: 'invalid_api_key' } }],
+  ['google', '/google/models/m:generateContent', { error: { status: 'UNAUTHENTICATED' } }],
+] as const)('a key of %s', (vendor, path, error) => {
+  test.each([
+    ['a line break', 'sk-the\nkey'],
+    ['a typographic quote', '\u201csk-the-key\u201d'],
+    ['a zero byte', 'sk-the\0key'],
+  ])('with %s is refused before the endpoint is asked', async (_what, key) => {
+    const { ask } = await lab.start(vendor, { apiKey: new Secret(key) });
+    const before = lab.model.requests.length;
+    lab.logs.length = 0;
+    const { statusCode, body } = await ask(path, { body: { messages } });
+    const text = await body.text();
+    expect({ statusCode, text }).toEqual({
+      statusCode: 401,
+      text: expect.stringContaining('characters that no header can have'),
+    });
+    expect(JSON.parse(text)).toMatchObject(error);
+    expect(text).not.toContain('sk-the');
+    expect(lab.model.requests.length).toBe(before);
+    expect(lab.logs).toEqual([]);
+  });
+
+  test('with a line break at its end, or a letter of Latin-1, is used', async () => {
+    const { ask } = await lab.start(vendor, { apiKey: new Secret('sk-the-k\u00e9y\n') });
+    lab.script({ text: 'yes' });
+    const { statusCode, body } = await ask(path, { body: { messages } });
+    expect(await body.text()).toContain('yes');
+    expect(statusCode).toBe(200);
   });
 });
 

@@ -7,7 +7,7 @@ const CERTIFICATE = /CERT|SIGNATURE|SELF_SIGNED/;
 
 const BODY_PROBLEMS: Readonly<Record<BodyProblem, [400 | 413 | 429, string]>> = {
   too_large: [413, 'The request is larger than what is passed on to a model.'],
-  too_much_held: [429, 'Too many large requests of this sandbox are under way; try again.'],
+  too_much_held: [429, 'Too many large requests are under way; try again.'],
   malformed: [400, 'The request repeats members of its JSON.'],
 };
 

@@ -119,3 +119,17 @@ test('never fails on any bytes', () => {
     }),
   );
 });
+
+test('takes about as long for keys that are not valid as for others', () => {
+  const leastMs = (key: string) => {
+    const json = Buffer.from(`{${`"${key}":1,`.repeat(2_000)}`);
+    const times = Array.from({ length: 20 }, () => {
+      const scanner = new JsonScanner(WANTED, () => undefined);
+      const before = performance.now();
+      scanner.push(json);
+      return performance.now() - before;
+    });
+    return Math.min(...times);
+  };
+  expect(leastMs('\\x') / leastMs('xx')).toBeLessThan(5);
+});

@@ -12,6 +12,8 @@ const CLOSE_OBJECT = 0x7d;
 /** Deepest level of nesting at which keys are examined. */
 const MAX_LEVEL = 3;
 const MAX_KEY_BYTES = 256;
+/** A UTF-16 code unit that is escaped. */
+const UNIT = /\\u([0-9a-f]{4})/gi;
 
 /**
  * Finds the values of a few members in JSON that arrives in chunks, in linear time and constant memory, since the JSON is
@@ -150,11 +152,13 @@ export class JsonScanner {
   }
 }
 
-/** Decodes a key from its bytes after the opening quote, including the closing one. Empty if it is invalid. */
+/**
+ * Decodes a key from its bytes after the opening quote, including the closing one. No wanted key needs an escape other than
+ * that of a UTF-16 code unit, so the others stay as they are. `JSON.parse` takes ten times as long when it throws.
+ */
 function decodeKey(bytes: Buffer): string {
-  try {
-    return String(JSON.parse(`"${bytes.toString()}`));
-  } catch {
-    return '';
-  }
+  const text = bytes.toString('utf8', 0, bytes.length - 1);
+  return text.replace(UNIT, (_escape, hex: string) =>
+    String.fromCharCode(Number.parseInt(hex, 16)),
+  );
 }

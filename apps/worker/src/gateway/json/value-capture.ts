@@ -1,3 +1,5 @@
+import { GrowingBuffer } from '@svc/service-kit/streams';
+
 /** The value of a member that was searched for. */
 export interface FoundValue {
   /** Keys from the root, joined by dots; `[]` stands for the elements of an array. */
@@ -16,9 +18,9 @@ export class ValueCapture {
   readonly path: string;
   /** Nesting depth of the object that contains the value. */
   readonly level: number;
-  readonly #parts: Buffer[] = [];
+  readonly #text = new GrowingBuffer(MAX_VALUE_BYTES);
   #start: number | undefined;
-  #bytes = 0;
+  #isWhole = true;
 
   constructor(path: string, level: number) {
     this.path = path;
@@ -34,20 +36,17 @@ export class ValueCapture {
   add(chunk: Buffer, end: number, offset: number): void {
     if (this.#start === undefined) return;
     const piece = chunk.subarray(Math.max(0, this.#start - offset), end);
-    this.#bytes += piece.length;
-    // Copied, so that a small piece does not retain the whole chunk.
-    if (this.#bytes <= MAX_VALUE_BYTES) this.#parts.push(Buffer.from(piece));
+    this.#isWhole &&= this.#text.append(piece);
   }
 
   /** The value, which ends at this offset; undefined if it never began. */
   finish(end: number): FoundValue | undefined {
     if (this.#start === undefined) return undefined;
-    const isWhole = this.#bytes <= MAX_VALUE_BYTES;
     return {
       path: this.path,
       start: this.#start,
       end,
-      text: isWhole ? Buffer.concat(this.#parts).toString().trim() : undefined,
+      text: this.#isWhole ? this.#text.take().toString().trim() : undefined,
     };
   }
 }

@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { GrowingBuffer } from '@svc/service-kit/streams';
 import { JsonScanner } from '../json/json-scanner.ts';
 import type { FoundValue } from '../json/value-capture.ts';
 import type { Target } from './endpoints.ts';
@@ -61,14 +62,14 @@ export async function readRewritten(
     // One beyond the bound is kept, to detect the excess.
     if (found.length <= MAX_FOUND) found.push(value);
   });
-  const chunks: Buffer[] = [];
+  const collected = new GrowingBuffer();
   for await (const chunk of body) {
     if (!held.take(chunk.length)) throw new BodyError('too_much_held');
     scanner.push(chunk);
-    chunks.push(chunk);
+    collected.append(chunk);
   }
   if (found.length > MAX_FOUND) throw new BodyError('malformed');
-  const whole = Buffer.concat(chunks);
+  const whole = collected.take();
   return target.path === '/responses'
     ? replaced(whole, found, 'background', 'false')
     : askingForUsage(whole, found);

@@ -87,3 +87,11 @@ test.each([
     ...(shown === undefined ? {} : { model: shown }),
   });
 });
+
+test.each([
+  [15, 9],
+  [16, undefined],
+])('after %i values that are not JSON, the input tokens are %s', (count, tokens) => {
+  const response = `{${'"usage":x,'.repeat(count)}"usage":{"input_tokens":9}}`;
+  expect(usageOf(response, 'application/json')?.input_tokens).toBe(tokens);
+});

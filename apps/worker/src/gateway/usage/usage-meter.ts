@@ -18,6 +18,8 @@ const USAGE_PATHS = [
 ];
 const MODEL_PATHS = ['model', 'message.model', 'response.model', 'modelVersion', '[].modelVersion'];
 const MAX_MODEL_CHARS = 128;
+/** Values that are not JSON, beyond which the others of a response are ignored: a parser that throws takes long. */
+const MAX_INVALID = 16;
 
 /**
  * Extracts the vendor's token counts from a response that passes by, complete or as events. The model's text is inside
@@ -28,6 +30,7 @@ export class UsageMeter {
   readonly #events: EventData | undefined;
   #counts: Record<string, number> = {};
   #model: string | undefined;
+  #invalid = 0;
 
   constructor(contentType: string | undefined) {
     this.#scanner = new JsonScanner([...USAGE_PATHS, ...MODEL_PATHS], (found) => this.#take(found));
@@ -50,18 +53,20 @@ export class UsageMeter {
 
   /** Later counts replace earlier ones of the same name, since they are totals. */
   #take({ path, text }: FoundValue): void {
-    const value = parsed(text);
+    if (this.#invalid >= MAX_INVALID) return;
+    const value = this.#parsed(text);
     if (!path.toLowerCase().includes('usage')) {
       if (typeof value === 'string') this.#model = value.slice(0, MAX_MODEL_CHARS);
     } else Object.assign(this.#counts, countsIn(value));
   }
-}
 
-/** An invalid value counts as absent. */
-function parsed(text: string | undefined): unknown {
-  try {
-    return JSON.parse(text ?? 'null');
-  } catch {
-    return undefined;
+  /** An invalid value counts as absent. */
+  #parsed(text: string | undefined): unknown {
+    try {
+      return JSON.parse(text ?? 'null');
+    } catch {
+      this.#invalid += 1;
+      return undefined;
+    }
   }
 }

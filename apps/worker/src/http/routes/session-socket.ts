@@ -4,7 +4,6 @@ import {
   parseAfterSeq,
   SESSION_PROTOCOL,
   ServiceError,
-  shuttingDownError,
 } from '@svc/contract';
 import type { HopTokenVerifier, HttpServer } from '@svc/service-kit';
 import { withDeadline } from '@svc/service-kit/concurrency';
@@ -45,7 +44,7 @@ export function serveSessionSockets(app: HttpServer, deps: SessionSocketsDeps): 
       const signal = AbortSignal.any([upgrade.gone, deps.ending]);
       const { session, afterSeq, controlsDesktop } = await admit(request, deps, signal).catch(
         (error: unknown) => {
-          throw deps.ending.aborted ? shuttingDownError() : error;
+          throw deps.ending.aborted ? new ServiceError('shutting_down') : error;
         },
       );
       // Before the upgrade is complete, and with it the request.
@@ -72,7 +71,7 @@ async function admit(
   { sessions, verify, ending }: SessionSocketsDeps,
   signal: AbortSignal,
 ): Promise<Admission> {
-  if (ending.aborted) throw shuttingDownError();
+  if (ending.aborted) throw new ServiceError('shutting_down');
   const { id } = request.params;
   const token = /^Bearer ([A-Za-z0-9._-]+)$/.exec(request.headers.authorization ?? '')?.[1];
   const claims = await verify(token);

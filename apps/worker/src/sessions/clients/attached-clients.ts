@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { sleep } from '@svc/service-kit/concurrency';
+import { type Budget, sleep } from '@svc/service-kit/concurrency';
 import type { TraceOrigin } from '@svc/service-kit/tracing';
 import type { WebSocket } from 'ws';
 import type { Clock } from '../../clock.ts';
@@ -16,6 +16,8 @@ export interface AttachedClientsOptions {
   readonly sandbox: Pick<Sandbox, 'connections'>;
   readonly clock: Clock;
   readonly slowConsumerMs: number;
+  /** For what clients of the account have not read, in bytes. */
+  readonly unsent: Budget;
   readonly view: DesktopView;
   /** Whether the tenant's rate allows a `tool_call` of the desktop now. */
   readonly mayUseDesktop: (tool: string) => boolean;
@@ -61,7 +63,9 @@ export class AttachedClients {
       this.#clients.delete(attached);
       detach();
     });
-    attached.start({ ...ready, last_seq: journal.lastSeq });
+    const { lastSeq, newestSeq } = journal;
+    const jump = newestSeq < lastSeq ? { previous_seq: newestSeq } : {};
+    attached.start({ ...ready, last_seq: lastSeq, ...jump });
     if (this.#end !== undefined) attached.finish(this.#end.code, this.#end.reason);
   }
 

@@ -1,6 +1,5 @@
 import { ClientFrame, FRAME_ERRORS, type FrameErrorCode, LIMITS } from '@svc/contract';
-import { isTooDeep } from '@svc/service-kit';
-import { frameReader } from '../../agents/link/frame-reader.ts';
+import { frameReader, parseUntrusted } from '../../agents/link/frame-reader.ts';
 
 /** A larger message closes the connection; one up to this size is answered with an error, in bytes. */
 export const MAX_MESSAGE_BYTES = 8 * LIMITS.clientFrameBytes;
@@ -15,16 +14,7 @@ const readFrame = frameReader<ClientFrame>(ClientFrame);
 export function parseClientFrame(data: Buffer, isBinary: boolean): ParsedFrame {
   if (isBinary) return { error: 'frame_binary' };
   if (data.length > LIMITS.clientFrameBytes) return { error: 'frame_too_large' };
-  const text = data.toString('utf8');
-  if (isTooDeep(text)) return { error: 'frame_invalid' };
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    if (error instanceof SyntaxError) return { error: 'frame_invalid' };
-    throw error;
-  }
-  const frame = readFrame(value);
+  const frame = readFrame(parseUntrusted(data));
   return frame === undefined ? { error: 'frame_invalid' } : { frame };
 }
 

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream';
-import { sleep } from '@svc/service-kit/concurrency';
+import { type Budget, sleep } from '@svc/service-kit/concurrency';
+import { UnsentBytes } from '@svc/service-kit/websocket';
 import type { WebSocket } from 'ws';
 import type { StoredFrame } from '../journal/format.ts';
 import type { Journal } from '../journal/journal.ts';
@@ -18,8 +19,10 @@ export interface FrameDeliveryOptions {
   readonly ws: WebSocket;
   /** The socket below `ws`; corked so that a batch of frames is sent together. */
   readonly socket: Duplex;
-  readonly journal: Journal;
+  readonly journal: Pick<Journal, 'firstSeq' | 'lastSeq' | 'read'>;
   readonly slowConsumerMs: number;
+  /** For what clients of the account have not read, in bytes. */
+  readonly unsent: Budget;
   /** Replays the frames after this number first; without it the client gets only new ones. */
   readonly afterSeq?: number;
 }
@@ -27,6 +30,7 @@ export interface FrameDeliveryOptions {
 /** Delivers a session's frames to one client: each frame from some number on, once and in order, or disconnects it. */
 export class FrameDelivery {
   readonly #options: FrameDeliveryOptions;
+  readonly #unsent: UnsentBytes;
   readonly #closed = new AbortController();
   /** The number of the next frame to send. */
   #next: number;
@@ -36,6 +40,7 @@ export class FrameDelivery {
   constructor(options: FrameDeliveryOptions) {
     const { ws, journal, afterSeq } = options;
     this.#options = options;
+    this.#unsent = new UnsentBytes(ws, BEHIND_UNSENT, options.unsent);
     const newest = journal.lastSeq + 1;
     this.#next = afterSeq === undefined ? newest : Math.min(afterSeq + 1, newest);
     this.#live = this.#next === newest;
@@ -58,10 +63,7 @@ export class FrameDelivery {
 
   /** Sends a message outside the session's frames. */
   send(message: string | Uint8Array): void {
-    const { ws } = this.#options;
-    if (!this.isOpen) return;
-    if (ws.bufferedAmount > MAX_UNSENT) this.disconnectSlow();
-    else ws.send(message);
+    if (this.isOpen) this.#send(message);
   }
 
   /** Sends a picture behind the frame that announced it. A client that is still being replayed misses it. */
@@ -72,23 +74,19 @@ export class FrameDelivery {
   /** Sends frames that were just stored; leaves them to the replay while one runs. */
   show(frames: readonly StoredFrame[]): void {
     if (!this.#live || !this.isOpen) return;
-    const { ws, socket } = this.#options;
+    const { socket } = this.#options;
     socket.cork();
     for (const { seq, text } of frames) {
       if (seq < this.#next) continue;
-      if (ws.bufferedAmount > MAX_UNSENT) {
-        this.disconnectSlow();
-        break;
-      }
+      if (!this.#send(text)) break;
       this.#next = seq + 1;
-      ws.send(text);
     }
     socket.uncork();
   }
 
   /** Replays the frames that the client has missed. Rejects when the journal cannot be read. */
   async replay(): Promise<void> {
-    const { journal, socket, ws } = this.#options;
+    const { journal, socket } = this.#options;
     if (this.#live) return;
     let begun = false;
     while (this.#next <= journal.lastSeq) {
@@ -100,8 +98,9 @@ export class FrameDelivery {
       begun = true;
       const first = frames[0]?.seq ?? end;
       socket.cork();
-      for (const { text } of frames) ws.send(text);
+      const isSent = frames.every(({ text }) => this.#unsent.send(text, false));
       socket.uncork();
+      if (!isSent) return this.disconnectSlow();
       this.#next = first + frames.length;
       if (!(await this.#caughtUp())) return;
     }
@@ -121,6 +120,15 @@ export class FrameDelivery {
   /** Like {@link close}, with time to read the frames that were sent. */
   finish(code: number, reason: string): void {
     if (this.isOpen) this.#close(code, reason, READ_CLOSE_MS);
+  }
+
+  /** Disconnects a client that has read too little. False once it is disconnected. */
+  #send(message: string | Uint8Array): boolean {
+    const isBinary = typeof message !== 'string';
+    const isSent =
+      this.#options.ws.bufferedAmount <= MAX_UNSENT && this.#unsent.send(message, isBinary);
+    if (!isSent) this.disconnectSlow();
+    return isSent;
   }
 
   #close(code: number, reason: string, ms: number): void {

@@ -111,6 +111,11 @@ export class Journal {
     return this.#lastSeq;
   }
 
+  /** The number of the newest frame, or 0: lower than `lastSeq` where the numbers jump. */
+  get newestSeq(): number {
+    return this.#log.lastSeq;
+  }
+
   /** The highest number of a guest's message in the journal. */
   get lastN(): number {
     return this.#lastN;
@@ -134,6 +139,11 @@ export class Journal {
   /** The control plane has committed every frame up to this number. */
   get committedSeq(): number {
     return this.#committedSeq;
+  }
+
+  /** About the size of the frames that are not committed, in bytes: at most a segment too much. */
+  get uncommittedBytes(): number {
+    return this.#log.bytesFrom(this.#committedSeq + 1);
   }
 
   /**

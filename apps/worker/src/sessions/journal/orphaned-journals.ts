@@ -78,6 +78,8 @@ export class OrphanedJournals {
       generation: owner.generation,
       vmId: owner.vm_id,
       commitMs: COMMIT_MS,
+      // One journal is committed at a time.
+      runLarge: (commit) => commit(),
       // Each journal is committed once.
       spend: () => undefined,
     });

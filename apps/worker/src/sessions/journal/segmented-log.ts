@@ -59,6 +59,13 @@ export class SegmentedLog {
     return newest === undefined ? 0 : newest.first + newest.count - 1;
   }
 
+  /** The size of the segments with frames from `seq` on, in bytes. */
+  bytesFrom(seq: number): number {
+    return this.#segments
+      .filter(({ first, count }) => first + count > seq)
+      .reduce((sum, { bytes }) => sum + bytes, 0);
+  }
+
   /** Appends consecutively numbered records: all of them, or none when it rejects. */
   async append(records: readonly JournalRecord[]): Promise<void> {
     const [first] = records;

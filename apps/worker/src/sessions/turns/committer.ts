@@ -22,6 +22,8 @@ export interface CommitterOptions {
   readonly vmId: string;
   /** For a commit over all its attempts, in ms. */
   readonly commitMs: number;
+  /** Runs a commit that needs much memory, once it may. */
+  readonly runLarge: (commit: () => Promise<void>, signal: AbortSignal) => Promise<void>;
   /** Counts the bytes of frames and conversations, for each attempt to commit them. */
   readonly spend: (bytes: number) => void;
 }
@@ -35,6 +37,8 @@ export interface TurnState {
 
 /** The part of the time of a commit that the files may take. The rest is for committing without them. */
 const FILES_SHARE = 0.8;
+/** A commit of more bytes is large. Two segments of a journal, since the newest one counts as a whole. */
+const LARGE_BYTES = 2 * 1024 * 1024;
 /** For the last commit, whose failure leaves the rest to a later pass over the orphaned journals. */
 const LAST_ATTEMPTS = 3;
 
@@ -123,7 +127,7 @@ export class Committer {
     let refusal: unknown;
     for (const part of [...parts, numbers]) {
       try {
-        await retry(() => this.#commit(part, retries.signal), retries);
+        await retry(() => this.#commitInTurn(part, retries.signal), retries);
         return refusal;
       } catch (error) {
         if (!isStorageFull(error)) throw error;
@@ -131,6 +135,14 @@ export class Committer {
       }
     }
     throw refusal;
+  }
+
+  /** Frames are read, and the text of a request is made, only while the commit may run. */
+  #commitInTurn(part: CommittedState, signal: AbortSignal): Promise<void> {
+    const { journal, runLarge } = this.#options;
+    const bytes = journal.uncommittedBytes + Buffer.byteLength(part.conversation ?? '');
+    const commit = () => this.#commit(part, signal);
+    return bytes > LARGE_BYTES ? runLarge(commit, signal) : commit();
   }
 
   async #commit(

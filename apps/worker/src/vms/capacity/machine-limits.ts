@@ -1,5 +1,6 @@
 import { availableParallelism, totalmem } from 'node:os';
-import type { CapacityLimits, MachineResources } from './capacity.ts';
+import type { MicrovmHost } from '@svc/microvm';
+import type { CapacityLimits } from './capacity.ts';
 
 const MIB = 1024 * 1024;
 
@@ -12,12 +13,15 @@ const MIN_FREE_MEMORY_MIB = 512;
 const MIN_FREE_DISK_MIB = 1024;
 const MEMORY_PER_PENDING_MIB = 128;
 
-/** The capacity of this machine. */
-export async function machineLimits(machine: MachineResources): Promise<CapacityLimits> {
+/** The capacity of this machine, which is the same whether or not it runs VMs of an earlier process. */
+export async function machineLimits(
+  machine: Pick<MicrovmHost, 'diskAvailableMib' | 'diskUsedMib'>,
+): Promise<CapacityLimits> {
+  const diskMib = (await machine.diskAvailableMib()) + (await machine.diskUsedMib());
   return {
     vcpu: availableParallelism() * OVERCOMMIT.vcpu,
     memoryMib: Math.floor((totalmem() / MIB) * OVERCOMMIT.memory),
-    diskMib: Math.floor((await machine.diskAvailableMib()) * OVERCOMMIT.disk),
+    diskMib: Math.floor(diskMib * OVERCOMMIT.disk),
     minFreeMemoryMib: MIN_FREE_MEMORY_MIB,
     minFreeDiskMib: MIN_FREE_DISK_MIB,
     memoryPerPendingMib: MEMORY_PER_PENDING_MIB,

@@ -14,11 +14,14 @@ let connections: Socket[];
 let received: string[][];
 /** Whether the guest does not answer yet. */
 let isBusy: boolean;
+/** What the guest says of the size of its disk, next first; the last one stays. */
+let diskSizes: number[];
 
 beforeEach(async () => {
   connections = [];
   received = [];
   isBusy = false;
+  diskSizes = [1000];
   server = createServer((socket) => {
     const operations: string[] = [];
     connections.push(socket);
@@ -27,7 +30,8 @@ beforeEach(async () => {
     createInterface(socket).on('line', (line) => {
       operations.push(JSON.parse(line).op);
       if (isBusy) return;
-      socket.write('{"ok":true}\n');
+      const size = diskSizes.length > 1 ? diskSizes.shift() : diskSizes[0];
+      socket.write(`${JSON.stringify({ ok: true, size })}\n`);
     });
   });
   server.listen(0, '127.0.0.1');
@@ -62,6 +66,56 @@ test('close() closes the connection, and no connection is kept after it', async 
   channel.close();
   await channel.ping(NEVER);
   await expect.poll(() => connections.map(({ closed }) => closed)).toEqual([true, true]);
+});
+
+/** Lets the guest answer its next requests as late as this, in milliseconds, by the clock of the channel. */
+async function withDelays(delays: number[], work: () => Promise<void>): Promise<void> {
+  isBusy = true;
+  const before = received.flat().length;
+  let now = 0;
+  using _clock = vi.spyOn(performance, 'now').mockImplementation(() => now);
+  const working = work();
+  for (const [index, delay] of delays.entries()) {
+    await vi.waitUntil(() => received.flat().length === before + index + 1);
+    now += delay;
+    for (const connection of connections) connection.write('{"ok":true}\n');
+  }
+  await working;
+}
+
+test('sets the clock of a guest again that was slow to take its identity', async () => {
+  await withDelays([501, 500], () => channel.identify(createIdentity('guest'), 'key', NEVER));
+  expect(received).toEqual([['identify'], ['clock']]);
+});
+
+test('does not set the clock again after a quick answer', async () => {
+  await withDelays([500], () => channel.identify(createIdentity('guest'), 'key', NEVER));
+  await withDelays([500], () => channel.setClock(NEVER));
+  expect(received).toEqual([['identify'], ['clock']]);
+});
+
+test('sets a clock at most three times', async () => {
+  await withDelays([9000, 9000, 9000], () => channel.setClock(NEVER));
+  expect(received).toEqual([['clock', 'clock', 'clock']]);
+});
+
+test('extends the file system again until the guest has seen that its disk has grown', async () => {
+  diskSizes = [1000, 1000, 2000];
+  await channel.growRoot(2000, NEVER);
+  expect(received).toEqual([['grow', 'grow', 'grow']]);
+});
+
+test('fails when the guest does not see within a minute that its disk has grown', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const growing = Promise.allSettled([channel.growRoot(2000, NEVER)]);
+    // Advances the timers, too.
+    await vi.waitUntil(() => received.flat().length > 1);
+    vi.advanceTimersByTime(60_000);
+    expect(await growing).toMatchObject([{ status: 'rejected', reason: { code: 'timeout' } }]);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('a restored guest has a minute to take its identity', async () => {

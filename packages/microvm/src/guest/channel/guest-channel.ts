@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
-import { withDeadline } from '@svc/service-kit/concurrency';
+import { sleep, withDeadline } from '@svc/service-kit/concurrency';
 import type { MicrovmDownload } from '../../microvm.ts';
 import { MicrovmError } from '../../microvm-error.ts';
 import { connectToGuest, type GuestAddress } from '../connect-to-guest.ts';
@@ -17,6 +17,24 @@ import { sendContent } from './send-content.ts';
  * many guests at once it waits for a processor, too.
  */
 const IDENTIFY_MS = 60_000;
+
+/**
+ * The guest sets its clock at some point between the request and the answer, so the clock is late by at most this. A
+ * slower exchange is repeated.
+ */
+const CLOCK_ERROR_MS = 500;
+const CLOCK_ATTEMPTS = 3;
+
+/** Between two looks at the disk of a guest that has not seen yet that its disk has grown. */
+const GROW_POLL_MS = 20;
+/** For the kernel of the guest to see it. */
+const GROW_MS = 60_000;
+
+interface Exchange {
+  readonly answer: Readonly<Record<string, unknown>>;
+  /** From the sending of the request to the answer. */
+  readonly durationMs: number;
+}
 
 /**
  * The client of the daemon in a guest: identity, clock, files, ending commands. Each request has a connection to
@@ -41,7 +59,7 @@ export class GuestChannel {
     authorizedKey: string,
     signal: AbortSignal,
   ): Promise<void> {
-    await this.#call(
+    const { durationMs } = await this.#call(
       {
         op: 'identify',
         hostname: identity.hostname,
@@ -58,19 +76,35 @@ export class GuestChannel {
     // The guest accepts no other connection until this one has ended.
     this.#kept.take()?.destroy();
     this.#token = identity.token;
+    if (durationMs > CLOCK_ERROR_MS) await this.setClock(signal);
   }
 
+  /** Sets the guest's clock to within half a second, unless each of three attempts takes the guest longer than that. */
   async setClock(signal: AbortSignal): Promise<void> {
-    await this.#call({ op: 'clock', time: this.#now() / 1000 }, signal);
+    for (let attempt = 0; attempt < CLOCK_ATTEMPTS; attempt += 1) {
+      const { durationMs } = await this.#call({ op: 'clock', time: this.#now() / 1000 }, signal);
+      if (durationMs <= CLOCK_ERROR_MS) return;
+    }
   }
 
   async setName(hostname: string, signal: AbortSignal): Promise<void> {
     await this.#call({ op: 'name', hostname }, signal);
   }
 
-  /** Extends the root file system to the size of the disk, after the disk has grown. */
-  async growRoot(signal: AbortSignal): Promise<void> {
-    await this.#call({ op: 'grow' }, signal);
+  /**
+   * Extends the root file system to the size of the disk, after the disk has grown to `bytes`. The kernel of the guest
+   * sees the new size some time after the VMM has set it, so the request is repeated until then.
+   *
+   * @throws MicrovmError `timeout` when the guest has not seen the new size after a minute
+   */
+  async growRoot(bytes: number, signal: AbortSignal): Promise<void> {
+    await withTimeout(GROW_MS, signal, async (until) => {
+      for (;;) {
+        const { answer } = await this.#call({ op: 'grow' }, until);
+        if (Number(answer.size) >= bytes) return;
+        await sleep(GROW_POLL_MS, until);
+      }
+    });
   }
 
   /** Kills every process that has a command's mark. */
@@ -131,27 +165,29 @@ export class GuestChannel {
     request: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
     timeoutMs = REQUEST_MS,
-  ): Promise<void> {
-    await withTimeout(timeoutMs, signal, async (until) => {
+  ): Promise<Exchange> {
+    return withTimeout(timeoutMs, signal, async (until) => {
       const kept = this.#kept.take();
-      if (kept !== undefined && (await this.#askKept(kept, request, until))) return;
+      const exchange = kept && (await this.#askKept(kept, request, until));
+      if (exchange !== undefined) return exchange;
       const socket = await connectToGuest(this.#address, until);
       socket.on('error', () => socket.destroy());
-      await this.#ask(socket, request, until);
+      return this.#ask(socket, request, until);
     });
   }
 
-  /** False when the guest has dropped the connection. The request may be sent again: no request does harm twice. */
+  /**
+   * Undefined when the guest has dropped the connection. The request may be sent again: no request does harm twice.
+   */
   async #askKept(
     kept: Socket,
     request: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
-  ): Promise<boolean> {
+  ): Promise<Exchange | undefined> {
     try {
-      await this.#ask(kept, request, signal);
-      return true;
+      return await this.#ask(kept, request, signal);
     } catch (error) {
-      if (error instanceof MicrovmError && error.code === 'guest_unreachable') return false;
+      if (error instanceof MicrovmError && error.code === 'guest_unreachable') return undefined;
       throw error;
     }
   }
@@ -160,15 +196,17 @@ export class GuestChannel {
     socket: Socket,
     request: Readonly<Record<string, unknown>>,
     signal: AbortSignal,
-  ): Promise<void> {
+  ): Promise<Exchange> {
+    const sentAt = performance.now();
     try {
       this.#send(socket, request);
-      await readAnswer(socket, signal);
+      const answer = await readAnswer(socket, signal);
+      this.#kept.keep(socket);
+      return { answer, durationMs: performance.now() - sentAt };
     } catch (error) {
       socket.destroy();
       throw error;
     }
-    this.#kept.keep(socket);
   }
 
   #open(request: Readonly<Record<string, unknown>>, signal: AbortSignal): Promise<Socket> {

@@ -1,4 +1,3 @@
-import type { Readable } from 'node:stream';
 import type { ClientChannel } from 'ssh2';
 import type { MicrovmExecRequest, MicrovmExecResult } from '../../microvm.ts';
 import { MicrovmError } from '../../microvm-error.ts';
@@ -6,7 +5,7 @@ import type { GuestChannel } from '../channel/guest-channel.ts';
 import { nextExecMark } from './exec-mark.ts';
 import { execCall, execScript } from './exec-script.ts';
 import type { SshConnection } from './ssh-connection.ts';
-import { closeChannel } from './started-command.ts';
+import { askForOutput } from './ssh-limits.ts';
 
 const HOME = '/root';
 /** Time limit for the SSH channel of a killed command to close. */
@@ -36,7 +35,7 @@ export async function runCommand(
   stream.end(input);
   const outputs = Promise.all([
     deliver(stream, 'stdout', request, signal),
-    deliver(stream.stderr, 'stderr', request, signal),
+    deliver(stream, 'stderr', request, signal),
   ]);
   // Awaited below. Until then a failure must not count as an unhandled rejection.
   outputs.catch(() => undefined);
@@ -59,14 +58,16 @@ export async function runCommand(
 
 /** Passes output on until the signal aborts, and discards the rest. */
 async function deliver(
-  source: Readable,
+  stream: ClientChannel,
   name: 'stdout' | 'stderr',
   { onOutput }: MicrovmExecRequest,
   signal: AbortSignal,
 ): Promise<void> {
+  const source = stream[name];
   try {
     // Destroying the stream would close the channel before the command is killed.
     for await (const chunk of source.iterator({ destroyOnReturn: false })) {
+      askForOutput(stream);
       if (!signal.aborted) await onOutput(name, chunk);
     }
   } finally {
@@ -87,7 +88,7 @@ async function endCommand(
   } catch (error) {
     if (!(error instanceof MicrovmError) && !deadline.aborted) throw error;
   } finally {
-    closeChannel(stream);
+    stream.close();
   }
   const expired = new Promise((resolve) =>
     deadline.addEventListener('abort', resolve, { once: true }),

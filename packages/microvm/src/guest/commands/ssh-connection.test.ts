@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { type SshGuest, startSshGuest } from '../../../test/ssh-guest.ts';
 import { SshConnection } from './ssh-connection.ts';
 
@@ -68,4 +68,22 @@ test('an aborted signal prevents a connection attempt', async () => {
   unused.close();
   await new Promise((resolve) => silent.close(resolve));
   expect(connections).toBe(0);
+});
+
+test('a guest that compresses is refused', async () => {
+  const refused = Promise.withResolvers<void>();
+  const compressing = await startSshGuest({
+    onExec: (channel) => channel.end(),
+    server: { algorithms: { compress: ['zlib'] } },
+    debug: (text) => {
+      if (text.includes('No matching C->S compression')) refused.resolve();
+    },
+  });
+  onTestFinished(() => compressing.close());
+  const caller = new AbortController();
+  const reason = new Error('the caller is gone');
+  const started = expect(compressing.connection.exec('true', caller.signal)).rejects.toBe(reason);
+  await refused.promise;
+  caller.abort(reason);
+  await started;
 });

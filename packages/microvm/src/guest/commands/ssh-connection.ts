@@ -1,7 +1,8 @@
 import { SingleFlight, sleep, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import { Client } from 'ssh2';
 import { MicrovmError } from '../../microvm-error.ts';
-import { closeChannel, type StartedCommand, startedCommand } from './started-command.ts';
+import { disconnect, holdToLimits, isOverdue } from './ssh-limits.ts';
+import { type StartedCommand, startedCommand } from './started-command.ts';
 
 const CONNECT_MS = 30_000;
 const OPEN_MS = 30_000;
@@ -51,13 +52,18 @@ export class SshConnection {
 
   close(): void {
     this.#closing.abort(new MicrovmError('vm_gone', 'the sandbox has ended'));
-    this.#client?.destroy();
+    this.#drop();
+  }
+
+  #drop(): void {
+    if (this.#client !== undefined) disconnect(this.#client);
     this.#client = undefined;
   }
 
   /** Calls `onHandshake` only if this call opens the connection. */
   async #ready(signal: AbortSignal, onHandshake?: () => void): Promise<Client> {
     this.#closing.signal.throwIfAborted();
+    if (this.#client !== undefined && isOverdue(this.#client)) this.#drop();
     if (this.#client !== undefined) return this.#client;
     // Checked before the attempt begins: without a caller, its failure would be an unhandled rejection.
     signal.throwIfAborted();
@@ -104,7 +110,7 @@ async function connectOnce(
   const { promise, resolve, reject } = Promise.withResolvers<Client>();
   const client = new Client();
   const abort = () => {
-    client.destroy();
+    disconnect(client);
     reject(closing.reason);
   };
   closing.addEventListener('abort', abort, { once: true });
@@ -114,7 +120,7 @@ async function connectOnce(
   client.once('connect', () => client.setNoDelay(true));
   // Errors also occur after `ready`. The close event that follows reports them.
   client.on('error', (error) => {
-    client.destroy();
+    disconnect(client);
     reject(error);
   });
   client.once('close', () => reject(new Error('the guest closed the connection')));
@@ -128,9 +134,15 @@ async function connectOnce(
       // Trying without a key first would cost a round trip.
       authHandler: ['publickey'],
       privateKey,
-      algorithms: { serverHostKey: ['ssh-ed25519'], kex: ['curve25519-sha256'] },
+      // Compressed, a small packet could become a huge one.
+      algorithms: {
+        serverHostKey: ['ssh-ed25519'],
+        kex: ['curve25519-sha256'],
+        compress: ['none'],
+      },
       hostVerifier: (key: Buffer) => key.equals(hostKey),
     });
+    holdToLimits(client);
     return await promise;
   } finally {
     closing.removeEventListener('abort', abort);
@@ -146,9 +158,16 @@ async function start(
   const abort = () => reject(deadline.reason);
   deadline.addEventListener('abort', abort, { once: true });
   client.exec(command, (error, channel) => {
-    if (error !== undefined) reject(unreachable('start the command', error));
-    else if (deadline.aborted) closeChannel(channel.resume());
-    else resolve(startedCommand(channel));
+    if (error !== undefined) {
+      reject(unreachable('start the command', error));
+      return;
+    }
+    // Without a listener from here on, a failure would end this process, with the sandboxes of everybody.
+    for (const stream of [channel, channel.stderr]) stream.on('error', () => disconnect(client));
+    if (deadline.aborted) {
+      channel.stderr.resume();
+      channel.resume().close();
+    } else resolve(startedCommand(channel));
   });
   try {
     return await promise;

@@ -17,16 +17,6 @@ export function startedCommand(stream: ClientChannel): StartedCommand {
   return { stream, ended: exitOf(stream) };
 }
 
-/**
- * Closes the channel of a command that may still write. Nothing may follow the close of a channel (RFC 4254, 5.3), and the
- * guest's SSH server ends the connection, with all other commands, when something does. But `ssh2` still grants window for
- * output that arrives between its close and the guest's, unless the window looks wide enough.
- */
-export function closeChannel(stream: ClientChannel): void {
-  (stream.incoming as { window: number }).window = Number.POSITIVE_INFINITY;
-  stream.close();
-}
-
 function exitOf(stream: ClientChannel): Promise<number> {
   const { promise, resolve, reject } = Promise.withResolvers<number>();
   let exitCode: number | undefined;

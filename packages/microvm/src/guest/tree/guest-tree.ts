@@ -186,7 +186,9 @@ export class GuestTree {
       });
       hasLooked = false;
       const head = parseHead(answer, limit);
-      const records = (until: AbortSignal) => readRecords(new ByteReader(socket, until), head);
+      const records = (until: AbortSignal) => {
+        return readRecords(new ByteReader(socket, until), head, limit);
+      };
       const { generation, complete, skipped } = head;
       return { generation, complete, skipped, ...(await withTimeout(RECEIVE_MS, signal, records)) };
     };
@@ -235,6 +237,7 @@ type Head = ReturnType<typeof parseHead>;
 async function readRecords(
   reader: ByteReader,
   { records, size, complete }: Head,
+  limit: number,
 ): Promise<Pick<TreeListing, 'changed' | 'deleted'>> {
   const changed: TreeEntry[] = [];
   const deleted: Buffer[] = [];
@@ -245,6 +248,8 @@ async function readRecords(
     if (left < 0) throw protocolViolation();
     if (record.kind === 'deleted') deleted.push(record.path);
     else changed.push(record);
+    // At most as many entries are deleted as the tree may have, and as many are new.
+    if (changed.length > limit || deleted.length > limit) throw protocolViolation();
   }
   if (complete && deleted.length > 0) throw protocolViolation();
   return { changed, deleted };
@@ -254,7 +259,6 @@ function parseHead(answer: Readonly<Record<string, unknown>>, limit: number) {
   const { generation, complete, skipped, records, size } = answer;
   if (typeof generation !== 'string' || !GENERATION.test(generation)) throw protocolViolation();
   if (typeof complete !== 'boolean') throw protocolViolation();
-  // At most as many entries are deleted as the tree may have, and as many are new.
   if (!isCount(skipped) || !isCount(records) || records > 2 * limit) throw protocolViolation();
   if (!isCount(size) || size > MAX_LISTING_BYTES) throw protocolViolation();
   return { generation, complete, skipped, records, size };

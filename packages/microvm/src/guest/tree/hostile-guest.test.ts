@@ -62,6 +62,13 @@ describe('a hostile guest', () => {
 
   it.each([
     ['too many records', head({ records: 2 * LIMIT + 1 })],
+    [
+      'more entries than the tree may have',
+      Buffer.concat([
+        head({ records: LIMIT + 1, size: 100_000 }),
+        ...Array.from({ length: LIMIT + 1 }, () => record('file')),
+      ]),
+    ],
     ['more bytes than it says', Buffer.concat([head({ size: 10 }), record('file')])],
     ['more bytes than fit', head({ size: 2 ** 40 })],
     ['another generation', head({ generation: 5 })],

@@ -21,6 +21,7 @@ import {
   releaseInstance,
   releaseOrphans,
 } from './claim-instance.ts';
+import { ensureDataDirectoryId } from './data-directory-id.ts';
 import { endProcesses, hasProcesses } from './instance-processes.ts';
 
 let dir: string;
@@ -53,6 +54,17 @@ async function dataDir(name: string): Promise<string> {
   return path;
 }
 
+/** Claims an index, and then replaces the data directory by an empty one. */
+async function claimAndMakeAgain(): Promise<{ readonly path: string; readonly runDir: string }> {
+  const path = await dataDir('again');
+  const { runDir } = await claimInstance(path, registry);
+  await writeFile(join(runDir, 'old'), '');
+  await rm(path, { recursive: true });
+  await dataDir('again');
+  ended = [];
+  return { path, runDir };
+}
+
 test('a data directory keeps its index under any of its paths until released', async () => {
   const path = await dataDir('a');
   await symlink(path, join(dir, 'alias'));
@@ -79,6 +91,40 @@ test('reuses the index of a deleted data directory, with an empty run directory'
   const next = await claimInstance(await dataDir('next'), registry);
   expect(next.index).toBe(0);
   expect(await readdir(next.runDir)).toEqual([]);
+});
+
+test('a data directory that was made again at the same path gets nothing of the deleted one', async () => {
+  const { path, runDir } = await claimAndMakeAgain();
+  const again = await claimInstance(path, registry);
+  expect(again.runDir).toBe(runDir);
+  expect(ended).toEqual([0]);
+  expect(await readdir(runDir)).toEqual([]);
+  expect(await claimInstance(path, registry)).toEqual(again);
+  expect(ended).toEqual([0]);
+});
+
+test('releases the index of a deleted data directory once another one is at its path for certain', async () => {
+  const { path } = await claimAndMakeAgain();
+  // It may be the mount point of a file system that is not mounted at the moment.
+  await releaseOrphans([], registry);
+  expect(ended).toEqual([]);
+  await ensureDataDirectoryId(path);
+  await releaseOrphans([], registry);
+  expect(ended).toEqual([0]);
+  expect(await readdir(join(root, 'instances'))).toEqual(['.lock']);
+});
+
+test('keeps what a version of svc without ids of data directories has assigned', async () => {
+  const [path, other] = [await dataDir('old'), await dataDir('other')];
+  await claimInstance(path, registry);
+  // That version frees an index without the file of the id, and assigns it to another data directory.
+  await writeFile(join(root, 'instances', '0'), other);
+  ended = [];
+  await ensureDataDirectoryId(other);
+  await releaseOrphans([], registry);
+  expect((await claimInstance(other, registry)).index).toBe(0);
+  expect(ended).toEqual([]);
+  expect((await claimInstance(path, registry)).index).toBe(1);
 });
 
 test('clearing a run directory unmounts its mounts and deletes nothing in them', async () => {

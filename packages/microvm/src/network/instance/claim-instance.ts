@@ -1,10 +1,21 @@
-import { access, mkdir, readdir, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdir, realpath } from 'node:fs/promises';
 import { runEveryStep } from '@svc/service-kit/concurrency';
 import { INSTANCE_COUNT } from '../addresses.ts';
 import { NetworkError } from '../network-error.ts';
 import { clearRunDir } from './clear-run-dir.ts';
+import { ensureDataDirectoryId } from './data-directory-id.ts';
 import { describeInstance, type Instance } from './instance.ts';
 import { endProcesses, hasProcesses } from './instance-processes.ts';
+import {
+  entriesDir,
+  isOrphan,
+  type OwnEntry,
+  type RegistryEntry,
+  readEntries,
+  removeEntry,
+  writeEntry,
+  writeId,
+} from './registry-entries.ts';
 import { withRegistryLock } from './registry-lock.ts';
 
 /** The directory that lists the services of a machine, and how to find and end the processes of a deleted service. */
@@ -25,8 +36,8 @@ export interface OrphanStep {
 
 /**
  * Assigns an instance index to a data directory: the one it already has, or the lowest that is free. An index is free
- * when its data directory no longer exists. Its VM processes and mounts are removed before it is reused.
- * The caller must be the only service on `dataDir`.
+ * when its data directory no longer exists, even if there is another one at its path. Its VM processes and mounts are
+ * removed before it is reused. The caller must be the only service on `dataDir`.
  *
  * @throws NetworkError `instances_exhausted` when 32 data directories have an index
  */
@@ -35,10 +46,10 @@ export async function claimInstance(
   registry = MACHINE_REGISTRY,
 ): Promise<Instance> {
   const { root } = registry;
-  const owner = await realpath(dataDir);
-  await mkdir(registryDir(root), { recursive: true });
+  const owner = { dataDir: await realpath(dataDir), id: await ensureDataDirectoryId(dataDir) };
+  await mkdir(entriesDir(root), { recursive: true });
   const index = await withRegistryLock(lockFile(root), () => claimIndex(registry, owner));
-  const instance = describeInstance(root, index, owner);
+  const instance = describeInstance(root, index, owner.dataDir);
   await mkdir(instance.runDir, { recursive: true, mode: 0o711 });
   return instance;
 }
@@ -49,10 +60,10 @@ export async function releaseInstance(
   { root } = MACHINE_REGISTRY,
 ): Promise<void> {
   await withRegistryLock(lockFile(root), async () => {
-    const owner = (await readOwners(root)).get(instance.index);
-    if (owner !== instance.dataDir) return;
+    const entry = (await readEntries(root)).get(instance.index);
+    if (entry?.dataDir !== instance.dataDir) return;
     await clearRunDir(instance.runDir);
-    await rm(entryFile(root, instance.index), { force: true });
+    await removeEntry(root, instance.index);
   });
 }
 
@@ -67,11 +78,11 @@ export async function releaseOrphans(
   registry = MACHINE_REGISTRY,
 ): Promise<void> {
   const { root } = registry;
-  await mkdir(registryDir(root), { recursive: true });
+  await mkdir(entriesDir(root), { recursive: true });
   await withRegistryLock(lockFile(root), async () => {
     const orphans: Instance[] = [];
-    for (const [index, dataDir] of await readOwners(root)) {
-      if (!(await exists(dataDir))) orphans.push(describeInstance(root, index, dataDir));
+    for (const [index, entry] of await readEntries(root)) {
+      if (await isOrphan(entry)) orphans.push(describeInstance(root, index, entry.dataDir));
     }
     await runEveryStep(
       orphans.map((orphan) => ({
@@ -93,20 +104,22 @@ async function removeOrphan(
     ...steps.map(({ name, run }) => ({ name, run: () => run(orphan) })),
     { name: 'clear the run directory', run: () => clearRunDir(orphan.runDir) },
   ]);
-  await rm(entryFile(root, orphan.index), { force: true });
+  await removeEntry(root, orphan.index);
 }
 
-async function claimIndex(registry: InstanceRegistry, owner: string): Promise<number> {
+async function claimIndex(registry: InstanceRegistry, owner: OwnEntry): Promise<number> {
   const { root } = registry;
-  const owners = await readOwners(root);
-  for (const [index, dataDir] of owners) {
-    if (dataDir === owner) return index;
+  const entries = await readEntries(root);
+  for (const [index, entry] of entries) {
+    if (entry.dataDir !== owner.dataDir || (await isOrphan(entry))) continue;
+    if (entry.id === undefined) await writeId(root, index, owner);
+    return index;
   }
   for (let index = 0; index < INSTANCE_COUNT; index += 1) {
-    if (!(await isFree(registry, index, owners.get(index)))) continue;
+    if (!(await isFree(registry, index, entries.get(index)))) continue;
     await registry.endProcesses(index);
-    await clearRunDir(describeInstance(root, index, owner).runDir);
-    await writeFile(entryFile(root, index), owner, { mode: 0o600 });
+    await clearRunDir(describeInstance(root, index, owner.dataDir).runDir);
+    await writeEntry(root, index, owner);
     return index;
   }
   throw new NetworkError(
@@ -116,30 +129,9 @@ async function claimIndex(registry: InstanceRegistry, owner: string): Promise<nu
 }
 
 /** An unlisted index with processes is not free: its entry was in a registry that has been lost. */
-async function isFree(registry: InstanceRegistry, index: number, dataDir?: string) {
-  if (dataDir === undefined) return !(await registry.hasProcesses(index));
-  return !(await exists(dataDir));
+async function isFree(registry: InstanceRegistry, index: number, entry?: RegistryEntry) {
+  if (entry === undefined) return !(await registry.hasProcesses(index));
+  return isOrphan(entry);
 }
 
-async function readOwners(root: string): Promise<Map<number, string>> {
-  const owners = new Map<number, string>();
-  for (const name of await readdir(registryDir(root))) {
-    if (!/^\d+$/.test(name)) continue;
-    owners.set(Number(name), await readFile(entryFile(root, Number(name)), 'utf8'));
-  }
-  return owners;
-}
-
-async function exists(path: string): Promise<boolean> {
-  try {
-    await access(path);
-    return true;
-  } catch (error) {
-    // Only a path that certainly does not exist frees its index. An unreadable mount does not.
-    return !(error instanceof Error && 'code' in error && error.code === 'ENOENT');
-  }
-}
-
-const registryDir = (root: string) => `${root}/instances`;
-const entryFile = (root: string, index: number) => `${registryDir(root)}/${index}`;
-const lockFile = (root: string) => `${registryDir(root)}/.lock`;
+const lockFile = (root: string) => `${entriesDir(root)}/.lock`;

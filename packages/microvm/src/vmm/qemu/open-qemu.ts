@@ -15,6 +15,8 @@ export interface OpenQemuOptions {
   /** See `ProbeOptions`. */
   readonly probeMs: number;
   readonly outsidePath: (inside: string) => string;
+  /** See `QemuProcessOptions`. */
+  readonly onFault: (error: unknown) => void;
 }
 
 /** Opens the installed QEMU with an accelerator that works on this machine. */
@@ -32,6 +34,7 @@ export async function openQemu(options: OpenQemuOptions, signal: AbortSignal): P
     accelerator,
     snapshotKey: `qemu-${version.text}-${accelerator.kind}-${digest}`,
     outsidePath: options.outsidePath,
+    onFault: options.onFault,
   });
 }
 

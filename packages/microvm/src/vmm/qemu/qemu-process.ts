@@ -12,10 +12,20 @@ const COMMAND_MS = 10_000;
 const FREEZE_MS = 60_000;
 const EXIT_MS = 10_000;
 const EXIT_POLL_MS = 5;
+/** Pause before another attempt to end a process. One that waits for a device ends only when the device answers. */
+const END_RETRY_MS = 1_000;
 /** Interval between attempts to continue a VM that is stopped because the disk is full. */
 const STALL_RETRY_MS = 1_000;
 /** Free disk without which it is not continued: the last space belongs to what keeps the machine's records. */
 const CONTINUE_ABOVE_BYTES = 512 * 1024 * 1024;
+
+export interface QemuProcessOptions {
+  readonly confinement: Confinement;
+  readonly identity: ProcessIdentity;
+  readonly qmp: Qmp;
+  /** Called when the process cannot be ended. That is tried again until it has ended. */
+  readonly onFault: (error: unknown) => void;
+}
 
 /** A started or adopted QEMU process, controlled through its QMP socket. */
 export class QemuProcess implements VmProcess {
@@ -29,7 +39,7 @@ export class QemuProcess implements VmProcess {
   #paused = false;
   #stalled = false;
 
-  constructor(confinement: Confinement, identity: ProcessIdentity, qmp: Qmp) {
+  constructor({ confinement, identity, qmp, onFault }: QemuProcessOptions) {
     this.#confinement = confinement;
     this.identity = identity;
     this.#qmp = qmp;
@@ -40,7 +50,7 @@ export class QemuProcess implements VmProcess {
     void qmp.closed.then(async () => {
       this.#closed = true;
       if (this.#detached) return;
-      await endProcess(identity);
+      await endEventually(identity, onFault);
       resolve();
     });
     qmp.onEvent = (event, { action, nospace }) => {
@@ -126,6 +136,22 @@ export class QemuProcess implements VmProcess {
 
   #execute(command: string, args: Readonly<Record<string, unknown>>, signal: AbortSignal) {
     return this.#qmp.execute(command, args, withDeadline(signal, COMMAND_MS));
+  }
+}
+
+/** Like `endProcess`, but reports a failure and tries again. Never rejects. */
+async function endEventually(
+  identity: ProcessIdentity,
+  onFault: (error: unknown) => void,
+): Promise<void> {
+  for (;;) {
+    try {
+      await endProcess(identity);
+      return;
+    } catch (error) {
+      onFault(error);
+    }
+    await sleep(END_RETRY_MS, undefined, { ref: false });
   }
 }
 

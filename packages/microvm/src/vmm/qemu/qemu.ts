@@ -30,6 +30,8 @@ export interface QemuOptions {
   readonly snapshotKey: string;
   /** Converts a path in the jail's image directory to the path outside the jail. */
   readonly outsidePath: (inside: string) => string;
+  /** See `QemuProcessOptions`. */
+  readonly onFault: (error: unknown) => void;
 }
 
 /** QEMU's `microvm` machine. https://www.qemu.org/docs/master/system/i386/microvm.html */
@@ -46,6 +48,7 @@ export class Qemu implements Vmm {
 
   async boot(request: BootRequest, signal: AbortSignal): Promise<VmProcess> {
     const { confinement } = request;
+    const { onFault } = this.#options;
     const memory = join(confinement.directory, 'memory');
     await createOverlay(
       join(confinement.directory, 'disk.qcow2'),
@@ -60,11 +63,12 @@ export class Qemu implements Vmm {
       mapping: 'shared',
     };
     const args = bootArguments(request, this.#options.accelerator, source, await tscKhz());
-    return startQemu({ confinement, args }, withDeadline(signal, START_MS));
+    return startQemu({ confinement, args, onFault }, withDeadline(signal, START_MS));
   }
 
   async restore(request: RestoreVmRequest, signal: AbortSignal): Promise<VmProcess> {
     const { confinement } = request;
+    const { onFault } = this.#options;
     const snapshot = this.#options.outsidePath(request.snapshot);
     const [source, state] = await Promise.all([
       this.#memorySource(request, snapshot),
@@ -74,7 +78,7 @@ export class Qemu implements Vmm {
     let vm: QemuProcess;
     try {
       const args = restoreArguments(request, this.#options.accelerator, source);
-      vm = await startQemu({ confinement, args, state }, withDeadline(signal, START_MS));
+      vm = await startQemu({ confinement, args, state, onFault }, withDeadline(signal, START_MS));
     } finally {
       await state.close();
     }
@@ -95,7 +99,8 @@ export class Qemu implements Vmm {
     if (!(await isAlive(identity))) return undefined;
     try {
       const qmp = await Qmp.open(controlSocket(confinement), withDeadline(signal, ADOPT_MS));
-      return new QemuProcess(confinement, identity, qmp);
+      const { onFault } = this.#options;
+      return new QemuProcess({ confinement, identity, qmp, onFault });
     } catch (error) {
       signal.throwIfAborted();
       throw new MicrovmError('vm_gone', `the VM ${confinement.id} does not answer`, {

@@ -13,7 +13,7 @@ interface PendingCommand {
 
 interface Message {
   readonly return?: unknown;
-  readonly error?: { readonly desc?: string };
+  readonly error?: { readonly desc?: string } | null;
   readonly event?: string;
   readonly data?: Readonly<Record<string, unknown>>;
   readonly id?: number;
@@ -106,7 +106,7 @@ export class Qmp {
     }
     const pending = message.id === undefined ? undefined : this.#pending.get(message.id);
     if (message.error === undefined) pending?.resolve(message.return);
-    else pending?.reject(new MicrovmError('internal', `QEMU: ${message.error.desc ?? 'failed'}`));
+    else pending?.reject(new MicrovmError('internal', `QEMU: ${message.error?.desc ?? 'failed'}`));
   }
 }
 
@@ -134,10 +134,10 @@ function tryConnect(path: string): Promise<Socket | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket | undefined>();
   const socket = connect(path);
   socket.once('connect', () => {
-    socket.removeAllListeners('error');
     resolve(socket);
   });
-  socket.once('error', (error: NodeJS.ErrnoException) => {
+  // This listener stays: QEMU may fail before the next owner listens, and `close` follows.
+  socket.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT' || error.code === 'ECONNREFUSED') resolve(undefined);
     else reject(error);
   });

@@ -19,6 +19,8 @@ export interface StartQemuOptions {
   readonly args: readonly string[];
   /** Becomes file descriptor 3 of the process. */
   readonly state?: FileHandle;
+  /** See `QemuProcessOptions`. */
+  readonly onFault: (error: unknown) => void;
 }
 
 /**
@@ -27,7 +29,7 @@ export interface StartQemuOptions {
  * @throws MicrovmError `boot_failed` with QEMU's log when it ends immediately
  */
 export async function startQemu(
-  { confinement, args, state }: StartQemuOptions,
+  { confinement, args, state, onFault }: StartQemuOptions,
   signal: AbortSignal,
 ): Promise<QemuProcess> {
   const logPath = join(confinement.hostDirectory, 'qemu.log');
@@ -59,7 +61,7 @@ export async function startQemu(
     ]);
     const identity = await identityOf(pid);
     if (identity === undefined) throw new MicrovmError('boot_failed', 'QEMU ended immediately');
-    return new QemuProcess(confinement, identity, qmp);
+    return new QemuProcess({ confinement, identity, qmp, onFault });
   } catch (error) {
     child.kill('SIGKILL');
     if (!ended.signal.aborted) throw error;

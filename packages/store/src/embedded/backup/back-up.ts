@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { mkdir, rename, writeFile } from 'node:fs/promises';
+import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { lockFile } from '@svc/service-kit/process';
@@ -11,6 +11,8 @@ import {
   MANIFEST,
   type Manifest,
   prune,
+  removeBrokenOff,
+  UNFINISHED,
 } from './base-backups.ts';
 import { copyTree } from './copy-tree.ts';
 
@@ -42,6 +44,8 @@ export interface BackupOptions {
   readonly backups: string;
   /** How many backups to keep, with this one. Default: all. */
   readonly keep?: number;
+  /** Breaks the backup off, between two files. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -74,10 +78,21 @@ export async function backUp(options: BackupOptions): Promise<BaseBackup> {
 /** The same for a caller that has a connection to the server and holds the lock of the backups. */
 export async function backUpLocked(
   client: pg.Client,
-  { cluster, backups, keep = Number.POSITIVE_INFINITY }: Omit<BackupOptions, 'url'>,
+  { cluster, backups, keep = Number.POSITIVE_INFINITY, signal }: Omit<BackupOptions, 'url'>,
 ): Promise<BaseBackup> {
+  await removeBrokenOff(backups);
   const name = new Date().toISOString().replaceAll(':', '-');
-  await copyCluster(client, cluster, join(backupPaths(backups).base, name));
+  const target = join(backupPaths(backups).base, name);
+  const unfinished = `${target}${UNFINISHED}`;
+  try {
+    await copyCluster(client, cluster, unfinished, signal);
+    await rename(unfinished, target);
+  } catch (error) {
+    // It may have filled the disk, which the archive needs. If it cannot be removed, the next backup tries again.
+    await rm(unfinished, { recursive: true, force: true }).catch(() => undefined);
+    throw error;
+  }
+  await run('sync', [dirname(target)], { timeout: SYNC_MS });
   await prune(backups, keep);
   const made = (await listBaseBackups(backups)).find((one) => one.name === name);
   if (made === undefined) throw new Error(`The backup ${name} is gone.`);
@@ -93,13 +108,18 @@ async function assertArchiving(client: pg.Client, backups: string): Promise<void
   );
 }
 
-async function copyCluster(client: pg.Client, cluster: string, target: string): Promise<void> {
-  const unfinished = `${target}.part`;
-  await mkdir(unfinished, { mode: 0o700 });
-  const copied = join(unfinished, 'cluster');
+async function copyCluster(
+  client: pg.Client,
+  cluster: string,
+  target: string,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  await mkdir(target, { mode: 0o700 });
+  const copied = join(target, 'cluster');
   // The session ends the backup if this process does not.
   await client.query(`select pg_backup_start('svc', true)`);
   await copyTree(cluster, copied, {
+    signal,
     leavesOut: (path) =>
       LEFT_OUT.has(path) || path.split('/').at(-1)?.startsWith('pgsql_tmp') === true,
   });
@@ -111,10 +131,8 @@ async function copyCluster(client: pg.Client, cluster: string, target: string): 
   if (firstSegment === undefined) throw new Error('PostgreSQL gave the backup no start.');
   await writeFile(join(copied, 'backup_label'), label, { mode: 0o600 });
   const manifest: Manifest = { finished_at: await serverTime(client), first_segment: firstSegment };
-  await writeFile(join(unfinished, MANIFEST), JSON.stringify(manifest));
-  await run('sync', ['--file-system', unfinished], { timeout: SYNC_MS });
-  await rename(unfinished, target);
-  await run('sync', [dirname(target)], { timeout: SYNC_MS });
+  await writeFile(join(target, MANIFEST), JSON.stringify(manifest));
+  await run('sync', ['--file-system', target], { timeout: SYNC_MS });
 }
 
 async function serverTime(client: pg.Client): Promise<string> {

@@ -1,6 +1,16 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { lockFile } from '@svc/service-kit/process';
@@ -193,6 +203,22 @@ test('old backups go, with the log that only they needed', async () => {
   await restore({ dataDirectory, backups });
   await start();
   expect(await turns()).toEqual(['a']);
+});
+
+test('a backup that breaks off leaves no part of a copy on the disk, which the archive needs', async () => {
+  await start();
+  await mkdir(join(backups, 'base', 'killed.part'));
+  const unreadable = join(dataDirectory, 'postgres', 'loop');
+  await symlink('loop', unreadable);
+  await expect(makeBackup()).rejects.toThrow('ELOOP');
+  expect(await readdir(join(backups, 'base'))).toEqual([]);
+  await rm(unreadable);
+  const cluster = join(dataDirectory, 'postgres');
+  const interrupted = { url: server?.url ?? '', cluster, backups, signal: AbortSignal.abort() };
+  await expect(backUp(interrupted)).rejects.toThrow('aborted');
+  expect(await readdir(join(backups, 'base'))).toEqual([]);
+  const { name } = await makeBackup();
+  expect(await readdir(join(backups, 'base'))).toEqual([name]);
 });
 
 test.each([

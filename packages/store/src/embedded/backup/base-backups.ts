@@ -2,7 +2,9 @@ import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { backupPaths } from './archive.ts';
 
-/** A directory with this file, whose name does not end in `.part`, is a complete backup. */
+/** The end of the name of a backup that is being made, or broke off. */
+export const UNFINISHED = '.part';
+/** A directory with this file is a complete backup, unless its name says that it is unfinished. */
 export const MANIFEST = 'backup.json';
 
 export interface Manifest {
@@ -26,7 +28,7 @@ export async function listBaseBackups(backups: string): Promise<BaseBackup[]> {
   const { base } = backupPaths(backups);
   const found: BaseBackup[] = [];
   for (const name of (await readdir(base).catch(none)).sort()) {
-    if (name.endsWith('.part')) continue;
+    if (name.endsWith(UNFINISHED)) continue;
     const text = await readFile(join(base, name, MANIFEST), 'utf8').catch(none);
     if (typeof text !== 'string') continue;
     const manifest = JSON.parse(text) as Manifest;
@@ -38,6 +40,14 @@ export async function listBaseBackups(backups: string): Promise<BaseBackup[]> {
     });
   }
   return found;
+}
+
+/** Removes what broke off. The caller must hold the lock of the backups. */
+export async function removeBrokenOff(backups: string): Promise<void> {
+  const { base } = backupPaths(backups);
+  for (const name of await readdir(base)) {
+    if (name.endsWith(UNFINISHED)) await rm(join(base, name), { recursive: true, force: true });
+  }
 }
 
 /** Removes all but the last `keep` backups, what broke off, and the segments that only the removed ones needed. */

@@ -7,6 +7,8 @@ export interface CopyOptions {
   readonly account?: Account;
   /** Whether to leave out a file, or what is in a directory. By its path in the tree. */
   readonly leavesOut?: (path: string) => boolean;
+  /** Stops the copying, between two files. */
+  readonly signal?: AbortSignal | undefined;
 }
 
 /**
@@ -16,7 +18,7 @@ export interface CopyOptions {
 export async function copyTree(
   source: string,
   target: string,
-  { account, leavesOut = () => false }: CopyOptions = {},
+  { account, leavesOut = () => false, signal }: CopyOptions = {},
 ): Promise<void> {
   const own = async (path: string) => {
     if (account !== undefined) await chown(path, account.uid, account.gid);
@@ -25,6 +27,7 @@ export async function copyTree(
     await mkdir(to, { mode: 0o700 });
     await own(to);
     for (const entry of await readdir(from, { withFileTypes: true })) {
+      signal?.throwIfAborted();
       const [path, copied] = [join(from, entry.name), join(to, entry.name)];
       const isLeftOut = leavesOut(relative(source, path));
       try {

@@ -8,7 +8,7 @@ import {
   noteProviderId,
   type OpenCheckout,
   payCheckout,
-  removeExpiredCheckouts,
+  removeUnpaidCheckouts,
 } from './checkouts.ts';
 import {
   type CreditNotice,
@@ -98,9 +98,9 @@ export class BillingRepository {
     return payCheckout(this.#db, checkout);
   }
 
-  /** See {@link removeExpiredCheckouts}. */
-  removeExpiredCheckouts(olderThanSeconds: number): Promise<void> {
-    return removeExpiredCheckouts(this.#db, olderThanSeconds);
+  /** See {@link removeUnpaidCheckouts}. */
+  removeUnpaidCheckouts(olderThanSeconds: number, limit: number): Promise<number> {
+    return removeUnpaidCheckouts(this.#db, olderThanSeconds, limit);
   }
 
   /** See {@link findCustomer}. */
@@ -119,8 +119,8 @@ export class BillingRepository {
   }
 
   /** See {@link removeOldEvents}. */
-  removeOldEvents(olderThanSeconds: number): Promise<void> {
-    return removeOldEvents(this.#db, olderThanSeconds);
+  removeOldEvents(olderThanSeconds: number, limit: number): Promise<number> {
+    return removeOldEvents(this.#db, olderThanSeconds, limit);
   }
 
   /** See {@link beginTopups}. */
@@ -154,8 +154,8 @@ export class BillingRepository {
   }
 
   /** See {@link findUnposted}. */
-  findUnposted(limit: number): Promise<string[]> {
-    return findUnposted(this.#db, limit);
+  findUnposted(limit: number, after = ''): Promise<string[]> {
+    return findUnposted(this.#db, limit, after);
   }
 
   /** See {@link postUsage}. */

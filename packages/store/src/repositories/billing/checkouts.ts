@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { ago, removeBatch } from '../../remove-batch.ts';
 import type { Schema } from '../../schema.ts';
 
 /** A purchase that begins. */
@@ -82,12 +83,12 @@ export async function payCheckout(
   return rows.length === 1;
 }
 
-/** Removes the checkouts that expired unpaid longer ago than this. */
-export async function removeExpiredCheckouts(
+/** Removes up to `limit` checkouts that expired unpaid longer ago than this. Returns their number. */
+export function removeUnpaidCheckouts(
   db: Kysely<Schema>,
   olderThanSeconds: number,
-): Promise<void> {
-  await sql`
-    delete from checkouts where paid_at is null
-      and expires_at < now() - make_interval(secs => ${olderThanSeconds})`.execute(db);
+  limit: number,
+): Promise<number> {
+  const isOver = sql`paid_at is null and expires_at < ${ago(olderThanSeconds)}`;
+  return removeBatch(db, 'checkouts', isOver, limit);
 }

@@ -5,13 +5,17 @@ import type { Schema } from '../../schema.ts';
 const MICROUSD_PER_CENT = 10_000;
 const DESCRIPTION = 'Usage';
 
-/** Up to `limit` tenants with usage that is not posted. */
-export async function findUnposted(db: Kysely<Schema>, limit: number): Promise<string[]> {
+/** Up to `limit` tenants with usage that is not posted, in the order of their ids, which are greater than `after`. */
+export async function findUnposted(
+  db: Kysely<Schema>,
+  limit: number,
+  after: string,
+): Promise<string[]> {
   const { rows } = await sql<{ tenant_id: string }>`
     select tenant_id from billing_accounts
-    where exists (select from usage_records
+    where tenant_id > ${after} and exists (select from usage_records
       where usage_records.tenant_id = billing_accounts.tenant_id and posted_entry is null)
-    limit ${limit}`.execute(db);
+    order by tenant_id limit ${limit}`.execute(db);
   return rows.map((row) => row.tenant_id);
 }
 

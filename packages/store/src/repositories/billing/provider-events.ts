@@ -1,4 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
+import { ago, removeBatch } from '../../remove-batch.ts';
 import type { Schema } from '../../schema.ts';
 import { payCheckout } from './checkouts.ts';
 import { completeTopup, failTopup } from './topups.ts';
@@ -10,6 +11,8 @@ export type PaymentFact =
       readonly kind: 'method_saved';
       readonly customer: string;
       readonly paymentMethod: string;
+      /** By the provider's clock. */
+      readonly savedAt: Date;
     }
   | { readonly kind: 'topup_paid'; readonly topupId: string; readonly amount: number }
   | {
@@ -64,8 +67,10 @@ async function applyFact(
     }
     case 'method_saved': {
       await sql`
-        update billing_accounts set payment_method = ${fact.paymentMethod}
-        where customer = ${fact.customer}`.execute(db);
+        update billing_accounts
+        set payment_method = ${fact.paymentMethod}, payment_method_at = ${fact.savedAt}
+        where customer = ${fact.customer}
+          and (payment_method_at is null or payment_method_at <= ${fact.savedAt})`.execute(db);
       return true;
     }
   }
@@ -88,11 +93,13 @@ async function noteMoney(
   return rows.length === 1;
 }
 
-/** Removes the events that arrived longer ago than this; their entries stay. */
-export async function removeOldEvents(db: Kysely<Schema>, olderThanSeconds: number): Promise<void> {
-  await sql`
-    delete from provider_events
-    where received_at < now() - make_interval(secs => ${olderThanSeconds})`.execute(db);
+/** Removes up to `limit` events that arrived longer ago than this; their entries stay. Returns their number. */
+export function removeOldEvents(
+  db: Kysely<Schema>,
+  olderThanSeconds: number,
+  limit: number,
+): Promise<number> {
+  return removeBatch(db, 'provider_events', sql`received_at < ${ago(olderThanSeconds)}`, limit);
 }
 
 /** The account's customer at the provider. Keeps the first one that is noted, and returns it. */

@@ -47,7 +47,11 @@ export async function beginTopups(
   return rows.length;
 }
 
-/** Claims up to `limit` pending top-ups that are due. Nobody else sends them for `seconds`. */
+/**
+ * Claims up to `limit` pending top-ups that are due. Nobody else sends them for `seconds`. Ends, without a failure of the
+ * account, those that its settings, balance and payment method no longer ask for. An earlier attempt may have charged: its
+ * event credits it.
+ */
 export async function claimTopups(
   db: Kysely<Schema>,
   limit: number,
@@ -55,11 +59,18 @@ export async function claimTopups(
 ): Promise<ClaimedTopup[]> {
   const { rows } = await sql<ClaimedTopup>`
     with due as (
-      select topup_id from topups where state = 'pending' and due_at <= now()
-      order by due_at limit ${limit} for update skip locked
+      select topup_id, auto_topup and balance_cents < threshold_cents
+        and topup_cents = amount_cents and billing_accounts.payment_method = topups.payment_method
+        as is_wanted
+      from topups join billing_accounts using (tenant_id)
+      where state = 'pending' and due_at <= now()
+      order by due_at limit ${limit} for update of topups skip locked
+    ), withdrawn as (
+      update topups set state = 'unknown', failure = 'withdrawn', ended_at = now()
+      from due where topups.topup_id = due.topup_id and is_wanted is not true
     )
     update topups set attempts = attempts + 1, due_at = now() + make_interval(secs => ${seconds})
-    from due where topups.topup_id = due.topup_id
+    from due where topups.topup_id = due.topup_id and is_wanted
     returning topups.topup_id, tenant_id, amount_cents::int as amount, customer, payment_method,
       attempts`.execute(db);
   return rows;

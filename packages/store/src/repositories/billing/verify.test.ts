@@ -34,7 +34,9 @@ beforeAll(async () => {
   await store.billing.applyEvent({
     eventId: 'evt_2',
     type: 'payment_intent.succeeded',
-    facts: [{ kind: 'method_saved', customer: 'cus_1', paymentMethod: 'pm_1' }],
+    facts: [
+      { kind: 'method_saved', customer: 'cus_1', paymentMethod: 'pm_1', savedAt: new Date() },
+    ],
   });
   await store.billing.setAutoTopup('usr_1', { enabled: true, threshold: 5000, amount: 900 });
   await store.billing.beginTopups({ intervalSeconds: 600, minCents: 500 });
@@ -129,8 +131,8 @@ test.each([
     'a usage entry without records',
     `insert into ledger_entries (entry_id, tenant_id, amount_cents, kind, reference, description)
      values ('txn_x', 'usr_2', -1, 'usage', 'txn_x', '')`,
-    'every usage entry has records',
-    { subject: 'txn_x' },
+    'the costs of posted records are the usage entries and the carry',
+    { subject: 'usr_2', found: '10000', expected: '0' },
   ],
   [
     'a posting for another account',

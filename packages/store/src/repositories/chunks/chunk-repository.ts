@@ -51,7 +51,10 @@ export const WORKSPACE_CHUNKS: ChunkTables = {
   lock: sql`for key share of workspaces`,
 };
 
-/** The unused chunks of a tenant would have more bytes than they may. */
+/** What a chunk counts at least in bytes, since its row and its object take some too. */
+const LEAST_BYTES = 4096;
+
+/** The unused chunks of a tenant, or of one owner, would have more bytes than they may. */
 export class TooManyUnusedChunks extends Error {
   override readonly name = 'TooManyUnusedChunks';
 }
@@ -67,12 +70,22 @@ export class ChunkRepository {
   readonly #chunks: RawBuilder<unknown>;
   readonly #owner: RawBuilder<unknown>;
   readonly #unusedBytes: number;
+  readonly #ownBytes: number;
 
-  /** `unusedBytes`: what the unused chunks of a tenant may have, those that are being uploaded included. */
-  constructor(db: Kysely<Schema>, tables: ChunkTables, unusedBytes = Number.POSITIVE_INFINITY) {
+  /**
+   * @param unusedBytes what the unused chunks of a tenant may have, those that are being uploaded included
+   * @param ownBytes what those of one owner may have, if that is more than half of what the tenant's others leave
+   */
+  constructor(
+    db: Kysely<Schema>,
+    tables: ChunkTables,
+    unusedBytes = Number.POSITIVE_INFINITY,
+    ownBytes = unusedBytes,
+  ) {
     this.#db = db;
     this.#tables = tables;
     this.#unusedBytes = unusedBytes;
+    this.#ownBytes = ownBytes;
     this.#chunks = sql.table(tables.chunks);
     this.#owner = sql.ref(tables.owner);
   }
@@ -109,9 +122,7 @@ export class ChunkRepository {
     return this.#db.transaction().execute(async (transaction) => {
       const tenantId = await this.#lockUnused(transaction, ownerId);
       const added = await this.#insert(transaction, ownerId, announced);
-      if (added.length > 0 && (await this.#unusedOf(transaction, tenantId)) > this.#unusedBytes) {
-        throw new TooManyUnusedChunks();
-      }
+      if (added.length > 0) await this.#checkUnused(transaction, tenantId, ownerId);
       return added;
     });
   }
@@ -129,15 +140,22 @@ export class ChunkRepository {
     return tenantId;
   }
 
-  async #unusedOf(db: Kysely<Schema>, tenantId: string): Promise<number> {
+  /** Leaves a part to other owners, however much one announces. @throws TooManyUnusedChunks */
+  async #checkUnused(db: Kysely<Schema>, tenantId: string, ownerId: string): Promise<void> {
     const { owners, open } = this.#tables;
     const owned = sql.ref(`${owners}.${this.#tables.owner}`);
     // For each owner apart, so that the unused chunks of other tenants are never read.
-    const { rows } = await sql<{ bytes: string }>`
-      select coalesce(sum((select sum(stored_bytes) from ${this.#chunks} as chunks
-        where ${sql.ref(`chunks.${this.#tables.owner}`)} = ${owned} and unused_since is not null)), 0) as bytes
-      from ${sql.table(owners)} where tenant_id = ${tenantId} and ${open}`.execute(db);
-    return Number(rows[0]?.bytes ?? 0);
+    const { rows } = await sql<{ own: string; others: string }>`
+      select coalesce(sum(bytes) filter (where is_own), 0) as own,
+        coalesce(sum(bytes) filter (where not is_own), 0) as others
+      from (
+        select ${owned} = ${ownerId} as is_own, (
+          select sum(greatest(stored_bytes, ${LEAST_BYTES}::int)) from ${this.#chunks} as chunks
+          where ${sql.ref(`chunks.${this.#tables.owner}`)} = ${owned} and unused_since is not null) as bytes
+        from ${sql.table(owners)} where tenant_id = ${tenantId} and ${open}) as unused`.execute(db);
+    const [own, others] = [Number(rows[0]?.own ?? 0), Number(rows[0]?.others ?? 0)];
+    const left = this.#unusedBytes - others;
+    if (own > Math.min(left, Math.max(this.#ownBytes, left / 2))) throw new TooManyUnusedChunks();
   }
 
   async #insert(
@@ -218,14 +236,5 @@ export class ChunkRepository {
       insert into object_deletions (object_key) select object_key from removed
       on conflict do nothing`.execute(this.#db);
     return Number(numAffectedRows ?? 0);
-  }
-
-  /** Which of these objects contain a chunk. */
-  async known(objectKeys: readonly string[]): Promise<string[]> {
-    const { rows } = await sql<{ object_key: string }>`
-      select object_key from ${this.#chunks} where object_key = any(${objectKeys})`.execute(
-      this.#db,
-    );
-    return rows.map((row) => row.object_key);
   }
 }

@@ -1,4 +1,4 @@
-import type { SandboxPlacement, WorkerSandbox } from '@svc/contract';
+import { LIMITS, type SandboxPlacement, type WorkerSandbox } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import type { Schema } from '../../schema.ts';
 
@@ -51,6 +51,9 @@ async function takeBack(
   workerId: string,
 ): Promise<boolean> {
   const { vm_id: vmId } = report;
+  const vcpu = Math.min(report.vcpu, LIMITS.vcpuMax);
+  const memoryMib = Math.min(report.memory_mib, LIMITS.memoryMibMax);
+  const createdAt = sql`least(now(), ${report.created_at}::timestamptz)`;
   const { numAffectedRows } = await sql`
     with owner as (
       update tenants set active_sandboxes = active_sandboxes + 1
@@ -58,7 +61,7 @@ async function takeBack(
         and not exists (select from sandboxes where vm_id = ${vmId})
       returning tenant_id
     ), reserved as (
-      update workers set reserved_memory_mib = reserved_memory_mib + ${report.memory_mib}
+      update workers set reserved_memory_mib = reserved_memory_mib + ${memoryMib}
       from owner where worker_id = ${workerId}
     ), left_behind as (
       delete from quarantined_sandboxes using owner where vm_id = ${vmId}
@@ -66,15 +69,15 @@ async function takeBack(
     insert into sandboxes (vm_id, tenant_id, worker_id, generation, state, template, vcpu,
       cpu_fraction, memory_mib, disk_mib, rootfs, host_port, endpoint, idle_timeout_seconds,
       max_lifetime_seconds, metadata, persistence_url, agent, placement, cpu_seconds,
-      agent_status, agent_exit_code, created_at, running_at)
+      agent_status, agent_exit_code, created_at, running_at, placed_at)
     select ${vmId}, owner.tenant_id, ${workerId}, ${report.generation}, ${report.state},
-      ${report.template}, ${report.vcpu}, ${report.cpu_fraction}, ${report.memory_mib},
+      ${report.template}, ${vcpu}, ${report.cpu_fraction}, ${memoryMib},
       ${report.disk_mib}, ${report.rootfs}, ${report.host_port}, ${report.endpoint},
       ${placement.idle_timeout_seconds}, ${placement.max_lifetime_seconds}, '{}',
       ${placement.agent?.persistence_url ?? null}, ${placement.agent?.kind ?? null},
       ${JSON.stringify(placement)}::json, ${report.cpu_seconds}, ${report.agent_status ?? null},
-      ${report.agent_exit_code ?? null}::int, ${report.created_at}::timestamptz,
-      ${report.running_at ?? null}::timestamptz
+      ${report.agent_exit_code ?? null}::int, ${createdAt},
+      ${report.running_at ?? null}::timestamptz, ${createdAt}
     from owner`.execute(db);
   return numAffectedRows === 1n;
 }

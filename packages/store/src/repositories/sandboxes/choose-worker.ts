@@ -1,4 +1,4 @@
-import type { SandboxPlacement } from '@svc/contract';
+import { LIMITS, type SandboxPlacement } from '@svc/contract';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { Schema } from '../../schema.ts';
 
@@ -32,6 +32,9 @@ const FITS = sql`(${SPARE} >= offer.need)`;
  * may have become free since, and a worker without memory refuses.
  */
 const IS_SHORT = sql`(coalesce(offer.free_memory_mib, 1) <= 0)`;
+const HAS_VALID_SIZE = sql`(coalesce(known.vcpu, 0) <= ${sql.lit(LIMITS.vcpuMax)}
+  and coalesce(known.memory_mib, 0) <= ${sql.lit(LIMITS.memoryMibMax)}
+  and coalesce(known.disk_mib, 0) <= ${sql.lit(LIMITS.diskMibMax)})`;
 /** Every worker, instead of a sample. */
 const FLEET = sql`workers`;
 
@@ -97,7 +100,10 @@ const SAMPLED = sql`(
   ) as found
 )`;
 
-/** One row per worker that takes sandboxes and has the template, with the build of the agent that the placement names. */
+/**
+ * One row per worker that takes sandboxes and has the template, with the build of the agent that the placement names. A worker
+ * gains nothing by repeating its template, and a template larger than a sandbox may be is none.
+ */
 function offers(
   need: PlacementNeed,
   rules: PlacementRules,
@@ -109,10 +115,13 @@ function offers(
       workers.reserved_memory_mib, workers.vcpu as total_vcpu, known.ready, known.vcpu, known.disk_mib,
       coalesce(${need.size.vcpu ?? null}::int, known.vcpu, 1) as need_vcpu,
       coalesce(${need.size.memory_mib ?? null}::int, known.memory_mib, ${FALLBACK_MEMORY_MIB}) as need
-    from ${source} as workers, jsonb_to_recordset(workers.templates)
-      as known(template text, ready boolean, vcpu int, memory_mib int, disk_mib int, agents jsonb)
-    where ${takesSandboxes(rules)} and known.template = ${need.template} and ${carries(need)}
-      and workers.worker_id <> all(${[...excluded]}::text[])
+    from ${source} as workers cross join lateral (
+      select * from jsonb_to_recordset(workers.templates)
+        as known(template text, ready boolean, vcpu int, memory_mib int, disk_mib int, agents jsonb)
+      where known.template = ${need.template} and ${carries(need)} and ${HAS_VALID_SIZE}
+      limit 1
+    ) as known
+    where ${takesSandboxes(rules)} and workers.worker_id <> all(${[...excluded]}::text[])
   ) offer`;
 }
 

@@ -33,6 +33,7 @@ interface Changes {
   readonly agent?: 'deictic';
   readonly cpu_seconds?: number;
   readonly session_id?: string;
+  readonly placed_at?: Date;
 }
 
 /** Adds a running sandbox as a placement does, and returns its id. */
@@ -120,7 +121,9 @@ test('writes of each of many sandboxes what a single end does', async () => {
       for (const agent of [undefined, 'deictic'] as const) {
         const make = async () => {
           const session_id = await insertSession(db, 'usr_1');
-          return insert({ session_id, cpu_seconds: 5, ...(agent === undefined ? {} : { agent }) });
+          const placed_at = new Date('2026-01-01T00:00:00Z');
+          const kind = agent === undefined ? {} : { agent };
+          return insert({ session_id, cpu_seconds: 5, placed_at, ...kind });
         };
         const [single, one] = [await make(), await make()];
         await end(db, endOf(single, { ...fact, reason }));

@@ -1,11 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { END_REASONS, type EndReason } from '@svc/contract';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { insertSandbox, MEMORY_MIB, removeSandboxes } from '../../../test/insert-sandbox.ts';
 import { insertSession } from '../../../test/insert-session.ts';
 import { insertTenants } from '../../../test/insert-tenants.ts';
 import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
-import { type Ending, end, forget } from './ending.ts';
+import { type Ending, end, endLost, forget } from './ending.ts';
 
 const TENANT = 'usr_1';
 const WORKER = 'w1';
@@ -57,6 +58,7 @@ interface Changes {
   readonly session_id?: string;
   readonly session_generation?: number;
   readonly delete_requested_at?: Date;
+  readonly placed_at?: Date;
 }
 
 /** Adds a sandbox as a placement does, and returns its id. */
@@ -166,9 +168,81 @@ test('ends only the generation, the worker and the progress that it names', asyn
   expect(await endOf(await insert({ state: 'paused' }), { unstarted: true })).toBeUndefined();
 });
 
+/** The number of statements that wait for a lock. */
+async function waiting(): Promise<number> {
+  const { rows } = await sql`select from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock'`.execute(database.db);
+  return rows.length;
+}
+
+test('gives a sandbox up only while its worker is silent or removed, whatever report comes meanwhile', async () => {
+  const { db } = database;
+  const setWorker = (seconds: number, removed_at: Date | null = null, by = db) =>
+    by
+      .updateTable('workers')
+      .set({ heartbeat_at: sql`now() - make_interval(secs => ${seconds})`, removed_at })
+      .execute();
+  const lost = async (generation = 1) =>
+    endLost(db, { vmId: await insert(), generation, silentMs: 30_000 });
+  await setWorker(29);
+  expect(await lost()).toBeUndefined();
+  await setWorker(0, new Date());
+  expect(await lost()).toMatchObject({ end_reason: 'worker_lost' });
+  await setWorker(31);
+  expect(await lost(2)).toBeUndefined();
+  expect(await lost()).toMatchObject({ end_reason: 'worker_lost' });
+  const vmId = await insert();
+  const outcome = await db.transaction().execute(async (report) => {
+    await setWorker(0, null, report);
+    const ended = endLost(db, { vmId, silentMs: 30_000 });
+    await expect.poll(waiting).toBe(1);
+    return { ended };
+  });
+  expect(await outcome.ended).toBeUndefined();
+  expect(await endOf(vmId)).toBeDefined();
+});
+
+test('gives up a sandbox of a worker that restarts in place later, but not one of a worker that is to be drained', async () => {
+  const { db } = database;
+  const setWorker = (seconds: number, changes: object = { draining: true }, by = db) =>
+    by
+      .updateTable('workers')
+      .set({
+        heartbeat_at: sql`now() - make_interval(secs => ${seconds})`,
+        ...{ draining: false, drain_requested: false, removed_at: null },
+        ...changes,
+      })
+      .execute();
+  const lost = async (silentMs = 30_000) =>
+    (await endLost(db, { vmId: await insert(), silentMs }))?.end_reason;
+  await setWorker(45);
+  expect(await lost()).toBeUndefined();
+  await setWorker(61);
+  expect(await lost()).toBe('worker_lost');
+  expect(await lost(300_000)).toBeUndefined();
+  await setWorker(31, { draining: false });
+  expect(await lost()).toBe('worker_lost');
+  await setWorker(31, { draining: true, drain_requested: true });
+  expect(await lost()).toBe('worker_lost');
+  await setWorker(31, { draining: true, removed_at: new Date() });
+  expect(await lost()).toBe('worker_lost');
+  // A restart that is announced between the look and the lock counts.
+  await setWorker(31, { draining: false });
+  const vmId = await insert();
+  const outcome = await db.transaction().execute(async (report) => {
+    await setWorker(31, { draining: true }, report);
+    const ended = endLost(db, { vmId, silentMs: 30_000 });
+    await expect.poll(waiting).toBe(1);
+    return { ended };
+  });
+  expect(await outcome.ended).toBeUndefined();
+});
+
 test('takes the times of the worker, and never less CPU time than before', async () => {
   const endedAt = '2026-01-02T03:04:05.678Z';
-  const ended = await endOf(await insert({ cpu_seconds: 5 }), { endedAt, cpuSeconds: 7 });
+  const placed_at = new Date('2026-01-02T03:00:00.000Z');
+  const vmId = await insert({ cpu_seconds: 5, placed_at });
+  const ended = await endOf(vmId, { endedAt, cpuSeconds: 7 });
   expect(ended).toMatchObject({ ended_at: new Date(endedAt), cpu_seconds: 7 });
   const behind = await endOf(await insert({ cpu_seconds: 5 }), { cpuSeconds: 4 });
   expect(behind?.cpu_seconds).toBe(5);
@@ -178,6 +252,23 @@ test('takes the times of the worker, and never less CPU time than before', async
   // The database rounds to milliseconds.
   expect(Number(unknown?.ended_at)).toBeGreaterThanOrEqual(before - 1);
   expect(Number(unknown?.ended_at)).toBeLessThanOrEqual(Date.now() + 1);
+});
+
+test('believes no end before the sandbox was placed, and none in the future', async () => {
+  const placed_at = new Date(Date.now() - 3_600_000);
+  const early = await insertWithSession({ placed_at });
+  expect(await endOf(early, { endedAt: '2001-01-01T00:00:00Z' })).toMatchObject({
+    ended_at: placed_at,
+  });
+  const vmId = await insertWithSession({ placed_at });
+  const late = await endOf(vmId, { endedAt: '2999-01-01T00:00:00Z' });
+  expect(Math.abs(Date.now() - Number(late?.ended_at))).toBeLessThan(60_000);
+  const { ended_at } = await database.db
+    .selectFrom('sessions')
+    .select('ended_at')
+    .where('session_id', '=', late?.session_id ?? '')
+    .executeTakeFirstOrThrow();
+  expect(ended_at).toEqual(late?.ended_at);
 });
 
 test.each<[string, Changes, number | undefined, string | null, number | null]>([

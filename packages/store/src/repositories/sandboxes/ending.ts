@@ -1,6 +1,7 @@
 import type { EndReason, SessionStatus } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
+import { isLost } from '../lost-worker.ts';
 
 /** The end of one sandbox. */
 export interface Ending {
@@ -12,7 +13,7 @@ export interface Ending {
   /** Ends only a sandbox that has not started yet. Default: any. */
   readonly unstarted?: boolean;
   readonly reason: EndReason;
-  /** The time reported by the worker. Default: now. */
+  /** The time reported by the worker, believed if it is between the placement and now. Default: now. */
   readonly endedAt?: string;
   readonly cpuSeconds?: number;
   readonly agentExitCode?: number | undefined;
@@ -64,7 +65,8 @@ export async function endAll(
       order by sandboxes.vm_id for update of sandboxes
     ), gone as (
       update sandboxes set state = 'destroyed', end_reason = wanted.reason,
-        ended_at = coalesce(wanted.ended_at, now()), active_connections = 0,
+        ended_at = least(now(), greatest(coalesce(wanted.ended_at, now()), sandboxes.placed_at)),
+        active_connections = 0,
         cpu_seconds = greatest(sandboxes.cpu_seconds, coalesce(wanted.cpu_seconds, 0)),
         agent_exit_code = coalesce(wanted.agent_exit_code, sandboxes.agent_exit_code),
         agent_status = case when agent is null then null
@@ -100,6 +102,35 @@ export async function endAll(
     )
     select * from gone`.execute(db);
   return rows;
+}
+
+/** The end of a sandbox whose worker is lost. */
+export interface LostEnding extends Pick<Ending, 'vmId' | 'generation' | 'keepsSession'> {
+  /**
+   * The silence after which the worker is lost, in milliseconds: see {@link isLost}. One that an operator has removed is lost
+   * at once.
+   */
+  readonly silentMs: number;
+}
+
+/**
+ * Ends a sandbox as `worker_lost`. Undefined when it has ended, or when its worker has been heard: no report of the worker is
+ * accepted between that check and the end, so that a worker which is back learns of the end with its first report.
+ */
+export async function endLost(
+  db: Kysely<Schema>,
+  { silentMs, ...ending }: LostEnding,
+): Promise<SandboxRow | undefined> {
+  return db.transaction().execute(async (transaction) => {
+    // Locks in the order of `endAll`. After a wait, the condition is checked again.
+    const { rows } = await sql`
+      select from sandboxes join tenants using (tenant_id) join workers using (worker_id)
+      where vm_id = ${ending.vmId}
+        and (removed_at is not null or ${isLost(silentMs)})
+      for no key update of sandboxes, tenants, workers`.execute(transaction);
+    if (rows.length === 0) return undefined;
+    return end(transaction, { ...ending, reason: 'worker_lost' });
+  });
 }
 
 function columnsOf(ending: Ending) {

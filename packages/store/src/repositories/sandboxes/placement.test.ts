@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { AgentBuild, SandboxPlacement, SandboxState } from '@svc/contract';
+import { type AgentBuild, LIMITS, type SandboxPlacement, type SandboxState } from '@svc/contract';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { insertSession } from '../../../test/insert-session.ts';
@@ -44,8 +44,14 @@ interface WorkerChanges {
   readonly vcpu?: number;
 }
 
-/** Adds a worker with one template, `standard`. */
-async function addWorker(id: string, changes: WorkerChanges = {}, offer: Offer = {}) {
+/** Adds a worker with one template, `standard`, which its row may repeat. */
+async function addWorker(
+  id: string,
+  changes: WorkerChanges = {},
+  offer: Offer = {},
+  { repeated = 1 } = {},
+) {
+  const template = { template: 'standard', ready: true, ...offer };
   await database.db
     .insertInto('workers')
     .values({
@@ -56,7 +62,7 @@ async function addWorker(id: string, changes: WorkerChanges = {}, offer: Offer =
       vcpu: 2,
       memory_mib: 4096,
       disk_mib: 65_536,
-      templates: JSON.stringify([{ template: 'standard', ready: true, ...offer }]),
+      templates: JSON.stringify(Array.from({ length: repeated }, () => template)),
       heartbeat_at: new Date(),
       registered_at: new Date(),
       ...changes,
@@ -228,6 +234,31 @@ describe('the worker', () => {
       await database.db.updateTable('tenants').set({ active_sandboxes: 0 }).execute();
     }
     expect([...chosen].sort()).toEqual(['a', 'b']);
+  });
+
+  test('is chosen no more often for repeating its template', async () => {
+    const room = { memory_mib: 65_536, vcpu: 1024 };
+    await addWorker('a', room);
+    await addWorker('b', room, {}, { repeated: 1000 });
+    const chosen = [];
+    for (let made = 0; made < 40; made += 1) {
+      chosen.push(await workerOf({ size }));
+      await sql`delete from sandboxes`.execute(database.db);
+      await database.db.updateTable('tenants').set({ active_sandboxes: 0 }).execute();
+    }
+    expect(chosen.filter((id) => id === 'a')).toHaveLength(20);
+  });
+
+  test.each<[string, Offer]>([
+    ['processors', { vcpu: LIMITS.vcpuMax + 1 }],
+    ['memory', { memory_mib: LIMITS.memoryMibMax + 1 }],
+    ['disk', { disk_mib: LIMITS.diskMibMax + 1 }],
+  ])('is none whose template has more %s than a sandbox may', async (_which, offer) => {
+    await addWorker('w', { memory_mib: 65_536 }, offer);
+    expect(await workerOf()).toBe('template_not_available');
+    const most = { vcpu: LIMITS.vcpuMax, memory_mib: LIMITS.memoryMibMax };
+    await addWorker('other', { memory_mib: 65_536 }, { ...most, disk_mib: LIMITS.diskMibMax });
+    expect(await workerOf()).toBe('other');
   });
 
   test('has free memory, if there is one', async () => {

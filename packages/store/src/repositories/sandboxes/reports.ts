@@ -1,4 +1,4 @@
-import { WorkerSandbox } from '@svc/contract';
+import { LIMITS, WorkerSandbox } from '@svc/contract';
 import { type Kysely, type RawBuilder, sql } from 'kysely';
 import type { SandboxRow, Schema } from '../../schema.ts';
 import { TRANSITIONS } from './transitions.ts';
@@ -6,12 +6,14 @@ import { TRANSITIONS } from './transitions.ts';
 /** Fields to store. A report may have others, even with text that PostgreSQL cannot store. */
 const FIELDS = Object.keys(WorkerSandbox.properties).filter((field) => field !== 'placement');
 
+const VCPU = sql`coalesce(known.vcpu, least(report.vcpu, ${sql.lit(LIMITS.vcpuMax)}))`;
+
 /**
  * Applies a worker's reports on its live sandboxes in one statement. A report applies to the generation it names, if
  * that is placed on this worker, the report is not older than the last one, and its state equals the stored state or
  * can be reached from it. Returns the changed rows.
  *
- * Reports never change the reserved memory.
+ * Reports never change the reserved memory, nor a known number of processors, which limits what the sandbox can have used.
  */
 export async function applyReports(
   db: Kysely<Schema>,
@@ -30,7 +32,7 @@ export function changes(
 ): RawBuilder<SandboxRow> {
   return sql<SandboxRow>`
     update sandboxes known
-    set state = report.state, vcpu = report.vcpu, cpu_fraction = report.cpu_fraction,
+    set state = report.state, vcpu = ${VCPU}, cpu_fraction = report.cpu_fraction,
       disk_mib = report.disk_mib, rootfs = report.rootfs, host_port = report.host_port,
       endpoint = report.endpoint, running_at = coalesce(known.running_at, report.running_at),
       active_connections = report.active_connections,
@@ -48,7 +50,7 @@ export function changes(
         (select * from unnest(${TRANSITIONS.from}::text[], ${TRANSITIONS.to}::text[])))
       and (known.state, known.vcpu, known.host_port, known.active_connections, known.cpu_seconds,
            known.agent_status, known.agent_exit_code, known.revision)
-        is distinct from (report.state, report.vcpu, report.host_port, report.active_connections,
+        is distinct from (report.state, ${VCPU}, report.host_port, report.active_connections,
            report.cpu_seconds, report.agent_status, report.agent_exit_code,
            coalesce(report.revision, known.revision))
     returning known.*`;

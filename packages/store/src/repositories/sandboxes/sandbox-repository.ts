@@ -4,7 +4,7 @@ import { type BatchLoad, batchLoad } from '../../batch-load.ts';
 import { ago, removeBatch } from '../../remove-batch.ts';
 import type { SandboxRow, Schema } from '../../schema.ts';
 import type { PlacementRules } from './choose-worker.ts';
-import { type Ending, end, endAll, forget } from './ending.ts';
+import { type Ending, end, endAll, endLost, forget, type LostEnding } from './ending.ts';
 import {
   compareReports,
   entriesOf,
@@ -75,6 +75,11 @@ export class SandboxRepository {
   /** See {@link end}. */
   end(ending: Ending): Promise<SandboxRow | undefined> {
     return end(this.#db, ending);
+  }
+
+  /** See {@link endLost}. */
+  endLost(ending: LostEnding): Promise<SandboxRow | undefined> {
+    return endLost(this.#db, ending);
   }
 
   /** See {@link endAll}. */

@@ -228,12 +228,13 @@ describe('an announced upload', () => {
     expect(await chunks.find(session, [id])).toEqual([]);
     await chunks.confirm(['k1']);
     expect(await chunks.announce(session, [{ id, objectKey: 'k3', storedBytes: 3 }])).toEqual([]);
-    expect(await chunks.known(['k1', 'k2', 'k3'])).toEqual(['k1']);
+    expect(await deletions.inUse(['k1', 'k2', 'k3'])).toEqual(['k1']);
   });
 });
 
 describe('unused chunks of a tenant', () => {
-  const MOST = 100;
+  /** Of 10 small chunks. */
+  const MOST = 10 * 4096;
   /** As of two control planes. */
   const limited = () => [0, 1].map(() => new ChunkRepository(db, SESSION_CHUNKS, MOST));
   const announce = (ids: readonly Buffer[], owner = session, by = limited()[0]) =>
@@ -268,6 +269,30 @@ describe('unused chunks of a tenant', () => {
     );
     const outcomes = await Promise.allSettled(calls);
     expect(outcomes.filter(({ status }) => status === 'fulfilled')).toHaveLength(10);
+  });
+
+  test('of one session leave a part of the limit to the others', async () => {
+    const limits = new ChunkRepository(db, SESSION_CHUNKS, MOST, 2 * 4096);
+    const greedy = async (owner: string) => {
+      let accepted = 0;
+      for (let time = 0; time < 12; time += 1) {
+        const announced = announce(newIds(1), owner, limits);
+        const error = await announced?.then(
+          () => undefined,
+          (reason: unknown) => reason,
+        );
+        if (error === undefined) accepted += 1;
+        else expect(error).toBeInstanceOf(TooManyUnusedChunks);
+      }
+      return accepted;
+    };
+    const taken: number[] = [];
+    for (const owner of [session, await newSession(), await newSession()]) {
+      taken.push(await greedy(owner));
+    }
+    // Half of what is left, or a part of one's own.
+    expect(taken).toEqual([5, 2, 2]);
+    expect(await announce(newIds(1), await newSession(), limits)).toHaveLength(1);
   });
 });
 

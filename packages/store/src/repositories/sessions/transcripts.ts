@@ -69,8 +69,9 @@ export async function noteTranscriptChunks(
 }
 
 /**
- * Claims the session that ended longest ago, at least this long, and whose transcript has not been moved since its last
- * turn. No other caller gets it for `claimSeconds`. Undefined when there is none.
+ * Claims the session that has waited longest, since its end or its last claim, of those that ended at least this long ago and
+ * whose transcript has not been moved since their last turn. No other caller gets it for `claimSeconds`. Undefined when there
+ * is none.
  */
 export async function claimUnarchived(
   db: Kysely<Schema>,
@@ -83,7 +84,7 @@ export async function claimUnarchived(
       select session_id from sessions
       where ended_at < ${ago(endedSeconds)} and archived_at is null and erased_at is null
         and erase_requested_at is null and (archiving_until is null or archiving_until < now())
-      order by ended_at limit 1 for update skip locked)
+      order by coalesce(archiving_until, ended_at) limit 1 for update skip locked)
     returning session_id, tenant_id`.execute(db);
   return rows[0] && { sessionId: rows[0].session_id, tenantId: rows[0].tenant_id };
 }

@@ -3,10 +3,13 @@ import {
   type UsageCounters,
   type UsageRefusal,
   type UsageSample,
+  WORKER_TIMES,
 } from '@svc/contract';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema } from '../../schema.ts';
+import { countersOf } from './counters.ts';
 import { judge, type MeteredSandbox } from './judge.ts';
+import { NewRecords } from './new-records.ts';
 import { costOf, type PriceTable } from './price.ts';
 
 /** What became of a sample. `known`: it is not newer than the last accepted one of its sandbox. */
@@ -16,7 +19,7 @@ export type SampleVerdict = 'accepted' | 'known' | UsageRefusal;
  * Stores what the sandboxes of a worker have used: records, counters and daily sums in one transaction. Returns what
  * became of each sample, none of which depends on those of other sandboxes. Samples that are not newer than the last
  * accepted one of their sandbox change nothing, so reports may be repeated and reordered. Control planes that store
- * samples of one sandbox at the same time take turns.
+ * samples of one sandbox at the same time take turns. A sample that counts nothing new makes no record.
  */
 export async function ingest(
   db: Kysely<Schema>,
@@ -28,19 +31,17 @@ export async function ingest(
   return db.transaction().execute(async (transaction) => {
     const meters = await lockMeters(transaction, workerId, samples);
     const days = new DaySums();
-    const records: NewRecord[] = [];
+    const records = new NewRecords();
     const verdicts = new Map<UsageSample, SampleVerdict>();
     for (const sample of samples.toSorted((a, b) => a.seq - b.seq)) {
       verdicts.set(sample, take(sample, meters, prices, records, days));
     }
-    if (records.length > 0) {
-      await transaction.insertInto('usage_records').values(records).execute();
-      await saveMeters(
-        transaction,
-        [...meters.values()].filter(({ changed }) => changed),
-      );
-      await days.add(transaction);
-    }
+    await records.insert(transaction);
+    await saveMeters(
+      transaction,
+      [...meters.values()].filter(({ changed }) => changed),
+    );
+    await days.add(transaction);
     return samples.map((sample) => verdicts.get(sample) ?? 'invalid');
   });
 }
@@ -54,20 +55,12 @@ interface LockedMeter extends MeteredSandbox, UsageCounters {
   readonly begins_session: boolean;
   readonly now: Date;
   readonly placed_at: Date;
+  readonly ended_at: Date | null;
   seq: number;
   cost: bigint;
   cost_rest: number;
   used_at: Date | null;
   changed: boolean;
-}
-
-interface NewRecord extends UsageCounters {
-  readonly vm_id: string;
-  readonly generation: number;
-  readonly seq: number;
-  readonly tenant_id: string;
-  readonly cost_microusd: string;
-  readonly used_at: Date;
 }
 
 type MeterRow = Pick<
@@ -80,6 +73,7 @@ type MeterRow = Pick<
   | 'begins_session'
   | 'now'
   | 'placed_at'
+  | 'ended_at'
   | 'used_at'
   | 'cost_rest'
 > & { readonly cost_microusd: string; readonly seq: string } & Record<keyof UsageCounters, string>;
@@ -103,7 +97,8 @@ async function lockMeters(
     for key share of sandboxes
     on conflict do nothing`.execute(transaction);
   const { rows } = await sql<MeterRow>`
-    select meter.*, sandboxes.memory_mib, sandboxes.vcpu, sandboxes.placed_at, now() as now,
+    select meter.*, sandboxes.memory_mib, sandboxes.vcpu, sandboxes.placed_at,
+      sandboxes.ended_at, now() as now,
       coalesce(sandboxes.session_generation = 1, false) as begins_session
     from usage_meters meter join ${wanted} using (vm_id, generation) join sandboxes using (vm_id)
     where sandboxes.worker_id = ${workerId} and sandboxes.generation = meter.generation
@@ -117,42 +112,54 @@ async function lockMeters(
         ...countersOf((name) => Number(row[name])),
         seq: Number(row.seq),
         cost: BigInt(row.cost_microusd),
-        placed_ms: row.now.getTime() - row.placed_at.getTime(),
+        placed_ms: lastMoment(row) - row.placed_at.getTime(),
         changed: false,
       },
     ]),
   );
 }
 
-/** Judges a sample, and adds it to its meter, the records and the daily sums if it is accepted. */
+/** A worker that was cut off runs a VM for some time after its sandbox has ended. */
+function lastMoment({ now, ended_at }: Pick<MeterRow, 'now' | 'ended_at'>): number {
+  if (ended_at === null) return now.getTime();
+  return Math.min(now.getTime(), ended_at.getTime() + WORKER_TIMES.sandboxLeaseMs);
+}
+
+/** Judges a sample, and adds it to its meter, the records and the daily sums if it is accepted and counts anything. */
 function take(
-  sample: UsageSample,
+  reported: UsageSample,
   meters: Map<string, LockedMeter>,
   prices: PriceTable,
-  records: NewRecord[],
+  records: NewRecords,
   days: DaySums,
 ): SampleVerdict {
-  const meter = meters.get(keyOf(sample));
+  const meter = meters.get(keyOf(reported));
   if (meter === undefined) return 'unknown_sandbox';
+  const sample = { ...reported, wall_ms: wallMsUntilEnd(reported, meter) };
   const verdict = judge(sample, meter, meter);
   if (verdict !== 'accepted') return verdict;
   const isFirst = meter.seq === 0;
   const used = countersOf((name) => sample[name] - meter[name]);
+  // The first one counts the sandbox.
+  if (!isFirst && USAGE_COUNTERS.every((name) => used[name] === 0)) {
+    Object.assign(meter, { seq: sample.seq, changed: true });
+    return 'accepted';
+  }
   const cost = costOf(used, meter.memory_mib, prices, meter.cost_rest);
   // The database's clock less the age of the sample, within what the sandbox allows.
   const earliest = meter.used_at ?? meter.placed_at;
   const used_at = new Date(Math.max(earliest.getTime(), meter.now.getTime() - sample.age_ms));
   const { vm_id, generation, tenant_id } = meter;
-  const cost_microusd = String(cost.microusd);
-  records.push({ vm_id, generation, tenant_id, seq: sample.seq, ...used, cost_microusd, used_at });
-  days.note(tenant_id, used_at, used, cost.microusd, {
+  const { microusd } = cost;
+  records.add({ vm_id, generation, tenant_id, seq: sample.seq, ...used, cost: microusd, used_at });
+  days.note(tenant_id, used_at, used, microusd, {
     sandboxes: isFirst ? 1 : 0,
     sessions: isFirst && meter.begins_session ? 1 : 0,
   });
   Object.assign(meter, {
     ...countersOf((name) => sample[name]),
     seq: sample.seq,
-    cost: meter.cost + cost.microusd,
+    cost: meter.cost + microusd,
     cost_rest: cost.rest,
     used_at,
     changed: true,
@@ -160,10 +167,18 @@ function take(
   return 'accepted';
 }
 
+/** A worker that was cut off keeps a VM, which stands still, for longer than the sandbox has lasted. */
+function wallMsUntilEnd({ wall_ms }: UsageSample, meter: LockedMeter): number {
+  const { ended_at, placed_at } = meter;
+  if (ended_at === null) return wall_ms;
+  return Math.min(wall_ms, Math.max(meter.wall_ms, ended_at.getTime() - placed_at.getTime()));
+}
+
 async function saveMeters(
   transaction: Transaction<Schema>,
   meters: readonly LockedMeter[],
 ): Promise<void> {
+  if (meters.length === 0) return;
   await transaction
     .insertInto('usage_meters')
     .values(
@@ -185,6 +200,7 @@ async function saveMeters(
         cost_microusd: eb.ref('excluded.cost_microusd'),
         cost_rest: eb.ref('excluded.cost_rest'),
         used_at: eb.ref('excluded.used_at'),
+        is_folded: false,
       })),
     )
     .execute();
@@ -225,6 +241,7 @@ class DaySums {
 
   /** Adds the sums to the table, in the order of its key: other reports may have the same tenants. */
   async add(transaction: Transaction<Schema>): Promise<void> {
+    if (this.#sums.size === 0) return;
     const sums = [...this.#sums].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, sum]) => sum);
     await transaction
       .insertInto('usage_days')
@@ -250,13 +267,6 @@ class DaySums {
 /** The stored value of a column plus the inserted one. */
 function plus<T>(column: string) {
   return sql<T>`${sql.ref(`usage_days.${column}`)} + ${sql.ref(`excluded.${column}`)}`;
-}
-
-function countersOf<T>(value: (name: keyof UsageCounters) => T): Record<keyof UsageCounters, T> {
-  return Object.fromEntries(USAGE_COUNTERS.map((name) => [name, value(name)])) as Record<
-    keyof UsageCounters,
-    T
-  >;
 }
 
 function keyOf({ vm_id, generation }: { readonly vm_id: string; readonly generation: number }) {

@@ -1,4 +1,5 @@
 import {
+  LIMITS,
   USAGE_COUNTERS,
   type UsageCounters,
   type UsageRefusal,
@@ -8,7 +9,7 @@ import {
 /** The facts about a sandbox that limit what it can have used. */
 export interface MeteredSandbox {
   readonly vcpu: number | null;
-  /** Milliseconds since it was placed on its worker, by the database's clock. */
+  /** Milliseconds for which its VM can have run since it was placed on its worker, by the database's clock. */
   readonly placed_ms: number;
 }
 
@@ -17,8 +18,6 @@ export type Meter = Pick<UsageSample, 'seq'> & UsageCounters;
 
 /** Tolerance for clocks that run at different speeds, and for the time that a statement waits. */
 const SLACK_MS = 60_000;
-/** For sandboxes without a known size. */
-const MOST_VCPUS = 8;
 /** Threads of a VM's process beside those of its virtual CPUs. */
 const MORE_THREADS = 4;
 /** Far more than any model or agent can reach. */
@@ -34,8 +33,9 @@ export function judge(
   if (sample.seq <= meter.seq) return 'known';
   if (USAGE_COUNTERS.some((name) => sample[name] < meter[name])) return 'decreasing';
   const ms = sandbox.placed_ms + SLACK_MS;
+  const vcpus = Math.min(sandbox.vcpu ?? LIMITS.vcpuMax, LIMITS.vcpuMax);
   const most: UsageCounters = {
-    cpu_ms: ms * ((sandbox.vcpu ?? MOST_VCPUS) + MORE_THREADS),
+    cpu_ms: ms * (vcpus + MORE_THREADS),
     wall_ms: ms,
     input_tokens: ms * TOKENS_PER_MS,
     output_tokens: ms * TOKENS_PER_MS,

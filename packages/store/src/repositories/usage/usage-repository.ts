@@ -1,6 +1,7 @@
 import type { UsageSample } from '@svc/contract';
 import type { Kysely } from 'kysely';
 import type { Schema } from '../../schema.ts';
+import { foldRecords } from './fold.ts';
 import { ingest, type SampleVerdict } from './ingest.ts';
 import type { PriceTable } from './price.ts';
 import {
@@ -13,7 +14,7 @@ import {
   type UsageTotals,
 } from './reading.ts';
 
-/** What sandboxes have used. Records are only added; daily sums are kept beside them, and everything reads those. */
+/** What sandboxes have used. Daily sums are kept beside the records, and everything reads those. */
 export class UsageRepository {
   readonly #db: Kysely<Schema>;
 
@@ -28,6 +29,11 @@ export class UsageRepository {
     prices: PriceTable,
   ): Promise<SampleVerdict[]> {
     return ingest(this.#db, workerId, samples, prices);
+  }
+
+  /** See {@link foldRecords}. */
+  foldRecords(endedSecondsAgo: number, limit: number, signal: AbortSignal): Promise<number> {
+    return foldRecords(this.#db, endedSecondsAgo, limit, signal);
   }
 
   /** See {@link readToday}. */

@@ -1,11 +1,12 @@
-import type { UsageSample } from '@svc/contract';
+import type { UsageSample, WorkerSandbox } from '@svc/contract';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startTestPostgres, type TestPostgres } from '../../../test/test-postgres.ts';
 import { openStore, type Store } from '../../store.ts';
+import { verifyBilling } from '../../verify-billing.ts';
 import type { PriceTable } from './price.ts';
 
-const PLACEMENT = { unreachableMs: 30_000, sandboxesPerTenant: 50 };
+const PLACEMENT = { unreachableMs: 30_000, sandboxesPerTenant: 1_000 };
 const TENANT = 'usr_1';
 const PRICES: PriceTable = { cpuSecond: 14, gibSecond: 4, toolCall: 7 };
 const MINUTE = 60_000;
@@ -133,6 +134,21 @@ test('costs are whole micro-dollars whose sum is the price of the last counters,
   expect(rows.every(({ cost_microusd }) => /^\d+$/.test(cost_microusd))).toBe(true);
 });
 
+test('the time after the end of a sandbox costs nothing, however long its worker was cut off', async () => {
+  const vm = await place(10);
+  await ingest(sample(vm, 1, { wall_ms: 30 * MINUTE }));
+  await store.sandboxes.end({ vmId: vm, reason: 'worker_lost' });
+  await client.query(`update sandboxes set ended_at = placed_at + interval '1 hour'`);
+  const late = [
+    sample(vm, 2, { wall_ms: 9 * 60 * MINUTE }),
+    sample(vm, 3, { wall_ms: 10 * 60 * MINUTE }),
+  ];
+  expect(await ingest(...late)).toEqual(['accepted', 'accepted']);
+  const { records, meters } = await totals();
+  expect(records).toMatchObject({ wall_ms: 60 * MINUTE, cpu_ms: 3_003, tool_calls: 3 });
+  expect(meters).toEqual(records);
+});
+
 describe('reports that are', () => {
   test('repeated change nothing', async () => {
     const vm = await place();
@@ -199,6 +215,120 @@ describe('refuses', () => {
   });
 });
 
+describe('a worker cannot raise the bounds of what its sandboxes used', () => {
+  const HUGE = 2 ** 31 - 1;
+  const vcpusOf = async (vm: string): Promise<unknown> =>
+    (await client.query('select vcpu from sandboxes where vm_id = $1', [vm])).rows[0].vcpu;
+
+  function running(vm_id: string, vcpu: number): WorkerSandbox {
+    return {
+      vm_id,
+      generation: 1,
+      tenant_id: TENANT,
+      template: 'standard',
+      state: 'running',
+      vcpu,
+      cpu_fraction: 1,
+      memory_mib: 512,
+      disk_mib: 2048,
+      rootfs: '',
+      host_port: 1,
+      endpoint: '',
+      created_at: new Date().toISOString(),
+      active_connections: 0,
+      cpu_seconds: 0,
+    };
+  }
+
+  test('by reporting more processors than the sandbox was placed with', async () => {
+    const vm = await place();
+    await store.sandboxes.applyReports('w', [running(vm, HUGE)]);
+    expect(await vcpusOf(vm)).toBe(1);
+    expect(await ingest(sample(vm, 1, { cpu_ms: 11 * 60 * MINUTE }))).toEqual(['implausible']);
+    expect(await store.sandboxes.applyReports('w', [running(vm, HUGE)])).toEqual([]);
+  });
+
+  test('by reporting the processors of a sandbox that was placed without a number', async () => {
+    const vm = await place();
+    await client.query('update sandboxes set vcpu = null');
+    await store.sandboxes.applyReports('w', [running(vm, HUGE)]);
+    expect(await vcpusOf(vm)).toBe(8);
+    await store.sandboxes.applyReports('w', [running(vm, 2)]);
+    expect(await vcpusOf(vm)).toBe(8);
+  });
+
+  test('with a number of processors that an earlier version stored', async () => {
+    const vm = await place();
+    await client.query('update sandboxes set vcpu = $1', [HUGE]);
+    expect(await ingest(sample(vm, 1, { cpu_ms: 23 * 60 * MINUTE }))).toEqual(['accepted']);
+    expect(await ingest(sample(vm, 2, { cpu_ms: 25 * 60 * MINUTE }))).toEqual(['implausible']);
+  });
+
+  test('by going on after their end', async () => {
+    const vm = await place(10);
+    await store.sandboxes.end({ vmId: vm, reason: 'deleted' });
+    await client.query(`update sandboxes set ended_at = placed_at + interval '1 hour'`);
+    // Five threads, and five minutes for a worker that was cut off and for clocks.
+    const most = { cpu_ms: 65 * MINUTE * 5, tool_calls: 65 * MINUTE };
+    expect(await ingest(sample(vm, 1, most))).toEqual(['accepted']);
+    const names = ['cpu_ms', 'input_tokens', 'output_tokens', 'tool_calls'] as const;
+    for (const name of names) {
+      const late = { ...most, [name]: 10 * 60 * MINUTE * (name.endsWith('tokens') ? 1_000 : 1) };
+      expect(await ingest(sample(vm, 2, late)), name).toEqual(['implausible']);
+    }
+  });
+});
+
+describe('the number of records does not grow', () => {
+  const count = async () => (await client.query('select from usage_records')).rowCount;
+
+  test('with samples that count nothing new', async () => {
+    const vm = await place();
+    const same = Array.from({ length: 500 }, (_, n) => sample(vm, 1, { seq: n + 1 }));
+    expect(new Set(await ingest(...same.slice(0, 499)))).toEqual(new Set(['accepted']));
+    expect(await ingest(...same.slice(499))).toEqual(['accepted']);
+    expect(await count()).toBe(1);
+    expect(await ingest(sample(vm, 500, { cpu_ms: 2_000 }))).toEqual(['known']);
+    expect(await ingest(sample(vm, 501))).toEqual(['accepted']);
+    const { records, days, meters } = await totals();
+    expect(records).toMatchObject({ cpu_ms: 501 * 1_001, tool_calls: 501 });
+    expect(days).toEqual(records);
+    expect(meters).toEqual(records);
+  });
+
+  test('with a first sample of nothing, which counts the sandbox, and what follows it', async () => {
+    const vm = await place();
+    const nothing = { cpu_ms: 0, wall_ms: 0, input_tokens: 0, output_tokens: 0, tool_calls: 0 };
+    for (const seq of [1, 2, 3]) await ingest(sample(vm, seq, nothing));
+    expect(await count()).toBe(1);
+    expect((await client.query('select sandboxes from usage_days')).rows).toEqual([
+      { sandboxes: 1 },
+    ]);
+  });
+
+  test('with the samples of a report beyond one per sandbox and day', async () => {
+    const [vm, other] = [await place(47), await place(47)];
+    const batch = Array.from({ length: 20 }, (_, n) => {
+      const age_ms = n < 10 ? 24 * 60 * MINUTE : 0;
+      return [sample(vm, n + 1, { age_ms, cpu_ms: 3 * n }), sample(other, n + 1, { age_ms })];
+    }).flat();
+    expect(new Set(await ingest(...batch))).toEqual(new Set(['accepted']));
+    const { rows } = await client.query(
+      `select seq::int, cpu_ms::int, tool_calls::int from usage_records where vm_id = $1 order by seq`,
+      [vm],
+    );
+    expect(rows).toEqual([
+      { seq: 10, cpu_ms: 27, tool_calls: 10 },
+      { seq: 20, cpu_ms: 30, tool_calls: 10 },
+    ]);
+    expect(await count()).toBe(4);
+    const { records, days, meters } = await totals();
+    expect(days).toEqual(records);
+    expect(meters).toEqual(records);
+    expect(new Set(await ingest(...batch))).toEqual(new Set(['known']));
+  });
+});
+
 test('keeps the day of samples that were taken before midnight, by the age that they have', async () => {
   const vm = await place(47);
   // Wherever in the day this runs, one of these is older than the last midnight, and the other is not.
@@ -232,4 +362,61 @@ test('accepts the last sample of a sandbox that has ended, and keeps the records
   await client.query('delete from sandboxes');
   expect(await ingest(sample(vm, 3))).toEqual(['unknown_sandbox']);
   expect((await totals()).records.cpu_ms).toBe(2_002);
+});
+
+describe('the records of a sandbox that has ended', () => {
+  const NEVER = new AbortController().signal;
+
+  const recordsOf = async (vmId: string) =>
+    (
+      await client.query(
+        `select seq::int, used_at::text, cpu_ms::int from usage_records where vm_id = $1
+         order by seq`,
+        [vmId],
+      )
+    ).rows;
+
+  const end = (vmId: string) =>
+    client.query(`update sandboxes set ended_at = now() - interval '2 days' where vm_id = $1`, [
+      vmId,
+    ]);
+
+  async function post(): Promise<void> {
+    while ((await store.billing.postUsage(TENANT, 100)) > 0);
+  }
+
+  test('become one for each day, with the same sums', async () => {
+    const vm = await place(100);
+    const lasting = await place();
+    const samples = Array.from({ length: 6 }, (_, index) =>
+      sample(vm, index + 1, { age_ms: (6 - index) * 12 * 60 * MINUTE }),
+    );
+    for (const one of [...samples, sample(lasting, 1), sample(lasting, 2)]) await ingest(one);
+    await post();
+    await end(vm);
+    const before = await totals();
+    expect(await recordsOf(vm)).toHaveLength(6);
+    const days = new Set((await recordsOf(vm)).map(({ used_at }) => used_at.slice(0, 10)));
+    expect(await store.usage.foldRecords(3_600, 10, NEVER)).toBe(1);
+    expect((await recordsOf(vm)).map(({ used_at }) => used_at.slice(0, 10))).toEqual([...days]);
+    expect(await recordsOf(lasting)).toHaveLength(2);
+    expect(await totals()).toEqual(before);
+    expect(await verifyBilling(postgres.url)).toEqual(
+      expect.not.arrayContaining([expect.objectContaining({ differences: [expect.anything()] })]),
+    );
+    expect(await store.usage.foldRecords(3_600, 10, NEVER)).toBe(0);
+  });
+
+  test('stay as they are until they are posted, and are summed up again after a late one', async () => {
+    const vm = await place(100);
+    await ingest(sample(vm, 1), sample(vm, 2));
+    await end(vm);
+    expect(await store.usage.foldRecords(3_600, 10, NEVER)).toBe(0);
+    await post();
+    expect(await store.usage.foldRecords(3_600, 10, NEVER)).toBe(1);
+    await ingest(sample(vm, 3));
+    await post();
+    expect(await store.usage.foldRecords(3_600, 10, NEVER)).toBe(1);
+    expect(await recordsOf(vm)).toMatchObject([{ seq: 3, cpu_ms: 3_003 }]);
+  });
 });

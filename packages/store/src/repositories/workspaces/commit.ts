@@ -3,16 +3,13 @@ import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema } from '../../schema.ts';
 import { type ContentIds, collectContentIds, removeContents } from './extents.ts';
 import { lockTenant, lockWorkspace } from './locks.ts';
-import { sizeOfTenant } from './lookup.ts';
+import { usageOfTenant } from './lookup.ts';
+import type { WorkspaceQuota } from './scope.ts';
 import { type Flush, removeChanges } from './stage.ts';
 
 const INSERTED_AT_ONCE = 5_000;
 
-export interface CommitLimits {
-  /** Bytes of all workspaces of a tenant. */
-  readonly tenantBytes: number;
-  /** Entries of one workspace. */
-  readonly entries: number;
+export interface CommitLimits extends WorkspaceQuota {
   /** Refused changes that the result lists. */
   readonly listed: number;
   /** How long the objects of replaced files are kept, for downloads in progress. */
@@ -67,8 +64,11 @@ async function refuse(
   await refuseDeletionsOfChanged(transaction, flush);
   await refuseReplacedDirectories(transaction, flush);
   await refuseBelowFiles(transaction, flush);
-  await refuseBeyondEntries(transaction, flush, limits.entries);
-  await refuseBeyondQuota(transaction, flush, limits.tenantBytes);
+  const used = await usageOfTenant(transaction, flush.tenantId);
+  // What all workspaces together may have, counted like those of this one: from what it has now.
+  const left = limits.tenantEntries - used.entries;
+  await refuseBeyondEntries(transaction, flush, limits.entries, left);
+  await refuseBeyondQuota(transaction, flush, limits.tenantBytes - used.bytes);
   await refuseDeletedDirectories(transaction, flush);
 }
 
@@ -163,10 +163,15 @@ async function refuseBelowFiles(
   );
 }
 
+/**
+ * @param limit of the workspace
+ * @param left how many more the tenant may have than it has now
+ */
 async function refuseBeyondEntries(
   transaction: Transaction<Schema>,
   { flushId, workspaceId }: Flush,
   limit: number,
+  left: number,
 ): Promise<void> {
   await sql`
     with added as (
@@ -175,24 +180,24 @@ async function refuseBeyondEntries(
       where flush_id = ${flushId} and kind <> 'deleted' and refusal is null
         and not exists (select from workspace_files as entry
           where entry.workspace_id = ${workspaceId} and entry.path = change.path)),
-    kept as (
-      select entry_count - (select count(*) from workspace_changes as change
+    room as (
+      select least(${limit}::bigint - entry_count, ${left}::bigint) + (
+        select count(*) from workspace_changes as change
         join workspace_files as entry using (path)
         where flush_id = ${flushId} and change.kind = 'deleted' and refusal is null
           and entry.workspace_id = ${workspaceId}) as count
       from workspaces where workspace_id = ${workspaceId})
-    update workspace_changes as change set refusal = 'too_many_entries' from added, kept
+    update workspace_changes as change set refusal = 'too_many_entries' from added, room
     where change.flush_id = ${flushId} and change.path = added.path
-      and added.number > greatest(${limit} - kept.count, 0)`.execute(transaction);
+      and added.number > greatest(room.count, 0)`.execute(transaction);
 }
 
 /** The changes that need least space are taken first, so that as many as possible are saved. */
 async function refuseBeyondQuota(
   transaction: Transaction<Schema>,
-  { flushId, workspaceId, tenantId }: Flush & { readonly tenantId: string },
-  tenantBytes: number,
+  { flushId, workspaceId }: Flush,
+  bytesLeft: number,
 ): Promise<void> {
-  const used = await sizeOfTenant(transaction, tenantId);
   await sql`
     with growth as (
       select change.path, case change.kind when 'deleted' then 0 else change.size_bytes end
@@ -202,17 +207,16 @@ async function refuseBeyondQuota(
         on entry.workspace_id = ${workspaceId} and entry.path = change.path
       where flush_id = ${flushId} and refusal is null),
     total as (
-      select path, bytes, ${used} + sum(bytes) over (order by bytes, path) as bytes_after
-      from growth)
+      select path, bytes, sum(bytes) over (order by bytes, path) as growth from growth)
     update workspace_changes as change set refusal = 'quota_exceeded' from total
     where change.flush_id = ${flushId} and change.path = total.path
-      and total.bytes > 0 and total.bytes_after > ${tenantBytes}`.execute(transaction);
+      and total.bytes > 0 and total.growth > ${bytesLeft}`.execute(transaction);
 }
 
 /** Returns the version of the entries that were put. */
 async function applyChanges(
   transaction: Transaction<Schema>,
-  { flushId, workspaceId }: Flush,
+  { flushId, workspaceId, tenantId }: Flush & { readonly tenantId: string },
   graceSeconds: number,
 ): Promise<number> {
   const { rows } = await sql<{ version: string; content_ids: ContentIds }>`
@@ -222,9 +226,11 @@ async function applyChanges(
         and entry.workspace_id = ${workspaceId} and entry.path = change.path
       returning entry.kind, entry.size_bytes, entry.object_key, entry.content_id),
     discarded as (
-      insert into object_deletions (object_key, due_at)
-      select object_key, now() + make_interval(secs => ${graceSeconds}) from removed
-      where object_key is not null),
+      insert into object_deletions (object_key, due_at, tenant_id, size_bytes)
+      select object_key, now() + make_interval(secs => ${graceSeconds}), ${tenantId}, size_bytes
+      from removed
+      where object_key is not null
+      on conflict do nothing),
     put as (
       select kind, size_bytes from workspace_changes
       where flush_id = ${flushId} and refusal is null and kind <> 'deleted')

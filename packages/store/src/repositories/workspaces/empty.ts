@@ -11,12 +11,12 @@ export async function removeEmpty(
     delete from workspaces where workspace_id in (
       select workspace_id from workspaces where entry_count = 0
         and used_at < now() - make_interval(secs => ${olderThanSeconds})
-      limit ${limit} for update skip locked)
-      and not exists (select from workspace_uploads
-        where workspace_uploads.workspace_id = workspaces.workspace_id)
-      and not exists (select from workspace_chunks
-        where workspace_chunks.workspace_id = workspaces.workspace_id)
-      and not exists (select from workspace_flushes
-        where workspace_flushes.workspace_id = workspaces.workspace_id)`.execute(db);
+        and not exists (select from workspace_uploads
+          where workspace_uploads.workspace_id = workspaces.workspace_id)
+        and not exists (select from workspace_chunks
+          where workspace_chunks.workspace_id = workspaces.workspace_id)
+        and not exists (select from workspace_flushes
+          where workspace_flushes.workspace_id = workspaces.workspace_id)
+      limit ${limit} for update skip locked)`.execute(db);
   return Number(numAffectedRows ?? 0);
 }

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto';
+import { LIMITS } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { insertTenants } from '../../../test/insert-tenants.ts';
@@ -14,7 +15,14 @@ const FILES_PER_CHUNK = 100;
 /** Deleted, and as many replaced. */
 const CHANGED = 2_000;
 const FLUSH_LIMITS = { changes: 100_000, extents: 1_000_000 };
-const LIMITS = { tenantBytes: 1e12, entries: 500_000, listed: 1_000, graceSeconds: 3_600 };
+const UPLOAD_LIMITS = { openUploads: 9, uploadBytes: 1, pendingBytes: 9 };
+const COMMIT_LIMITS = {
+  tenantBytes: 1e12,
+  tenantEntries: 5_000_000,
+  entries: 500_000,
+  listed: 1_000,
+  graceSeconds: 3_600,
+};
 
 let database: TestDatabase;
 let db: Kysely<Schema>;
@@ -31,10 +39,12 @@ beforeAll(async () => {
 });
 afterAll(() => database?.[Symbol.asyncDispose]());
 
-const newWorkspace = () => {
+async function newWorkspace(): Promise<string> {
   scopes += 1;
-  return workspaces.open({ tenantId: 't', appId: `a${scopes}`, capsetId: 'c' });
-};
+  const id = await workspaces.open({ tenantId: 't', appId: `a${scopes}`, capsetId: 'c' });
+  if (id === undefined) throw new Error('the tenant may have more workspaces');
+  return id;
+}
 async function storeChunks(workspaceId: string, number: number): Promise<Buffer[]> {
   const ids = Array.from({ length: number }, () => randomBytes(32));
   const announced = ids.map((id) => ({ id, objectKey: randomUUID(), storedBytes: 1 }));
@@ -52,6 +62,15 @@ const file = (path: string, chunkId: Buffer, offset = 0): WorkspaceChange => ({
   target: undefined,
   extents: [{ chunkId, offset, length: 1 }],
 });
+const symlink = (path: string): WorkspaceChange => ({
+  path: Buffer.from(path),
+  kind: 'symlink',
+  mode: 0o777,
+  mtimeMs: 0,
+  sizeBytes: 0,
+  target: Buffer.from('x'),
+  extents: undefined,
+});
 async function sizeOf(tenantId: string): Promise<number> {
   const { rows } = await sql<{ bytes: number }>`
     select coalesce(sum(size_bytes), 0)::int as bytes from workspaces
@@ -61,7 +80,7 @@ async function sizeOf(tenantId: string): Promise<number> {
 async function flush(
   workspaceId: string,
   changes: readonly WorkspaceChange[],
-  { vmId = 'vm', limits = LIMITS } = {},
+  { vmId = 'vm', limits = COMMIT_LIMITS } = {},
 ) {
   const named = { flushId: randomUUID(), workspaceId, vmId };
   for (let at = 0; at < changes.length; at += PAGE) {
@@ -81,11 +100,39 @@ async function listAll(workspaceId: string) {
   }
 }
 
+describe('the workspaces of a tenant', () => {
+  test('are as many as the limit allows, however many are made at once', async () => {
+    await insertTenants(db, 'few');
+    const few = new WorkspaceRepository(db, 3);
+    const scopeOf = (index: number) => ({ tenantId: 'few', appId: `${index}`, capsetId: 'c' });
+    const made = await Promise.all(
+      Array.from({ length: 8 }, (_, index) => few.open(scopeOf(index))),
+    );
+    expect(made.filter((id) => id !== undefined)).toHaveLength(3);
+    const begin = (appId: string) =>
+      few.beginUpload(
+        {
+          ...scopeOf(0),
+          appId,
+          uploadId: randomUUID(),
+          path: Buffer.from('a'),
+          sizeBytes: 1,
+          expiresSeconds: 60,
+        },
+        { ...COMMIT_LIMITS, ...UPLOAD_LIMITS },
+      );
+    expect(await begin('another')).toBe('over_quota');
+    const known = made.findIndex((id) => id !== undefined);
+    expect(await few.open(scopeOf(known))).toBe(made[known]);
+    expect(await begin(`${known}`)).toEqual({ workspaceId: made[known] });
+  });
+});
+
 describe('flushes at the same time', () => {
   test('of several workspaces stay within the quota of their tenant', async () => {
     const ids = await Promise.all(Array.from({ length: 8 }, newWorkspace));
     const before = await sizeOf('t');
-    const limits = { ...LIMITS, tenantBytes: before + 10 };
+    const limits = { ...COMMIT_LIMITS, tenantBytes: before + 10 };
     const commits = await Promise.all(
       ids.map(async (workspaceId) => {
         const chunk = await storeChunk(workspaceId);
@@ -155,8 +202,15 @@ describe('a flush', () => {
     const extent = { chunkId: chunk, offset: 0, length: 1 };
     const larger = { ...file('a', chunk), sizeBytes: 3, extents: [extent, extent, extent] };
     expect(await stage(larger as WorkspaceChange)).toBe('too_large');
-    expect(await workspaces.commitFlush({ ...named, tenantId: 't' }, LIMITS)).toBeDefined();
+    expect(await workspaces.commitFlush({ ...named, tenantId: 't' }, COMMIT_LIMITS)).toBeDefined();
     expect((await listAll(workspaceId)).map(({ path }) => path)).toEqual(['a', 'b']);
+  });
+
+  test('stores the longest path, however little it can be compressed', async () => {
+    const workspaceId = await newWorkspace();
+    const path = Buffer.from(randomBytes(LIMITS.storedPathBytes).map((byte) => byte || 1));
+    const change = { ...file('', await storeChunk(workspaceId)), path };
+    expect(await flush(workspaceId, [change])).toMatchObject({ refusedCount: 0 });
   });
 
   test('fills a workspace up to its limit of entries', async () => {
@@ -166,12 +220,48 @@ describe('a flush', () => {
     const named = { flushId: randomUUID(), workspaceId, vmId: 'vm' };
     const changes = [file('a', chunk), file('c', chunk), file('d', chunk)];
     await workspaces.stageChanges(named, changes, FLUSH_LIMITS);
-    const limits = { ...LIMITS, entries: 3, listed: 1 };
+    const limits = { ...COMMIT_LIMITS, entries: 3, listed: 1 };
     expect(await workspaces.commitFlush({ ...named, tenantId: 't' }, limits)).toMatchObject({
       refusedCount: 1,
       refused: [{ path: Buffer.from('d').toString('base64url'), reason: 'too_many_entries' }],
     });
     expect((await listAll(workspaceId)).map(({ path }) => path)).toEqual(['a', 'b', 'c']);
+  });
+
+  test('fills all workspaces of a tenant up to its limit of entries', async () => {
+    const [one, two] = [await newWorkspace(), await newWorkspace()];
+    const links = ['a', 'b', 'c'].map((path) => symlink(path));
+    await flush(one, links);
+    const { rows } = await sql<{ entries: number }>`
+      select sum(entry_count)::int as entries from workspaces where tenant_id = 't'`.execute(db);
+    const limits = { ...COMMIT_LIMITS, tenantEntries: (rows[0]?.entries ?? 0) + 2 };
+    const reasons = async (changes: readonly WorkspaceChange[]) =>
+      (await flush(two, changes, { limits }))?.refused.map(({ reason }) => reason);
+    expect(await reasons(links)).toEqual(['too_many_entries']);
+    expect(
+      await reasons([symlink('d'), { path: Buffer.from('a'), kind: 'deleted', version: 2 }]),
+    ).toEqual([]);
+    expect((await listAll(two)).map(({ path }) => path)).toEqual(['b', 'd']);
+    const file = { sizeBytes: 0, modifiedAt: new Date() };
+    const upload = {
+      tenantId: 't',
+      appId: `a${scopes}`,
+      capsetId: 'c',
+      sizeBytes: 0,
+      expiresSeconds: 60,
+    };
+    const begin = (path: string, tenantEntries: number, uploadId = randomUUID()) =>
+      workspaces
+        .beginUpload(
+          { ...upload, uploadId, path: Buffer.from(path) },
+          { ...limits, tenantEntries, ...UPLOAD_LIMITS },
+        )
+        .then((begun) => ({ begun, uploadId }));
+    expect(await begin('e', limits.tenantEntries)).toMatchObject({ begun: 'over_quota' });
+    // Begun when there was room.
+    const { uploadId } = await begin('e', limits.tenantEntries + 1);
+    const taken = { ...file, tenantId: 't', workspaceId: two, uploadId, objectKey: randomUUID() };
+    expect(await workspaces.takeUpload(taken, limits)).toBe('over_quota');
   });
 
   test('that nobody commits gives up what it has staged', async () => {
@@ -183,7 +273,9 @@ describe('a flush', () => {
     await sql`update workspace_flushes set touched_at = now() - interval '2 hours'
       where workspace_id = ${workspaceId}`.execute(db);
     expect(await workspaces.removeAbandonedFlushes(3_600, 10)).toBe(1);
-    expect(await workspaces.commitFlush({ ...named, tenantId: 't' }, LIMITS)).toBeUndefined();
+    expect(
+      await workspaces.commitFlush({ ...named, tenantId: 't' }, COMMIT_LIMITS),
+    ).toBeUndefined();
     const { rows } = await sql`
       select from workspace_extents where workspace_id = ${workspaceId}`.execute(db);
     expect(rows).toEqual([]);

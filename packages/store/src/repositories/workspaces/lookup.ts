@@ -94,12 +94,24 @@ export async function findContent(
   );
 }
 
-/** The bytes of all workspaces of a tenant. */
-export async function sizeOfTenant(db: Kysely<Schema>, tenantId: string): Promise<number> {
-  const { rows } = await sql<{ bytes: string }>`
-    select coalesce(sum(size_bytes), 0) as bytes from workspaces
-    where tenant_id = ${tenantId}`.execute(db);
-  return Number(rows[0]?.bytes ?? 0);
+/** The number of workspaces of a tenant, and what all of them have together. */
+export async function usageOfTenant(
+  db: Kysely<Schema>,
+  tenantId: string,
+): Promise<{ workspaces: number; bytes: number; entries: number }> {
+  const { rows } = await sql<{ workspaces: string; bytes: string; entries: string }>`
+    select count(*) as workspaces, coalesce(sum(size_bytes), 0) as bytes,
+      coalesce(sum(entry_count), 0) as entries
+    from workspaces where tenant_id = ${tenantId}`.execute(db);
+  const { workspaces = 0, bytes = 0, entries = 0 } = rows[0] ?? {};
+  return { workspaces: Number(workspaces), bytes: Number(bytes), entries: Number(entries) };
+}
+
+/** The number of entries of a workspace. */
+export async function countEntries(db: Kysely<Schema>, workspaceId: string): Promise<number> {
+  const { rows } = await sql<{ entry_count: number }>`
+    select entry_count from workspaces where workspace_id = ${workspaceId}`.execute(db);
+  return rows[0]?.entry_count ?? 0;
 }
 
 /**

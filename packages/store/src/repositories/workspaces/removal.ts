@@ -42,7 +42,8 @@ async function removeEntries(
       returning kind, size_bytes, object_key, content_id),
     discarded as (
       insert into object_deletions (object_key, due_at)
-      select object_key, now() from removed where object_key is not null),
+      select object_key, now() from removed where object_key is not null
+      on conflict do nothing),
     counted as (
       update workspaces set
         size_bytes = size_bytes - (select coalesce(sum(size_bytes), 0) from removed),

@@ -7,6 +7,16 @@ export interface WorkspaceScope {
   readonly capsetId: string;
 }
 
+/** What workspaces may have. */
+export interface WorkspaceQuota {
+  /** Bytes of all workspaces of a tenant. */
+  readonly tenantBytes: number;
+  /** Entries of all workspaces of a tenant: links, directories and empty files have no bytes, but rows. */
+  readonly tenantEntries: number;
+  /** Entries of one workspace. */
+  readonly entries: number;
+}
+
 /** A workspace, with the sums of its files. */
 export interface Workspace {
   readonly workspaceId: string;

@@ -1,4 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
+import { ago, removeBatch } from '../../remove-batch.ts';
 import type { Schema } from '../../schema.ts';
 import { type ContentIds, collectContentIds, removeContents, useChunks } from './extents.ts';
 import { lockWorkspace } from './locks.ts';
@@ -180,10 +181,17 @@ async function countChanges(
   return changes <= limits.changes && extents <= limits.extents;
 }
 
-/**
- * Removes up to `limit` flushes: open ones, with what they have staged, that were left for longer than this, and others
- * after a day, because a late call may still name them. Returns their number.
- */
+/** Removes up to `limit` flushes that were closed or committed longer ago than this. Returns their number. */
+export function removeFinished(
+  db: Kysely<Schema>,
+  olderThanSeconds: number,
+  limit: number,
+): Promise<number> {
+  const isOver = sql`state in ('closed', 'committed') and touched_at < ${ago(olderThanSeconds)}`;
+  return removeBatch(db, 'workspace_flushes', isOver, limit);
+}
+
+/** Removes up to `limit` open flushes, with what they have staged, that were left for longer than this. Returns their number. */
 export async function removeAbandoned(
   db: Kysely<Schema>,
   olderThanSeconds: number,
@@ -191,7 +199,7 @@ export async function removeAbandoned(
 ): Promise<number> {
   const { rows } = await sql<{ flush_id: string; workspace_id: string }>`
     select flush_id, workspace_id from workspace_flushes
-    where touched_at < now() - make_interval(secs => ${olderThanSeconds} * case state when 'open' then 1 else 24 end)
+    where state = 'open' and touched_at < ${ago(olderThanSeconds)}
     order by touched_at limit ${limit}`.execute(db);
   let removed = 0;
   for (const { flush_id: flushId, workspace_id: workspaceId } of rows) {
@@ -199,7 +207,7 @@ export async function removeAbandoned(
       await lockWorkspace(transaction, workspaceId);
       const { rows: found } = await sql`
         select from workspace_flushes where flush_id = ${flushId}
-          and touched_at < now() - make_interval(secs => ${olderThanSeconds})
+          and state = 'open' and touched_at < ${ago(olderThanSeconds)}
         for update`.execute(transaction);
       if (found.length === 0) return 0;
       await removeChanges(transaction, { flushId, workspaceId }, sql`true`);

@@ -2,7 +2,8 @@ import { type Kysely, sql } from 'kysely';
 import type { Schema } from '../../schema.ts';
 import { type ContentIds, collectContentIds, removeContents } from './extents.ts';
 import { lockTenant, lockWorkspace } from './locks.ts';
-import { findFile, hasConflict, sizeOfTenant } from './lookup.ts';
+import { countEntries, findFile, hasConflict, usageOfTenant } from './lookup.ts';
+import type { WorkspaceFile, WorkspaceQuota } from './scope.ts';
 
 /** Of an upload that replaces no file. */
 const NEW_FILE_MODE = 0o644;
@@ -18,9 +19,7 @@ export interface TakenUpload {
   readonly modifiedAt: Date;
 }
 
-export interface TakeLimits {
-  /** Bytes of all workspaces of a tenant. */
-  readonly tenantBytes: number;
+export interface TakeLimits extends WorkspaceQuota {
   /** How long the object of a replaced file is kept, for downloads in progress. */
   readonly graceSeconds: number;
 }
@@ -44,6 +43,13 @@ export async function reserve(
     values (${objectKey}, now() + make_interval(secs => ${seconds}))`.execute(db);
 }
 
+/** Gives up a reserved object that no file uses, so that it is deleted at once. */
+export async function giveUp(db: Kysely<Schema>, objectKey: string): Promise<void> {
+  await sql`
+    update object_deletions set due_at = now()
+    where object_key = ${objectKey} and not claimed`.execute(db);
+}
+
 /** Makes the content of an upload a file, in one transaction. At most one of several calls for an upload succeeds. */
 export async function takeUpload(
   db: Kysely<Schema>,
@@ -53,9 +59,10 @@ export async function takeUpload(
   const run = db.transaction().execute<TakeOutcome>(async (transaction) => {
     await lockTenant(transaction, upload.tenantId);
     await lockWorkspace(transaction, upload.workspaceId);
-    const path = await closeUpload(transaction, upload);
-    if (path === undefined) return 'gone';
-    const refusal = await refusalOf(transaction, upload, path, limits);
+    const closed = await closeUpload(transaction, upload);
+    if (closed === undefined) return 'gone';
+    const { path } = closed;
+    const refusal = await refusalOf(transaction, upload, closed, limits);
     if (refusal !== undefined) return refusal;
     if (!(await useReserved(transaction, upload.objectKey))) throw new ReservationEnded();
     await replaceFile(transaction, upload, path, limits.graceSeconds);
@@ -70,29 +77,51 @@ export async function takeUpload(
 /** Undoes the transaction: the object that was to become the file is being deleted. */
 class ReservationEnded extends Error {}
 
-/** Marks an upload as done and returns its path; undefined if it is done or unknown. */
-async function closeUpload(
+interface ClosedUpload {
+  readonly path: Buffer;
+  /** When it began, by the clock of the database. */
+  readonly createdAt: Date;
+}
+
+/** Marks an upload as done; undefined if it is done or unknown. */
+export async function closeUpload(
   db: Kysely<Schema>,
-  { uploadId, workspaceId }: TakenUpload,
-): Promise<Buffer | undefined> {
-  const { rows } = await sql<{ path: Buffer }>`
+  { uploadId, workspaceId }: Pick<TakenUpload, 'uploadId' | 'workspaceId'>,
+): Promise<ClosedUpload | undefined> {
+  const { rows } = await sql<{ path: Buffer; created_at: Date }>`
     update workspace_uploads set taken_at = now()
     where upload_id = ${uploadId} and workspace_id = ${workspaceId} and taken_at is null
-    returning path`.execute(db);
-  return rows[0]?.path;
+    returning path, created_at`.execute(db);
+  return rows[0] && { path: rows[0].path, createdAt: rows[0].created_at };
 }
 
 async function refusalOf(
   db: Kysely<Schema>,
   { tenantId, workspaceId, sizeBytes, modifiedAt }: TakenUpload,
-  path: Buffer,
-  { tenantBytes }: TakeLimits,
+  { path, createdAt }: ClosedUpload,
+  { tenantBytes, tenantEntries, entries }: TakeLimits,
 ): Promise<'superseded' | 'over_quota' | 'path_conflict' | undefined> {
   const current = await findFile(db, workspaceId, path);
-  if (current !== undefined && current.modifiedAt > modifiedAt) return 'superseded';
-  const total = (await sizeOfTenant(db, tenantId)) - (current?.sizeBytes ?? 0) + sizeBytes;
-  if (total > tenantBytes) return 'over_quota';
+  if (current !== undefined && isNewer(current, modifiedAt, createdAt)) return 'superseded';
+  const used = await usageOfTenant(db, tenantId);
+  if (used.bytes - (current?.sizeBytes ?? 0) + sizeBytes > tenantBytes) return 'over_quota';
+  if (current === undefined) {
+    const here = await countEntries(db, workspaceId);
+    if (used.entries >= tenantEntries || here >= entries) return 'over_quota';
+  }
   return (await hasConflict(db, workspaceId, path)) ? 'path_conflict' : undefined;
+}
+
+/** Whether a file is newer than an upload that began and arrived at these times. */
+function isNewer({ modifiedAt, content }: WorkspaceFile, arrived: Date, began: Date): boolean {
+  // S3 says only in which second an upload arrived.
+  if (secondOf(modifiedAt) <= secondOf(arrived)) return false;
+  // The time of an upload is by the clock of the object store, that of what a sandbox saved by the database's.
+  return content.objectKey !== undefined || modifiedAt > began;
+}
+
+function secondOf(time: Date): number {
+  return Math.floor(time.getTime() / 1000);
 }
 
 /** Takes a reserved object out of those to be deleted. False once it is being deleted. */
@@ -104,7 +133,7 @@ async function useReserved(db: Kysely<Schema>, objectKey: string): Promise<boole
 
 async function replaceFile(
   db: Kysely<Schema>,
-  { workspaceId, objectKey, sizeBytes, modifiedAt }: TakenUpload,
+  { tenantId, workspaceId, objectKey, sizeBytes, modifiedAt }: TakenUpload,
   path: Buffer,
   graceSeconds: number,
 ): Promise<void> {
@@ -113,9 +142,11 @@ async function replaceFile(
       delete from workspace_files where workspace_id = ${workspaceId} and path = ${path}
       returning kind, mode, size_bytes, object_key, content_id),
     discarded as (
-      insert into object_deletions (object_key, due_at)
-      select object_key, now() + make_interval(secs => ${graceSeconds}) from old
-      where object_key is not null)
+      insert into object_deletions (object_key, due_at, tenant_id, size_bytes)
+      select object_key, now() + make_interval(secs => ${graceSeconds}), ${tenantId}, size_bytes
+      from old
+      where object_key is not null
+      on conflict do nothing)
     update workspaces set
       size_bytes = size_bytes + ${sizeBytes} - coalesce((select size_bytes from old), 0),
       file_count = file_count + 1 - (select count(*) from old where kind = 'file'),

@@ -1,8 +1,13 @@
 import { type Kysely, sql } from 'kysely';
+import { ago } from '../../remove-batch.ts';
 import type { Schema } from '../../schema.ts';
 import { lockTenant } from './locks.ts';
-import { hasConflict, sizeOfTenant } from './lookup.ts';
-import type { WorkspaceScope } from './scope.ts';
+import { hasConflict, usageOfTenant } from './lookup.ts';
+import { makeWorkspace } from './mount.ts';
+import type { WorkspaceQuota, WorkspaceScope } from './scope.ts';
+
+/** For how long expired uploads count. Their rows may stay for longer, which should keep no customer waiting who left some undone. */
+const EXPIRED_COUNT_SECONDS = 65 * 60;
 
 export interface NewUpload extends WorkspaceScope {
   readonly uploadId: string;
@@ -12,11 +17,13 @@ export interface NewUpload extends WorkspaceScope {
   readonly expiresSeconds: number;
 }
 
-export interface UploadLimits {
-  /** Bytes of all workspaces of a tenant. */
-  readonly tenantBytes: number;
+export interface UploadLimits extends Omit<WorkspaceQuota, 'entries'> {
   /** Uploads of a tenant that have begun and not yet become files or expired. */
   readonly openUploads: number;
+  /** Bytes that an upload may have whose number is not announced. */
+  readonly uploadBytes: number;
+  /** Bytes that the uploads of a tenant may have that have begun, are not files yet and expired at most 65 minutes ago. */
+  readonly pendingBytes: number;
 }
 
 export type UploadRefusal = 'over_quota' | 'too_many_uploads' | 'path_conflict';
@@ -26,27 +33,25 @@ export async function beginUpload(
   db: Kysely<Schema>,
   upload: NewUpload,
   limits: UploadLimits,
+  mostWorkspaces: number,
 ): Promise<{ workspaceId: string } | UploadRefusal> {
-  const { tenantId, appId, capsetId, uploadId, path, sizeBytes, expiresSeconds } = upload;
+  const { tenantId, uploadId, path, sizeBytes, expiresSeconds } = upload;
   return db.transaction().execute(async (transaction) => {
     await lockTenant(transaction, tenantId);
-    if ((await countOpenUploads(transaction, tenantId)) >= limits.openUploads) {
-      return 'too_many_uploads';
-    }
-    const after = (await sizeOfTenant(transaction, tenantId)) + (sizeBytes ?? 1);
-    if (after > limits.tenantBytes) return 'over_quota';
-    const { rows } = await sql<{ workspace_id: string }>`
-      insert into workspaces (tenant_id, app_id, capset_id)
-      values (${tenantId}, ${appId}, ${capsetId})
-      on conflict (tenant_id, app_id, capset_id) do update set used_at = now()
-      returning workspace_id`.execute(transaction);
-    const workspaceId = rows[0]?.workspace_id ?? '';
+    const pending = await pendingUploads(transaction, tenantId);
+    if (pending.open >= limits.openUploads) return 'too_many_uploads';
+    const reservedBytes = sizeBytes ?? limits.uploadBytes;
+    if (pending.bytes + reservedBytes > limits.pendingBytes) return 'too_many_uploads';
+    const { bytes, entries } = await usageOfTenant(transaction, tenantId);
+    if (bytes + (sizeBytes ?? 1) > limits.tenantBytes) return 'over_quota';
+    if (entries >= limits.tenantEntries) return 'over_quota';
+    const workspaceId = await makeWorkspace(transaction, upload, mostWorkspaces);
+    if (workspaceId === undefined) return 'over_quota';
     if (await hasConflict(transaction, workspaceId, path)) return 'path_conflict';
     await sql`
-      insert into workspace_uploads (upload_id, workspace_id, path, expires_at)
-      values (${uploadId}, ${workspaceId}, ${path}, now() + make_interval(secs => ${expiresSeconds}))`.execute(
-      transaction,
-    );
+      insert into workspace_uploads (upload_id, workspace_id, path, reserved_bytes, expires_at)
+      values (${uploadId}, ${workspaceId}, ${path}, ${reservedBytes},
+        now() + make_interval(secs => ${expiresSeconds}))`.execute(transaction);
     return { workspaceId };
   });
 }
@@ -69,7 +74,10 @@ export async function findUploading(db: Kysely<Schema>, tenantId: string): Promi
   return rows.map((row) => row.workspace_id);
 }
 
-/** Up to `limit` workspaces with uploads that expired longer ago than this, with their tenants. */
+/**
+ * Up to `limit` workspaces with uploads that expired longer ago than this, with their tenants. They are in no order, so
+ * that those whose uploads cannot be ended keep no others waiting.
+ */
 export async function findExpired(
   db: Kysely<Schema>,
   olderThanSeconds: number,
@@ -78,8 +86,8 @@ export async function findExpired(
   const { rows } = await sql<{ workspace_id: string; tenant_id: string }>`
     select workspace_id, tenant_id from workspaces where workspace_id in (
       select workspace_id from workspace_uploads
-      where expires_at < now() - make_interval(secs => ${olderThanSeconds})
-      order by expires_at limit ${limit})`.execute(db);
+      where expires_at < now() - make_interval(secs => ${olderThanSeconds}))
+    order by random() limit ${limit}`.execute(db);
   return rows.map((row) => ({ workspaceId: row.workspace_id, tenantId: row.tenant_id }));
 }
 
@@ -94,9 +102,17 @@ export async function removeExpired(
       and expires_at < now() - make_interval(secs => ${olderThanSeconds})`.execute(db);
 }
 
-async function countOpenUploads(db: Kysely<Schema>, tenantId: string): Promise<number> {
-  const { rows } = await sql<{ count: number }>`
-    select count(*)::int as count from workspace_uploads join workspaces using (workspace_id)
-    where tenant_id = ${tenantId} and taken_at is null and expires_at > now()`.execute(db);
-  return rows[0]?.count ?? 0;
+/** The number of open uploads of a tenant, and the bytes that they and recently expired ones, whose objects may be there, may have. */
+async function pendingUploads(
+  db: Kysely<Schema>,
+  tenantId: string,
+): Promise<{ open: number; bytes: number }> {
+  const { rows } = await sql<{ open: string; bytes: string }>`
+    select count(*) filter (where expires_at > now()) as open,
+      coalesce(sum(reserved_bytes)
+        filter (where expires_at > ${ago(EXPIRED_COUNT_SECONDS)}), 0) as bytes
+    from workspace_uploads join workspaces using (workspace_id)
+    where tenant_id = ${tenantId} and taken_at is null`.execute(db);
+  const { open = 0, bytes = 0 } = rows[0] ?? {};
+  return { open: Number(open), bytes: Number(bytes) };
 }

@@ -7,6 +7,7 @@ import * as extents from './extents.ts';
 import * as lookup from './lookup.ts';
 import * as mount from './mount.ts';
 import * as removal from './removal.ts';
+import * as replaced from './replaced.ts';
 import type { Extent, Workspace, WorkspaceChange, WorkspaceFile, WorkspaceScope } from './scope.ts';
 import * as stage from './stage.ts';
 import * as take from './take.ts';
@@ -15,9 +16,12 @@ import * as uploads from './uploads.ts';
 /** The files of workspaces, without their contents. Each method is described at the function that it calls. */
 export class WorkspaceRepository {
   readonly #db: Kysely<Schema>;
+  readonly #most: number;
 
-  constructor(db: Kysely<Schema>) {
+  /** @param most workspaces of a tenant */
+  constructor(db: Kysely<Schema>, most = Number.MAX_SAFE_INTEGER) {
     this.#db = db;
+    this.#most = most;
   }
 
   list(tenantId: string): Promise<Workspace[]> {
@@ -44,7 +48,7 @@ export class WorkspaceRepository {
   }
 
   beginUpload(upload: uploads.NewUpload, limits: uploads.UploadLimits) {
-    return uploads.beginUpload(this.#db, upload, limits);
+    return uploads.beginUpload(this.#db, upload, limits, this.#most);
   }
 
   isOpenUpload(uploadId: string): Promise<boolean> {
@@ -71,6 +75,18 @@ export class WorkspaceRepository {
     return take.takeUpload(this.#db, upload, limits);
   }
 
+  giveUp(objectKey: string): Promise<void> {
+    return take.giveUp(this.#db, objectKey);
+  }
+
+  limitReplaced(tenantId: string, mostBytes: number): Promise<void> {
+    return replaced.limitReplaced(this.#db, tenantId, mostBytes);
+  }
+
+  closeUpload(upload: Pick<take.TakenUpload, 'uploadId' | 'workspaceId'>) {
+    return take.closeUpload(this.#db, upload);
+  }
+
   removeFile(workspaceId: string, path: Buffer): Promise<boolean> {
     return removal.removeFile(this.#db, workspaceId, path);
   }
@@ -91,8 +107,8 @@ export class WorkspaceRepository {
     return mount.findMounted(this.#db, workerId, vmId, endedSeconds);
   }
 
-  open(scope: WorkspaceScope): Promise<string> {
-    return mount.openWorkspace(this.#db, scope);
+  open(scope: WorkspaceScope): Promise<string | undefined> {
+    return mount.openWorkspace(this.#db, scope, this.#most);
   }
 
   listEntries(workspaceId: string, page: entries.EntryPage) {
@@ -120,6 +136,10 @@ export class WorkspaceRepository {
     limits: commit.CommitLimits,
   ): Promise<commit.Commit | undefined> {
     return commit.commitFlush(this.#db, flush, limits);
+  }
+
+  removeFinishedFlushes(olderThanSeconds: number, limit: number): Promise<number> {
+    return stage.removeFinished(this.#db, olderThanSeconds, limit);
   }
 
   removeAbandonedFlushes(olderThanSeconds: number, limit: number): Promise<number> {

@@ -21,8 +21,10 @@ const Record = z.object({
   conversations: z.record(z.string(), z.array(z.unknown())),
 });
 
-/** Longest record after JSON quoting, to fit into one line of the link to the worker. */
-const MAX_RECORD_CHARS = 6 * 1024 * 1024;
+/** Longest record after JSON quoting, in UTF-8, to fit into one line of the link to the worker. */
+const MAX_RECORD_BYTES = 6 * 1024 * 1024;
+/** The most bytes of one UTF-16 code unit of a record after quoting. */
+const MAX_UNIT_BYTES = 3;
 
 /** Closes a turn whose end was not recorded. */
 const LOST = {
@@ -44,9 +46,8 @@ export function writeRecord(conversations: Conversations, { dialect, model }: Sp
       model,
       conversations: Object.fromEntries(settledOnes),
     });
-    if (text.length < MAX_RECORD_CHARS / 2 || JSON.stringify(text).length <= MAX_RECORD_CHARS) {
-      return text;
-    }
+    if (text.length * MAX_UNIT_BYTES <= MAX_RECORD_BYTES) return text;
+    if (Buffer.byteLength(JSON.stringify(text)) <= MAX_RECORD_BYTES) return text;
     const [longest] = [...kept].sort(([, a], [, b]) => sizeOf(b) - sizeOf(a));
     if (longest === undefined) return text;
     kept.set(longest[0], withoutOldestTurns(longest[1]));

@@ -37,8 +37,8 @@ export async function work(
       agent.conversation.settle({ ...INTERRUPTED, words: words.join('\n\n') });
       throw error;
     }
-    if (error instanceof ModelFailure && error.code === 'llm_refused') {
-      // The endpoint would refuse every later request that contains the same prompt.
+    if (error instanceof ModelFailure && error.traits.conversationRefused) {
+      // With these messages, every later task would fail too.
       agent.conversation.replace([
         ...before,
         { role: 'user', content: DROPPED },

@@ -94,7 +94,9 @@ export async function callModel(call: ModelCall): Promise<ModelAnswer> {
     throw new ModelFailure('llm_bad_response', 'The answer broke off.');
   }
   if (end.finish === 'content-filter') {
-    throw new ModelFailure('llm_refused', 'The model declines to answer.');
+    throw new ModelFailure('llm_refused', 'The model declines to answer.', {
+      conversationRefused: true,
+    });
   }
   if (new Set(requests.map(({ id }) => id)).size < requests.length) {
     throw new ModelFailure('llm_bad_response', 'Two tool calls have the same id.');

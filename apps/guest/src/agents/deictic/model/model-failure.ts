@@ -18,6 +18,8 @@ export interface FailureTraits {
   readonly retryAfterMs?: number | undefined;
   /** The conversation exceeds the model's context window. */
   readonly overflow?: boolean;
+  /** The conversation itself is refused: every later request with the same messages would be refused too. */
+  readonly conversationRefused?: boolean;
 }
 
 /** A failed model call. The message is for the client. */
@@ -39,6 +41,12 @@ const MAX_CAUSES = 5;
 /** Phrases by which vendors report a conversation that is too long. */
 const OVERFLOW =
   /prompt is too long|context.?(length|window|limit)|maximum (context|prompt)|too many (input )?tokens|input token count|exceeds? the (maximum|limit).{0,40}tokens|reduce the length|request.too.large|input is too long/i;
+
+/** Statuses of requests that are refused for what they contain. */
+const CONTENT_STATUSES: readonly number[] = [400, 413, 422];
+/** Phrases by which vendors refuse the account, its key or the model with one of these statuses. */
+const NOT_THE_CONTENT =
+  /credit balance|insufficient.(balance|credit|fund|quota)|billing|api usage limit|api key (not valid|expired)|model not (exist|found)|model .{1,100} (does not exist|not found)|not a valid model|decommissioned|no longer (available|supported)/i;
 
 const UNREADABLE = [
   EmptyResponseBodyError,
@@ -109,7 +117,11 @@ function describeStatus(
     return new ModelFailure('llm_unavailable', `It answered ${status}.`, traits);
   }
   const overflow = status === 413 || OVERFLOW.test(message) || OVERFLOW.test(body);
-  return new ModelFailure('llm_refused', `${status}: ${message}`, { overflow });
+  const conversationRefused = CONTENT_STATUSES.includes(status) && !NOT_THE_CONTENT.test(message);
+  return new ModelFailure('llm_refused', `${status}: ${message}`, {
+    overflow,
+    conversationRefused,
+  });
 }
 
 /** The wait requested by a response, in ms; undefined when it has none, or an invalid one. */

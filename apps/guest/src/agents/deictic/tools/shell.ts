@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { runProcess } from '../../processes/index.ts';
+import { runShell } from '../../processes/index.ts';
 import { type AgentTool, defineTool, type ToolContext } from '../../tools/tool.ts';
 import { HeadAndTail } from '../../tools/truncate.ts';
 
@@ -23,11 +23,11 @@ export function shellTool(context: ToolContext, maxChars: number): AgentTool {
     }),
     async run({ command, timeout_seconds: seconds = DEFAULT_SECONDS }, signal) {
       const output = new HeadAndTail(maxChars);
-      const result = await runProcess(
-        context,
-        { command: 'bash', args: ['-lc', command] },
-        { signal, timeoutMs: seconds * 1000, onOutput: (_, text) => output.add(text) },
-      );
+      const result = await runShell(context, command, {
+        signal,
+        timeoutMs: seconds * 1000,
+        onOutput: (_, text) => output.add(text),
+      });
       signal.throwIfAborted();
       const notes = [];
       if (result.ended === 'timeout') notes.push(`[killed after ${seconds} s]`);

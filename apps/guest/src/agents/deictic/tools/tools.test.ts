@@ -59,6 +59,11 @@ const put = (name: string, text: string) => writeFile(join(directory, name), tex
 const get = (name: string) => readFile(join(directory, name), 'utf8');
 
 describe('shell', () => {
+  test('runs a command that is longer than Linux lets an argument be', async () => {
+    const command = `: ${'字'.repeat(60_000)}\necho done`;
+    expect(await use('shell', { command })).toEqual({ text: 'done', isError: false });
+  });
+
   test('returns output and errors of a command in the working directory, with the current environment', async () => {
     env.FLAVOUR = 'mint';
     const { text, isError } = await use('shell', { command: 'pwd; echo $FLAVOUR >&2' });

@@ -1,0 +1,14 @@
+import { type Kysely, sql } from 'kysely';
+
+/**
+ * An index for the order in which transcripts are moved to the object store. Only the version before still uses
+ * `sessions_unarchived`.
+ */
+export async function up(db: Kysely<unknown>): Promise<void> {
+  await sql
+    .raw(
+      `create index sessions_archive_order on sessions (coalesce(archiving_until, ended_at))
+         where ended_at is not null and archived_at is null and erased_at is null`,
+    )
+    .execute(db);
+}
