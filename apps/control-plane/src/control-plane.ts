@@ -19,6 +19,7 @@ import type { ClusterSecrets } from './crypto/cluster-secrets.ts';
 import { type Database, openDatabase, openLedger } from './database.ts';
 import { exposureOf, isCustomerRequest } from './exposure.ts';
 import { registerLedgerMetrics } from './metrics.ts';
+import { createLostChunksCounter } from './objects/object-inventory.ts';
 import { openObjects } from './objects/open-objects.ts';
 import { sweepObjects } from './objects/sweep-objects.ts';
 import { Presence } from './presence.ts';
@@ -164,6 +165,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       objects: objects.store,
       urls: objects.urls,
       workspaces: services.workspaces,
+      lostChunks: createLostChunksCounter(registry),
+      logger,
     });
     const objectSweeper = sweepObjects(
       { objects: objects.store, rules, metrics, logger },

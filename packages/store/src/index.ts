@@ -28,6 +28,7 @@ export type { BillingCheck, BillingDifference } from './repositories/billing/ver
 export {
   type AnnouncedChunk,
   type ChunkRepository,
+  type KeyRange,
   type StoredChunk,
   TooManyUnusedChunks,
 } from './repositories/chunks/chunk-repository.ts';

@@ -400,6 +400,8 @@ interface ChunkColumns {
   stored_at: Date | null;
   /** Null while the files or the transcript of its owner contain the chunk. */
   unused_since: Generated<Date | null>;
+  /** When the object was found to be missing from the object store. The next save of the content uploads it again. */
+  lost_at: Generated<Date | null>;
 }
 
 interface SessionChunksTable extends ChunkColumns {

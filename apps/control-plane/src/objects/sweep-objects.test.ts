@@ -4,7 +4,6 @@ import { mkdtemp, readdir, rm, utimes } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
-  type ListOptions,
   type ObjectStore,
   ObjectStoreError,
   openFsObjectStore,
@@ -13,15 +12,19 @@ import {
 import { createLogger, Registry } from '@svc/service-kit';
 import type { Store } from '@svc/store';
 import type pg from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { startTestLedger, type TestLedger } from '../../test/test-ledger.ts';
 import { objectRules } from '../retention/object-rules.ts';
 import { createRetentionMetrics } from '../retention/retention.ts';
+import { createLostChunksCounter, ObjectInventory } from './object-inventory.ts';
 import { sweepObjects } from './sweep-objects.ts';
-import { UnknownObjects } from './unknown-objects.ts';
 
 const SESSION = randomUUID();
-const logger = createLogger({ level: 'silent' });
+const log: string[] = [];
+const logger = createLogger({
+  level: 'error',
+  destination: { write: (line) => void log.push(line) },
+});
 const signal = () => AbortSignal.timeout(30_000);
 
 let ledger: TestLedger;
@@ -31,6 +34,7 @@ let directory: string;
 let objects: ObjectStore;
 let workspace: string;
 let sweeping: AbortController;
+const lostChunks = createLostChunksCounter(new Registry());
 
 beforeAll(async () => {
   ledger = await startTestLedger();
@@ -89,15 +93,18 @@ async function addFile(objectKey: string): Promise<void> {
   );
   await sql.query('update workspaces set size_bytes = 1, file_count = 1, entry_count = 1');
 }
-const rulesFor = (using: Pick<ObjectStore, 'delete' | 'list'>) =>
+type RuledObjects = Pick<ObjectStore, 'delete' | 'list' | 'head'>;
+const rulesFor = (using: RuledObjects) =>
   objectRules({
     store,
     objects: using,
     urls: undefined,
     workspaces: { endExpiredUploads: async () => 0 },
+    lostChunks,
+    logger,
   });
 /** Sweeps as a control plane does, with this object store. */
-function start(using: Pick<ObjectStore, 'delete' | 'list'> = objects): Promise<void> {
+function start(using: RuledObjects = objects): Promise<void> {
   const rules = rulesFor(using);
   const metrics = createRetentionMetrics(new Registry());
   return sweepObjects({ objects, rules, metrics, logger }, sweeping.signal);
@@ -112,12 +119,18 @@ async function giveUp(...keys: string[]): Promise<void> {
   expect(await store.sessionChunks.removeUnused(3_600, 10)).toBe(keys.length);
 }
 /** Applies one rule once. */
-async function apply(kind: string): Promise<void> {
-  const found = rulesFor(objects).find(({ rule }) => rule.kind === kind)?.rule;
+async function apply(kind: string, using: RuledObjects = objects): Promise<void> {
+  const found = rulesFor(using).find(({ rule }) => rule.kind === kind)?.rule;
   await found?.remove(found.seconds ?? 0, 1_000, signal());
 }
 /** Lets the time pass after which objects are deleted. */
 const endWait = () => sql.query('update object_deletions set due_at = now()');
+/** The store with pages of two objects. */
+const inPairs = (): RuledObjects => ({
+  list: (options, limit) => objects.list({ ...options, limit: 2 }, limit),
+  head: objects.head.bind(objects),
+  delete: objects.delete.bind(objects),
+});
 const waiting = async () => (await sql.query('select from object_deletions')).rowCount;
 
 test('has a line of documentation for every rule', () => {
@@ -200,19 +213,99 @@ test('goes through many unknown objects a few pages at a time', async () => {
     await put(key);
   }
   await age();
-  const inPairs = {
-    list: (options: ListOptions, limit: AbortSignal) =>
-      objects.list({ ...options, limit: 2 }, limit),
-  };
-  const parts = { objects: inPairs, deletions: store.objectDeletions, prefix: 'sessions/' };
-  const found = new UnknownObjects(parts);
-  expect(await found.giveUp(3_600, signal())).toBe(39);
-  expect(await found.giveUp(3_600, signal())).toBe(11);
-  expect(await found.giveUp(3_600, signal())).toBe(0);
+  const inventory = new ObjectInventory({
+    objects: inPairs(),
+    deletions: store.objectDeletions,
+    chunks: store.sessionChunks,
+    prefix: 'sessions/',
+    lostChunks,
+    logger,
+  });
+  expect(await inventory.compare(3_600, signal())).toBe(39);
+  expect(await inventory.compare(3_600, signal())).toBe(11);
+  expect(await inventory.compare(3_600, signal())).toBe(0);
   await endWait();
   await apply('given_up_objects');
   expect(await waiting()).toBe(0);
   expect(await exists(kept)).toBe(true);
+});
+
+describe('chunks whose objects are missing', () => {
+  const names = ['a', 'b', 'c', 'd', 'e'];
+  const keys = names.map(keyOf);
+  const [lost, alsoLost, young] = [keyOf('b'), keyOf('e'), keyOf('c')];
+  const lostCount = async () => (await lostChunks.get()).values[0]?.value ?? 0;
+  const noted = async () => {
+    const { rows } = await sql.query(
+      'select object_key from session_chunks where lost_at is not null order by object_key',
+    );
+    return rows.map(({ object_key }) => object_key);
+  };
+  const store2HoursAgo = async (...objectKeys: string[]) => {
+    await sql.query(
+      `update session_chunks set stored_at = now() - interval '2 hours' where object_key = any($1)`,
+      [objectKeys],
+    );
+  };
+  beforeEach(async () => {
+    log.length = 0;
+    for (const [at, key] of keys.entries()) {
+      await addChunk(at, key);
+      await put(key);
+    }
+    await store.sessionChunks.confirm(keys);
+    await store2HoursAgo(...keys.filter((key) => key !== young));
+    await objects.delete([lost, young, alsoLost], signal());
+  });
+
+  test.each([
+    ['in one page', () => objects],
+    ['in many pages', inPairs],
+  ])(
+    'are noted %s, counted and logged, and those that were just stored are not',
+    async (_, using) => {
+      const before = await lostCount();
+      await apply('unknown_session_objects', using());
+      expect(await noted()).toEqual([lost, alsoLost]);
+      expect((await lostCount()) - before).toBe(2);
+      expect(log.join('')).toContain(lost);
+      await apply('unknown_session_objects', using());
+      expect((await lostCount()) - before).toBe(2);
+    },
+  );
+
+  test('are all noted when the store has no object at all', async () => {
+    await objects.delete(keys, signal());
+    await apply('unknown_session_objects');
+    expect(await noted()).toEqual(keys.filter((key) => key !== young));
+  });
+
+  test('are not noted if only the listing lacks them', async () => {
+    await put(lost);
+    const list: ObjectStore['list'] = async (options, limit) => {
+      const page = await objects.list(options, limit);
+      return { ...page, objects: page.objects.filter(({ key }) => key !== lost) };
+    };
+    await apply('unknown_session_objects', { ...inPairs(), list });
+    expect(await noted()).toEqual([alsoLost]);
+  });
+
+  test('count as stored again once the objects are back', async () => {
+    await apply('unknown_session_objects');
+    await put(lost);
+    await apply('unknown_session_objects');
+    expect(await noted()).toEqual([alsoLost]);
+  });
+
+  test('of workspaces are noted, too', async () => {
+    const key = `workspaces/t/${workspace}/chunks/a`;
+    await addWorkspaceChunk(1, key);
+    await store.workspaceChunks.confirm([key]);
+    await sql.query(`update workspace_chunks set stored_at = now() - interval '2 hours'`);
+    await apply('unknown_workspace_objects');
+    const { rows } = await sql.query('select lost_at is not null as is_lost from workspace_chunks');
+    expect(rows).toEqual([{ is_lost: true }]);
+  });
 });
 
 test('keeps the deletions that an unavailable store prevents, for a later sweep', async () => {
@@ -221,6 +314,7 @@ test('keeps the deletions that an unavailable store prevents, for a later sweep'
   const tried: number[] = [];
   const first = start({
     list: objects.list.bind(objects),
+    head: objects.head.bind(objects),
     delete: async (keys) => {
       tried.push(keys.length);
       throw new ObjectStoreError('object_store_unavailable', 'it is down');

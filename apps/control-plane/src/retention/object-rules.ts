@@ -1,8 +1,8 @@
 import type { ObjectStore } from '@svc/object-store';
 import type { Store } from '@svc/store';
 import { IMAGE_OBJECTS } from '../images/object-keys.ts';
+import { ObjectInventory, type ObjectInventoryParts } from '../objects/object-inventory.ts';
 import type { Objects } from '../objects/open-objects.ts';
-import { UnknownObjects } from '../objects/unknown-objects.ts';
 import { within } from '../objects/within.ts';
 import { SESSION_OBJECTS } from '../sessions/files/object-keys.ts';
 import { WORKSPACE_OBJECTS } from '../workspaces/object-keys.ts';
@@ -17,9 +17,9 @@ const OBJECTS = 1_000;
 /** Workspaces, each with up to a thousand uploads. */
 const WORKSPACES = 20;
 
-export interface ObjectRulesParts {
-  readonly store: Pick<Store, 'objectDeletions'>;
-  readonly objects: Pick<ObjectStore, 'delete' | 'list'>;
+export interface ObjectRulesParts extends Pick<ObjectInventoryParts, 'lostChunks' | 'logger'> {
+  readonly store: Pick<Store, 'objectDeletions' | 'sessionChunks' | 'workspaceChunks'>;
+  readonly objects: Pick<ObjectStore, 'delete' | 'list' | 'head'>;
   /** Undefined if S3 serves the presigned URLs. */
   readonly urls: Objects['urls'];
   readonly workspaces: Pick<Workspaces, 'endExpiredUploads'>;
@@ -47,15 +47,23 @@ export function objectRules(parts: ObjectRulesParts): ObjectRule[] {
       ),
       everyMs: 60 * SECOND_MS,
     },
-    unknown('unknown_session_objects', SESSION_OBJECTS),
-    unknown('unknown_workspace_objects', WORKSPACE_OBJECTS),
-    unknown('unknown_image_objects', IMAGE_OBJECTS),
+    unknown('unknown_session_objects', SESSION_OBJECTS, store.sessionChunks),
+    unknown('unknown_workspace_objects', WORKSPACE_OBJECTS, store.workspaceChunks),
+    unknown('unknown_image_objects', IMAGE_OBJECTS, undefined),
   ];
 
-  function unknown(kind: string, prefix: string): ObjectRule {
-    const found = new UnknownObjects({ objects, deletions: store.objectDeletions, prefix });
+  function unknown(
+    kind: string,
+    prefix: string,
+    chunks: ObjectInventoryParts['chunks'],
+  ): ObjectRule {
+    const deletions = store.objectDeletions;
+    const { lostChunks, logger } = parts;
+    const own = { objects, deletions, chunks, prefix, lostChunks, logger };
+    const inventory = new ObjectInventory(own);
     // Longer than any upload. One call covers as much as one pass should.
-    const remove: RetentionRule['remove'] = (seconds, _, signal) => found.giveUp(seconds, signal);
+    const remove: RetentionRule['remove'] = (seconds, _, signal) =>
+      inventory.compare(seconds, signal);
     return {
       rule: rule(kind, HOUR, Number.POSITIVE_INFINITY, remove),
       everyMs: 600 * SECOND_MS,

@@ -8,9 +8,10 @@ import {
   openFsObjectStore,
   SignedUrls,
 } from '@svc/object-store';
-import { createLogger } from '@svc/service-kit';
+import { createLogger, Registry } from '@svc/service-kit';
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { startTestLedger, type TestLedger } from '../../test/test-ledger.ts';
+import { createLostChunksCounter } from '../objects/object-inventory.ts';
 import { objectRules } from '../retention/object-rules.ts';
 import { ChunkedContents } from './chunked-content.ts';
 import { uploadKey } from './object-keys.ts';
@@ -192,7 +193,10 @@ test.each([
     const begun = await begin('slow');
     if (typeof begun === 'string') throw new Error(begun);
     await expireAll(120);
-    const rules = objectRules({ store: ledger.store, objects, urls: own, workspaces });
+    const lostChunks = createLostChunksCounter(new Registry());
+    const logger = createLogger({ level: 'silent' });
+    const parts = { store: ledger.store, objects, urls: own, workspaces, lostChunks, logger };
+    const rules = objectRules(parts);
     const rule = rules.find(({ rule: { kind } }) => kind === 'workspace_uploads')?.rule;
     await rule?.remove(rule.seconds ?? 0, rule.batch, signal());
     await objects.put(begun.key, Buffer.alloc(1), { size: 1, signal: signal() });

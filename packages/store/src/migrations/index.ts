@@ -34,6 +34,7 @@ import * as paymentMethodTimes from './0060-payment-method-times.ts';
 import * as foldedUsage from './0061-folded-usage.ts';
 import * as uploadBytes from './0063-upload-bytes.ts';
 import * as archiveOrder from './0064-archive-order.ts';
+import * as lostChunks from './0065-lost-chunks.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
 /** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
@@ -74,4 +75,5 @@ export const MIGRATIONS: Readonly<Record<string, SchemaMigration>> = {
   '0061-folded-usage': foldedUsage,
   '0063-upload-bytes': uploadBytes,
   '0064-archive-order': archiveOrder,
+  '0065-lost-chunks': lostChunks,
 };

@@ -14,6 +14,13 @@ export interface AnnouncedChunk extends StoredChunk {
   readonly storedBytes: number;
 }
 
+/** Keys of objects, in the order of their bytes. */
+export interface KeyRange {
+  /** Not in the range itself. */
+  readonly after: string;
+  readonly last: string;
+}
+
 /** Where the chunks of one kind of owner are. */
 export interface ChunkTables {
   readonly chunks: 'session_chunks' | 'workspace_chunks';
@@ -90,13 +97,16 @@ export class ChunkRepository {
     this.#owner = sql.ref(tables.owner);
   }
 
-  /** Which of these chunks are stored. Those that are unused are kept as long as if they had just been stored. */
+  /**
+   * Which of these chunks are stored, and not lost. Those that are unused are kept as long as if they had just been
+   * stored.
+   */
   async renew(ownerId: string, ids: readonly Buffer[]): Promise<Buffer[]> {
     const named = sql`${this.#owner} = ${ownerId} and chunk_id = any(${ids}::bytea[])`;
     const { rows } = await sql<{ chunk_id: Buffer }>`
       with unused as materialized (
         select object_key from ${this.#chunks}
-        where ${named} and stored_at is not null and unused_since is not null
+        where ${named} and stored_at is not null and lost_at is null and unused_since is not null
         order by chunk_id for no key update),
       renewed as (
         update ${this.#chunks} as chunks set unused_since = now() from unused
@@ -104,15 +114,15 @@ export class ChunkRepository {
         returning chunk_id)
       select chunk_id from renewed
       union
-      select chunk_id from ${this.#chunks} where ${named} and unused_since is null`.execute(
-      this.#db,
-    );
+      select chunk_id from ${this.#chunks}
+      where ${named} and unused_since is null and lost_at is null`.execute(this.#db);
     return rows.map((row) => row.chunk_id);
   }
 
   /**
    * Notes uploads before they begin, so that none is forgotten. A chunk whose upload was announced before keeps its
-   * object. Returns the chunks to upload, which are those that are not stored; none for an owner that gets no new ones.
+   * object. Returns the chunks to upload, which are those that are not stored, or lost; none for an owner that gets no
+   * new ones.
    * @throws TooManyUnusedChunks
    */
   async announce(ownerId: string, announced: readonly AnnouncedChunk[]): Promise<StoredChunk[]> {
@@ -178,19 +188,18 @@ export class ChunkRepository {
       where ${this.#owner} = ${ownerId} and ${open}
       ${lock}
       on conflict (${this.#owner}, chunk_id) do update
-        set stored_bytes = excluded.stored_bytes, unused_since = now()
-        where ${sql.ref(`${table}.stored_at`)} is null
+        set stored_bytes = excluded.stored_bytes, unused_since = ${renewedSince(table)}
+        where ${sql.ref(`${table}.stored_at`)} is null or ${sql.ref(`${table}.lost_at`)} is not null
       returning chunk_id, object_key`.execute(db);
     return rows.map((row) => ({ id: row.chunk_id, objectKey: row.object_key }));
   }
 
-  /** Which of these chunks have been announced but not seen in the object store. */
+  /** Which of these chunks have been announced but not seen in the object store since, or are lost. */
   async unconfirmed(ownerId: string, ids: readonly Buffer[]): Promise<AnnouncedChunk[]> {
     const { rows } = await sql<{ chunk_id: Buffer; object_key: string; stored_bytes: number }>`
       select chunk_id, object_key, stored_bytes from ${this.#chunks}
-      where ${this.#owner} = ${ownerId} and chunk_id = any(${ids}::bytea[]) and stored_at is null`.execute(
-      this.#db,
-    );
+      where ${this.#owner} = ${ownerId} and chunk_id = any(${ids}::bytea[])
+        and (stored_at is null or lost_at is not null)`.execute(this.#db);
     return rows.map((row) => ({
       id: row.chunk_id,
       objectKey: row.object_key,
@@ -203,10 +212,59 @@ export class ChunkRepository {
     await sql`
       with uploaded as materialized (
         select object_key from ${this.#chunks}
-        where object_key = any(${objectKeys}) and stored_at is null
+        where object_key = any(${objectKeys}) and (stored_at is null or lost_at is not null)
         order by chunk_id for no key update)
-      update ${this.#chunks} as chunks set stored_at = now(), unused_since = now() from uploaded
-      where chunks.object_key = uploaded.object_key and stored_at is null`.execute(this.#db);
+      update ${this.#chunks} as chunks
+      set stored_at = now(), lost_at = null, unused_since = ${renewedSince('chunks')} from uploaded
+      where chunks.object_key = uploaded.object_key
+        and (stored_at is null or lost_at is not null)`.execute(this.#db);
+  }
+
+  /**
+   * The objects of chunks, at most `limit`, that a listing of the objects in this range does not have. Leaves out those
+   * that were stored within `olderThanSeconds`, which may be younger than the listing, and those that are known to be lost.
+   */
+  async unlisted(
+    { after, last }: KeyRange,
+    listed: readonly string[],
+    olderThanSeconds: number,
+    limit: number,
+  ): Promise<string[]> {
+    const { rows } = await sql<{ object_key: string }>`
+      select object_key from ${this.#chunks} as chunks
+      where object_key collate "C" > ${after} and object_key collate "C" <= ${last}
+        and stored_at < ${ago(olderThanSeconds)} and lost_at is null
+        and not exists (select from unnest(${listed}::text[]) as listed (object_key)
+          where listed.object_key = chunks.object_key)
+      order by object_key collate "C" limit ${limit}`.execute(this.#db);
+    return rows.map((row) => row.object_key);
+  }
+
+  /**
+   * Notes that these objects are lost, except those that were stored within `olderThanSeconds`. Chunks that a save is using
+   * at the moment are left to the next comparison. Returns the number of chunks.
+   */
+  async noteLost(objectKeys: readonly string[], olderThanSeconds: number): Promise<number> {
+    const { numAffectedRows } = await sql`
+      with lost as materialized (
+        select object_key from ${this.#chunks}
+        where object_key = any(${objectKeys}) and lost_at is null
+          and stored_at < ${ago(olderThanSeconds)}
+        order by chunk_id for no key update skip locked)
+      update ${this.#chunks} as chunks set lost_at = now() from lost
+      where chunks.object_key = lost.object_key`.execute(this.#db);
+    return Number(numAffectedRows ?? 0);
+  }
+
+  /** Notes that objects which were lost are there again, for instance because the store had the wrong bucket. */
+  async noteFound(objectKeys: readonly string[]): Promise<void> {
+    await sql`
+      with found as materialized (
+        select object_key from ${this.#chunks}
+        where object_key = any(${objectKeys}) and lost_at is not null
+        order by chunk_id for no key update skip locked)
+      update ${this.#chunks} as chunks set lost_at = null from found
+      where chunks.object_key = found.object_key`.execute(this.#db);
   }
 
   /** Which of these chunks are stored, and where. */
@@ -237,4 +295,9 @@ export class ChunkRepository {
       on conflict do nothing`.execute(this.#db);
     return Number(numAffectedRows ?? 0);
   }
+}
+
+/** When the chunks that a save is going to name count as unused: used ones, whose objects were lost, do not. */
+function renewedSince(table: string): RawBuilder<unknown> {
+  return sql`case when ${sql.ref(`${table}.unused_since`)} is null then null else now() end`;
 }

@@ -232,6 +232,34 @@ describe('an announced upload', () => {
   });
 });
 
+describe('a lost object', () => {
+  test.each([
+    { chunk: 'a used chunk', isUsed: true },
+    { chunk: 'an unused chunk', isUsed: false },
+  ])('of $chunk is uploaded again by the next save', async ({ isUsed }) => {
+    const ids = newIds(2) as [Buffer, Buffer];
+    const [lost, kept] = ids;
+    await store(ids);
+    if (isUsed) await history.commit(turn(ids));
+    const [found] = await chunks.find(session, [lost]);
+    const objectKey = String(found?.objectKey);
+    expect(await chunks.noteLost([objectKey], HOUR)).toBe(0);
+    await sql`update session_chunks set stored_at = now() - interval '2 hours'`.execute(db);
+    expect(await chunks.noteLost([objectKey], HOUR)).toBe(1);
+    expect(await chunks.renew(session, ids)).toEqual([kept]);
+    const again = { id: lost, objectKey: 'other', storedBytes: 11 };
+    expect(await chunks.announce(session, [again])).toEqual([{ id: lost, objectKey }]);
+    expect(await chunks.unconfirmed(session, ids)).toEqual([{ ...again, objectKey }]);
+    await chunks.confirm([objectKey]);
+    expect(await chunks.unconfirmed(session, ids)).toEqual([]);
+    expect(sorted(await chunks.renew(session, ids))).toEqual(sorted(ids));
+    expect(await chunks.announce(session, [again])).toEqual([]);
+    // What a turn used is still used, and the rest is still removed in time.
+    await age();
+    expect(await chunks.removeUnused(HOUR, 100)).toBe(isUsed ? 0 : 2);
+  });
+});
+
 describe('unused chunks of a tenant', () => {
   /** Of 10 small chunks. */
   const MOST = 10 * 4096;

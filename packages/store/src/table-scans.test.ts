@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { insertTenants } from '../test/insert-tenants.ts';
 import { startTestPostgres, type TestPostgres } from '../test/test-postgres.ts';
+import { ChunkRepository, SESSION_CHUNKS } from './repositories/chunks/chunk-repository.ts';
 import { WorkerRepository } from './repositories/workers.ts';
 import { WorkspaceRepository } from './repositories/workspaces/workspace-repository.ts';
 import type { Schema } from './schema.ts';
@@ -26,7 +27,7 @@ afterAll(async () => {
   await postgres?.[Symbol.asyncDispose]();
 });
 
-/** What `remove` returns, and how often it, with the checks of foreign keys, read a whole table. */
+/** What `remove` returns, and how often it, with the checks of foreign keys, reads a whole table. */
 async function scans(
   tables: readonly string[],
   remove: () => Promise<number>,
@@ -86,4 +87,37 @@ test('flushes and empty workspaces are removed without a scan of all flushes and
     removed: 20,
     scans: 0,
   });
+});
+
+test('chunks are compared with a listing of objects without a scan of all chunks', async () => {
+  await run(`insert into sessions (session_id, tenant_id, status, vm_id, agent, app_id, set_id, template, vendor,
+      model, secrets, user_id, expires_at)
+    select gen_random_uuid(), 't', 'active', 'v', 'deictic', 'a', 's', 'standard', 'openai', 'm', '{}', 'u', now()
+    from generate_series(1, 20)`);
+  await run(`insert into session_chunks (session_id, chunk_id, object_key, stored_bytes, stored_at)
+    select session_id, sha256((session_id || '/' || n)::bytea), 'sessions/' || session_id || '/' || n, 1,
+      now() - interval '1 day'
+    from sessions, generate_series(1, 1000) as n`);
+  await run('analyze session_chunks');
+  const { rows } = await sql<{ key: string }>`
+    select object_key as key from session_chunks order by object_key collate "C" limit 1000`.execute(
+    db,
+  );
+  const listed = rows.map(({ key }) => key);
+  const [after = '', ...others] = listed;
+  const range = { after, last: others.at(-1) ?? '' };
+  const chunks = new ChunkRepository(db, SESSION_CHUNKS);
+  const unlisted = async () => {
+    const found = await chunks.unlisted(range, others.slice(3), DAY / 2, 1_000);
+    expect(found).toEqual(others.slice(0, 3));
+    return found.length;
+  };
+  expect(await scans(['session_chunks'], unlisted)).toEqual({ removed: 3, scans: 0 });
+  const note = () => chunks.noteLost(others.slice(0, 3), DAY / 2);
+  expect(await scans(['session_chunks'], note)).toEqual({ removed: 3, scans: 0 });
+  const noteFound = async () => {
+    await chunks.noteFound(listed);
+    return unlisted();
+  };
+  expect(await scans(['session_chunks'], noteFound)).toEqual({ removed: 3, scans: 0 });
 });
