@@ -33,7 +33,7 @@ test('keep the worker, its capacity and the sandboxes that they do not name', as
   await harness.sql.query(`update workers set heartbeat_at = now() - interval '20 seconds'`);
   expect(await renew({ free: { memory_mib: 77, disk_mib: 88 } })).toEqual({ destroy: [] });
   const { rows } = await harness.sql.query(
-    `select heartbeat_at > now() - interval '10 seconds' as is_alive, memory_mib > 0 as has_capacity,
+    `select heartbeat_at > now() - interval '18 seconds' as is_alive, memory_mib > 0 as has_capacity,
       templates <> '[]' as has_templates, free_memory_mib, free_disk_mib from workers`,
   );
   expect(rows).toEqual([

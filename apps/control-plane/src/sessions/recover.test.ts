@@ -95,7 +95,7 @@ test('a session whose sandbox was lost with its worker goes on elsewhere', async
 });
 
 test.each<[string, () => Promise<unknown>]>([
-  ['its worker was heard', () => silence(20, worker)],
+  ['its worker was heard', () => silence(5, worker)],
   ['most workers are silent', () => silence(31, worker, other)],
   [
     'this control plane could not have heard its worker',

@@ -44,45 +44,40 @@ export class SessionFiles {
   }
 
   /** Creates the files, in place of any from an earlier attempt. `start`: undefined outside sessions. */
-  static async create(
+  static create(
     options: SessionFilesOptions,
     owner: JournalOwner,
     start: FilesStart | undefined,
   ): Promise<SessionFiles> {
-    const { clock, claims } = options;
-    const name = journalName(owner);
-    const directory = join(options.directory, name);
-    const releaseClaim = claims.claim(name);
-    try {
+    const earlier = start === undefined ? NO_EARLIER_FRAMES : earlierFramesOf(start);
+    return SessionFiles.#claim(options, owner, async (journal) => {
       await mkdir(options.directory, { recursive: true, mode: 0o700 });
-      const journal = await Journal.create(
-        { directory, clock, ...reservingFor(options, owner) },
-        start === undefined ? NO_EARLIER_FRAMES : earlierFramesOf(start),
-      );
-      await writeOwner(directory, owner);
-      const outbox = await Outbox.open(outboxPath(directory), options.held);
-      return new SessionFiles(journal, outbox, releaseClaim);
-    } catch (error) {
-      releaseClaim();
-      throw error;
-    }
+      return Journal.create(journal, earlier);
+    });
   }
 
   /** Opens the files that an earlier worker left. */
-  static async open(options: SessionFilesOptions, owner: JournalOwner): Promise<SessionFiles> {
-    const { clock, claims } = options;
+  static open(options: SessionFilesOptions, owner: JournalOwner): Promise<SessionFiles> {
+    return SessionFiles.#claim(options, owner, (journal) => Journal.open(journal));
+  }
+
+  static async #claim(
+    options: SessionFilesOptions,
+    owner: JournalOwner,
+    openJournal: (options: JournalOptions) => Promise<Journal>,
+  ): Promise<SessionFiles> {
+    const { clock, claims, held } = options;
     const name = journalName(owner);
     const directory = join(options.directory, name);
+    await using failed = new AsyncDisposableStack();
     const releaseClaim = claims.claim(name);
-    try {
-      const journal = await Journal.open({ directory, clock, ...reservingFor(options, owner) });
-      await writeOwner(directory, owner);
-      const outbox = await Outbox.open(outboxPath(directory), options.held);
-      return new SessionFiles(journal, outbox, releaseClaim);
-    } catch (error) {
-      releaseClaim();
-      throw error;
-    }
+    failed.defer(releaseClaim);
+    const journal = await openJournal({ directory, clock, ...reservingFor(options, owner) });
+    failed.defer(() => journal.close());
+    await writeOwner(directory, owner);
+    const outbox = await Outbox.open(outboxPath(directory), held);
+    failed.move();
+    return new SessionFiles(journal, outbox, releaseClaim);
   }
 
   /** Closes the files and leaves them on disk, for a later worker or for {@link OrphanedJournals}. */

@@ -120,7 +120,7 @@ describe('list', () => {
     await harness.addWorker('w1');
     const vmId = await harness.create(key);
     const { rows } = await harness.sql.query(
-      `update workers set heartbeat_at = now() - interval '20 seconds' returning heartbeat_at`,
+      `update workers set heartbeat_at = now() - interval '5 seconds' returning heartbeat_at`,
     );
     const last_seen_at = rows[0].heartbeat_at.toISOString();
     expect(JSON.parse((await list()).text)).toMatchObject([{ vm_id: vmId, last_seen_at }]);
