@@ -1,5 +1,6 @@
 import type { AuditEntry, AuditQuery, ListAuditResponse } from '@svc/contract';
 import { LIMITS } from '@svc/contract';
+import { FailureLogs } from '@svc/service-kit/logging';
 import type { AuditRecord, AuditRow, Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import type { Caller } from '../auth/caller.ts';
@@ -8,6 +9,8 @@ import type { Caller } from '../auth/caller.ts';
 export class AuditTrail {
   readonly #store: Store['audit'];
   readonly #logger: FastifyBaseLogger;
+  /** By what the records of repeated events have in common. */
+  readonly #repeated = new FailureLogs();
 
   constructor(store: Store['audit'], logger: FastifyBaseLogger) {
     this.#store = store;
@@ -26,10 +29,21 @@ export class AuditTrail {
     this.#log(record, forOperators);
   }
 
-  /** Records an event like {@link append}, counting those from one network in one record. */
-  async appendRepeated(record: AuditRecord, network: string): Promise<void> {
-    await this.#store.appendRepeated(record, network);
-    this.#log({ ...record, details: { ...record.details, network } });
+  /**
+   * Records an event that somebody can repeat at will. Those of an hour that have the same `facts` are one record with their
+   * number, so that they cannot crowd out the tenant's others, and one line of the log a minute.
+   */
+  async appendRepeated(
+    record: AuditRecord,
+    facts: Readonly<Record<string, unknown>>,
+    forOperators: Readonly<Record<string, unknown>> = {},
+  ): Promise<void> {
+    await this.#store.appendRepeated(record, facts);
+    const details = { ...record.details, ...facts };
+    const key = JSON.stringify([record.event, record.tenantId, facts, forOperators]);
+    this.#repeated.note(key, (omitted) =>
+      this.#log({ ...record, details }, { ...forOperators, omitted }),
+    );
   }
 
   /** Records an action of a caller, with the credential that was used. */

@@ -65,12 +65,9 @@ export class SessionResumer {
   /** The record belongs to the owner of the session. Neither account learns of the other; operators see both. */
   #recordDenial(caller: Caller, session: SessionRow): Promise<void> {
     const { session_id, tenant_id } = session;
-    return this.#parts.audit.append(
-      {
-        event: 'cross_tenant_resume_denied',
-        tenantId: tenant_id,
-        details: { chat_session_id: session_id, owner_tenant_id: tenant_id },
-      },
+    return this.#parts.audit.appendRepeated(
+      { event: 'cross_tenant_resume_denied', tenantId: tenant_id },
+      { chat_session_id: session_id, owner_tenant_id: tenant_id },
       { caller_tenant_id: caller.tenantId, caller_key_id: caller.keyId },
     );
   }

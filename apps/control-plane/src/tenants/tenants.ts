@@ -92,7 +92,7 @@ export class Tenants {
         tenantId: tenant?.tenant_id,
         details: { email },
       } as const;
-      await this.#parts.audit.appendRepeated(failure, networkOf(ip));
+      await this.#parts.audit.appendRepeated(failure, { network: networkOf(ip) });
     }
     throw error;
   }

@@ -35,6 +35,7 @@ export class FailureLog {
 /** A {@link FailureLog} for each key, such as an account. One that has logged nothing for a minute is forgotten, with its count. */
 export class FailureLogs {
   readonly #now: (() => number) | undefined;
+  /** Those that logged longest ago come first. */
   readonly #logs = new Map<string, FailureLog>();
 
   /** `now`: a monotonic clock, in milliseconds. */
@@ -44,17 +45,22 @@ export class FailureLogs {
 
   /** As {@link FailureLog.note}, for the failures of this key. */
   note(key: string, log: (omitted: number) => void): boolean {
-    return this.#of(key).note(log);
+    const found = this.#of(key);
+    const logged = found.note(log);
+    if (logged) {
+      this.#logs.delete(key);
+      this.#logs.set(key, found);
+    }
+    return logged;
   }
 
   #of(key: string): FailureLog {
     const known = this.#logs.get(key);
     if (known !== undefined) return known;
     for (const [other, { isReady }] of this.#logs) {
-      if (isReady) this.#logs.delete(other);
+      if (!isReady) break;
+      this.#logs.delete(other);
     }
-    const made = new FailureLog(this.#now);
-    this.#logs.set(key, made);
-    return made;
+    return new FailureLog(this.#now);
   }
 }

@@ -42,11 +42,14 @@ export class AuditRepository {
   }
 
   /**
-   * Records an event that may be repeated many times from one network. Repetitions within an hour of the first are counted
-   * in its record, as `count` in the details.
+   * Records an event that somebody can repeat at will. Repetitions with the same `facts` within an hour of the first are
+   * counted in its record, as `count` in the details, of which the facts become a part.
    */
-  async appendRepeated({ event, tenantId, details }: AuditRecord, network: string): Promise<void> {
-    await this.#count(event, tenantId ?? null, { network }, details);
+  async appendRepeated(
+    { event, tenantId, details }: AuditRecord,
+    facts: Readonly<Record<string, unknown>>,
+  ): Promise<void> {
+    await this.#count(event, tenantId ?? null, facts, details);
   }
 
   async #hasMany(tenantId: string): Promise<boolean> {

@@ -170,7 +170,7 @@ describe('a resume is refused', () => {
       (await harness.call('GET', '/v1/audit', { key: token })).text;
     const denied = {
       event: 'cross_tenant_resume_denied',
-      details: { chat_session_id: id, owner_tenant_id: account.tenantId },
+      details: { chat_session_id: id, owner_tenant_id: account.tenantId, count: 1 },
     };
     expect(JSON.parse(await auditOf(account.token)).entries).toContainEqual(
       expect.objectContaining(denied),
@@ -188,6 +188,22 @@ describe('a resume is refused', () => {
     const logged = harness.logLines.find((line) => line.includes('cross_tenant_resume_denied'));
     expect(logged).toContain(stranger.tenantId);
     expect(await harness.session(key, id)).toMatchObject({ status: 'active' });
+  });
+
+  test('as often as a stranger asks, with one record of the owner and one line of the log', async () => {
+    const { id } = await harness.startSession(key);
+    const stranger = await harness.signUp();
+    for (let tries = 0; tries < 5; tries += 1) await resume(id, {}, stranger.key);
+    const { body } = await harness.call('GET', '/v1/audit', { key: account.token });
+    const denials = (body as { entries: { event: string; details: object }[] }).entries.filter(
+      ({ details }) => 'chat_session_id' in details && details.chat_session_id === id,
+    );
+    expect(denials).toMatchObject([{ event: 'cross_tenant_resume_denied', details: { count: 5 } }]);
+    const lines = harness.logLines.filter(
+      (line) => line.includes('cross_tenant_resume_denied') && line.includes(id),
+    );
+    // The five may take longer than a minute.
+    expect(lines.length).toBeLessThan(4);
   });
 
   test.each(['none', 'a\0', '00000000-0000-7000-8000-000000000000'])(
