@@ -189,7 +189,7 @@ export class ChunkRepository {
       ${lock}
       on conflict (${this.#owner}, chunk_id) do update
         set stored_bytes = excluded.stored_bytes, unused_since = ${renewedSince(table)}
-        where ${sql.ref(`${table}.stored_at`)} is null or ${sql.ref(`${table}.lost_at`)} is not null
+        where ${isMissing(table)}
       returning chunk_id, object_key`.execute(db);
     return rows.map((row) => ({ id: row.chunk_id, objectKey: row.object_key }));
   }
@@ -199,7 +199,7 @@ export class ChunkRepository {
     const { rows } = await sql<{ chunk_id: Buffer; object_key: string; stored_bytes: number }>`
       select chunk_id, object_key, stored_bytes from ${this.#chunks}
       where ${this.#owner} = ${ownerId} and chunk_id = any(${ids}::bytea[])
-        and (stored_at is null or lost_at is not null)`.execute(this.#db);
+        and ${isMissing(this.#tables.chunks)}`.execute(this.#db);
     return rows.map((row) => ({
       id: row.chunk_id,
       objectKey: row.object_key,
@@ -212,12 +212,12 @@ export class ChunkRepository {
     await sql`
       with uploaded as materialized (
         select object_key from ${this.#chunks}
-        where object_key = any(${objectKeys}) and (stored_at is null or lost_at is not null)
+        where object_key = any(${objectKeys}) and ${isMissing(this.#tables.chunks)}
         order by chunk_id for no key update)
       update ${this.#chunks} as chunks
       set stored_at = now(), lost_at = null, unused_since = ${renewedSince('chunks')} from uploaded
       where chunks.object_key = uploaded.object_key
-        and (stored_at is null or lost_at is not null)`.execute(this.#db);
+        and ${isMissing('chunks')}`.execute(this.#db);
   }
 
   /**
@@ -295,6 +295,11 @@ export class ChunkRepository {
       on conflict do nothing`.execute(this.#db);
     return Number(numAffectedRows ?? 0);
   }
+}
+
+/** Whether a chunk has no object: it was never seen in the object store, or is lost. */
+function isMissing(table: string): RawBuilder<unknown> {
+  return sql`(${sql.ref(`${table}.stored_at`)} is null or ${sql.ref(`${table}.lost_at`)} is not null)`;
 }
 
 /** When the chunks that a save is going to name count as unused: used ones, whose objects were lost, do not. */
