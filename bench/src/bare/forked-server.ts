@@ -41,7 +41,8 @@ export async function forkProgram(
   return {
     port: port as number,
     close: async () => {
-      if (child.exitCode !== null) return;
+      // Ctrl-C in a terminal ends it, too.
+      if (!child.connected) return;
       const exited = once(child, 'exit');
       child.disconnect();
       await exited;

@@ -3,7 +3,7 @@ import { createTokenMinter, type KeyPair } from '@svc/service-kit';
 import { Agent, request } from 'undici';
 import { keyOf, LIVE_PER_WORKER, type Size, sandboxesOf, TENANTS } from './fill.ts';
 import { REPORT } from './fleet-server.ts';
-import { keepPace, type Paced } from './pace.ts';
+import { type Duration, keepPace, type Paced } from './pace.ts';
 
 const DEADLINE_MS = 30_000;
 const REPORTS_PER_COMPLETE = WORKER_TIMES.completeReportMs / WORKER_TIMES.heartbeatIntervalMs;
@@ -22,7 +22,7 @@ export interface LoadOptions {
   readonly baseUrl: string;
   readonly size: Size;
   readonly rates: Rates;
-  readonly seconds: number;
+  readonly duration: Duration;
   /** How many sandboxes of a worker have changed since its last report. */
   readonly changed: number;
   /** Of every worker. */
@@ -31,7 +31,7 @@ export interface LoadOptions {
 
 /** Applies the load, and returns what became of each kind of request. */
 export async function applyLoad(options: LoadOptions): Promise<Record<string, Paced>> {
-  const { size, rates, seconds } = options;
+  const { size, rates, duration } = options;
   const agent = new Agent({ connections: 64, headersTimeout: DEADLINE_MS });
   const heartbeats = new Agent({ connections: 32, headersTimeout: DEADLINE_MS });
   const customer = customerOf(options.baseUrl, agent);
@@ -40,7 +40,7 @@ export async function applyLoad(options: LoadOptions): Promise<Record<string, Pa
   const [creates, gets, lists, beats] = await Promise.all([
     keepPace(
       { perSecond: rates.creates, atOnce: 200, call: createFor(customer, deletes) },
-      seconds,
+      duration,
     ),
     keepPace(
       {
@@ -51,7 +51,7 @@ export async function applyLoad(options: LoadOptions): Promise<Record<string, Pa
           await customer('GET', `/v1/sandboxes/vm_${vm}`, vm % TENANTS, 200);
         },
       },
-      seconds,
+      duration,
     ),
     keepPace(
       {
@@ -61,11 +61,11 @@ export async function applyLoad(options: LoadOptions): Promise<Record<string, Pa
           await customer('GET', '/v1/sandboxes', (index * 7919) % TENANTS, 200);
         },
       },
-      seconds,
+      duration,
     ),
     keepPace(
       { perSecond: rates.heartbeats, atOnce: 32, call: reportOf(options, heartbeats) },
-      seconds,
+      duration,
     ),
   ]);
   await Promise.all([agent.close(), heartbeats.close()]);

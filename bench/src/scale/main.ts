@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { interruptSignal } from '@svc/service-driver';
 import { generateKeyPair, type KeyPair } from '@svc/service-kit';
 import { forkProgram } from '../bare/forked-server.ts';
 import { type PrivateLedger, startLedger } from '../bare/private-ledger.ts';
@@ -18,6 +19,7 @@ import { costliest, postgresUse } from './postgres-use.ts';
 
 const CONTROL_PLANE = fileURLToPath(new URL('control-plane.ts', import.meta.url));
 const COSTLIEST = 8;
+const INTERRUPTED = 130;
 
 const { values } = parseArgs({
   options: {
@@ -41,6 +43,7 @@ const rates = {
   heartbeats: Number(values.heartbeats),
 };
 
+const signal = interruptSignal();
 const directory = await mkdtemp(join(tmpdir(), 'svc-scale-'));
 try {
   await using fleet = await startFleetServer();
@@ -55,7 +58,12 @@ try {
   console.log(
     `${size.workers} workers and ${size.rows} sandboxes: ${rows[0].size}, filled in ${filled} s`,
   );
+  signal.throwIfAborted();
   await measure(ledger, key);
+} catch (error) {
+  if (!signal.aborted) throw error;
+  console.error('interrupted');
+  process.exitCode = INTERRUPTED;
 } finally {
   await rm(directory, { recursive: true, force: true });
 }
@@ -70,11 +78,12 @@ async function measure({ sql, url }: PrivateLedger, key: KeyPair): Promise<void>
   const plane = await forkProgram(CONTROL_PLANE, options);
   try {
     const load = { baseUrl: `http://127.0.0.1:${plane.port}`, size, key, changed };
-    await applyLoad({ ...load, rates, seconds: Math.min(5, seconds) });
+    await applyLoad({ ...load, rates, duration: { seconds: Math.min(5, seconds), signal } });
     await sql.query('select pg_stat_statements_reset()');
     const before = await postgresUse(sql);
     const begun = performance.now();
-    const paced = await applyLoad({ ...load, rates, seconds });
+    const paced = await applyLoad({ ...load, rates, duration: { seconds, signal } });
+    signal.throwIfAborted();
     const took = (performance.now() - begun) / 1000;
     const after = await postgresUse(sql);
     await report(paced, took);

@@ -21,8 +21,18 @@ export interface Paced {
   readonly failures: Set<string>;
 }
 
-/** Makes calls at a steady rate, whatever time they take, for so many seconds, and waits for their ends. */
-export async function keepPace({ perSecond, atOnce, call }: Pace, seconds: number): Promise<Paced> {
+/** For how long calls are made. */
+export interface Duration {
+  readonly seconds: number;
+  /** Ends it early. */
+  readonly signal: AbortSignal;
+}
+
+/** Makes calls at a steady rate, whatever time they take, and waits for their ends. */
+export async function keepPace(
+  { perSecond, atOnce, call }: Pace,
+  { seconds, signal }: Duration,
+): Promise<Paced> {
   const paced: Paced = { took: [], failed: 0, leftOut: 0, failures: new Set() };
   const running = new Set<Promise<void>>();
   const begun = performance.now();
@@ -42,7 +52,7 @@ export async function keepPace({ perSecond, atOnce, call }: Pace, seconds: numbe
   let due = 0;
   for (;;) {
     const elapsed = performance.now() - begun;
-    if (elapsed >= seconds * 1000) break;
+    if (elapsed >= seconds * 1000 || signal.aborted) break;
     for (; due < (elapsed / 1000) * perSecond; due += 1) {
       if (running.size >= atOnce) paced.leftOut += 1;
       else start(due);

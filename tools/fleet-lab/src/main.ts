@@ -3,7 +3,7 @@
 import { resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { interruptSignal, until } from '@svc/service-driver';
+import { callersEnvironment, interruptSignal, runSvc, until } from '@svc/service-driver';
 import { CUSTOMER_SCRIPT, Customer } from './customer.ts';
 import { FAULTS, type Fault, versionFaults } from './faults.ts';
 import { FleetLab } from './fleet-lab.ts';
@@ -22,13 +22,14 @@ const RECOVERY = { deadlineMs: 180_000, intervalMs: 250 };
 const { values } = parseArgs({
   options: { only: { type: 'string' }, previous: { type: 'string' } },
 });
-const { previous } = values;
-const faults = previous === undefined ? FAULTS : [...FAULTS, ...versionFaults(resolve(previous))];
+const previous = values.previous === undefined ? undefined : resolve(values.previous);
+const faults = previous === undefined ? FAULTS : [...FAULTS, ...versionFaults(previous)];
 const chosen = faults.filter(({ name }) => values.only === undefined || name.includes(values.only));
 
 // Everything is disposed of on the way out, also after Ctrl-C.
 const signal = interruptSignal();
 
+if (previous !== undefined) await requireImage(previous);
 console.log('-- starting the fleet');
 await using lab = await FleetLab.start(SIZE, CUSTOMER_SCRIPT);
 const client = await lab.signUp();
@@ -45,6 +46,15 @@ for (const fault of chosen) {
 if (signal.aborted) console.log('\nended before the last fault');
 console.log(`\n${survived} faults survived, ${failed} not`);
 process.exitCode = failed === 0 ? 0 : 1;
+
+/** A machine of the lab has no network with which its worker could build an image. */
+async function requireImage(checkout: string): Promise<void> {
+  const context = { env: callersEnvironment(), launcher: [], checkout };
+  const { output } = await runSvc(context, ['image', 'list']);
+  if (/^standard .* current/m.test(output)) return;
+  const build = `(cd ${checkout} && node apps/cli/bin/svc.js image build standard)`;
+  throw new Error(`the version before has no image yet; build it with: ${build}\n${output}`);
+}
 
 /** Runs a fault under load. Prints and tells whether nothing was lost, nothing came twice, and all go on. */
 async function survives(fault: Fault): Promise<boolean> {

@@ -13,8 +13,8 @@ export class Piece implements AsyncDisposable {
   readonly #component: Component;
   readonly #env: NodeJS.ProcessEnv;
   #process: SvcProcess | undefined;
-  /** A worker that never became ready has no VMs. */
-  #wasReady = false;
+  /** Whether its latest process became ready. */
+  #isReady = false;
 
   /** @param directory holds the data directory and the log */
   constructor(
@@ -42,9 +42,10 @@ export class Piece implements AsyncDisposable {
       checkout,
     };
     const files = { dataDir, outputFile };
+    this.#isReady = false;
     this.#process = await SvcProcess.spawn(context, [this.#component], files);
     await this.#process.ready();
-    this.#wasReady = true;
+    this.#isReady = true;
   }
 
   /** Runs another command of svc on its machine, with its settings and these. */
@@ -68,11 +69,15 @@ export class Piece implements AsyncDisposable {
     await this.#process?.end(signal);
   }
 
-  /** Ends it with what it runs; what a crash left, too. */
+  /** Ends it with what it runs; what a crash left, too. @throws Error with the output of `svc down` when that fails */
   async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process === undefined) return;
     this.signal('SIGCONT');
-    const isCrashed = this.#wasReady && this.#process?.hasEnded;
-    if (isCrashed && this.#component === 'worker') await this.start();
+    const endsInOrder = this.#isReady && !this.#process.hasEnded;
     await this.end('SIGINT');
+    if (endsInOrder || this.#component !== 'worker') return;
+    // Not the worker itself, which would need a control plane.
+    const { exitCode, output } = await this.command(['down']);
+    if (exitCode !== 0) throw new Error(`svc down of ${this.machine.name} failed:\n${output}`);
   }
 }
