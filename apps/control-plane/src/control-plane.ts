@@ -135,7 +135,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
       {
         logger,
         tls: options.tls,
-        trustProxy: [...config.trustProxy],
+        trustProxy: config.trustProxy,
+        proxyProtocol: config.proxyProtocol,
         caller: callerFields,
         accessLog: config.accessLog,
         tracing: tracing && { tracing, isFromOutside: isCustomerRequest },

@@ -62,6 +62,7 @@ export interface RuntimeHostOptions {
     | 'runtimeInternalListen'
     | 'tls'
     | 'trustProxy'
+    | 'proxyProtocol'
     | 'limits'
     | 'accessLog'
     | 'otlpEndpoint'

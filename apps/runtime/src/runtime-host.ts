@@ -58,7 +58,8 @@ export async function startRuntimeHost(options: RuntimeHostOptions): Promise<Run
   const app = createHttpServer({
     logger,
     tls: options.tls,
-    trustProxy: [...config.trustProxy],
+    trustProxy: config.trustProxy,
+    proxyProtocol: config.proxyProtocol,
     caller: ({ tenantId }) => ({ tenant_id: tenantId }),
     accessLog: config.accessLog,
     tracing: tracing && {

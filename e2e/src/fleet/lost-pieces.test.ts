@@ -1,21 +1,38 @@
 import { CUSTOMER_SCRIPT, Customer, FleetLab } from '@svc/fleet-lab';
+import type { SvcClient } from '@svc/sdk';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { leftoversOf } from '../../test/machine/footprint.ts';
+import { instanceOf } from '../../test/machine/instance.ts';
 
 const TIMEOUT = { timeout: 600_000 };
 const WAIT = { timeout: 240_000, interval: 500 };
 
 let lab: FleetLab;
+let client: SvcClient;
 let customer: Customer;
 
 beforeAll(async () => {
   lab = await FleetLab.start({ controlPlanes: 2, runtimeHosts: 2, workers: 2 }, CUSTOMER_SCRIPT);
-  customer = await Customer.start(await lab.signUp());
+  client = await lab.signUp();
+  customer = await Customer.start(client);
 }, TIMEOUT.timeout);
 
 afterAll(async () => {
   await customer?.[Symbol.asyncDispose]();
-  await lab?.[Symbol.asyncDispose]();
+  if (lab !== undefined) await leavesNothing();
 }, TIMEOUT.timeout);
+
+/** Disposes of the lab when it is hardest: the VMs are those of a crashed worker, and no control plane is there to ask. */
+async function leavesNothing(): Promise<void> {
+  const crashWorker = async () => {
+    const { vm_id: id } = await client.sandboxes.create({ template: 'standard' });
+    const worker = await lab.workerOf(id);
+    for (const piece of [worker, ...lab.controlPlanes]) await piece.end('SIGKILL');
+    return instanceOf(worker.dataDir);
+  };
+  const crashed = await crashWorker().finally(() => lab[Symbol.asyncDispose]());
+  expect(await leftoversOf(crashed)).toEqual([]);
+}
 
 /** Waits until the customer has had two more tasks done, and checks that nothing was lost and nothing came twice. */
 async function goesOn(): Promise<void> {

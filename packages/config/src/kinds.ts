@@ -219,8 +219,15 @@ export const originList: Kind<readonly string[]> = {
 export const addressList: Kind<readonly string[]> = {
   expects: 'a comma-separated list of addresses or networks',
   schema: Type.Array(Type.String()),
-  convert: (text) => everyItem(text, (item) => (/^[0-9a-fA-F.:/]+$/.test(item) ? item : undefined)),
+  convert: (text) => everyItem(text, (item) => (isNetwork(item) ? item : undefined)),
 };
+
+/** Whether a text is an address, alone or with the length of a prefix. */
+function isNetwork(text: string): boolean {
+  const [, address = '', prefix = '0'] = /^([0-9a-fA-F.:]+)(?:\/(\d{1,3}))?$/.exec(text) ?? [];
+  const family = isIP(address);
+  return family !== 0 && Number(prefix) <= (family === 4 ? 32 : 128);
+}
 
 /** Comma-separated template names. */
 export const templateList: Kind<readonly Template[]> = {

@@ -141,6 +141,12 @@ export const VARIABLES = {
     '',
     'Addresses or networks of proxies whose X-Forwarded-For header is trusted.',
   ),
+  proxyProtocol: withDefault(
+    'SVC_PROXY_PROTOCOL',
+    kinds.addressList,
+    '',
+    'Addresses or networks of load balancers, whose connections to a control plane or runtime host all begin with a header of the PROXY protocol.',
+  ),
   corsOrigins: withDefault(
     'SVC_CORS_ORIGINS',
     kinds.originList,

@@ -194,6 +194,7 @@ async function layFoundation(
     SVC_CA_FILE: tls.caFile,
     SVC_EGRESS_ALLOW_HOSTS: network.ownAddress,
     SVC_EGRESS_CA_FILE: tls.caFile,
+    SVC_PROXY_PROTOCOL: front.address,
     SVC_TLS_CERT_FILE: join(directory, 'tls/server.pem'),
     SVC_TLS_KEY_FILE: join(directory, 'tls/server-key.pem'),
   };
@@ -269,7 +270,7 @@ async function startPieces(
   const frontend = (port: number, pieces: readonly Piece[]) => ({
     bind: `${front.address}:${port}`,
     servers: pieces.map(({ machine }) => `${machine.address}:${port}`),
-    checksReadiness: true,
+    hasComponents: true,
   });
   const frontends = [
     frontend(API_PORT, controlPlanes),

@@ -15,8 +15,11 @@ const STATUS = 17;
 export interface Frontend {
   readonly bind: string;
   readonly servers: readonly string[];
-  /** Whether a server is used only while `GET /readyz` over HTTPS answers 200. */
-  readonly checksReadiness?: boolean;
+  /**
+   * Whether its servers are components of svc, which serve HTTPS: one is used only while `GET /readyz` answers 200, and is told
+   * the addresses of the clients. Default: false.
+   */
+  readonly hasComponents?: boolean;
 }
 
 export interface HaProxyOptions {
@@ -91,10 +94,10 @@ function configuration(frontends: readonly Frontend[], control: string): string 
     '  timeout server 1h',
     '  timeout check 2s',
   ];
-  frontends.forEach(({ bind, servers, checksReadiness = false }, n) => {
+  frontends.forEach(({ bind, servers, hasComponents = false }, n) => {
     lines.push(`frontend front${n}`, `  bind ${bind}`, `  default_backend back${n}`);
     lines.push(`backend back${n}`);
-    if (checksReadiness) {
+    if (hasComponents) {
       lines.push('  option httpchk GET /readyz');
       lines.push(
         '  option srvtcpka',
@@ -102,7 +105,9 @@ function configuration(frontends: readonly Frontend[], control: string): string 
         '  srvtcpka-intvl 2s',
         '  srvtcpka-cnt 3',
       );
-      lines.push('  default-server check check-ssl verify none inter 1s fall 2 tcp-ut 10s');
+      lines.push(
+        '  default-server check check-ssl verify none inter 1s fall 2 tcp-ut 10s send-proxy-v2',
+      );
     }
     for (const server of servers) lines.push(`  server ${nameOf(server)} ${server}`);
   });

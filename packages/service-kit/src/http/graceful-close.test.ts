@@ -3,14 +3,15 @@ import { request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
+import { createSelfSigned } from '../tls/index.ts';
 import { closeGracefully } from './graceful-close.ts';
-import { createHttpServer, type HttpServer } from './server.ts';
+import { createHttpServer, type HttpServer, type HttpServerOptions } from './server.ts';
 
 const FAR_MS = 60_000;
 
 /** A server with a route `/wait`, which answers when `release` is called. */
-async function start() {
-  const app = createHttpServer({ logger: pino({ level: 'silent' }) });
+async function start(options: Partial<HttpServerOptions> = {}) {
+  const app = createHttpServer({ logger: pino({ level: 'silent' }), ...options });
   const arrived = Promise.withResolvers<void>();
   const released = Promise.withResolvers<void>();
   app.get('/wait', async () => {
@@ -36,6 +37,16 @@ async function open(port: number): Promise<Socket> {
 
 it('closes unused connections immediately', async () => {
   const { app, port } = await start();
+  const socket = await open(port);
+  const closed = once(socket, 'close');
+  socket.resume();
+  await closeGracefully(app, FAR_MS);
+  await closed;
+});
+
+it('closes connections immediately whose handshake has not begun', async () => {
+  const tls = await createSelfSigned({ commonName: 'x', names: ['localhost'], days: 2 });
+  const { app, port } = await start({ tls, headersTimeoutMs: FAR_MS * 10 });
   const socket = await open(port);
   const closed = once(socket, 'close');
   socket.resume();

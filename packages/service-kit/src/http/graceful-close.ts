@@ -1,6 +1,7 @@
 import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
+import { speaksTls, watchHandshakes } from './tls-handshakes.ts';
 
 const GRACE_MS = 5_000;
 /** Hooks, limits and the pipe of a streamed answer each wait for the end of a response: more than the 10 of Node. */
@@ -11,10 +12,19 @@ export class ConnectionTracker {
   readonly #requests = new Map<Socket, number>();
   readonly #used = new WeakSet<Socket>();
 
-  /** Tracks the connections of one listener, including those on which no request ever arrives. */
+  /** Tracks the connections of one listener, including those whose handshake never ends or on which no request ever arrives. */
   watch(listener: Server): void {
-    const opened = 'setSecureContext' in listener ? 'secureConnection' : 'connection';
-    listener.on(opened, (socket: Socket) => this.#add(socket, 0));
+    if (!speaksTls(listener)) {
+      listener.on('connection', (socket: Socket) => this.#add(socket, 0));
+      return;
+    }
+    watchHandshakes(listener, {
+      accepted: (tcp) => this.#add(tcp, 0),
+      secured: (tcp, tls) => {
+        this.#requests.delete(tcp);
+        this.#add(tls, 0);
+      },
+    });
   }
 
   /** Counts a request as in progress until its response or its connection closes. */

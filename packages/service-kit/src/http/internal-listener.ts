@@ -3,6 +3,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { listenAddress } from '../addresses/index.ts';
+import { speaksTls } from './tls-handshakes.ts';
 
 /** Where a route is served once a server has an internal address. */
 export type Exposure = 'public' | 'internal' | 'both';
@@ -38,7 +39,7 @@ export class InternalListener {
   /** Starts to listen, and settles with the port. */
   async open(address: { readonly host: string; readonly port: number }): Promise<number> {
     const server = this.#listen();
-    const opened = 'setSecureContext' in server ? 'secureConnection' : 'connection';
+    const opened = speaksTls(server) ? 'secureConnection' : 'connection';
     server.on(opened, (socket: Socket) => this.#sockets.add(socket));
     server.listen({ host: await listenAddress(address.host), port: address.port });
     await once(server, 'listening');

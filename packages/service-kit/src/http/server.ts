@@ -27,6 +27,7 @@ import {
 } from './internal-listener.ts';
 import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
+import { readProxyHeaders } from './proxy-protocol.ts';
 import { isWellEncoded } from './query.ts';
 import { type CallerFields, RequestFailures } from './request-failures.ts';
 import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
@@ -54,6 +55,8 @@ export interface HttpServerOptions {
   readonly unreadResponseMs?: number;
   /** The proxies whose X-Forwarded-For header is trusted. Default none. */
   readonly trustProxy?: boolean | readonly string[];
+  /** The load balancers whose connections begin with a PROXY header: addresses or networks. Default none. */
+  readonly proxyProtocol?: readonly string[];
   /** Who sent a request, for the access log, for spans and for the bound of lines about failures. Default: nothing. */
   readonly caller?: CallerFields;
   /** Whether to log each request at info level. Default: at debug level only. */
@@ -98,6 +101,8 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const sendProblem = problemSender(failures);
   const listen = (handler: RequestListener): Server => {
     const listener = createListener(handler, options);
+    const { proxyProtocol: from = [], headersTimeoutMs: timeoutMs = HEADERS_TIMEOUT_MS } = options;
+    if (from.length > 0) readProxyHeaders(listener, { from, timeoutMs });
     connections.watch(listener);
     cutUnreadResponses(listener, connections, options.unreadResponseMs ?? UNREAD_RESPONSE_MS);
     return listener;
