@@ -4,6 +4,7 @@ import { GUEST_LINK } from '@svc/contract';
 import type { MicrovmDownload, MicrovmExecRequest, MicrovmExecResult } from '../microvm.ts';
 import { AgentConnections } from './agent-connections.ts';
 import { GuestChannel } from './channel/guest-channel.ts';
+import { CommandKiller } from './commands/command-killer.ts';
 import { runCommand } from './commands/run-command.ts';
 import { SshConnection } from './commands/ssh-connection.ts';
 import { PortConnections } from './port-connections.ts';
@@ -27,6 +28,7 @@ export class GuestConnections {
   readonly sshPort = SSH_PORT;
   readonly #ssh: SshConnection;
   readonly #channel: GuestChannel;
+  readonly #killer: CommandKiller;
   readonly #agent: AgentConnections;
   readonly #ports: PortConnections;
   readonly #trees: GuestTree[] = [];
@@ -37,6 +39,7 @@ export class GuestConnections {
     this.#options = options;
     this.#ssh = new SshConnection({ host, port: SSH_PORT, privateKey, hostKey });
     this.#channel = new GuestChannel({ host, port: CHANNEL_PORT }, token);
+    this.#killer = new CommandKiller(this.#channel);
     this.#agent = new AgentConnections({ host, port: AGENT_PORT });
     this.#ports = new PortConnections({ host, port: CHANNEL_PORT }, token);
   }
@@ -51,7 +54,12 @@ export class GuestConnections {
     env: Readonly<Record<string, string>>,
     signal: AbortSignal,
   ): Promise<MicrovmExecResult> {
-    return runCommand({ ssh: this.#ssh, channel: this.#channel, env }, request, signal);
+    return runCommand({ ssh: this.#ssh, killer: this.#killer, env }, request, signal);
+  }
+
+  /** Ends the commands whose callers left while the guest did not answer. */
+  endLeftCommands(): void {
+    this.#killer.tryAgain();
   }
 
   checkDirectory(path: string, signal: AbortSignal): Promise<void> {
@@ -91,6 +99,7 @@ export class GuestConnections {
   }
 
   close(): void {
+    this.#killer.close();
     this.#ssh.close();
     this.#channel.close();
     this.#agent.close();

@@ -178,28 +178,34 @@ export class LiveMicrovm implements Microvm {
   }
 
   async pause(signal: AbortSignal): Promise<void> {
+    const { process } = this.#options;
     await this.#changes.run(async () => {
       this.#assertLives();
       if (this.paused) return;
-      await withCode('pause_failed', () => this.#options.process.pause(signal));
+      await this.#orUndo(
+        () => withCode('pause_failed', () => process.pause(signal)),
+        (deadline) => process.resume(deadline),
+      );
       this.paused = true;
     });
   }
 
   async resume(signal: AbortSignal): Promise<void> {
+    const { process } = this.#options;
     await this.#changes.run(async () => {
       this.#assertLives();
       if (!this.paused) return;
-      await withCode('resume_failed', () => this.#options.process.resume(signal));
-      try {
-        await withCode('resume_failed', () => this.#correctClock(signal));
-      } catch (error) {
-        if (this.#gone.signal.aborted) throw error;
-        await this.#options.process.pause(AbortSignal.timeout(UPDATE_MS));
-        throw error;
-      }
+      await this.#orUndo(
+        () =>
+          withCode('resume_failed', async () => {
+            await process.resume(signal);
+            await this.#correctClock(signal);
+          }),
+        (deadline) => process.pause(deadline),
+      );
       this.paused = false;
     });
+    this.#guest.endLeftCommands();
   }
 
   async cpuSeconds(): Promise<number> {
@@ -256,6 +262,23 @@ export class LiveMicrovm implements Microvm {
       return await work();
     } catch (error) {
       if (error instanceof MicrovmError && error.code === 'guest_unreachable') this.#assertLives();
+      throw error;
+    }
+  }
+
+  /**
+   * Undoes a change that fails, since the VMM also does what it answers too late. It carries commands out in their order, so
+   * one that it does not answer at all undoes the change as well.
+   */
+  async #orUndo(
+    change: () => Promise<void>,
+    undo: (deadline: AbortSignal) => Promise<void>,
+  ): Promise<void> {
+    try {
+      await change();
+    } catch (error) {
+      if (this.#gone.signal.aborted) throw error;
+      await undo(AbortSignal.timeout(UPDATE_MS)).catch(() => undefined);
       throw error;
     }
   }

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type ssh2 from 'ssh2';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type SshGuest, startSshGuest } from '../../../test/ssh-guest.ts';
+import { CommandKiller } from './command-killer.ts';
 import { runCommand } from './run-command.ts';
 
 /** The packets about channels that the guest received, by their names. */
@@ -37,10 +38,10 @@ function flood(channel: ssh2.ServerChannel): void {
 }
 
 /** A guest that does not end the command: its output continues until the channel is closed. */
-const channel = { kill: async () => undefined };
+const killer = new CommandKiller({ kill: async () => undefined });
 
 function run(command: string, onOutput: () => void | Promise<void>, signal: AbortSignal) {
-  return runCommand({ ssh: guest.connection, channel, env: {} }, { command, onOutput }, signal);
+  return runCommand({ ssh: guest.connection, killer, env: {} }, { command, onOutput }, signal);
 }
 
 // The guest's SSH server ends the connection, and with it all commands, when it receives one for a channel that is gone.

@@ -1,29 +1,29 @@
 import type { ClientChannel } from 'ssh2';
 import type { MicrovmExecRequest, MicrovmExecResult } from '../../microvm.ts';
-import { MicrovmError } from '../../microvm-error.ts';
-import type { GuestChannel } from '../channel/guest-channel.ts';
+import type { CommandKiller } from './command-killer.ts';
 import { nextExecMark } from './exec-mark.ts';
 import { execCall, execScript } from './exec-script.ts';
 import type { SshConnection } from './ssh-connection.ts';
 import { askForOutput } from './ssh-limits.ts';
 
 const HOME = '/root';
-/** Time limit for the SSH channel of a killed command to close. */
+/** Time limit for a command to be killed and its SSH channel to close. */
 const KILL_MS = 5000;
 
 export interface RunCommandOptions {
   readonly ssh: SshConnection;
-  readonly channel: Pick<GuestChannel, 'kill'>;
+  readonly killer: Pick<CommandKiller, 'kill' | 'forget'>;
   readonly env: Readonly<Record<string, string>>;
 }
 
 /** Runs a command over SSH. Aborting kills every process the command started and throws the signal's reason. */
 export async function runCommand(
-  { ssh, channel, env }: RunCommandOptions,
+  { ssh, killer, env }: RunCommandOptions,
   request: MicrovmExecRequest,
   signal: AbortSignal,
 ): Promise<MicrovmExecResult> {
   const mark = nextExecMark();
+  killer.forget(mark);
   const script = execScript({
     mark,
     command: request.command,
@@ -49,7 +49,7 @@ export async function runCommand(
     const [exitCode] = await Promise.race([work, aborted.promise]);
     return { exitCode };
   } catch (error) {
-    await endCommand(channel, stream, mark, ended);
+    await endCommand(killer, stream, mark, ended);
     throw error;
   } finally {
     signal.removeEventListener('abort', abort);
@@ -75,21 +75,16 @@ async function deliver(
   }
 }
 
-/** Kills the command's processes. Closes the SSH channel even when the guest fails to kill them. */
+/** Kills the command's processes. Closes the SSH channel even when the guest has not killed them in time. */
 async function endCommand(
-  channel: Pick<GuestChannel, 'kill'>,
+  killer: Pick<CommandKiller, 'kill'>,
   stream: ClientChannel,
   mark: number,
   ended: Promise<number>,
 ): Promise<void> {
   const deadline = AbortSignal.timeout(KILL_MS);
-  try {
-    await channel.kill(mark, deadline);
-  } catch (error) {
-    if (!(error instanceof MicrovmError) && !deadline.aborted) throw error;
-  } finally {
-    stream.close();
-  }
+  await killer.kill(mark, deadline);
+  stream.close();
   const expired = new Promise((resolve) =>
     deadline.addEventListener('abort', resolve, { once: true }),
   );

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { GUEST_LINK } from '@svc/contract';
 import { withDeadline } from '@svc/service-kit/concurrency';
 import { GuestChannel } from '../../guest/channel/guest-channel.ts';
+import { CommandKiller } from '../../guest/commands/command-killer.ts';
 import { runCommand } from '../../guest/commands/run-command.ts';
 import { SshConnection } from '../../guest/commands/ssh-connection.ts';
 import { createIdentity, type GuestIdentity } from '../../guest/identity.ts';
@@ -44,6 +45,7 @@ export async function warmUp(
     privateKey: sshKey.privateKey,
     hostKey: identity.hostKey.publicKey,
   });
+  const killer = new CommandKiller(channel);
   const deadline = withDeadline(signal, WARM_UP_MS);
   const run = async (command: string) => {
     let output = '';
@@ -51,7 +53,7 @@ export async function warmUp(
       output = (output + chunk.toString()).slice(-KEPT_OUTPUT);
     };
     const request = { command, onOutput };
-    const { exitCode } = await runCommand({ ssh, channel, env: {} }, request, deadline);
+    const { exitCode } = await runCommand({ ssh, killer, env: {} }, request, deadline);
     if (exitCode === 0) return;
     throw new MicrovmError(
       'boot_failed',
@@ -66,6 +68,7 @@ export async function warmUp(
     onProgress('removing the identity');
     await run(REMOVE_IDENTITY);
   } finally {
+    killer.close();
     ssh.close();
   }
 }
