@@ -170,6 +170,23 @@ describe('one VM', () => {
     await expect.poll(left).toBe('none');
   });
 
+  test('a command that is aborted while the VM is paused is killed when it runs again', async () => {
+    const caller = new AbortController();
+    const started = Promise.withResolvers<void>();
+    const running = microvm.exec(
+      { command: 'echo started; sleep 302', onOutput: () => started.resolve() },
+      caller.signal,
+    );
+    const refused = expect(running).rejects.toThrow('the caller is gone');
+    await started.promise;
+    await microvm.pause(signal());
+    caller.abort(new Error('the caller is gone'));
+    await refused;
+    await microvm.resume(signal());
+    const left = () => output(microvm, 'pgrep -f "sleep 30[2]" || echo none');
+    await expect.poll(left).toBe('none');
+  });
+
   test('a slow reader slows the command down instead of filling the memory', async () => {
     const pauses: number[] = [];
     let bytes = 0;

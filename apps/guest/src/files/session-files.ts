@@ -2,7 +2,7 @@ import { open, rename, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { LIMITS } from '@svc/contract';
 import { ownerOf } from '../agents/processes/process-owner.ts';
-import { runTool } from './run-tool.ts';
+import { runTool, type ToolResult } from './run-tool.ts';
 
 /** Caches below the home directory that can be recreated. */
 const EXCLUDED = ['.cache', '.npm'];
@@ -67,7 +67,7 @@ export class SessionFiles {
     const owner = await ownerOf(home);
     const startedAt = Date.now();
     const found = await runTool('find', this.#findArguments(), { owner, cwd: home, signal });
-    if (found.stdout === '') return false;
+    if (!hasFoundChange(found)) return false;
     const part = `${savedArchive}.part`;
     const archive = await open(part, 'w', 0o600);
     try {
@@ -115,4 +115,14 @@ export class SessionFiles {
       { cause: { exitCode, ...result } },
     );
   }
+}
+
+/** Whether a search has found a changed file. Throws {@link FilesError} when it was ended before it had seen all of them. */
+export function hasFoundChange(found: ToolResult): boolean {
+  if (found.stdout !== '') return true;
+  // Its exit code is no sign: files that the agent may not read are left out.
+  if (found.signal === null) return false;
+  throw new FilesError("The agent's files could not be searched for changes and were not saved.", {
+    cause: found,
+  });
 }

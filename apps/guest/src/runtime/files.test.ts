@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { chown, cp, mkdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { chown, cp, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { RunningRuntime } from '../../test/running-runtime.ts';
@@ -75,6 +75,22 @@ test('reports an archive that cannot be unpacked, and continues the session', as
   worker = await runtime.configured({ restoreFiles: true });
   expect(await worker.waitForFrame('error')).toMatchObject({ code: 'agent_failed' });
   await turn();
+});
+
+test('does not replace saved files with those of them that could be unpacked', async () => {
+  const saved = join(runtime.directory, 'saved');
+  await mkdir(join(saved, 'work'), { recursive: true });
+  await writeFile(join(saved, 'work/first'), Buffer.alloc(20_000, 1));
+  await writeFile(join(saved, 'work/second'), Buffer.alloc(2_000_000, 2));
+  const { restoreArchive, savedArchive } = runtime.options;
+  execFileSync('tar', ['-cf', restoreArchive, '-C', saved, './work/first', './work/second']);
+  // As when the disk is full, or the time is over.
+  execFileSync('truncate', ['-s', '1000000', restoreArchive]);
+  worker = await runtime.configured({ restoreFiles: true });
+  expect((await turn()).files).toBe(false);
+  expect(await readdir(join(runtime.home, 'work'))).toContain('first');
+  await expect(stat(savedArchive)).rejects.toMatchObject({ code: 'ENOENT' });
+  await worker.waitForFrame('error', { code: 'state_not_saved' });
 });
 
 test('keeps an archive with paths outside the home directory inside it', async () => {

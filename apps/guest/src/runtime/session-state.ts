@@ -3,6 +3,9 @@ import type { AgentLink } from '../link/index.ts';
 import type { SessionOutput } from './session-output.ts';
 import { makeWorkingDirectory } from './working-directory.ts';
 
+const INCOMPLETE =
+  'Files are not saved, because not all saved files of the session could be brought back when it started. Copy what you need, and resume the session again.';
+
 export interface SessionStateOptions {
   readonly home: string;
   readonly restoreFiles: boolean;
@@ -20,6 +23,8 @@ export class SessionState {
   /** Settles (never rejects) when the agent's files are in place. */
   readonly prepared: Promise<void>;
   readonly #options: SessionStateOptions;
+  /** Whether files of the session are missing. Those that are saved must stay: what is here would replace them. */
+  #isIncomplete = false;
   #saving: Promise<void> = Promise.resolve();
 
   constructor(options: SessionStateOptions) {
@@ -36,7 +41,11 @@ export class SessionState {
   async #prepare(): Promise<void> {
     const { home, restoreFiles, files, output, signal } = this.#options;
     try {
-      if (restoreFiles) await files.restore(signal);
+      if (restoreFiles) {
+        this.#isIncomplete = true;
+        await files.restore(signal);
+        this.#isIncomplete = false;
+      }
       await makeWorkingDirectory(home);
     } catch (error) {
       const message = error instanceof FilesError ? error.message : 'The files cannot be prepared.';
@@ -60,6 +69,10 @@ export class SessionState {
 
   async #saveFiles(): Promise<boolean> {
     const { files, output, signal } = this.#options;
+    if (this.#isIncomplete) {
+      output.error('state_not_saved', INCOMPLETE);
+      return false;
+    }
     try {
       return await files.save(signal);
     } catch (error) {
