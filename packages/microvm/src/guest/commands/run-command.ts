@@ -1,3 +1,4 @@
+import { untilAborted } from '@svc/service-kit/concurrency';
 import type { ClientChannel } from 'ssh2';
 import type { MicrovmExecRequest, MicrovmExecResult } from '../../microvm.ts';
 import type { CommandKiller } from './command-killer.ts';
@@ -85,8 +86,6 @@ async function endCommand(
   const deadline = AbortSignal.timeout(KILL_MS);
   await killer.kill(mark, deadline);
   stream.close();
-  const expired = new Promise((resolve) =>
-    deadline.addEventListener('abort', resolve, { once: true }),
-  );
-  await Promise.race([ended.catch(() => undefined), expired]);
+  // A guest that is paused does not confirm it.
+  await untilAborted(ended, deadline).catch(() => undefined);
 }
