@@ -8,8 +8,8 @@ interface Steps<T> {
   readonly lock: string;
   /** Begins what has to wait for the lock. */
   readonly begin: () => Promise<T>;
-  /** The last statement of the transaction, once something waits. */
-  readonly meanwhile: string;
+  /** Once something waits: the last statement of the transaction, or what others do before it ends. */
+  readonly meanwhile: string | (() => Promise<unknown>);
 }
 
 /** Runs something that meets a lock half way, and the transaction that holds it. Returns what it settles with. */
@@ -31,7 +31,7 @@ export async function whileLocked<T>(
       return rowCount;
     };
     await expect.poll(waiting).toBeGreaterThan(0);
-    await holder.query(meanwhile);
+    await (typeof meanwhile === 'string' ? holder.query(meanwhile) : meanwhile());
     await holder.query('commit');
     return await outcome;
   } finally {

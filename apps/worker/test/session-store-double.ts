@@ -21,6 +21,8 @@ import { ChunksDouble } from './chunks-double.ts';
 export class SessionStoreDouble {
   /** The secrets of every sandbox's agent. */
   secrets: AgentSecrets = { llm: { api_key: 'sk-the-real-key' }, env: { GREETING: 'hello' } };
+  /** The error that answers each request for secrets; undefined answers it. */
+  secretsFailure: ServiceError | undefined;
   readonly turns: (CommitTurnRequest & { readonly session: string })[] = [];
   /** The content of committed files, and of files from before there were chunks. */
   readonly files = new Map<string, Buffer>();
@@ -77,6 +79,7 @@ export class SessionStoreDouble {
       { schema: { params: WorkerSandboxParams } },
       async () => {
         this.secretsAsked += 1;
+        if (this.secretsFailure !== undefined) throw this.secretsFailure;
         return this.secrets;
       },
     );

@@ -74,6 +74,7 @@ export type { SessionLease } from './repositories/sessions/lease.ts';
 export type {
   HeldSession,
   RoutedSession,
+  SeenSession,
   SessionModel,
 } from './repositories/sessions/lookup.ts';
 export type { Manifest } from './repositories/sessions/manifests.ts';

@@ -22,7 +22,8 @@ type AgentFields = Pick<CreateSandboxRequest, 'agent' | 'llm_key' | 'model' | 'e
 export function checkOneShotAgent(request: AgentFields, defaults: DefaultModels): void {
   const { agent, llm_key, model } = request;
   if (agent === undefined || !isAgent(agent)) return;
-  if (llm_key === undefined || llm_key === '') rejectField('llm_key_required', '/llm_key');
+  // The gateway removes white space around a key.
+  if (llm_key === undefined || llm_key.trim() === '') rejectField('llm_key_required', '/llm_key');
   const keyProblem = llmKeyProblem(llm_key);
   if (keyProblem !== undefined) rejectField('validation_failed', '/llm_key', keyProblem);
   const problem = modelProblem(agent, model);

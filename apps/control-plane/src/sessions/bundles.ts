@@ -33,7 +33,9 @@ export async function openSessionBundles(
   });
   checkCollisions(bundles);
   const values = mergeBundles(bundles);
-  if ((values.get(LLM_API_KEY_KEY) ?? '') === '') rejectField('llm_api_key_missing', '/secrets');
+  // The gateway removes white space around a key.
+  const llmKey = values.get(LLM_API_KEY_KEY)?.trim() ?? '';
+  if (llmKey === '') rejectField('llm_api_key_missing', '/secrets');
   if (!fitsEnvironment(environmentIn(values))) rejectField('secrets_too_large', '/secrets');
   return { bundles, values };
 }

@@ -1,5 +1,5 @@
 import { ServiceError } from '@svc/contract';
-import type { SessionRow, Store } from '@svc/store';
+import type { SeenSession, Store } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
@@ -14,7 +14,7 @@ export async function findSession(
   store: Pick<Store, 'sessions'>,
   { tenantId }: Caller,
   sessionId: string,
-): Promise<SessionRow> {
+): Promise<SeenSession> {
   const row = isSessionId(sessionId) ? await store.sessions.find(sessionId) : undefined;
   if (row === undefined || row.tenant_id !== tenantId) throw new ServiceError('session_not_found');
   return row;

@@ -1,11 +1,22 @@
-import type { SessionRecord } from '@svc/contract';
-import type { SessionRow } from '@svc/store';
+import type { SessionRecord, SessionStatus } from '@svc/contract';
+import type { SeenSession } from '@svc/store';
+
+/**
+ * The status of a session as its owner sees it: one that has ended and is being started again is active. Clients would give it
+ * up otherwise, such as all but the first of those that come back to a session whose worker was lost.
+ */
+export function statusOf(session: SeenSession): SessionStatus {
+  const { status, is_held: isHeld, erase_requested_at: eraseRequestedAt } = session;
+  return isHeld && eraseRequestedAt === null ? 'active' : status;
+}
 
 /** The public record of a session. */
-export function toSessionRecord(row: SessionRow): SessionRecord {
+export function toSessionRecord(row: SeenSession): SessionRecord {
+  const status = statusOf(row);
+  const endedAt = status === 'active' ? null : row.ended_at;
   return {
     chat_session_id: row.session_id,
-    status: row.status,
+    status,
     vm_id: row.vm_id,
     agent: {
       kind: row.agent,
@@ -18,7 +29,7 @@ export function toSessionRecord(row: SessionRow): SessionRecord {
     user_id: row.user_id,
     created_at: row.created_at.toISOString(),
     expires_at: row.expires_at.toISOString(),
-    ...(row.ended_at === null ? {} : { ended_at: row.ended_at.toISOString() }),
+    ...(endedAt === null ? {} : { ended_at: endedAt.toISOString() }),
     ...(row.erased_at === null ? {} : { erased_at: row.erased_at.toISOString() }),
   };
 }

@@ -94,6 +94,67 @@ test('a session whose sandbox was lost with its worker goes on elsewhere', async
   expect(await record()).toMatchObject({ status: 'active' });
 });
 
+describe('while one client has a session started elsewhere, another does not see it as ended', () => {
+  const lose = () => worker.event(plane.url, worker.end(session.vmId, 'worker_lost'));
+  /** What another client finds, behind what happens while the start is prepared. */
+  async function seenMeanwhile(happens: () => Promise<unknown> = async () => undefined) {
+    let seen: unknown;
+    const started = await whileLocked(harness, {
+      lock: 'lock table secret_bundles in access exclusive mode',
+      begin: recover,
+      meanwhile: async () => {
+        await happens();
+        const { code } = await recover();
+        const listed = await harness.call('GET', '/v1/sessions', { key });
+        const removed = await harness.call('DELETE', `/v1/sessions/${session.id}`, { key });
+        const { status, ended_at } = await record();
+        seen = { code, status, ended_at, listed: listed.body, removed: removed.body };
+      },
+    });
+    expect(started.status).toBe(200);
+    expect((await record()).vm_id).not.toBe(session.vmId);
+    return seen;
+  }
+  const active = {
+    code: 'session_starting',
+    status: 'active',
+    ended_at: undefined,
+    listed: { sessions: [{ status: 'active' }] },
+    removed: { code: 'session_starting' },
+  };
+
+  test('after its worker was reported lost', async () => {
+    await lose();
+    expect(await seenMeanwhile()).toMatchObject(active);
+  });
+
+  test('although its worker is reported lost meanwhile', async () => {
+    await silence(31, worker);
+    expect(await seenMeanwhile(lose)).toMatchObject(active);
+  });
+
+  test('until the lease of a control plane that has died expires', async () => {
+    await lose();
+    const ended = await record();
+    const lease = (change: string) =>
+      harness.sql.query(`update sessions set busy_by = gen_random_uuid(), busy_until = ${change}`);
+    await lease(`now() + interval '1 minute'`);
+    expect(await record()).toMatchObject({ status: 'active' });
+    await lease(`now() - interval '1 millisecond'`);
+    expect(await record()).toEqual(ended);
+    expect(ended).toMatchObject({ status: 'failed', ended_at: expect.any(String) });
+  });
+
+  test('unless it cannot be started', async () => {
+    await lose();
+    const ended = await record();
+    await harness.sql.query('update workers set memory_mib = 1');
+    expect(await recover()).toMatchObject({ code: 'no_capacity' });
+    expect(await record()).toEqual(ended);
+    await harness.sql.query('update workers set memory_mib = 8192');
+  });
+});
+
 test.each<[string, () => Promise<unknown>]>([
   ['its worker was heard', () => silence(5, worker)],
   ['most workers are silent', () => silence(31, worker, other)],

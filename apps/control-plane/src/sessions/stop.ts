@@ -4,6 +4,7 @@ import type { Caller } from '../auth/caller.ts';
 import type { SandboxDeleter } from '../sandboxes/delete.ts';
 import { findSession } from './find.ts';
 import { withSessionLease } from './lease.ts';
+import { statusOf } from './record.ts';
 
 /** Ends sessions gracefully: their state is saved while their sandbox is torn down. Also erases what they keep. */
 export class SessionStopper {
@@ -27,7 +28,7 @@ export class SessionStopper {
   ): Promise<DeleteSessionResponse> {
     const found = await findSession(this.#store, caller, sessionId);
     const { sessions } = this.#store;
-    const isDone = erase ? found.erased_at !== null : found.status !== 'active';
+    const isDone = erase ? found.erased_at !== null : statusOf(found) !== 'active';
     const work = (row: SessionRow) => (erase ? this.#erase(row) : this.stop(row));
     const ended = isDone ? found : await withSessionLease(sessions, found.session_id, work);
     return {

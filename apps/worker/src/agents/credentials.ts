@@ -28,6 +28,7 @@ export class AgentCredentials {
   readonly #options: AgentCredentialsOptions;
   #unregister: (() => void) | undefined;
   #authorization: Secret | undefined;
+  readonly #known = Promise.withResolvers<void>();
 
   constructor(options: AgentCredentialsOptions) {
     this.#options = options;
@@ -52,9 +53,15 @@ export class AgentCredentials {
     }
     const header = secrets.persistence_auth_header;
     this.#authorization = header === undefined ? undefined : new Secret(header);
+    this.#known.resolve();
   }
 
-  /** The `Authorization` header for the persistence endpoint. */
+  /** Settles once this process has the credentials, which a restarted worker has yet to fetch. Never rejects. */
+  get known(): Promise<void> {
+    return this.#known.promise;
+  }
+
+  /** The `Authorization` header for the persistence endpoint; undefined when it has none, and until they are {@link known}. */
   get authorization(): Secret | undefined {
     return this.#authorization;
   }
@@ -72,15 +79,17 @@ export function fetchForStart<T>(fetch: () => Promise<T>, signal: AbortSignal): 
   return retry(fetch, { attempts: FETCH_ATTEMPTS, signal, isTransient: mayPass });
 }
 
-/** Restores the credentials of an adopted agent in the background: retries for as long as the sandbox lives. */
+/**
+ * Restores the credentials of an adopted agent in the background: retries until the agent is released, because its last
+ * state, which an ending sandbox saves, may need them.
+ */
 export function restoreCredentials(
-  sandbox: Pick<Sandbox, 'id' | 'signal'>,
+  { sandbox, closed }: { readonly sandbox: Pick<Sandbox, 'id'>; readonly closed: AbortSignal },
   restore: (signal: AbortSignal) => Promise<void>,
   onFault: (error: unknown, what: string) => void,
 ): void {
-  const { id, signal } = sandbox;
-  const options = { ...RESTORE_BACKOFF, attempts: Number.POSITIVE_INFINITY, signal };
-  retry(() => restore(signal), options).catch((error) => {
-    if (!signal.aborted) onFault(error, `restore the credentials of ${id}`);
+  const options = { ...RESTORE_BACKOFF, attempts: Number.POSITIVE_INFINITY, signal: closed };
+  retry(() => restore(closed), options).catch((error) => {
+    if (!closed.aborted) onFault(error, `restore the credentials of ${sandbox.id}`);
   });
 }

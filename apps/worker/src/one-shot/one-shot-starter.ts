@@ -53,7 +53,7 @@ export class OneShotStarter implements AgentKind {
     oneShot.reconnect();
     const restore = async (signal: AbortSignal) =>
       oneShot.useSecrets(await agents.api.agentSecrets(sandbox.id, signal));
-    restoreCredentials(sandbox, restore, agents.onFault);
+    restoreCredentials(oneShot, restore, agents.onFault);
     return oneShot;
   }
 

@@ -12,7 +12,7 @@ it('an endpoint that refuses every state is reported once in a while, not for ea
       },
     },
     url: 'https://10.0.0.1/',
-    credentials: { authorization: undefined },
+    credentials: { authorization: undefined, known: Promise.resolve() },
     sessionId: undefined,
     vmId: 'vm_1',
     agent: 'codex',

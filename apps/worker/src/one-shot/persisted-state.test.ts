@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { ServiceError } from '@svc/contract';
 import { createSelfSigned } from '@svc/service-kit';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ONE_SHOT } from '../../test/placement.ts';
@@ -39,6 +40,7 @@ beforeEach(async () => {
   url = `https://localhost:${port}/state`;
   lab = await SessionLab.start({
     egress: { egressAllowHosts: [{ host: 'localhost', port }], egressCaFile },
+    agentTimeouts: { finishMs: 5_000 },
   });
   lab.store.secrets = {
     llm: { api_key: 'k' },
@@ -133,6 +135,62 @@ describe('the persistence endpoint of a one-shot agent', () => {
     await expect.poll(() => puts()).toHaveLength(1);
     expect(JSON.parse(puts()[0]?.body ?? '')).toMatchObject({ state: 'kept' });
     await lab.guest.drained();
+  });
+
+  describe('after a restart of the worker', () => {
+    /** Starts the next worker while its control plane does not answer; the agent has a state and exits. */
+    async function restartWithoutSecrets(): Promise<string> {
+      const id = await start();
+      answer = () => [503, ''];
+      lab.guest.state('kept');
+      await expect.poll(() => puts().length).toBeGreaterThan(0);
+      await lab.restart(() => {
+        heard.length = 0;
+        lab.store.secretsFailure = new ServiceError('database_unavailable');
+        const { persistence_auth_header: header } = lab.store.secrets;
+        answer = ({ headers }) => (headers.authorization === header ? [204, ''] : [401, '']);
+      });
+      lab.guest.exited(0);
+      // The exit is handled behind the state.
+      await expect
+        .poll(async () => (await lab.harness.json('GET', `/sandboxes/${id}`)).body)
+        .toMatchObject({ agent_exit_code: 0 });
+      expect(heard).toEqual([]);
+      return id;
+    }
+
+    it.each([
+      ['with its header', 'Custom secret=42'],
+      ['without a header', undefined],
+    ])('is sent nothing until its credentials are known: %s', async (_what, header) => {
+      const env = { llm: { api_key: 'k' }, env: {} };
+      lab.store.secrets = header === undefined ? env : { ...env, persistence_auth_header: header };
+      await restartWithoutSecrets();
+      lab.store.secretsFailure = undefined;
+      await lab.guest.drained();
+      expect(puts()).toEqual([expect.objectContaining({ authorization: header ?? '' })]);
+      expect(JSON.parse(puts()[0]?.body ?? '')).toMatchObject({ state: 'kept' });
+    });
+
+    it('gets the last state of a sandbox that ends before its credentials are known', async () => {
+      const { guest } = lab;
+      const id = await restartWithoutSecrets();
+      guest.conversation = 'last';
+      const ended = lab.harness.json('DELETE', `/sandboxes/${id}`);
+      await expect.poll(() => guest.all('save')).toHaveLength(1);
+      const asked = lab.store.secretsAsked;
+      await expect.poll(() => lab.store.secretsAsked).toBeGreaterThan(asked);
+      lab.store.secretsFailure = undefined;
+      expect((await ended).status).toBe(200);
+      expect(puts().at(-1)).toMatchObject({ authorization: 'Custom secret=42' });
+      expect(JSON.parse(puts().at(-1)?.body ?? '')).toMatchObject({ state: 'last' });
+    });
+
+    it('does not hold up the end of a sandbox whose credentials stay unknown', async () => {
+      const id = await restartWithoutSecrets();
+      expect((await lab.harness.json('DELETE', `/sandboxes/${id}`)).status).toBe(200);
+      expect(heard).toEqual([]);
+    });
   });
 
   it('that refuses a state for good does not hold up the guest', async () => {

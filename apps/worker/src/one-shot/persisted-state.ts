@@ -1,6 +1,6 @@
 import { AGENT_LINK_LINE_BYTES, type Agent, ServiceError } from '@svc/contract';
 import type { Egress } from '@svc/egress';
-import { backoffMs, retry, sleep, withDeadline } from '@svc/service-kit/concurrency';
+import { backoffMs, retry, sleep, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
 import { FailureLog } from '@svc/service-kit/logging';
 import { GrowingBuffer } from '@svc/service-kit/streams';
 import { Type } from 'typebox';
@@ -13,7 +13,7 @@ export interface PersistedStateOptions {
   /** The customer's `persistence_url`. */
   readonly url: string;
   /** Read at each request: credentials may be rotated. */
-  readonly credentials: Pick<AgentCredentials, 'authorization'>;
+  readonly credentials: Pick<AgentCredentials, 'authorization' | 'known'>;
   readonly sessionId: string | undefined;
   readonly vmId: string;
   readonly agent: Agent;
@@ -88,7 +88,7 @@ export class PersistedState {
   }
 
   /**
-   * Sends a state in the background, as often as it takes; a newer state replaces it. Calls `onSettled` once the endpoint
+   * Sends a state in the background once the credentials are known, as often as it takes; a newer state replaces it. Calls `onSettled` once the endpoint
    * has this state or has refused it for good; neither for a replaced state nor after {@link close}.
    */
   save(state: string, onSettled: () => void): void {
@@ -111,6 +111,8 @@ export class PersistedState {
   async #send(): Promise<void> {
     const { signal } = this.#closed;
     let failures = 0;
+    // Without its header, a restarted worker would have the state refused for good.
+    await untilAborted(this.#options.credentials.known, signal).catch(() => undefined);
     while (this.#newest !== undefined && !signal.aborted) {
       const tried = this.#newest;
       try {

@@ -73,7 +73,7 @@ export class SessionStarter implements AgentKind {
     registry.add(session);
     session.reconnect();
     const { onFault } = sessions;
-    restoreCredentials(sandbox, (signal) => session.refreshSecrets(signal), onFault);
+    restoreCredentials(session, (signal) => session.refreshSecrets(signal), onFault);
     return session;
   }
 

@@ -236,6 +236,24 @@ describe('a later start of the session, after the loss of its machine,', () => {
       .toEqual([{ type: 'task', prompt: 'work', id: 'lost' }]);
   });
 
+  test('does not report what the agent refused, in frames with a number', async () => {
+    const refused = (seq: number, code: string, id: string) =>
+      JSON.stringify({ type: 'error', code, message: 'No.', id, seq, ts: '' });
+    const answers = [
+      refused(1, 'busy', 'ninth'),
+      refused(2, 'task_not_accepted', 'second'),
+      refused(3, 'llm_unavailable', 'running'),
+    ];
+    const { connection } = await connect([
+      after(3, answers, [ready(0, { generation: 1 })]),
+      (socket) => socket.send(ready(1_000, { generation: 2, previous_seq: 3 })),
+    ]);
+    for (const id of ['ninth', 'second', 'running']) connection.task('work', { id });
+    const frames: SessionFrame[] = [];
+    for await (const frame of connection) if (frames.push(frame) === 5) break;
+    expect(frames[4]).toMatchObject({ type: 'ready', generation: 2, unanswered: ['running'] });
+  });
+
   test('does not report what waited to be sent, and was sent to it', async () => {
     let lost = () => undefined as unknown;
     const { server, connection } = await connect(

@@ -1,8 +1,11 @@
-import type { ClientFrame } from '@svc/contract';
+import type { ClientFrame, FrameErrorCode } from '@svc/contract';
 import { lastSeqOf, previousSeqOf, type ReadyFrame, type SessionFrame, seqOf } from './frames.ts';
 
 /** How many sent tasks and commands are remembered; the oldest are forgotten first. */
 const MOST_SENT = 1_024;
+
+/** The refusals of the agent itself, which are numbered like its other errors. */
+const AGENT_REFUSALS: ReadonlySet<string> = new Set<FrameErrorCode>(['busy', 'task_not_accepted']);
 
 /** Notices that the session was started again, and which tasks and commands its earlier starts have left unanswered. */
 export class Starts {
@@ -37,9 +40,7 @@ export class Starts {
   /** Notes a received frame, which may be an answer. */
   received(frame: SessionFrame): void {
     if (!('id' in frame) || frame.id === undefined) return;
-    // An error without a number refuses a frame; one with a number is of a task that goes on.
-    const isRefusal = frame.type === 'error' && seqOf(frame) === undefined;
-    if (frame.type === 'task_completed' || frame.type === 'exit' || isRefusal) {
+    if (frame.type === 'task_completed' || frame.type === 'exit' || isRefusal(frame)) {
       this.#sent.delete(frame.id);
     }
   }
@@ -59,4 +60,10 @@ export class Starts {
     for (const id of unanswered) this.#sent.delete(id);
     return { ...next.frame, unanswered };
   }
+}
+
+/** Whether a frame refuses the one that it answers. Other errors with a number are of a task that goes on. */
+function isRefusal(frame: SessionFrame): boolean {
+  if (frame.type !== 'error') return false;
+  return seqOf(frame) === undefined || AGENT_REFUSALS.has(frame.code);
 }

@@ -13,7 +13,8 @@ const out = new PassThrough({ encoding: 'utf8' });
 const server = createServer((request, response) => {
   request.resume();
   const { status, title, detail } = ERRORS[refusal];
-  response.writeHead(status, { 'content-type': 'application/problem+json' });
+  const wait = status === 429 ? { 'retry-after': '5' } : {};
+  response.writeHead(status, { 'content-type': 'application/problem+json', ...wait });
   response.end(JSON.stringify({ code: refusal, status, title, detail }));
 });
 

@@ -41,7 +41,11 @@ export async function selfCheck(
   const created = await progress
     .step(
       'create',
-      () => sandboxes.create({ template, metadata: { purpose: 'self-check' } }, { signal }),
+      () => {
+        const request = { template, metadata: { purpose: 'self-check' } };
+        // An account at its limit is skipped, not waited for.
+        return sandboxes.create(request, { signal, maxWaitMs: 0 });
+      },
       ({ vm_id }) => vm_id,
     )
     .catch(async (error: unknown) => {

@@ -168,6 +168,7 @@ describe('refusals', () => {
   test.each([
     ['llm_key_required', { ...standard, agent: 'codex', model: 'gpt-x' }],
     ['llm_key_required', { ...agent, llm_key: '' }],
+    ['llm_key_required', { ...agent, llm_key: ' \t\n' }],
     ['validation_failed', { ...agent, llm_key: 'sk-first\nsk-second' }],
     ['validation_failed', { ...agent, llm_key: '“sk-key”' }],
     ['model_required', { ...standard, agent: 'deictic', llm_key: 'k' }],

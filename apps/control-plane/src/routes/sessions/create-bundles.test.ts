@@ -67,6 +67,12 @@ describe('refusals', () => {
     ['a bundle of no possible name', { secrets: ['llm', 'A\0'] }, 404, 'bundle_not_found'],
   ])('%s', (_, changes, status, code) => world().expectRefused(changes, status, code));
 
+  test('treat a key of white space as missing', async () => {
+    const { harness, account } = world();
+    await harness.addBundle(account.key, 'blank', { LLM_API_KEY: ' \n' });
+    await world().expectRefused({ secrets: ['blank'] }, 400, 'llm_api_key_missing');
+  });
+
   test('treat a bundle of another tenant as missing', async () => {
     const stranger = await world().harness.signUp();
     const answer = await world().create({}, { key: stranger.key });

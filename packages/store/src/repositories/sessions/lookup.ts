@@ -7,6 +7,12 @@ export interface SessionPage {
   readonly offset: number;
 }
 
+/** A session, and whether a request starts or stops it now, by the database's clock. */
+export type SeenSession = SessionRow & { readonly is_held: boolean };
+
+/** See {@link SeenSession}. Not to be returned by a statement that changes the lease. */
+export const IS_HELD = sql<boolean>`coalesce(busy_until >= now(), false)`.as('is_held');
+
 /** The number of a tenant's sessions that are not erased. */
 export async function countKept(db: Kysely<Schema>, tenantId: string): Promise<number> {
   const { rows } = await sql<{ count: number }>`

@@ -13,8 +13,10 @@ import {
   findModel,
   findRoute,
   type HeldSession,
+  IS_HELD,
   listUsing,
   type RoutedSession,
+  type SeenSession,
   type SessionModel,
   type SessionPage,
 } from './lookup.ts';
@@ -106,10 +108,10 @@ export class SessionRepository {
   }
 
   /** The session with this id, regardless of its owner. The id must be a UUID. */
-  async find(sessionId: string): Promise<SessionRow | undefined> {
+  async find(sessionId: string): Promise<SeenSession | undefined> {
     return this.#db
       .selectFrom('sessions')
-      .select(SESSION_COLUMNS)
+      .select([...SESSION_COLUMNS, IS_HELD])
       .where('session_id', '=', sessionId)
       .executeTakeFirst();
   }
@@ -118,10 +120,10 @@ export class SessionRepository {
   async list(
     tenantId: string,
     { limit, offset }: SessionPage,
-  ): Promise<{ rows: SessionRow[]; total: number }> {
+  ): Promise<{ rows: SeenSession[]; total: number }> {
     const own = this.#db.selectFrom('sessions').where('tenant_id', '=', tenantId);
     const rows = await own
-      .select(SESSION_COLUMNS)
+      .select([...SESSION_COLUMNS, IS_HELD])
       .orderBy('created_at', 'desc')
       .orderBy('session_id', 'desc')
       .limit(limit)
