@@ -9,7 +9,6 @@ import {
 import { Slots } from '@svc/service-kit/concurrency';
 import type { SandboxRow, SeenSandbox, Store, WorkerRow } from '@svc/store';
 import type { Caller } from '../auth/caller.ts';
-import { retryableError } from '../retryable-error.ts';
 import type { Fleet } from '../workers/fleet.ts';
 import { isUnreachable } from '../workers/reachability.ts';
 import { WorkerRefusedCredential } from '../workers/worker-errors.ts';
@@ -76,7 +75,7 @@ export class SandboxReader {
     const page = isPaged ? { limit: most + 1, after } : undefined;
     const found = await this.#store.sandboxes.list(tenantId, page);
     if (found.length === 0 && !(await this.#store.workers.isAny())) {
-      throw retryableError('no_workers');
+      throw new ServiceError('no_workers');
     }
     const rows = isPaged ? found.slice(0, most) : found;
     const answer = await this.#current(rows, tenantId, signal);

@@ -19,7 +19,6 @@ import type { AgentPlacement } from '../agents/agent-placement.ts';
 import type { AgentVault } from '../agents/agent-vault.ts';
 import { environmentOf } from '../agents/one-shot.ts';
 import type { CreditGate } from '../billing/credit-gate.ts';
-import { retryableError } from '../retryable-error.ts';
 import type { Fleet } from '../workers/fleet.ts';
 
 const REFUSALS = {
@@ -175,7 +174,7 @@ function reservedSize({ vcpu, memory_mib, disk_mib }: PlacedRow): SandboxSize {
 
 function placedOrThrow(placement: Placement<keyof typeof REFUSALS>): PlacedRow {
   if (placement.placed !== undefined) return placement.placed;
-  throw retryableError(REFUSALS[placement.refusal]);
+  throw new ServiceError(REFUSALS[placement.refusal]);
 }
 
 function mayFitElsewhere(error: unknown): boolean {
@@ -192,7 +191,7 @@ function mayFitElsewhere(error: unknown): boolean {
 function refusalAfter(refusal: PlacementRefusal | 'superseded', last: unknown): unknown {
   if (refusal === 'superseded') return new ServiceError('sandbox_deleted');
   if (isServiceError(last, 'worker_unreachable')) {
-    return retryableError('no_workers', undefined, { cause: last });
+    return new ServiceError('no_workers', undefined, { cause: last });
   }
   return isServiceError(last, 'unknown_template')
     ? new ServiceError('template_not_available', undefined, { cause: last })

@@ -1,7 +1,6 @@
 import { ERRORS, type ErrorCode, isErrorCode, Problem, ServiceError } from '@svc/contract';
 import { Compile } from 'typebox/compile';
 import { objectStoreUnavailable } from '../objects/object-failures.ts';
-import { retryableError } from '../retryable-error.ts';
 import { BadAnswer, readProblem, type WorkerResponse } from './read-answer.ts';
 
 /** Codes that pass through to callers, with the worker's detail. */
@@ -103,7 +102,7 @@ export function errorFromCode(workerId: string, code: ErrorCode, detail: string)
   if (code === 'object_store_unavailable') return objectStoreUnavailable(cause);
   if (INTERNAL.has(code)) return new ServiceError('internal_error', undefined, { cause });
   if (!FOR_CALLERS.has(code)) throw new BadAnswer(`${code} is not an error of workers`);
-  return retryableError(code, detail.slice(0, MAX_DETAIL_CHARS), { cause });
+  return new ServiceError(code, detail.slice(0, MAX_DETAIL_CHARS), { cause });
 }
 
 /** The error for a worker that broke the contract. */

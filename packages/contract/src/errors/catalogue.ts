@@ -99,7 +99,7 @@ const SANDBOX_CREATE = {
   tool_not_available: entry(
     400,
     'Tool not available',
-    'Name in `tools` only tools that the agent has; see GET /v1/templates and docs/agents.md.',
+    'Name in `tools` only tools that the agent has; see GET /v1/templates.',
   ),
   multi_agent_needs_wire_version_2: entry(
     400,
@@ -122,6 +122,7 @@ const SANDBOX_CREATE = {
     429,
     'Sandbox limit reached',
     'Delete a sandbox, or ask the operator for a higher limit.',
+    5,
   ),
   no_capacity: entry(
     409,
@@ -132,6 +133,7 @@ const SANDBOX_CREATE = {
     503,
     'No workers',
     'No worker is registered or reachable; try again once one is.',
+    5,
   ),
   template_not_available: entry(
     501,
@@ -178,6 +180,7 @@ const SANDBOX = {
     503,
     'Workspace unavailable',
     'The workspace of the sandbox could not be loaded or saved; try again in a moment.',
+    5,
   ),
   workspace_too_large: entry(
     409,

@@ -1,7 +1,6 @@
-import { ERRORS, isErrorCode } from '@svc/contract';
+import { ERRORS, isErrorCode, ServiceError } from '@svc/contract';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Harness } from '../test/harness.ts';
-import { retryableError } from './retryable-error.ts';
 
 let harness: Harness;
 let key: string;
@@ -24,7 +23,7 @@ test('whatever is refused for a while says when to try again', () => {
   const codes = Object.keys(ERRORS).filter(isErrorCode);
   for (const code of codes.filter((one) => [429, 503].includes(ERRORS[one].status))) {
     const isKnown = ![...removable, ...timed].includes(code);
-    expect(Number(retryableError(code).headers['retry-after']) > 0, code).toBe(isKnown);
+    expect(Number(new ServiceError(code).headers['retry-after']) > 0, code).toBe(isKnown);
   }
 });
 
