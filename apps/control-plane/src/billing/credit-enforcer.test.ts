@@ -1,5 +1,6 @@
 import { CONTROL_PLANE_NAME } from '@svc/contract';
 import { createLogger, createTokenMinter, deriveControlPlaneKey } from '@svc/service-kit';
+import { settledWithin } from '@svc/service-kit/concurrency';
 import { openStore, type Store } from '@svc/store';
 import type { WorkerDouble } from '@svc/worker-double';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -217,6 +218,29 @@ describe('a running sandbox without credit', () => {
     await expect
       .poll(() => record(account, vmId))
       .toMatchObject({ state: 'destroyed', end_reason: 'credits_exhausted' });
+  });
+
+  test('keeps no control plane from ending while its worker does not answer, and is ended by another', async () => {
+    const { account, vmId } = await exhausted();
+    await runBoth();
+    await passGrace();
+    const [asked, answer] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    worker.beforeDestroyed = async () => {
+      asked.resolve();
+      await answer.promise;
+    };
+    const closing = new AbortController();
+    const run = enforcers[0].run(closing.signal);
+    await asked.promise;
+    closing.abort();
+    expect(await settledWithin(run, 5_000)).toBe(true);
+    answer.resolve();
+    await passClaims();
+    await enforcers[1].run(never);
+    expect(await record(account, vmId)).toMatchObject({
+      state: 'destroyed',
+      end_reason: 'credits_exhausted',
+    });
   });
 
   test('completes its session', async () => {

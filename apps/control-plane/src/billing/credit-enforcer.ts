@@ -31,13 +31,14 @@ export class CreditEnforcer {
     this.#parts = parts;
   }
 
+  /** Tells and ends the sandboxes that are due. Does not wait for workers any longer once `signal` aborts. */
   async run(signal: AbortSignal): Promise<void> {
     const { billing } = this.#parts.store;
     await billing.updateNotices();
     const untold = await billing.claimUntold(AT_ONCE, TELL_SECONDS);
     await Promise.all(untold.map((notice) => this.#tell(notice, signal)));
     const overdue = await billing.claimOverdue(AT_ONCE, END_SECONDS);
-    await Promise.all(overdue.map((notice) => this.#end(notice)));
+    await Promise.all(overdue.map((notice) => this.#end(notice, signal)));
   }
 
   async #tell(notice: CreditNotice, signal: AbortSignal): Promise<void> {
@@ -59,13 +60,13 @@ export class CreditEnforcer {
   }
 
   /** A failure leaves the notice for the next attempt. */
-  async #end(notice: CreditNotice): Promise<void> {
+  async #end(notice: CreditNotice, signal: AbortSignal): Promise<void> {
     const { store, fleet, logger } = this.#parts;
     const { vm_id: vmId, generation, worker_id: workerId } = notice;
     const reason = 'credits_exhausted';
     try {
       const worker = await fleet.worker(workerId);
-      await worker.destroy(vmId, reason);
+      await worker.destroy(vmId, reason, { signal });
     } catch (err) {
       if (!isServiceError(err, 'sandbox_not_found')) {
         logger.warn({ err, vmId, workerId }, 'cannot end a sandbox without credit yet');

@@ -103,11 +103,17 @@ test('a released sandbox is back with its owner, counts, and leaves the quaranti
   expect((await harness.call('DELETE', `/v1/sandboxes/${vmId}`, { key })).status).toBe(200);
 });
 
-test('a released sandbox has its usage counted from its beginning', async () => {
+test.each([
+  ['its beginning', -3_600_000],
+  ['its quarantine at the latest, although it was made by a clock that is ahead', 3_600_000],
+])('a released sandbox has its usage counted from %s', async (_when, createdMs) => {
   const vmId = await quarantine();
-  const hourAgo = new Date(Date.now() - 3_600_000).toISOString();
-  worker.change(vmId, { created_at: hourAgo, running_at: hourAgo });
+  const created = new Date(Date.now() + createdMs).toISOString();
+  worker.change(vmId, { created_at: created, running_at: created });
   await heartbeat();
+  await harness.sql.query(
+    `update quarantined_sandboxes set quarantined_at = now() - interval '1 hour'`,
+  );
   await using operator = openFleet(harness.postgres.url);
   expect(await operator.quarantine.release(vmId)).toBeUndefined();
   const sample = { ...order(vmId), seq: 1, age_ms: 0, cpu_ms: 1_000, wall_ms: 3_500_000 };

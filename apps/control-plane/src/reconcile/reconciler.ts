@@ -156,6 +156,8 @@ function endingOf(report: WorkerSandbox): Ending {
     vmId: report.vm_id,
     generation: report.generation,
     reason: report.end_reason ?? 'worker_lost',
+    ...(report.end_age_ms === undefined ? {} : { endAgeMs: report.end_age_ms }),
+    // All that a worker of an earlier version says.
     ...(report.ended_at === undefined ? {} : { endedAt: report.ended_at }),
     cpuSeconds: report.cpu_seconds,
     agentExitCode: report.agent_exit_code,

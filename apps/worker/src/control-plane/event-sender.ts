@@ -1,18 +1,26 @@
 import type { WorkerSandbox } from '@svc/contract';
+import type { Clock } from '../clock.ts';
 import type { WorkerLogger } from '../logger.ts';
 import { type ControlPlaneClient, isNotRegistered } from './control-plane-client.ts';
 import { ControlPlaneError } from './control-plane-transport.ts';
 import { EventQueue } from './event-queue.ts';
 
+interface EventSenderParts {
+  readonly client: Pick<ControlPlaneClient, 'sendEvents'>;
+  readonly logger: Pick<WorkerLogger, 'debug'>;
+  readonly clock: Pick<Clock, 'monotonic'>;
+}
+
 /** Sends the changes of sandboxes to the control plane, in batches and in order. */
 export class EventSender {
   readonly #client: Pick<ControlPlaneClient, 'sendEvents'>;
   readonly #logger: Pick<WorkerLogger, 'debug'>;
-  readonly #queue = new EventQueue();
+  readonly #queue: EventQueue;
 
-  constructor(client: Pick<ControlPlaneClient, 'sendEvents'>, logger: Pick<WorkerLogger, 'debug'>) {
+  constructor({ client, logger, clock }: EventSenderParts) {
     this.#client = client;
     this.#logger = logger;
+    this.#queue = new EventQueue(clock);
   }
 
   /** Whether events are waiting to be sent. */
@@ -31,13 +39,13 @@ export class EventSender {
   async send(signal: AbortSignal): Promise<'sent' | 'failed' | 'not_registered'> {
     const batch = this.#queue.batch();
     try {
-      await this.#client.sendEvents(batch, signal);
-      this.#queue.sent(batch);
+      await this.#client.sendEvents(batch.body, signal);
+      batch.acknowledge();
       return 'sent';
     } catch (error) {
       this.#logger.debug({ err: error }, 'could not send events');
       // Rejected events would be rejected again. The next heartbeat reports the same state.
-      if (isRejected(error)) this.#queue.sent(batch);
+      if (isRejected(error)) batch.acknowledge();
       return isNotRegistered(error) ? 'not_registered' : 'failed';
     }
   }

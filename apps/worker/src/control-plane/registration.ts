@@ -78,7 +78,7 @@ export class WorkerRegistration {
 
   constructor(options: RegistrationOptions) {
     this.#options = options;
-    this.#events = new EventSender(options.client, options.logger);
+    this.#events = new EventSender(options);
     this.#registered.promise.catch(() => undefined);
   }
 

@@ -116,8 +116,11 @@ export class WorkerReporter {
   }
 }
 
-/** What makes a record worth another report. An idle VM needs less than a second of a processor for a long time. */
-function essenceOf(record: WorkerSandbox): string {
+/**
+ * What makes a record worth another report. An idle VM needs less than a second of a processor for a long time, and an end
+ * only gets older.
+ */
+function essenceOf({ end_age_ms: _age, ...record }: WorkerSandbox): string {
   return JSON.stringify({ ...record, cpu_seconds: Math.floor(record.cpu_seconds) });
 }
 

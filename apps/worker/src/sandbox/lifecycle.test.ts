@@ -255,13 +255,25 @@ describe('the end', () => {
       undefined,
     ]);
     expect(held.released).toBe(1);
-    expect(lifecycle.endedAt).toBe(Date.parse(START) + 2500);
+    expect(lifecycle.endedAt).toBe(2500);
     expect(changes.at(-1)).toMatchObject({
       state: 'destroyed',
       ended_at: '2026-01-01T00:00:02.500Z',
+      end_age_ms: 0,
       active_connections: 0,
       agent_status: 'failed',
     });
+  });
+
+  test('says how long ago it was, although the wall clock was set since', async () => {
+    const lifecycle = await running();
+    expect(lifecycle.record()).not.toHaveProperty('end_age_ms');
+    lifecycle.beginToEnd('deleted');
+    await lifecycle.stop();
+    lifecycle.finish();
+    clock.stepWall(-3_600_000);
+    clock.advance(1500.4);
+    expect(lifecycle.record()).toMatchObject({ ended_at: START, end_age_ms: 1500 });
   });
 
   test('of a sandbox that does not run shows nothing before it is over', async () => {

@@ -55,7 +55,8 @@ export class Lifecycle {
   #labelled: SandboxState;
   #facts: VmFacts;
   #held: ReservedVm | undefined;
-  #endedAt: number | undefined;
+  /** When it was destroyed, by both clocks. */
+  #ended: { readonly wall: number; readonly monotonic: number } | undefined;
   #cpuSeconds = 0;
   /** The time for which it existed; undefined until it ends. */
   #wallMs: number | undefined;
@@ -82,9 +83,9 @@ export class Lifecycle {
     return this.#progress.end_reason;
   }
 
-  /** Wall milliseconds at which the sandbox was destroyed. */
+  /** Monotonic milliseconds at which the sandbox was destroyed. */
   get endedAt(): number | undefined {
-    return this.#endedAt;
+    return this.#ended?.monotonic;
   }
 
   /** Whether it has ever been running. */
@@ -201,7 +202,8 @@ export class Lifecycle {
   finish(): void {
     this.#held?.reservation.release();
     this.#held = undefined;
-    this.#endedAt = this.#options.clock.wall();
+    const { clock } = this.#options;
+    this.#ended = { wall: clock.wall(), monotonic: clock.monotonic() };
     this.#wallMs = this.#wallMsNow();
     this.#closeConnections();
     this.#machine.move('destroyed');
@@ -232,7 +234,7 @@ export class Lifecycle {
   record(): WorkerSandbox {
     return recordOf(this.assignment, this.#progressIn(this.state), {
       ...this.#facts,
-      ...(this.#endedAt === undefined ? {} : { ended_at: timestamp(this.#endedAt) }),
+      ...this.#end(),
       active_connections: this.#options.connections.count,
       cpu_seconds: this.#cpuSeconds,
     });
@@ -241,6 +243,14 @@ export class Lifecycle {
   /** The labels of the VM while the sandbox is in `state`. */
   labels(state: SandboxState): VmLabels {
     return sandboxLabels(this.assignment, this.#progressIn(state));
+  }
+
+  /** What a record says about the end. */
+  #end(): Pick<WorkerSandbox, 'ended_at' | 'end_age_ms'> {
+    if (this.#ended === undefined) return {};
+    const { wall, monotonic } = this.#ended;
+    const age = this.#options.clock.monotonic() - monotonic;
+    return { ended_at: timestamp(wall), end_age_ms: Math.round(age) };
   }
 
   async #noteFirstRun(): Promise<void> {

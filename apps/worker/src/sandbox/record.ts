@@ -11,7 +11,7 @@ export type VmFacts = Pick<
 
 /** The part of a record that is not kept in the labels. */
 export type Observed = VmFacts &
-  Pick<WorkerSandbox, 'ended_at' | 'active_connections' | 'cpu_seconds'>;
+  Pick<WorkerSandbox, 'ended_at' | 'end_age_ms' | 'active_connections' | 'cpu_seconds'>;
 
 /** The record that callers and the control plane see. */
 export function recordOf(

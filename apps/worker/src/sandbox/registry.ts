@@ -55,7 +55,7 @@ export class SandboxRegistry {
 
   /** Forgets destroyed sandboxes after the retention time, and the oldest ones beyond the bound. */
   sweep(): void {
-    const horizon = this.#clock.wall() - LIMITS.destroyedRecordSeconds * 1000;
+    const horizon = this.#clock.monotonic() - LIMITS.destroyedRecordSeconds * 1000;
     const destroyed = this.all()
       .filter((sandbox) => !sandbox.isLive)
       .sort((a, b) => (b.endedAt ?? 0) - (a.endedAt ?? 0));

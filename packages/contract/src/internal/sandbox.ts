@@ -3,7 +3,7 @@
 import { type Static, Type } from 'typebox';
 import { AGENT_STATUSES, type AgentStatus } from '../agents.ts';
 import { END_REASONS, type EndReason, SANDBOX_STATES, type SandboxState } from '../states.ts';
-import { Count, INTEGER_MAX, ReportedTime, ShortText } from './bounds.ts';
+import { Count, INTEGER_MAX, ReportedTime, ShortText, Total } from './bounds.ts';
 import { knownOr, OpenEnum } from './open-enum.ts';
 import { SandboxPlacement } from './placement.ts';
 
@@ -26,6 +26,8 @@ export const WorkerSandbox = Type.Object({
   created_at: ReportedTime,
   running_at: Type.Optional(ReportedTime),
   ended_at: Type.Optional(ReportedTime),
+  /** How long ago it ended, in milliseconds. Unlike `ended_at`, an age does not depend on the clock of the worker. */
+  end_age_ms: Type.Optional(Total),
   end_reason: Type.Optional(OpenEnum(END_REASONS)),
   active_connections: Count(),
   cpu_seconds: Type.Number({ minimum: 0 }),

@@ -7,10 +7,8 @@
 
 import { type Static, Type } from 'typebox';
 import { LIMITS } from '../limits.ts';
-import { Count, ShortText } from './bounds.ts';
+import { Count, ShortText, Total } from './bounds.ts';
 import { OpenEnum } from './open-enum.ts';
-
-const Total = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER });
 
 /** What a sandbox has used since it first ran. */
 export const UsageCounters = Type.Object({

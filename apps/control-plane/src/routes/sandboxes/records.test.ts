@@ -166,6 +166,22 @@ describe('delete', () => {
     expect(JSON.parse((await list()).text)).toEqual([]);
   });
 
+  test('leaves a record for 15 minutes after the end, whatever the clock of the worker', async () => {
+    const worker = await harness.addWorker('w1');
+    const vmId = await harness.create(key);
+    await harness.sql.query(`update sandboxes set placed_at = now() - interval '1 hour'`);
+    worker.end(vmId, 'idle_timeout');
+    // It ended 13 minutes ago, and the clock is an hour behind.
+    worker.change(vmId, {
+      ended_at: new Date(Date.now() - (13 + 60) * 60_000).toISOString(),
+      end_age_ms: 13 * 60_000,
+    });
+    await worker.heartbeat(harness.plane.url);
+    expect((await get(vmId)).body).toMatchObject({ end_reason: 'idle_timeout' });
+    await harness.sql.query(`update sandboxes set ended_at = ended_at - interval '2 minutes'`);
+    expect((await get(vmId)).status).toBe(404);
+  });
+
   test('works when the worker no longer has it', async () => {
     const worker = await harness.addWorker('w1');
     const vmId = await harness.create(key);

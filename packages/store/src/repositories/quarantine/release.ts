@@ -25,16 +25,16 @@ export async function release(
 ): Promise<ReleaseRefusal | undefined> {
   const held = await db
     .selectFrom('quarantined_sandboxes')
-    .select(['report', 'worker_id'])
+    .select(['report', 'worker_id', 'quarantined_at'])
     .where('vm_id', '=', vmId)
     .orderBy('generation', 'desc')
     .limit(1)
     .executeTakeFirst();
   if (held === undefined) return 'unknown';
-  const { report, worker_id: workerId } = held;
+  const { report } = held;
   if (report.placement === undefined) return 'not_reported';
   if (report.placement.agent?.session !== undefined) return 'of_session';
-  if (await takeBack(db, report, report.placement, workerId)) return undefined;
+  if (await takeBack(db, held, report.placement)) return undefined;
   const tenant = await db
     .selectFrom('tenants')
     .select('tenant_id')
@@ -43,17 +43,24 @@ export async function release(
   return tenant === undefined ? 'no_tenant' : 'id_in_use';
 }
 
+/** A sandbox in quarantine as far as its release reads it. */
+interface Held {
+  readonly report: WorkerSandbox;
+  readonly worker_id: string;
+  readonly quarantined_at: Date;
+}
+
 /** One statement, which locks the tenant before the worker, as every change of counters does. */
 async function takeBack(
   db: Kysely<Schema>,
-  report: WorkerSandbox,
+  { report, worker_id: workerId, quarantined_at: quarantinedAt }: Held,
   placement: SandboxPlacement,
-  workerId: string,
 ): Promise<boolean> {
   const { vm_id: vmId } = report;
   const vcpu = Math.min(report.vcpu, LIMITS.vcpuMax);
   const memoryMib = Math.min(report.memory_mib, LIMITS.memoryMibMax);
-  const createdAt = sql`least(now(), ${report.created_at}::timestamptz)`;
+  // The clock that it was made by may have been ahead. What it used since its quarantine is plausible all the same.
+  const createdAt = sql`least(${quarantinedAt}::timestamptz, ${report.created_at}::timestamptz)`;
   const { numAffectedRows } = await sql`
     with owner as (
       update tenants set active_sandboxes = active_sandboxes + 1

@@ -271,6 +271,35 @@ test('believes no end before the sandbox was placed, and none in the future', as
   expect(ended_at).toEqual(late?.ended_at);
 });
 
+/** How long ago a sandbox ended, by the database's clock. */
+async function endAgeOf(vmId: string): Promise<number | undefined> {
+  const { rows } = await sql<{ ms: number }>`
+    select extract(epoch from now() - ended_at)::float8 * 1000 as ms
+    from sandboxes where vm_id = ${vmId}`.execute(database.db);
+  return rows[0]?.ms;
+}
+
+test.each([-60, 60])(
+  'counts back from its own clock when that of the worker is %i minutes off',
+  async (minutes) => {
+    const endedAt = new Date(Date.now() + minutes * 60_000).toISOString();
+    const vmId = await insert({ placed_at: new Date(Date.now() - 24 * 3_600_000) });
+    await endOf(vmId, { endedAt, endAgeMs: 300_000 });
+    const age = await endAgeOf(vmId);
+    expect(age).toBeGreaterThan(299_000);
+    expect(age).toBeLessThan(330_000);
+  },
+);
+
+test('keeps the first end of those that are reported, and none before the sandbox was placed', async () => {
+  const placed_at = new Date(Date.now() - 60_000);
+  const vmId = await insert({ placed_at });
+  const first = await endOf(vmId, { endAgeMs: Number.MAX_SAFE_INTEGER });
+  expect(first?.ended_at).toEqual(placed_at);
+  expect(await endOf(vmId, { endAgeMs: 0 })).toBeUndefined();
+  expect(await endAgeOf(vmId)).toBeGreaterThanOrEqual(59_000);
+});
+
 test.each<[string, Changes, number | undefined, string | null, number | null]>([
   ['no agent', {}, undefined, null, null],
   ['an agent that did not exit', { agent: 'deictic' }, undefined, 'failed', null],

@@ -13,7 +13,12 @@ export interface Ending {
   /** Ends only a sandbox that has not started yet. Default: any. */
   readonly unstarted?: boolean;
   readonly reason: EndReason;
-  /** The time reported by the worker, believed if it is between the placement and now. Default: now. */
+  /** How long ago it ended, in milliseconds. An end before the placement is taken for one at the placement. */
+  readonly endAgeMs?: number;
+  /**
+   * The time by the clock of the worker, for an end without an age: believed if it is between the placement and now.
+   * Default: now.
+   */
   readonly endedAt?: string;
   readonly cpuSeconds?: number;
   readonly agentExitCode?: number | undefined;
@@ -23,6 +28,9 @@ export interface Ending {
    */
   readonly keepsSession?: boolean;
 }
+
+/** Longer than any sandbox exists. PostgreSQL cannot go back as far as a worker may report. */
+const MAX_AGE_MS = 100 * 365 * 24 * 3_600_000;
 
 const IS_STARTING = sql`(state in ('creating', 'configuring', 'booting'))`;
 
@@ -58,14 +66,15 @@ export async function endAll(
   const { rows } = await sql<SandboxRow>`
     with wanted as (
       select * from jsonb_to_recordset(${JSON.stringify(endings.map(columnsOf))}::jsonb) as wanted(
-        vm_id text, generation int, worker_id text, unstarted boolean, reason text, ended_at timestamptz,
-        cpu_seconds float8, agent_exit_code int, session_status text, keeps_session boolean)
+        vm_id text, generation int, worker_id text, unstarted boolean, reason text, end_age_ms float8,
+        ended_at timestamptz, cpu_seconds float8, agent_exit_code int, session_status text, keeps_session boolean)
     ), held as (
       select sandboxes.vm_id from sandboxes join wanted using (vm_id)
       order by sandboxes.vm_id for update of sandboxes
     ), gone as (
       update sandboxes set state = 'destroyed', end_reason = wanted.reason,
-        ended_at = least(now(), greatest(coalesce(wanted.ended_at, now()), sandboxes.placed_at)),
+        ended_at = least(now(), greatest(sandboxes.placed_at,
+          coalesce(now() - wanted.end_age_ms * interval '1 ms', wanted.ended_at, now()))),
         active_connections = 0,
         cpu_seconds = greatest(sandboxes.cpu_seconds, coalesce(wanted.cpu_seconds, 0)),
         agent_exit_code = coalesce(wanted.agent_exit_code, sandboxes.agent_exit_code),
@@ -140,6 +149,7 @@ function columnsOf(ending: Ending) {
     worker_id: ending.workerId,
     unstarted: ending.unstarted ?? false,
     reason: ending.reason,
+    end_age_ms: ending.endAgeMs === undefined ? undefined : Math.min(ending.endAgeMs, MAX_AGE_MS),
     ended_at: ending.endedAt,
     cpu_seconds: ending.cpuSeconds,
     agent_exit_code: ending.agentExitCode,

@@ -149,6 +149,16 @@ test('the time after the end of a sandbox costs nothing, however long its worker
   expect(meters).toEqual(records);
 });
 
+test('the last usage counts although the clock of the worker is behind', async () => {
+  const vm = await place();
+  expect(await ingest(sample(vm, 1, { wall_ms: 119 * MINUTE }))).toEqual(['accepted']);
+  const endedAt = new Date(Date.now() - 10 * MINUTE).toISOString();
+  await store.sandboxes.end({ vmId: vm, reason: 'idle_timeout', endedAt, endAgeMs: 1_000 });
+  const last = { wall_ms: 120 * MINUTE - 2_000, cpu_ms: 120 * MINUTE * 5 };
+  expect(await ingest(sample(vm, 2, last))).toEqual(['accepted']);
+  expect((await totals()).records).toMatchObject(last);
+});
+
 describe('reports that are', () => {
   test('repeated change nothing', async () => {
     const vm = await place();
