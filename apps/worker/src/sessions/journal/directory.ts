@@ -40,6 +40,11 @@ export function outboxPath(directory: string): string {
   return join(directory, 'outbox');
 }
 
+/** The path of the file in a journal's directory whose presence says that the agent's files are due. */
+export function filesDuePath(directory: string): string {
+  return join(directory, 'files-due');
+}
+
 /** Records which session a journal belongs to. */
 export async function writeOwner(directory: string, value: JournalOwner): Promise<void> {
   await writeFileAtomic(ownerPath(directory), JSON.stringify(value), { durable: false });
