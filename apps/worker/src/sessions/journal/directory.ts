@@ -28,6 +28,8 @@ const numbering = Compile(
   }),
 );
 
+const taskRunning = Compile(Type.Boolean());
+
 /** The name of the directory that holds the journal of one start of a session. */
 export function journalName({ session_id, generation }: Omit<JournalOwner, 'vm_id'>): string {
   const name = `${session_id}.${generation}`;
@@ -71,6 +73,16 @@ export async function readCommitted(directory: string): Promise<number> {
   }
 }
 
+/** Records whether a task was running at the end of the frames so far, for when the frames that tell are dropped. */
+export async function writeTaskRunning(directory: string, isRunning: boolean): Promise<void> {
+  await writeFileAtomic(taskRunningPath(directory), String(isRunning), { durable: false });
+}
+
+/** Whether a task is recorded as running; false without a record. */
+export async function readTaskRunning(directory: string): Promise<boolean> {
+  return (await readRecord(taskRunningPath(directory), taskRunning)) ?? false;
+}
+
 /** The reservation of a journal's numbers, as kept for a restart. */
 export interface Numbering {
   readonly numberer: string;
@@ -112,4 +124,8 @@ function ownerPath(directory: string): string {
 
 function committedPath(directory: string): string {
   return join(directory, 'committed');
+}
+
+function taskRunningPath(directory: string): string {
+  return join(directory, 'task-running');
 }

@@ -98,6 +98,21 @@ it('counts a task as activity that was running when the worker restarted', async
   expect(isIdle()).toBe(true);
 });
 
+it('counts no task as activity that ended with an earlier sandbox of the session', async () => {
+  await newPipeline().store([started]);
+  const [stored] = await journal.read(1);
+  await journal.close();
+  closed.abort();
+  closed = new AbortController();
+  const options = { directory: join(directory, 'j'), clock: core.clock };
+  const resumed = await Journal.create(options, { frames: `${stored?.text}\n`, lastSeq: 1 });
+  await resumed.close();
+  journal = await Journal.open(options);
+  expect(journal.firstSeq).toBe(1);
+  newPipeline();
+  expect(isIdle()).toBe(true);
+});
+
 it('retries while the disk is full, and reports it once', async () => {
   const pipeline = newPipeline();
   const append = journal.append.bind(journal);
