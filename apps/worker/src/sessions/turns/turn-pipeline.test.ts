@@ -43,7 +43,7 @@ function newPipeline(commitInBackground: () => void = () => undefined): TurnPipe
     events: { exited: async () => undefined, lost: async () => undefined },
     vm: sandbox.assignedVm(),
     sandbox,
-    link: { forward: async () => true, save: () => undefined },
+    link: { forward: async (_frame, ready) => (await ready) ?? true, save: () => undefined },
     journal,
     clients: {
       show: () => undefined,
@@ -71,6 +71,19 @@ const completed = {
   n: 2,
   frame: { type: 'task_completed', status: 'completed', result: '' },
 } as const;
+
+it('forwards no frame of a client to a sandbox that is held or about to end', async () => {
+  const pipeline = newPipeline();
+  const frame = { type: 'exec', command: 'x' } as const;
+  expect(await pipeline.forward(frame)).toBeUndefined();
+  await sandbox.power.hold();
+  expect(await pipeline.forward(frame)).toBe('busy');
+  await sandbox.power.release();
+  expect(await pipeline.forward(frame)).toBeUndefined();
+  await sandbox.end('deleted');
+  expect(await pipeline.forward(frame)).toBe('busy');
+  expect(faults).toEqual([]);
+});
 
 it('counts a running task as activity, and commits at its end', async () => {
   let ends = 0;
