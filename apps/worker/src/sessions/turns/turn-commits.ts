@@ -1,5 +1,11 @@
 import type { Microvm } from '@svc/microvm';
-import { settledWithin, sleep, TokenBucket, withDeadline } from '@svc/service-kit/concurrency';
+import {
+  settledWithin,
+  sleep,
+  TokenBucket,
+  untilAborted,
+  withDeadline,
+} from '@svc/service-kit/concurrency';
 import type { NumberedMessage } from '../../agents/link/guest-messages.ts';
 import type { ChunkStore } from '../../chunks/chunk-store.ts';
 import type { WorkerLogger } from '../../logger.ts';
@@ -103,6 +109,21 @@ export class TurnCommits implements TurnStore {
     const { committer, closed } = this.#options;
     if (committer.isDirty && !this.#stale)
       await settledWithin(committer.commit(undefined, closed), ms);
+  }
+
+  /**
+   * Commits all frames when the worker stops but the sandbox stays. A stale session is left to the next worker process.
+   * Rejects when they could not be committed before `signal` aborts.
+   */
+  async commitForRestart(signal: AbortSignal): Promise<void> {
+    const { committer } = this.#options;
+    if (!committer.isDirty || this.#stale) return;
+    try {
+      // A commit in progress, for which this one waits, may take longer.
+      await untilAborted(committer.commit(undefined, signal), signal);
+    } catch (error) {
+      if (!isStale(error)) throw error;
+    }
   }
 
   /**
