@@ -5,7 +5,7 @@ import {
   type RequestDrain,
   type Tracing,
 } from '@svc/service-kit';
-import { runEveryStep, Slots } from '@svc/service-kit/concurrency';
+import { openDeadline, runEveryStep, Slots } from '@svc/service-kit/concurrency';
 import type { ControlPlaneTransport } from './control-plane/control-plane-transport.ts';
 import type { Lease } from './control-plane/lease.ts';
 import type { ObjectTransfer } from './control-plane/object-transfer.ts';
@@ -17,6 +17,8 @@ import type { Sandbox } from './sandbox/sandbox.ts';
 import { discard, type Pool } from './vms/pool/pool.ts';
 
 const CONCURRENCY = 8;
+/** For saving the sessions of the sandboxes that stay, all together: their clients wait for the next worker process. */
+const SAVE_MS = 10_000;
 const FLUSH_MS = 3_000;
 /** For telling the control plane that this worker is going away. */
 export const ANNOUNCE_MS = 2_000;
@@ -53,7 +55,7 @@ export interface ShutdownOptions {
 
 /**
  * Shuts a worker down: refuses new work, disconnects clients, aborts requests, destroys idle VMs, and ends the sandboxes
- * or, with `keepSandboxes`, leaves them running for the next worker process. A worker that ends its sandboxes first tells
+ * or, with `keepSandboxes`, saves the frames of their sessions and leaves them running for the next worker process. A worker that ends its sandboxes first tells
  * the control plane to place no more on it, and reports each end at once, so that its session can be resumed elsewhere.
  */
 export async function shutDown(
@@ -69,13 +71,14 @@ export async function shutDown(
   const live = registry.live();
   for (const sandbox of live) sandbox.connections.closeAll(1001, 'server shutting down');
   const limit = new Slots(CONCURRENCY);
+  using saving = openDeadline(undefined, SAVE_MS);
   const end = async (sandbox: Sandbox) => {
     await sandbox.end('drained').catch((error) => onFault(error, `end ${sandbox.id}`));
   };
   const release = async (sandbox: Sandbox) => {
     await Promise.all([
       sandbox.agent
-        ?.release()
+        ?.release(saving.signal)
         .catch((error) => onFault(error, `release the agent of ${sandbox.id}`)),
       sandbox.workspace
         ?.release()

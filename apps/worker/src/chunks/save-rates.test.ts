@@ -34,6 +34,7 @@ function lab() {
           return { size: undefined, stream };
         },
       },
+      filesDue: { isDue: false, keep: async () => undefined, clear: async () => undefined },
       sandbox: { end: async () => undefined },
       metrics: { timeTurnCommit: () => () => undefined },
       logger: { debug: () => undefined },

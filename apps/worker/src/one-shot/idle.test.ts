@@ -86,7 +86,7 @@ function create(changes: Partial<PlacedAgent> = {}): Promise<Sandbox> {
 
 /** Starts a successor of the worker, which adopts its VMs. */
 async function restart(host: MemoryHost): Promise<void> {
-  for (const sandbox of core.registry.live()) await sandbox.agent?.release();
+  for (const sandbox of core.registry.live()) await sandbox.agent?.release(NEVER);
   const successor = new MemoryHost(host.live);
   start(successor);
   await adoptVms(

@@ -60,6 +60,10 @@ export class OneShotTurns implements TurnStore {
     // Nothing is committed in the background.
   }
 
+  async commitForRestart(): Promise<void> {
+    // The guest keeps a state that has not been sent, for the next worker process.
+  }
+
   async commitLast(): Promise<boolean> {
     return true;
   }

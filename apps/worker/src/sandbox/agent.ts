@@ -19,6 +19,9 @@ export interface SandboxAgent {
   finish(): Promise<void>;
   /** Frees all resources of the agent, once its VM is destroyed or its start was abandoned. Bounded in time. */
   dispose(): Promise<void>;
-  /** Detaches from the agent and leaves everything in place for the next worker process. */
-  release(): Promise<void>;
+  /**
+   * Saves what can be saved in a few seconds, until `saving` aborts, then detaches from the agent and leaves everything in
+   * place for the next worker process. Rejects, detached, when something could not be saved.
+   */
+  release(saving: AbortSignal): Promise<void>;
 }

@@ -8,7 +8,12 @@ import {
   type ServiceFrame,
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { type CleanupStep, runEveryStep, settledWithin } from '@svc/service-kit/concurrency';
+import {
+  type CleanupStep,
+  openDeadline,
+  runEveryStep,
+  settledWithin,
+} from '@svc/service-kit/concurrency';
 import type { LogEnd } from '@svc/service-kit/log-tail';
 import type { AgentCredentials } from '../agents/credentials.ts';
 import type { AgentLink, AgentLinkHandler } from '../agents/link/agent-link.ts';
@@ -22,6 +27,7 @@ import type { TurnStore } from './turns/turn-store.ts';
 
 const PAUSE_WAIT_MS = 5_000;
 const LAST_COMMIT_MS = 5_000;
+const RESTART_COMMIT_MS = 3_000;
 
 /** The parts that connect an agent in its guest to its clients. */
 export interface AgentSessionParts {
@@ -162,9 +168,17 @@ export abstract class AgentSession implements SandboxAgent {
     ]);
   }
 
-  async release(): Promise<void> {
-    const { files } = this.#parts;
+  async release(saving: AbortSignal): Promise<void> {
+    const { files, turns } = this.#parts;
     await runEveryStep([
+      {
+        // First, because the commit of a turn that is in progress may still succeed.
+        name: 'commit the frames so far',
+        run: async () => {
+          using deadline = openDeadline(saving, RESTART_COMMIT_MS);
+          await turns.commitForRestart(deadline.signal);
+        },
+      },
       ...this.#stopping(),
       { name: 'close the files', run: () => files.close() },
     ]);

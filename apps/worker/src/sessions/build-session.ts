@@ -42,7 +42,17 @@ export function buildSession(start: SessionStart, deps: SessionDeps): Session {
   });
   const parts = buildParts({ ...start, id: sessionId, generation }, deps, {
     turns: ({ closed }) =>
-      new TurnCommits({ committer, vm, store, sandbox, metrics, logger, onFault, closed }),
+      new TurnCommits({
+        committer,
+        vm,
+        store,
+        filesDue: files.filesDue,
+        sandbox,
+        metrics,
+        logger,
+        onFault,
+        closed,
+      }),
     lastN: files.journal.lastN,
     events: {
       // The agent of a session waits for further tasks; a guest that says otherwise lies.

@@ -1,6 +1,7 @@
 import { environmentBytes, LIMITS } from '@svc/contract';
 import { MicrovmError } from '@svc/microvm';
 import { describe, expect, it } from 'vitest';
+import type { ScriptedGuest } from '../../test/scripted-guest.ts';
 import { useSessionLab } from '../../test/session-lab.ts';
 import { SessionSocket } from '../../test/session-socket.ts';
 
@@ -194,6 +195,10 @@ describe('a config update', () => {
   });
 });
 
+/** The commands of clients that have reached a guest. */
+const commandsOf = (guest: ScriptedGuest) =>
+  guest.all('client').map(({ frame }) => (frame.type === 'exec' ? frame.command : frame.type));
+
 describe('a paused session', () => {
   it('resumes when a client attaches, and not before', async () => {
     const { harness } = lab();
@@ -203,6 +208,59 @@ describe('a paused session', () => {
     expect(harness.host.vmOf(vmId)).toMatchObject({ paused: false, resumes: 1 });
     client.send({ type: 'task', prompt: 'x' });
     await client.next(({ type }) => type === 'task_completed');
+  });
+
+  it('resumes for a frame of a client that was attached before, but not for a ping', async () => {
+    const { harness, guest } = lab();
+    const { vmId, client } = await lab().startAttached();
+    await harness.json('POST', `/sandboxes/${vmId}/pause`);
+    client.send({ type: 'ping' });
+    await client.next(({ type }) => type === 'pong');
+    const vm = harness.host.vmOf(vmId);
+    expect(vm).toMatchObject({ paused: true, resumes: 0 });
+    for (const command of ['a', 'b', 'c']) client.send({ type: 'exec', command });
+    await expect.poll(() => commandsOf(guest)).toEqual(['a', 'b', 'c']);
+    expect(vm).toMatchObject({ paused: false, resumes: 1 });
+    expect(await harness.json('GET', `/sandboxes/${vmId}`)).toMatchObject({
+      body: { state: 'running' },
+    });
+  });
+
+  it('takes a bounded number of frames while it resumes, in order, also of a client that leaves', async () => {
+    const { harness, guest } = lab();
+    const { vmId, client } = await lab().startAttached();
+    await harness.json('POST', `/sandboxes/${vmId}/pause`);
+    const vm = harness.host.vmOf(vmId);
+    const gate = Promise.withResolvers<void>();
+    const resume = vm.resume.bind(vm);
+    vm.resume = async (signal) => {
+      await gate.promise;
+      await resume(signal);
+    };
+    const sent = Array.from({ length: 300 }, (_, index) => `${index}`);
+    for (const command of sent) client.send({ type: 'exec', command, id: command });
+    const refused = () => client.frames.filter(({ code }) => code === 'busy').map(({ id }) => id);
+    await expect.poll(refused).toEqual(sent.slice(256));
+    await client.close();
+    gate.resolve();
+    await expect.poll(() => commandsOf(guest)).toEqual(sent.slice(0, 256));
+    expect(vm.resumes).toBe(1);
+  });
+
+  it('answers the frames of attached clients with an error while it cannot be resumed', async () => {
+    const { harness, guest } = lab();
+    const { vmId, client } = await lab().startAttached();
+    await harness.json('POST', `/sandboxes/${vmId}/pause`);
+    const vm = harness.host.vmOf(vmId);
+    vm.faults.resume = new MicrovmError('resume_failed', 'no');
+    client.send({ type: 'exec', command: 'a', id: 'first' });
+    expect(await client.next(({ type }) => type === 'error')).toMatchObject({
+      code: 'busy',
+      id: 'first',
+    });
+    vm.faults.resume = undefined;
+    client.send({ type: 'exec', command: 'b' });
+    await expect.poll(() => commandsOf(guest)).toEqual(['b']);
   });
 
   it('refuses a client with a server error when the sandbox cannot be resumed', async () => {

@@ -1,4 +1,5 @@
 import { AGENT_LINK_LINE_BYTES, LIMITS } from '@svc/contract';
+import { MicrovmError } from '@svc/microvm';
 import { describe, expect, it } from 'vitest';
 import { drawn, tile, update, wholeDisplay } from '../../test/display.ts';
 import { STANDARD } from '../../test/memory-host.ts';
@@ -19,9 +20,9 @@ const UNWATCH = { type: 'tool_call', id: 'u', name: 'unwatch', arguments: {} };
 
 /** A session with a desktop. */
 async function withDesktop() {
-  const { session } = await lab().harness.startSession({}, { template: 'cua' });
+  const { session, vmId } = await lab().harness.startSession({}, { template: 'cua' });
   const attach = () => lab().attach(session, { controlsDesktop: true });
-  return { session, client: await attach(), attach };
+  return { session, vmId, client: await attach(), attach };
 }
 
 /** Lets a guest answer each request for pictures: the whole display, then tile after tile, each with the next content. */
@@ -50,6 +51,26 @@ async function expectStillServed(client: SessionSocket): Promise<void> {
 }
 
 describe('a client that watches a desktop', () => {
+  it('resumes it if it is paused, but not by ending the view', async () => {
+    const { harness } = lab();
+    const { vmId, client } = await withDesktop();
+    const vm = harness.host.vmOf(vmId);
+    await harness.json('POST', `/sandboxes/${vmId}/pause`);
+    client.send(watch());
+    await expect.poll(() => vm.paused).toBe(false);
+    await harness.json('POST', `/sandboxes/${vmId}/pause`);
+    client.send(UNWATCH);
+    await client.next(({ id }) => id === 'u');
+    expect(vm).toMatchObject({ paused: true, resumes: 1 });
+    vm.faults.resume = new MicrovmError('resume_failed', 'no');
+    client.send(watch());
+    expect(await client.next(({ type }) => type === 'error')).toMatchObject({
+      code: 'busy',
+      id: 'w',
+    });
+    vm.faults.resume = undefined;
+  });
+
   it('gets an answer without a number and then updates, which nobody else gets', async () => {
     const { client, attach } = await withDesktop();
     const other = await attach();

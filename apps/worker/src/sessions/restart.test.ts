@@ -1,5 +1,6 @@
 import { appendFile, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ServiceError } from '@svc/contract';
 import { expect, it } from 'vitest';
 import { useSessionLab } from '../../test/session-lab.ts';
 
@@ -40,6 +41,47 @@ it('gives a client that reattaches every frame once, and continues the turn', as
   await expect
     .poll(() => guest.all('env').at(-1))
     .toMatchObject({ type: 'env', env: { GREETING: 'hello' } });
+});
+
+it('saves the frames so far, and lets the task go on', async () => {
+  const { guest, store, harness } = lab();
+  const { session, client } = await lab().startAttached();
+  guest.onClient = () => undefined;
+  client.send({ type: 'task', prompt: 'long' });
+  guest.frame({ type: 'task_started' });
+  guest.frame({ type: 'text_delta', data: 'half' });
+  await client.next(({ data }) => data === 'half');
+  await lab().restart(() => {
+    expect(store.frames.map(({ seq }) => seq)).toEqual([1, 2]);
+    expect(harness.host.live).toHaveLength(1);
+    expect(guest.all('save')).toEqual([]);
+  });
+  const again = await lab().attach(session);
+  guest.state('all of it');
+  guest.frame({ type: 'task_completed', status: 'completed', result: 'done' });
+  await again.next(({ type }) => type === 'task_completed');
+  await expect.poll(() => store.frames.map(({ seq }) => seq)).toEqual([1, 2, 3]);
+});
+
+it('waits a few seconds to save frames, which the next worker saves otherwise', async () => {
+  const { guest, store } = lab();
+  await lab().startAttached();
+  guest.frame({ type: 'text_delta', data: 'half' });
+  await guest.drained();
+  const gate = Promise.withResolvers<void>();
+  store.gate = gate.promise;
+  const begun = performance.now();
+  let took = 0;
+  await lab().restart(() => {
+    took = performance.now() - begun;
+    expect([store.commitsAsked, store.frames]).toEqual([1, []]);
+    store.gate = Promise.resolve();
+  });
+  // On a slow machine, everything else takes its time too.
+  expect(took).toBeLessThan(20_000);
+  guest.turn('a', 'a');
+  await expect.poll(() => store.frames.map(({ seq }) => seq)).toEqual([1, 2, 3, 4]);
+  gate.resolve();
 });
 
 it('gets a frame again from the guest that a killed worker had written partially', async () => {
@@ -115,11 +157,15 @@ it('lets clients attach to a paused session', async () => {
 });
 
 it('commits the frames of a session whose VM died during the restart', async () => {
-  const { harness } = lab();
+  const { harness, store } = lab();
   const { session } = await harness.startSession();
   lab().guest.frame({ type: 'text_delta', data: 'last words' });
   await lab().guest.drained();
-  await lab().restart(() => harness.host.live[0]?.die());
+  store.failure = new ServiceError('internal_error');
+  await lab().restart(() => {
+    store.failure = undefined;
+    harness.host.live[0]?.die();
+  });
   await expect
     .poll(() => lab().store.turns.at(-1))
     .toMatchObject({ session, first_seq: 1, last_seq: 1 });

@@ -1,6 +1,10 @@
+import { mkdir, readFile, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { ServiceError } from '@svc/contract';
+import { pino } from 'pino';
 import { describe, expect, it } from 'vitest';
 import { SessionLab, useSessionLab } from '../../test/session-lab.ts';
+import { filesDuePath } from './journal/directory.ts';
 
 const MIB = 1024 * 1024;
 const SAVED = '/var/lib/svc/saved.tar';
@@ -96,6 +100,53 @@ describe('saved files', () => {
     store.failure = undefined;
     impatient.guest.turn('b', 'b', false);
     await expect.poll(() => committedFiles(impatient)?.equals(archive)).toBe(true);
+  });
+
+  it('stay due across a restart of the worker, until a turn that names them is committed', async () => {
+    await using impatient = await SessionLab.start({ agentTimeouts: { commitMs: 3_000 } });
+    const { guest, store } = impatient;
+    const archive = Buffer.alloc(MIB, 'tar');
+    const { session, client } = await withArchive(archive, impatient);
+    store.failure = new ServiceError('internal_error');
+    guest.turn('a', 'a', true);
+    await client.next(completed);
+    await guest.drained();
+    store.failure = undefined;
+    await impatient.restart();
+    const second = await impatient.attach(session);
+    guest.turn('b', 'b', false);
+    await second.next(completed);
+    expect(committedFiles(impatient)?.equals(archive)).toBe(true);
+    await impatient.restart();
+    const third = await impatient.attach(session);
+    guest.turn('c', 'c', false);
+    await third.next(completed);
+    const turn = store.turns.find(({ conversation }) => conversation === 'c');
+    expect(turn?.files_id).toBeUndefined();
+  });
+
+  it('whose commit failed let the turn end only once it is recorded that they are due', async () => {
+    let log = '';
+    const write = (line: string) => {
+      log += line;
+    };
+    await using impatient = await SessionLab.start({
+      agentTimeouts: { commitMs: 1_000 },
+      logger: pino({ level: 'info' }, { write }),
+    });
+    const { guest, store, harness } = impatient;
+    const { session, client } = await withArchive(Buffer.from('tar'), impatient);
+    // A full disk refuses the file likewise.
+    const path = filesDuePath(join(harness.dataDir, 'sessions', `${session}.1`));
+    await mkdir(path);
+    store.failure = new ServiceError('internal_error');
+    guest.turn('a', 'a', true);
+    await expect.poll(() => log).toContain('record that files are due');
+    expect(guest.unacknowledged).toBeGreaterThan(0);
+    expect(client.types).not.toContain('task_completed');
+    await rmdir(path);
+    await client.next(completed);
+    expect(await readFile(path, 'utf8')).toBe('');
   });
 
   it('of a killed worker are saved by the next one, which uploads only what is missing', async () => {

@@ -8,6 +8,7 @@ import type { SessionApi } from '../control-plane/session-api.ts';
 import type { JournalClaims } from './journal/claims.ts';
 import { type JournalOwner, journalName, outboxPath, writeOwner } from './journal/directory.ts';
 import { type EarlierFrames, Journal, type JournalOptions } from './journal/journal.ts';
+import { FilesDue } from './turns/files-due.ts';
 
 const NO_EARLIER_FRAMES: EarlierFrames = { frames: '', lastSeq: 0 };
 
@@ -35,11 +36,16 @@ export interface FilesStart {
 export class SessionFiles {
   readonly journal: Journal;
   readonly outbox: Outbox;
+  readonly filesDue: FilesDue;
   readonly #releaseClaim: () => void;
 
-  private constructor(journal: Journal, outbox: Outbox, releaseClaim: () => void) {
+  private constructor(
+    { journal, outbox, filesDue }: Pick<SessionFiles, 'journal' | 'outbox' | 'filesDue'>,
+    releaseClaim: () => void,
+  ) {
     this.journal = journal;
     this.outbox = outbox;
+    this.filesDue = filesDue;
     this.#releaseClaim = releaseClaim;
   }
 
@@ -75,9 +81,10 @@ export class SessionFiles {
     const journal = await openJournal({ directory, clock, ...reservingFor(options, owner) });
     failed.defer(() => journal.close());
     await writeOwner(directory, owner);
+    const filesDue = await FilesDue.open(directory);
     const outbox = await Outbox.open(outboxPath(directory), held);
     failed.move();
-    return new SessionFiles(journal, outbox, releaseClaim);
+    return new SessionFiles({ journal, outbox, filesDue }, releaseClaim);
   }
 
   /** Closes the files and leaves them on disk, for a later worker or for {@link OrphanedJournals}. */

@@ -95,9 +95,9 @@ export class AgentLink {
     this.#running = this.#run(handler, undefined);
   }
 
-  /** Forwards a client's frame, now or once the link is up again. False when the outbox is full. */
-  async forward(frame: ForwardedFrame): Promise<boolean> {
-    const entry = await this.#options.outbox?.add(frame);
+  /** Forwards a client's frame, now or once the link is up again. False when the outbox does not take it, see {@link Outbox.add}. */
+  async forward(frame: ForwardedFrame, ready?: Promise<boolean>): Promise<boolean> {
+    const entry = await this.#options.outbox?.add(frame, ready);
     if (entry === undefined) return false;
     this.#sendFrames();
     return true;

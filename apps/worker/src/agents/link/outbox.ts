@@ -35,11 +35,13 @@ const storedLine = Compile(
  */
 export class Outbox {
   readonly #path: string;
+  /** Keeps the order of the frames that wait until the guest runs. */
+  readonly #adds = new Mutex();
   readonly #writes = new Mutex();
   readonly #charge: Charge;
   #waiting: StoredEntry[] = [];
   #waitingBytes = 0;
-  /** Frames that are being written. */
+  /** Frames that wait for the guest or are being written. */
   #writing = 0;
   #writingBytes = 0;
   #fileBytes = 0;
@@ -73,15 +75,24 @@ export class Outbox {
     return entriesOf(this.#waiting.filter((entry) => entry.c > c));
   }
 
-  /** Stores a frame; undefined when the outbox is full, or its account has no room. */
-  async add(frame: ForwardedFrame): Promise<OutboxEntry | undefined> {
+  /**
+   * Stores a frame once the guest is ready, in the order of the calls; undefined when the outbox is full, its account has no
+   * room, or the guest does not become ready. `ready` must not reject, and settle soon.
+   */
+  async add(
+    frame: ForwardedFrame,
+    ready: Promise<boolean> = Promise.resolve(true),
+  ): Promise<OutboxEntry | undefined> {
     const json = Buffer.from(JSON.stringify(frame));
-    // Before the wait for earlier writes, since the frames that wait for them are held as well.
+    // Before the waits, since the frames that wait are held as well.
     this.#writing += 1;
     this.#writingBytes += sizeOf(json);
     try {
       if (!this.#recharge() || this.#isOverfull) return undefined;
-      return { c: await this.#writes.run(() => this.#append(json)), frame };
+      return await this.#adds.run(async () => {
+        if (!(await ready)) return undefined;
+        return { c: await this.#writes.run(() => this.#append(json)), frame };
+      });
     } finally {
       this.#writing -= 1;
       this.#writingBytes -= sizeOf(json);

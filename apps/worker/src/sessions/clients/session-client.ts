@@ -17,13 +17,15 @@ const RATE_ERROR_RATE = { perSecond: 1, burst: 1 };
 /** The receiver of clients' frames. */
 export interface FrameReceiver {
   /**
-   * Forwards a frame of a client, whose trace is that of `origin`, to the agent. Returns why that is not possible;
-   * undefined when it is.
+   * Forwards a frame of a client, whose trace is that of `origin`, to the agent; resumes a paused sandbox first. Returns
+   * why that is not possible; undefined when it is.
    */
   forward(
     frame: ForwardedFrame,
     origin: TraceOrigin | undefined,
   ): Promise<FrameErrorCode | undefined>;
+  /** Whether the sandbox is running; resumes a paused one first. Never rejects; bounded in time. */
+  ensureRunning(): Promise<boolean>;
 }
 
 export interface SessionClientOptions extends FrameDeliveryOptions {
@@ -155,6 +157,11 @@ export class SessionClient implements Connection {
     this.#view.run(call, (frame) =>
       this.#delivery.send(JSON.stringify({ ...frame, ts: this.#ts() })),
     );
+    if (call.name !== 'watch') return;
+    // A view that has begun waits for the guest, so that it may be ended in the meantime.
+    void this.#options.receiver.ensureRunning().then((isRunning) => {
+      if (!isRunning) this.#refuse('busy', call.id);
+    });
   }
 
   #refuse(code: FrameErrorCode, id?: string): void {

@@ -28,6 +28,8 @@ const numbering = Compile(
   }),
 );
 
+const taskRunning = Compile(Type.Boolean());
+
 /** The name of the directory that holds the journal of one start of a session. */
 export function journalName({ session_id, generation }: Omit<JournalOwner, 'vm_id'>): string {
   const name = `${session_id}.${generation}`;
@@ -38,6 +40,11 @@ export function journalName({ session_id, generation }: Omit<JournalOwner, 'vm_i
 /** The path of the outbox in a journal's directory. */
 export function outboxPath(directory: string): string {
   return join(directory, 'outbox');
+}
+
+/** The path of the file in a journal's directory whose presence says that the agent's files are due. */
+export function filesDuePath(directory: string): string {
+  return join(directory, 'files-due');
 }
 
 /** Records which session a journal belongs to. */
@@ -64,6 +71,16 @@ export async function readCommitted(directory: string): Promise<number> {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return 0;
     throw error;
   }
+}
+
+/** Records whether a task was running at the end of the frames so far, for when the frames that tell are dropped. */
+export async function writeTaskRunning(directory: string, isRunning: boolean): Promise<void> {
+  await writeFileAtomic(taskRunningPath(directory), String(isRunning), { durable: false });
+}
+
+/** Whether a task is recorded as running; false without a record. */
+export async function readTaskRunning(directory: string): Promise<boolean> {
+  return (await readRecord(taskRunningPath(directory), taskRunning)) ?? false;
 }
 
 /** The reservation of a journal's numbers, as kept for a restart. */
@@ -107,4 +124,8 @@ function ownerPath(directory: string): string {
 
 function committedPath(directory: string): string {
   return join(directory, 'committed');
+}
+
+function taskRunningPath(directory: string): string {
+  return join(directory, 'task-running');
 }

@@ -39,6 +39,16 @@ export function serializeFrame(
   return JSON.stringify({ type, ...fields, previous_seq: previousSeq, seq, ts });
 }
 
+/**
+ * Whether a task is running after a frame that message `n` of the guest carried; undefined when the frame does not tell. Those
+ * that a journal has from an earlier start of the session, with another guest, have no such message.
+ */
+export function runsTask(n: number, type: string): boolean | undefined {
+  if (n === 0) return undefined;
+  if (type === 'task_started') return true;
+  return type === 'task_completed' ? false : undefined;
+}
+
 /** The numbers in a frame's JSON; undefined for text of any other form. */
 export function parseNumber(text: string): FrameNumber | undefined {
   const [, previous, seq] = SEQ_AT_END.exec(text.slice(-END_CHARS)) ?? [];

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { appendFile, mkdtemp, readdir, rm, stat, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, mkdtemp, readdir, rm, rmdir, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -123,6 +123,58 @@ describe('Journal', () => {
     );
     expect(kept.length).toBeGreaterThanOrEqual(19);
     expect((await journal.read(1))[0]?.seq).toBe(journal.firstSeq);
+  });
+
+  it('knows after a restart whether a task runs, though the frames that tell have been dropped', async () => {
+    const options = { directory, clock, maxBytes: 20_000, segmentBytes: 2_000 };
+    const [started, completed]: NewFrame[] = [
+      { n: 1, frame: { type: 'task_started' } },
+      { n: 2, frame: { type: 'task_completed', status: 'completed', result: '' } },
+    ];
+    let journal = await create(options, NEW);
+    for (const [frame, isRunning] of [
+      [started, true],
+      [completed, false],
+      [started, true],
+    ] as const) {
+      if (frame !== undefined) await journal.append([frame], ignore);
+      const { lastSeq } = journal;
+      for (let index = 0; index < 40; index += 1)
+        await journal.append([textFrame('x'.repeat(1_000))], ignore);
+      expect(journal.firstSeq).toBeGreaterThan(lastSeq);
+      await journal.close();
+      journal = await reopen(options);
+      expect(journal.taskRunning).toBe(isRunning);
+    }
+  });
+
+  it('takes no task of an earlier start of the session for running', async () => {
+    const first = await create({ directory, clock }, NEW);
+    await first.append([{ n: 1, frame: { type: 'task_started' } }], ignore);
+    expect(first.taskRunning).toBe(true);
+    const frames = (await all(first)).map(({ text }) => `${text}\n`).join('');
+    const second = await create({ directory, clock }, { frames, lastSeq: 1 });
+    expect(second.taskRunning).toBe(false);
+    await second.close();
+    expect((await reopen({ directory, clock })).taskRunning).toBe(false);
+  });
+
+  it('stores nothing when it cannot record what dropped frames say', async () => {
+    const options = { directory, clock, maxBytes: 2_000, segmentBytes: 1_000 };
+    const journal = await create(options, NEW);
+    await journal.append([{ n: 1, frame: { type: 'task_started' } }], ignore);
+    // A full disk refuses the record likewise.
+    await mkdir(join(directory, 'task-running'));
+    const append = async () => {
+      for (let index = 0; index < 9; index += 1)
+        await journal.append([textFrame('x'.repeat(1_000))], ignore);
+    };
+    await expect(append()).rejects.toThrow();
+    expect((await all(journal, 1)).length).toBe(journal.lastSeq);
+    await rmdir(join(directory, 'task-running'));
+    await append();
+    await journal.close();
+    expect((await reopen(options)).taskRunning).toBe(true);
   });
 
   it('shows no frame that it could not write, and leaves no gap in the numbers after it', async () => {

@@ -7,10 +7,12 @@ import {
   type Numbering,
   readCommitted,
   readNumbering,
+  readTaskRunning,
   writeCommitted,
   writeNumbering,
+  writeTaskRunning,
 } from './directory.ts';
-import { type NewFrame, type StoredFrame, serializeFrame } from './format.ts';
+import { type NewFrame, runsTask, type StoredFrame, serializeFrame } from './format.ts';
 import { FrameNumbers } from './frame-numbers.ts';
 import { chunksOf, parseHistory } from './history.ts';
 import { SegmentedLog } from './segmented-log.ts';
@@ -54,6 +56,8 @@ export class Journal {
   #lastSeq = 0;
   #lastN = 0;
   #taskRunning = false;
+  /** As recorded on disk. */
+  #recordedRunning = false;
   #versions: ReadonlyMap<string, number> = new Map();
   #committedSeq = 0;
   #closed = false;
@@ -90,7 +94,8 @@ export class Journal {
     await mkdir(options.directory, { recursive: true, mode: 0o700 });
     const { lastN, taskRunning, versions } = await journal.#log.scan();
     journal.#lastN = lastN;
-    journal.#taskRunning = taskRunning;
+    journal.#recordedRunning = await readTaskRunning(options.directory);
+    journal.#taskRunning = taskRunning ?? journal.#recordedRunning;
     journal.#versions = versions;
     journal.#committedSeq = await readCommitted(options.directory);
     journal.#lastSeq = Math.max(journal.#log.lastSeq, journal.#committedSeq);
@@ -121,7 +126,7 @@ export class Journal {
     return this.#lastN;
   }
 
-  /** Whether a task was running when the journal was opened. */
+  /** Whether a task of the guest is running, as its frames say. */
   get taskRunning(): boolean {
     return this.#taskRunning;
   }
@@ -156,6 +161,8 @@ export class Journal {
   ): Promise<void> {
     return this.#writes.run(async () => {
       if (this.#closed) throw new Error('the journal is closed');
+      // First, because a failure after the write would be taken for one of the write.
+      await this.#trim();
       await this.#numbers?.use(this.#lastSeq + frames.length);
       const ts = timestamp(this.#clock.wall());
       const records = frames.map(({ n, frame }, index) => {
@@ -166,9 +173,11 @@ export class Journal {
       });
       await this.#log.append(records);
       this.#lastSeq += records.length;
-      for (const { n } of frames) this.#lastN = Math.max(this.#lastN, n);
+      for (const { n, frame } of frames) {
+        this.#lastN = Math.max(this.#lastN, n);
+        this.#taskRunning = runsTask(n, frame.type) ?? this.#taskRunning;
+      }
       show(records);
-      await this.#log.trim();
     });
   }
 
@@ -201,6 +210,16 @@ export class Journal {
   async remove(): Promise<void> {
     await this.close();
     await rm(this.#directory, { recursive: true, force: true });
+  }
+
+  /** Drops the oldest frames, which may include the start of a running task. */
+  async #trim(): Promise<void> {
+    if (!this.#log.isOverfull) return;
+    if (this.#recordedRunning !== this.#taskRunning) {
+      await writeTaskRunning(this.#directory, this.#taskRunning);
+      this.#recordedRunning = this.#taskRunning;
+    }
+    await this.#log.trim();
   }
 
   #use({ numberer, reserved }: Numbering): void {

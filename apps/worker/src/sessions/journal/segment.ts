@@ -1,6 +1,6 @@
 import { readFile, truncate } from 'node:fs/promises';
 import { join } from 'node:path';
-import { parseRecord, parseRotation, type StoredFrame } from './format.ts';
+import { parseRecord, parseRotation, runsTask, type StoredFrame } from './format.ts';
 
 const NAME = /^(\d{16})\.frames$/;
 const NAME_DIGITS = 16;
@@ -20,7 +20,10 @@ export interface Segment {
 export interface ScannedFrames {
   /** The highest number of a guest's message in them; 0 without one. */
   readonly lastN: number;
-  /** Whether their last task is still running; undefined when no task starts or ends in them. */
+  /**
+   * Whether the guest's last task is still running; undefined when none starts or ends in them. The tasks of earlier starts
+   * of the session ended with their sandboxes.
+   */
   readonly taskRunning: boolean | undefined;
   /** The newest version of each bundle whose rotation they announce. */
   readonly versions: ReadonlyMap<string, number>;
@@ -71,8 +74,7 @@ export async function scanSegment(directory: string, first: number): Promise<Sca
     if (line === undefined || line.record.seq !== first + segment.count) break;
     segment.count += 1;
     lastN = Math.max(lastN, line.record.n);
-    if (line.type === 'task_started') taskRunning = true;
-    if (line.type === 'task_completed') taskRunning = false;
+    taskRunning = runsTask(line.record.n, line.type) ?? taskRunning;
     const rotation = line.type === 'system' ? parseRotation(line.record.text) : undefined;
     if (rotation !== undefined) versions.set(rotation.bundle, rotation.version);
     at = end + 1;

@@ -31,12 +31,12 @@ export class SegmentedLog {
   }
 
   /** Adds the segments that an earlier process wrote. */
-  async scan(): Promise<ScannedFrames & { readonly taskRunning: boolean }> {
+  async scan(): Promise<ScannedFrames> {
     const { directory } = this.#options;
     const names = await readdir(directory);
     const firsts = names.map(firstSeqOf).filter((first) => first !== undefined);
     let lastN = 0;
-    let taskRunning = false;
+    let taskRunning: boolean | undefined;
     const versions = new Map<string, number>();
     for (const first of firsts.sort((a, b) => a - b)) {
       const scanned = await scanSegment(directory, first);
@@ -103,15 +103,19 @@ export class SegmentedLog {
     }
   }
 
+  /** Whether there are segments beyond the size limit. */
+  get isOverfull(): boolean {
+    const [oldest, ...newer] = this.#segments;
+    if (oldest === undefined || newer.length === 0) return false;
+    return newer.reduce((sum, { bytes }) => sum + bytes, 0) >= this.#options.maxBytes;
+  }
+
   /** Drops the oldest segments beyond the size limit. */
   async trim(): Promise<void> {
-    let total = this.#segments.reduce((sum, { bytes }) => sum + bytes, 0);
-    while (this.#segments.length > 1) {
+    while (this.isOverfull) {
       const [oldest] = this.#segments;
-      if (oldest === undefined || total - oldest.bytes < this.#options.maxBytes) return;
-      total -= oldest.bytes;
       this.#segments = this.#segments.slice(1);
-      await rm(oldest.path, { force: true });
+      if (oldest !== undefined) await rm(oldest.path, { force: true });
     }
   }
 

@@ -8,30 +8,56 @@ const TURN_BYTES = 64 * MIB;
 const CLOSING_BYTES = TURN_BYTES + 16 * MIB;
 const CLOSING: readonly AgentFrame['type'][] = ['task_started', 'task_completed', 'exit', 'error'];
 
-/** Bounds the output that a guest can make its worker store and send. */
+/**
+ * Bounds the output that a guest can make its worker store and send. Only what is stored counts, so that no amount of
+ * dropped output takes the room of the frames that close a turn.
+ */
 export class OutputBudget {
   #bytes = 0;
-  #reported = false;
+  /** Output is dropped without exception then, so that a client sees all of it up to one point. */
+  #isDropping = false;
 
   /** Restores the whole budget, for the answer to a client's new request. */
   refill(): void {
     this.#bytes = 0;
-    this.#reported = false;
+    this.#isDropping = false;
   }
 
-  /** The frame to store for a message: its own, one error frame once output is being dropped, or none. */
+  /**
+   * The frame to store for a message: its own, or none once output is being dropped. In place of the first dropped one,
+   * an error frame with the id of its request.
+   */
   admit(
     { frame, bytes }: Extract<NumberedMessage, { type: 'frame' }>,
     wireVersion: 1 | 2,
   ): AgentFrame | undefined {
     if (frame === undefined) return undefined;
-    this.#bytes += bytes;
-    const limit = CLOSING.includes(frame.type) ? CLOSING_BYTES : TURN_BYTES;
-    if (this.#bytes <= limit) return wireVersion === 1 ? withoutAgent(frame) : frame;
-    if (this.#reported) return undefined;
-    this.#reported = true;
-    return { type: 'error', code: 'frame_rate', message: FRAME_ERRORS.frame_rate };
+    if (this.#hasRoom(frame, bytes)) {
+      this.#bytes += bytes;
+      return wireVersion === 1 ? withoutAgent(frame) : frame;
+    }
+    if (this.#isDropping) return undefined;
+    this.#isDropping = true;
+    const id = requestOf(frame);
+    return {
+      type: 'error',
+      code: 'frame_rate',
+      message: FRAME_ERRORS.frame_rate,
+      ...(id === undefined ? {} : { id }),
+    };
   }
+
+  #hasRoom(frame: AgentFrame, bytes: number): boolean {
+    const after = this.#bytes + bytes;
+    if (CLOSING.includes(frame.type)) return after <= CLOSING_BYTES;
+    return !this.#isDropping && after <= TURN_BYTES;
+  }
+}
+
+/** The id of the client's request that a frame answers, if it names one. The id of a tool's call is the agent's own. */
+function requestOf(frame: AgentFrame): string | undefined {
+  if (frame.type === 'tool_call' || frame.type === 'tool_result') return undefined;
+  return 'id' in frame ? frame.id : undefined;
 }
 
 function withoutAgent(frame: AgentFrame): AgentFrame {

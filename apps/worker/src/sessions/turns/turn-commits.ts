@@ -1,11 +1,18 @@
 import type { Microvm } from '@svc/microvm';
-import { settledWithin, sleep, TokenBucket, withDeadline } from '@svc/service-kit/concurrency';
+import {
+  settledWithin,
+  sleep,
+  TokenBucket,
+  untilAborted,
+  withDeadline,
+} from '@svc/service-kit/concurrency';
 import type { NumberedMessage } from '../../agents/link/guest-messages.ts';
 import type { ChunkStore } from '../../chunks/chunk-store.ts';
 import type { WorkerLogger } from '../../logger.ts';
 import type { Sandbox } from '../../sandbox/sandbox.ts';
 import type { CommitOutcome, SessionMetrics } from '../metrics.ts';
 import { type Committer, isStale, isStorageFull } from './committer.ts';
+import type { FilesDue } from './files-due.ts';
 import { saveFiles } from './save-files.ts';
 import type { TurnStore } from './turn-store.ts';
 
@@ -19,6 +26,7 @@ export interface TurnCommitsOptions {
   readonly committer: Committer;
   readonly vm: Pick<Microvm, 'download'>;
   readonly store: Pick<ChunkStore, 'ready' | 'save'>;
+  readonly filesDue: Pick<FilesDue, 'isDue' | 'keep' | 'clear'>;
   /** Ended when the session turns out to have a later generation. */
   readonly sandbox: Pick<Sandbox, 'end'>;
   readonly metrics: Pick<SessionMetrics, 'timeTurnCommit'>;
@@ -34,8 +42,6 @@ export class TurnCommits implements TurnStore {
   readonly #rate = new TokenBucket(RATE);
   #background: Promise<void> | undefined;
   #stale = false;
-  /** The guest reports changed files once. They stay due until a turn that names them is committed. */
-  #filesDue = false;
 
   constructor(options: TurnCommitsOptions) {
     this.#options = options;
@@ -48,20 +54,18 @@ export class TurnCommits implements TurnStore {
 
   /** Commits the frames and the state of a turn. Rejects only when the session closes. */
   async commitTurn(state: Extract<NumberedMessage, { type: 'state' }>): Promise<CommitOutcome> {
-    const { committer, vm, store, metrics, onFault, closed } = this.#options;
+    const { committer, vm, store, filesDue, metrics, onFault, closed } = this.#options;
     await sleep(this.#rate.spend(1), closed);
-    this.#filesDue ||= state.files;
+    const withFiles = state.files || filesDue.isDue;
     await store.ready(closed);
     const save = (signal: AbortSignal) => saveFiles(vm, store, signal);
     const stopTimer = metrics.timeTurnCommit();
     try {
       await committer.commit(
-        { conversation: state.conversation, saveFiles: this.#filesDue ? save : undefined },
+        { conversation: state.conversation, saveFiles: withFiles ? save : undefined },
         closed,
       );
-      this.#filesDue = false;
       stopTimer('committed');
-      return 'committed';
     } catch (error) {
       const outcome = isStorageFull(error) ? 'storage_full' : 'failed';
       stopTimer(this.#stale || isStale(error) ? 'stale' : outcome);
@@ -71,8 +75,13 @@ export class TurnCommits implements TurnStore {
         return 'stale';
       }
       if (outcome === 'failed') onFault(error, 'save a turn of a session');
+      // Once this state is acknowledged, the guest does not report the change again.
+      if (withFiles) await filesDue.keep(closed, onFault);
       return outcome;
     }
+    // Files that stay due are only saved once more.
+    await filesDue.clear().catch((error) => onFault(error, 'record that files were saved'));
+    return 'committed';
   }
 
   /** Commits the frames after a turn in the background, so that few are lost if the machine fails. */
@@ -100,6 +109,21 @@ export class TurnCommits implements TurnStore {
     const { committer, closed } = this.#options;
     if (committer.isDirty && !this.#stale)
       await settledWithin(committer.commit(undefined, closed), ms);
+  }
+
+  /**
+   * Commits all frames when the worker stops but the sandbox stays. A stale session is left to the next worker process.
+   * Rejects when they could not be committed before `signal` aborts.
+   */
+  async commitForRestart(signal: AbortSignal): Promise<void> {
+    const { committer } = this.#options;
+    if (!committer.isDirty || this.#stale) return;
+    try {
+      // A commit in progress, for which this one waits, may take longer.
+      await untilAborted(committer.commit(undefined, signal), signal);
+    } catch (error) {
+      if (!isStale(error)) throw error;
+    }
   }
 
   /**

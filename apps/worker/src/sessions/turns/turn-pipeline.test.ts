@@ -43,7 +43,7 @@ function newPipeline(commitInBackground: () => void = () => undefined): TurnPipe
     events: { exited: async () => undefined, lost: async () => undefined },
     vm: sandbox.assignedVm(),
     sandbox,
-    link: { forward: async () => true, save: () => undefined },
+    link: { forward: async (_frame, ready) => (await ready) ?? true, save: () => undefined },
     journal,
     clients: {
       show: () => undefined,
@@ -72,6 +72,19 @@ const completed = {
   frame: { type: 'task_completed', status: 'completed', result: '' },
 } as const;
 
+it('forwards no frame of a client to a sandbox that is held or about to end', async () => {
+  const pipeline = newPipeline();
+  const frame = { type: 'exec', command: 'x' } as const;
+  expect(await pipeline.forward(frame)).toBeUndefined();
+  await sandbox.power.hold();
+  expect(await pipeline.forward(frame)).toBe('busy');
+  await sandbox.power.release();
+  expect(await pipeline.forward(frame)).toBeUndefined();
+  await sandbox.end('deleted');
+  expect(await pipeline.forward(frame)).toBe('busy');
+  expect(faults).toEqual([]);
+});
+
 it('counts a running task as activity, and commits at its end', async () => {
   let ends = 0;
   const pipeline = newPipeline(() => {
@@ -95,6 +108,21 @@ it('counts a task as activity that was running when the worker restarted', async
   const pipeline = newPipeline();
   expect(isIdle()).toBe(false);
   await pipeline.store([completed]);
+  expect(isIdle()).toBe(true);
+});
+
+it('counts no task as activity that ended with an earlier sandbox of the session', async () => {
+  await newPipeline().store([started]);
+  const [stored] = await journal.read(1);
+  await journal.close();
+  closed.abort();
+  closed = new AbortController();
+  const options = { directory: join(directory, 'j'), clock: core.clock };
+  const resumed = await Journal.create(options, { frames: `${stored?.text}\n`, lastSeq: 1 });
+  await resumed.close();
+  journal = await Journal.open(options);
+  expect(journal.firstSeq).toBe(1);
+  newPipeline();
   expect(isIdle()).toBe(true);
 });
 

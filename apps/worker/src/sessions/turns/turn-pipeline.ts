@@ -2,10 +2,17 @@ import {
   type ForwardedFrame,
   FRAME_ERRORS,
   type FrameErrorCode,
+  isServiceError,
   type PlacedAgent,
 } from '@svc/contract';
 import type { Microvm } from '@svc/microvm';
-import { settledWithin, sleep, untilAborted } from '@svc/service-kit/concurrency';
+import {
+  openDeadline,
+  SingleFlight,
+  settledWithin,
+  sleep,
+  untilAborted,
+} from '@svc/service-kit/concurrency';
 import type { TraceOrigin } from '@svc/service-kit/tracing';
 import type { AgentLink, AgentLinkHandler } from '../../agents/link/agent-link.ts';
 import type { NumberedMessage } from '../../agents/link/guest-messages.ts';
@@ -22,6 +29,8 @@ import type { TaskTrace } from './task-trace.ts';
 import type { TurnStore } from './turn-store.ts';
 
 const DISK_RETRY_MS = 1_000;
+/** For a paused sandbox to resume, after a pause in progress. */
+const RESUME_MS = 20_000;
 
 /** The ends of an agent. */
 export interface AgentEvents {
@@ -35,7 +44,7 @@ export interface TurnPipelineOptions {
   readonly placed: Pick<PlacedAgent, 'kind' | 'mode' | 'interactive' | 'wire_version'>;
   readonly events: AgentEvents;
   readonly vm: Pick<Microvm, 'exited' | 'paused' | 'resume'>;
-  readonly sandbox: Pick<Sandbox, 'activity' | 'usage'>;
+  readonly sandbox: Pick<Sandbox, 'activity' | 'power' | 'usage'>;
   readonly link: Pick<AgentLink, 'forward' | 'save'>;
   readonly journal: Journal;
   readonly clients: Pick<AttachedClients, 'show' | 'showPicture' | 'caughtUp'>;
@@ -61,6 +70,8 @@ export interface TurnPipelineOptions {
 export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
   readonly #options: TurnPipelineOptions;
   readonly #budget = new OutputBudget();
+  /** One for all frames, so that a resume that fails fails once. */
+  readonly #resuming = new SingleFlight<boolean>();
   #endTask: (() => void) | undefined;
   #onStateHandled: () => void = () => undefined;
 
@@ -75,7 +86,10 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
     closed.addEventListener('abort', close, { once: true });
   }
 
-  /** Forwards a client's frame to the agent. Returns why that is not possible; undefined when it is. */
+  /**
+   * Forwards a client's frame to the agent, and resumes a paused sandbox first. Returns why that is not possible; undefined
+   * when it is.
+   */
   async forward(
     frame: ForwardedFrame,
     origin?: TraceOrigin,
@@ -87,7 +101,23 @@ export class TurnPipeline implements AgentLinkHandler, FrameReceiver {
     if (frame.type === 'tool_call' && !mayUseDesktop(frame.name)) return 'frame_rate';
     if (frame.type !== 'interrupt') this.#budget.refill();
     if (frame.type === 'task') trace.noteAsked(origin);
-    return (await link.forward(frame)) ? undefined : 'busy';
+    return (await link.forward(frame, this.ensureRunning())) ? undefined : 'busy';
+  }
+
+  /** Whether the sandbox is running; resumes a paused one first. Never rejects; bounded in time. */
+  ensureRunning(): Promise<boolean> {
+    const { sandbox, closed } = this.#options;
+    return this.#resuming.run(async () => {
+      using deadline = openDeadline(closed, RESUME_MS);
+      try {
+        await sandbox.power.ensureRunning(deadline.signal);
+        return true;
+      } catch (error) {
+        // One that is held or about to end runs no more, which is no fault.
+        if (!isServiceError(error)) this.#fault(error, 'resume a sandbox for a client');
+        return false;
+      }
+    });
   }
 
   /** Stores frames, then shows them. Rejects, having stored none, when they cannot be written. */

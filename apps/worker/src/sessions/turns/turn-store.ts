@@ -14,6 +14,11 @@ export interface TurnStore {
   /** Keeps the rest at the end of the sandbox. Never rejects; ends within `ms`. */
   commitRest(ms: number): Promise<void>;
   /**
+   * Keeps the frames so far when the worker stops but the sandbox stays, in case its machine does not come back. Rejects
+   * when that is not possible, or not before `signal` aborts.
+   */
+  commitForRestart(signal: AbortSignal): Promise<void>;
+  /**
    * Keeps what is left once the journal is closed. Never rejects; ends within `ms`. False when there are frames left
    * that have to outlive the sandbox.
    */
