@@ -1,20 +1,27 @@
+import { isUtf8 } from 'node:buffer';
 import { ServiceError } from '@svc/contract';
 import type { FastifyInstance } from 'fastify';
 import { isTooComplex, MAX_JSON_DEPTH } from './json-complexity.ts';
 
+const NOT_UTF8 = 'Encode the body as UTF-8.';
 const TOO_DEEP = `Nest objects and lists at most ${MAX_JSON_DEPTH} levels deep.`;
 
 /**
  * Accepts only JSON bodies; an empty one counts as absent. JSON with prototype-poisoning keys or excessive nesting is
- * invalid.
+ * invalid, and so are other bytes than UTF-8, whose replacement would change what was sent.
  */
 export function acceptJsonOnly(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser<string>(
+  app.addContentTypeParser<Buffer>(
     'application/json',
-    { parseAs: 'string' },
-    (request, body, done) => {
+    { parseAs: 'buffer' },
+    (request, bytes, done) => {
+      if (!isUtf8(bytes)) {
+        done(new ServiceError('invalid_json', NOT_UTF8));
+        return;
+      }
+      const body = bytes.toString();
       if (body === '') done(null, undefined);
       else if (isTooComplex(body)) done(new ServiceError('invalid_json', TOO_DEEP));
       else parse(request, body, done);

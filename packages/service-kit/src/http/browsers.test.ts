@@ -65,6 +65,7 @@ describe('other origins', () => {
     }
     const preflight = await options(APP);
     expect(preflight.statusCode).toBe(204);
+    expect(preflight.headers).toHaveProperty('x-request-id');
     expect(preflight.headers['access-control-allow-headers']).toContain('authorization');
     expect(preflight.headers['access-control-allow-methods']).toContain('PUT');
   });

@@ -39,7 +39,7 @@ beforeAll(async () => {
 
 afterAll(() => app.close());
 
-async function post(url: string, body: string, type = 'application/json') {
+async function post(url: string, body: string | Buffer, type = 'application/json') {
   return app.inject({ method: 'POST', url, payload: body, headers: { 'content-type': type } });
 }
 
@@ -115,6 +115,14 @@ describe('bodies', () => {
     expect(response.statusCode).toBe(400);
     expect(response.json<Problem>().code).toBe('invalid_json');
   });
+
+  it.each(['{"a":"\xe9"}', '{"a":"\xf0\x9f\x98"}', '{"\xff":1}'])(
+    'refuses %j, which is not UTF-8',
+    async (text) => {
+      const response = await post('/exec', Buffer.from(text, 'latin1'));
+      expect(response.json<Problem>()).toMatchObject({ status: 400, code: 'invalid_json' });
+    },
+  );
 
   it('refuses other media types and a missing one', async () => {
     for (const headers of [{ 'content-type': 'text/plain' }, {}]) {

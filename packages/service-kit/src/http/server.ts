@@ -30,7 +30,7 @@ import { noRouteError } from './not-found.ts';
 import { readProxyHeaders } from './proxy-protocol.ts';
 import { isWellEncoded } from './query.ts';
 import { type CallerFields, RequestFailures } from './request-failures.ts';
-import { REQUEST_ID_HEADER, requestIdOf } from './request-id.ts';
+import { requestIdOf, sendRequestIds } from './request-id.ts';
 import { RequestLog } from './request-log.ts';
 import { openScopes, type RequestTracing } from './request-scopes.ts';
 import { RoutesTable } from './routes-table.ts';
@@ -134,6 +134,7 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
     onAborted: (request, reply) => log.requestAborted(request, reply),
     onUpgraded: (request, reply) => log.requestUpgraded(request, reply),
   });
+  sendRequestIds(app);
   app.setErrorHandler(sendProblem);
   app.setValidatorCompiler(compileValidator);
   acceptJsonOnly(app);
@@ -197,8 +198,7 @@ function guardRequests(app: HttpServer, internal: InternalListener): void {
     done();
   });
   // Before the body is parsed, so that an unknown route is 404 whatever its body is.
-  app.addHook('onRequest', (request, reply, done) => {
-    reply.header(REQUEST_ID_HEADER, request.id);
+  app.addHook('onRequest', (request, _reply, done) => {
     const isServed = (route: string) => internal.serves(route, request.raw.socket);
     if (closing) done(new ServiceError('shutting_down'));
     else if (request.is404 || !isServed(request.routeOptions.url ?? '')) {

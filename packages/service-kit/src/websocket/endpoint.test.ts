@@ -54,6 +54,15 @@ async function open(port: number): Promise<WebSocket> {
   return socket;
 }
 
+test('answers with the request id', async () => {
+  const port = await serve();
+  const headers = { 'x-request-id': 'mine' };
+  const socket = new WebSocket(`ws://127.0.0.1:${port}/echo`, { headers });
+  const [response] = (await once(socket, 'upgrade')) as [IncomingMessage];
+  expect(response.headers['x-request-id']).toBe('mine');
+  socket.terminate();
+});
+
 /** Sends a request head and returns everything until the server closes the connection. */
 async function exchange(port: number, path: string, headers: readonly string[]): Promise<string> {
   const socket = await send(port, path, headers);

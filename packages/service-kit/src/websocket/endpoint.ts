@@ -2,6 +2,8 @@ import type { Duplex } from 'node:stream';
 import { ServiceError } from '@svc/contract';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { REQUEST_ID_HEADER } from '../http/request-id.ts';
+import { scopeOf } from '../http/request-scopes.ts';
 import { checkHandshake } from './handshake.ts';
 import { type Upgrade, upgradeOf } from './upgrades.ts';
 
@@ -38,6 +40,10 @@ export class WebSocketEndpoint {
       maxFragments: MAX_FRAGMENTS,
       maxBufferedChunks: MAX_CHUNKS,
       handleProtocols: (offered) => (offered.has(protocol) ? protocol : false),
+    });
+    this.#server.on('headers', (lines, request) => {
+      const id = scopeOf({ raw: request })?.requestId;
+      if (id !== undefined) lines.push(`${REQUEST_ID_HEADER}: ${id}`);
     });
   }
 

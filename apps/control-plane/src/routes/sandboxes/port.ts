@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import { PortParams, ServiceError } from '@svc/contract';
-import { clientGoneSignal } from '@svc/service-kit';
+import { clientGoneSignal, REQUEST_ID_HEADER } from '@svc/service-kit';
 import { joinConnections } from '@svc/service-kit/streams';
 import { checkHandshake, type Upgrade, upgradeOf } from '@svc/service-kit/websocket';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -140,6 +140,7 @@ function acceptUpgrade(
     'HTTP/1.1 101 Switching Protocols',
     'Connection: Upgrade',
     'Upgrade: websocket',
+    `${REQUEST_ID_HEADER}: ${reply.request.id}`,
     ...handshakeLines(response.headers),
   ];
   socket.write(`${lines.join('\r\n')}\r\n\r\n`);

@@ -31,6 +31,14 @@ describe('list', () => {
     expect(await list()).toMatchObject({ status: 503, body: { code: 'no_workers' } });
   });
 
+  test('without any worker is 503, whatever there was before', async () => {
+    await harness.addWorker('w1');
+    await remove(await harness.create(key));
+    expect(await list()).toMatchObject({ status: 200 });
+    await harness.sql.query('update workers set removed_at = now()');
+    expect(await list()).toMatchObject({ status: 503, body: { code: 'no_workers' } });
+  });
+
   test("merges the caller's records of all workers", async () => {
     await harness.addWorker('w1', (w) => {
       w.memoryMib = 1024;

@@ -59,7 +59,8 @@ export interface SandboxPage {
 }
 
 /**
- * The live sandboxes of a tenant and the last of those that its owner can still see, oldest first; or those of a page.
+ * The live sandboxes of a tenant and the last of those that its owner can still see, oldest first; or a page of all that its
+ * owner can see.
  */
 export async function listOwned(
   db: Kysely<Schema>,
@@ -76,13 +77,14 @@ export function listStatement(tenantId: string, page?: SandboxPage): RawBuilder<
     page === undefined
       ? sql`order by created_at, vm_id`
       : sql`where vm_id > ${page.after ?? ''} order by vm_id limit ${page.limit}`;
+  const last =
+    page === undefined ? sql`order by ended_at desc limit ${LIMITS.destroyedRecordsListed}` : sql``;
   return sql<SeenSandbox>`
     select listed.*, workers.heartbeat_at as last_seen_at from (
       (select * from sandboxes where tenant_id = ${tenantId} and state <> 'destroyed')
       union all
       (select * from sandboxes
-        where tenant_id = ${tenantId} and state = 'destroyed' and ${VISIBLE}
-        order by ended_at desc limit ${LIMITS.destroyedRecordsListed})
+        where tenant_id = ${tenantId} and state = 'destroyed' and ${VISIBLE} ${last})
     ) as listed join workers using (worker_id)
     ${isWanted}`;
 }

@@ -360,6 +360,9 @@ test('lists live sandboxes and the last ended ones, however many ended, without 
   const newest = Array.from({ length: 99 }, (_, index) => `vm_recent_${index + 1}`);
   expect(ended.sort()).toEqual([vm_id, ...newest].sort());
   expect(await rowsRead(listStatement(TENANT))).toBeLessThan(300);
+  const page = await store.sandboxes.list(TENANT, { limit: 1_000 });
+  expect(page).toHaveLength(152);
+  expect(await rowsRead(listStatement(TENANT, { limit: 1_000 }))).toBeLessThan(400);
 });
 
 test('finds many sandboxes concurrently', async () => {
