@@ -48,7 +48,8 @@ export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRo
 /**
  * Ends any number of sandboxes in the ledger in one statement: also ends their sessions, removes the secrets of their agents
  * and releases their capacity. An agent without an exit code has failed. Leaves out those that have ended or that do not
- * match, and returns the rows of the others. Locks the sandboxes, then their tenants, each by id, and then the workers.
+ * match, and returns the rows of the others. Locks the sandboxes, then their tenants, each by id, and then the workers, with
+ * locks that let others insert rows which refer to them.
  */
 export async function endAll(
   db: Kysely<Schema>,
@@ -62,7 +63,7 @@ export async function endAll(
         cpu_seconds float8, agent_exit_code int, session_status text, keeps_session boolean)
     ), held as (
       select sandboxes.vm_id from sandboxes join wanted using (vm_id)
-      order by sandboxes.vm_id for update of sandboxes
+      order by sandboxes.vm_id for no key update of sandboxes
     ), gone as (
       update sandboxes set state = 'destroyed', end_reason = wanted.reason,
         ended_at = least(now(), greatest(coalesce(wanted.ended_at, now()), sandboxes.placed_at)),
@@ -81,7 +82,7 @@ export async function endAll(
     ), owners as (
       select tenants.tenant_id, ended.count from tenants
       join (select tenant_id, count(*)::int from gone group by tenant_id) as ended using (tenant_id)
-      order by tenants.tenant_id for update of tenants
+      order by tenants.tenant_id for no key update of tenants
     ), counted as (
       update tenants set active_sandboxes = active_sandboxes - owners.count
       from owners where tenants.tenant_id = owners.tenant_id

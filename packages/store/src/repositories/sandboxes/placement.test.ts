@@ -355,6 +355,20 @@ describe('a request with an idempotency key', () => {
   });
 });
 
+describe('a placement', () => {
+  test('waits for nobody who inserts rows that refer to the same tenant', async () => {
+    await addWorker('w');
+    const { db } = database;
+    await db.transaction().execute(async (inserting) => {
+      await insertSession(inserting, TENANT);
+      await db.transaction().execute(async (placing) => {
+        await sql`set local lock_timeout = '1s'`.execute(placing);
+        expect((await reserve(placing, request(), RULES)).placed).toMatchObject({ worker_id: 'w' });
+      });
+    });
+  });
+});
+
 describe('a race for the memory of a worker', () => {
   test('is run again, up to five times', async () => {
     await addWorker('w');

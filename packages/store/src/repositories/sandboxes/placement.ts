@@ -53,7 +53,7 @@ export async function reserve(
         select tenant_id from tenants
         where tenant_id = ${request.tenantId} and active_sandboxes < ${rules.sandboxesPerTenant}
           and exists (select from held)
-        for update
+        for no key update
       ), ${chooseWorker(placement, rules, [], sql`exists (select from allowed)`)},
       counted as (
         update tenants set active_sandboxes = active_sandboxes + 1
