@@ -103,7 +103,7 @@ describe('two versions on one database', () => {
         up: async (trx) => {
           begun.resolve();
           await released.promise;
-          await YOUNG['9002-less']?.up(trx);
+          await YOUNG['9002-less']?.up?.(trx);
         },
       },
     };

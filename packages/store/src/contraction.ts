@@ -1,5 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
-import { executedMigrations, noteExecuted } from './migrate.ts';
+import { executedMigrations, noteExecuted } from './executed-migrations.ts';
 import { MIGRATIONS } from './migrations/index.ts';
 import type { SchemaMigration } from './migrations/schema-migration.ts';
 import { ago } from './remove-batch.ts';
@@ -74,7 +74,7 @@ async function runContraction(
     .limit(1)
     .executeTakeFirst();
   if (inTheWay !== undefined) return false;
-  await up(trx);
+  await up?.(trx);
   await trx.insertInto('schema_contractions').values({ migration: name, needs }).execute();
   await noteExecuted(trx, name);
   return true;

@@ -3,6 +3,8 @@ import { ServiceError } from '@svc/contract';
 /** SQLSTATE classes and codes for a server that cannot serve any statement at present. */
 const UNAVAILABLE_CLASSES = ['08', '53', '57', '58'];
 const UNAVAILABLE_CODES = ['55P03', '25006', '25P03', '3D000', '28000', '28P01'];
+/** A lock was not free in time, or several transactions waited for each other. */
+const LOCK_CODES = ['55P03', '40P01'];
 const DISK_FULL = '53100';
 const NODE_CODES = new Set([
   'ECONNREFUSED',
@@ -27,6 +29,12 @@ export function isConnectionError(error: unknown): boolean {
   if (code !== undefined && (NODE_CODES.has(code) || unavailable(code))) return true;
   if (error instanceof AggregateError) return error.errors.some(isConnectionError);
   return PG_MESSAGES.test(error.message);
+}
+
+/** Whether a statement failed for a lock that others hold, so that it may succeed later. */
+export function isLockError(error: unknown): boolean {
+  const found = error instanceof ServiceError ? error.cause : error;
+  return found instanceof Error && LOCK_CODES.includes(codeOf(found) ?? '');
 }
 
 /** Maps failures to reach or use the server to `database_unavailable`. Returns other errors unchanged. */

@@ -1,10 +1,12 @@
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrationsUntil } from '../test/migrations-until.ts';
 import { type PgBouncer, startPgBouncer } from '../test/pgbouncer.ts';
 import { startTestServer, type TestServer } from '../test/test-server.ts';
-import { connectForRequests } from './connect.ts';
-import { REQUEST_DEADLINES } from './pool.ts';
+import { connect, connectForRequests } from './connect.ts';
+import { migrate } from './migrate.ts';
+import { MIGRATION_DEADLINES, REQUEST_DEADLINES } from './pool.ts';
 import type { Schema } from './schema.ts';
 import { openStore, type Store } from './store.ts';
 
@@ -36,19 +38,32 @@ async function withDatabase(use: (db: Kysely<Schema>) => Promise<void>): Promise
   }
 }
 
-test('several control planes migrate an empty database at once, and leave no lock', async () => {
-  const opened: Store[] = await Promise.all(
-    Array.from({ length: 6 }, () => openStore({ url: bouncer.url, placement: PLACEMENT })),
-  );
-  await Promise.all(opened.map((store) => store.ping()));
-  await Promise.all(opened.map((store) => store.close()));
-  const locks = await direct.query(`select from pg_locks where locktype = 'advisory'`);
-  expect(locks.rowCount).toBe(0);
-  const { rows } = await direct.query<{ name: string; count: string }>(
-    'select name, count(*) from kysely_migration group by name having count(*) > 1',
-  );
-  expect(rows).toEqual([]);
-});
+async function startFromEarlier(): Promise<void> {
+  await direct.query('drop schema public cascade; create schema public');
+  const db = connect(postgres.url, MIGRATION_DEADLINES);
+  await migrate(db, migrationsUntil('0056-components'));
+  await db.destroy();
+}
+
+test.each(['an empty', 'an earlier'])(
+  'several control planes migrate %s database at once, and leave no lock',
+  async (which) => {
+    if (which === 'an earlier') await startFromEarlier();
+    const opened: Store[] = await Promise.all(
+      Array.from({ length: 6 }, () => openStore({ url: bouncer.url, placement: PLACEMENT })),
+    );
+    await Promise.all(opened.map((store) => store.ping()));
+    await Promise.all(opened.map((store) => store.close()));
+    const locks = await direct.query(`select from pg_locks where locktype = 'advisory'`);
+    expect(locks.rowCount).toBe(0);
+    const { rows } = await direct.query<{ name: string; count: string }>(
+      'select name, count(*) from kysely_migration group by name having count(*) > 1',
+    );
+    expect(rows).toEqual([]);
+    const invalid = await direct.query('select from pg_index where not indisvalid');
+    expect(invalid.rowCount).toBe(0);
+  },
+);
 
 test('a transaction has the deadlines of its pool, and leaves none to the session', async () => {
   const names = ['lock_timeout', 'statement_timeout', 'idle_in_transaction_session_timeout'];

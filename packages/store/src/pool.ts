@@ -20,8 +20,8 @@ export const REQUEST_DEADLINES: Deadlines = {
   query: 12_000,
 };
 
-/** For migrations, which may have to wait for the migrations of another control plane. */
-export const MIGRATION_DEADLINES: Deadlines = {
+/** For commands that read much. */
+export const COMMAND_DEADLINES: Deadlines = {
   connect: 5_000,
   lock: 300_000,
   statement: 300_000,
@@ -29,7 +29,15 @@ export const MIGRATION_DEADLINES: Deadlines = {
 };
 
 /** For contractions of the schema, which run while requests wait for the same tables. */
-export const CONTRACTION_DEADLINES: Deadlines = { ...MIGRATION_DEADLINES, lock: 2_000 };
+export const CONTRACTION_DEADLINES: Deadlines = { ...COMMAND_DEADLINES, lock: 2_000 };
+
+/** For migrations, which may build indexes of large tables. What keeps others from a table has shorter ones: see `migrate`. */
+export const MIGRATION_DEADLINES: Deadlines = {
+  connect: 5_000,
+  lock: 3_600_000,
+  statement: 3_600_000,
+  query: 3_610_000,
+};
 
 /** Connections of a pool. */
 export interface PoolSize {

@@ -1,5 +1,5 @@
 import { connect } from './connect.ts';
-import { MIGRATION_DEADLINES } from './pool.ts';
+import { COMMAND_DEADLINES } from './pool.ts';
 import { type BillingCheck, verify } from './repositories/billing/verify.ts';
 
 /**
@@ -7,7 +7,7 @@ import { type BillingCheck, verify } from './repositories/billing/verify.ts';
  * @throws ServiceError `database_unavailable`
  */
 export async function verifyBilling(url: string): Promise<BillingCheck[]> {
-  const db = connect(url, MIGRATION_DEADLINES);
+  const db = connect(url, COMMAND_DEADLINES);
   try {
     return await verify(db);
   } finally {

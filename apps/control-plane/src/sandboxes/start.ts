@@ -81,11 +81,23 @@ export class SandboxStarter {
         if (!mayFitElsewhere(error) || signal.aborted)
           return await this.#giveUp(row, sandbox, error);
         passedOver.push(row.worker_id);
-        const next = await this.#store.sandboxes.placeAgain(row, passedOver);
+        const next = await this.#placeAgain(row, sandbox, passedOver);
         if (next.placed === undefined)
           return await this.#giveUp(row, sandbox, refusalAfter(next.refusal, error));
         row = next.placed;
       }
+    }
+  }
+
+  async #placeAgain(
+    row: PlacedRow,
+    sandbox: NewSandbox,
+    passedOver: readonly string[],
+  ): Promise<Placement<PlacementRefusal | 'superseded'>> {
+    try {
+      return await this.#store.sandboxes.placeAgain(row, passedOver);
+    } catch (error) {
+      return await this.#giveUp(row, sandbox, error);
     }
   }
 

@@ -1,11 +1,7 @@
-import { type Kysely, sql } from 'kysely';
+import type { NewIndex } from './schema-migration.ts';
 
 /** Indexes by which the flushes and uploads of a workspace are found when it is removed. */
-export async function up(db: Kysely<unknown>): Promise<void> {
-  await sql
-    .raw(
-      `create index workspace_flushes_workspace on workspace_flushes (workspace_id);
-       create index workspace_uploads_workspace on workspace_uploads (workspace_id)`,
-    )
-    .execute(db);
-}
+export const indexes: readonly NewIndex[] = [
+  { name: 'workspace_flushes_workspace', on: 'workspace_flushes (workspace_id)' },
+  { name: 'workspace_uploads_workspace', on: 'workspace_uploads (workspace_id)' },
+];

@@ -37,7 +37,7 @@ import * as archiveOrder from './0064-archive-order.ts';
 import * as lostChunks from './0065-lost-chunks.ts';
 import type { SchemaMigration } from './schema-migration.ts';
 
-/** All migrations by name, in the order in which they run. A released migration never changes its name or contents. */
+/** All migrations by name, in the order in which they run. A released migration never changes its name or its result. */
 export const MIGRATIONS: Readonly<Record<string, SchemaMigration>> = {
   '0001-ledger': ledger,
   '0002-accounts': accounts,

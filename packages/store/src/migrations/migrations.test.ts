@@ -1,13 +1,13 @@
-import { type Kysely, Migrator } from 'kysely';
+import type { Kysely } from 'kysely';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { migrationsUntil } from '../../test/migrations-until.ts';
 import { startTestServer, type TestServer } from '../../test/test-server.ts';
 import { connect } from '../connect.ts';
 import { migrate } from '../migrate.ts';
 import { MIGRATION_DEADLINES } from '../pool.ts';
 import { AgentLogRepository } from '../repositories/agent-logs/agent-log-repository.ts';
 import type { Schema } from '../schema.ts';
-import { MIGRATIONS } from './index.ts';
 
 const BEFORE = '0020-wrong-codes';
 
@@ -18,9 +18,7 @@ let sql: pg.Client;
 beforeAll(async () => {
   postgres = await startTestServer();
   db = connect(postgres.url, MIGRATION_DEADLINES);
-  const provider = { getMigrations: async () => ({ ...MIGRATIONS }) };
-  const { error } = await new Migrator({ db, provider }).migrateTo(BEFORE);
-  if (error !== undefined) throw error;
+  await migrate(db, migrationsUntil(BEFORE));
   sql = new pg.Client({ connectionString: postgres.url });
   await sql.connect();
   // The rows need no others that they refer to.

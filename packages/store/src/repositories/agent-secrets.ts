@@ -74,7 +74,7 @@ export class AgentSecretsRepository {
         .where('master_key_id', '<>', masterKeyId)
         .orderBy('vm_id')
         .limit(limit)
-        .forUpdate()
+        .forNoKeyUpdate()
         .execute();
       for (const row of rows) {
         await transaction

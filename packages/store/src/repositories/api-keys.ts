@@ -102,7 +102,7 @@ export class ApiKeyRepository {
     const { rows } = await sql<{ now: boolean }>`
       with found as (
         select key_id, revoked_at from api_keys
-        where tenant_id = ${tenantId} and key_id = ${keyId} for update
+        where tenant_id = ${tenantId} and key_id = ${keyId} for no key update
       ), ended as (
         update api_keys set revoked_at = now()
         where key_id in (select key_id from found where revoked_at is null)
@@ -125,7 +125,7 @@ export class ApiKeyRepository {
           select key_id from api_keys
           where key_id in (select key_id from found)
             and (last_used_at is null or last_used_at < now() - interval '1 minute')
-          for update skip locked)
+          for no key update skip locked)
       )
       select * from found`.execute(this.#lookups);
     const owners = new Map(

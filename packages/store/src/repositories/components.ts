@@ -179,7 +179,7 @@ async function loadKeys(
         select component_id from components
         where component_id in (
           select component_id from found where used_at < now() - interval '1 hour')
-        for update skip locked)
+        for no key update skip locked)
     )
     select * from found`.execute(db);
   const keys = new Map(

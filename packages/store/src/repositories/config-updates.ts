@@ -17,7 +17,7 @@ type Notice = Pick<ConfigUpdateRow, 'vm_id' | 'bundle' | 'version'>;
 
 /**
  * Adds a notice for each running session that uses the bundle, in the transaction that rotates it. Replaces the notice
- * of an earlier rotation, so that a session has at most one for each bundle.
+ * of an earlier rotation, so that a session has at most one for each bundle. Locks the rows in the order of their ids.
  */
 export async function announce(
   transaction: Transaction<Schema>,
@@ -31,6 +31,7 @@ export async function announce(
     from sessions join sandboxes using (vm_id)
     where sessions.tenant_id = ${bundle.tenant_id} and status = 'active'
       and ${bundle.name} = any(secrets) and sandboxes.state <> 'destroyed'
+    order by vm_id
     on conflict (vm_id, bundle) do update set version = excluded.version, keys = excluded.keys,
       expires_at = excluded.expires_at, attempts = 0, due_at = now(), outcome = null, ended_at = null`.execute(
     transaction,
@@ -52,7 +53,7 @@ export class ConfigUpdateRepository {
         select vm_id, bundle, worker_id from config_updates join sandboxes using (vm_id)
         where outcome is null and due_at <= now() and expires_at > now() and state <> 'destroyed'
         order by due_at limit ${limit}
-        for update of config_updates skip locked
+        for no key update of config_updates skip locked
       )
       update config_updates set attempts = attempts + 1,
         due_at = now() + make_interval(secs => ${seconds})

@@ -33,7 +33,7 @@ export class MasterKeyRepository {
   async makeCurrent(keyId: string): Promise<void> {
     await this.#db.transaction().execute(async (transaction) => {
       // Waits for writers that use the old key: they hold a shared lock on its row.
-      await sql`select from master_keys for update`.execute(transaction);
+      await sql`select from master_keys order by key_id for no key update`.execute(transaction);
       await sql`update master_keys set current = false where current`.execute(transaction);
       await sql`
         insert into master_keys (key_id, current) values (${keyId}, true)

@@ -56,7 +56,7 @@ export class ObjectDeletionRepository {
       set claimed = true, due_at = now() + make_interval(secs => ${CLAIM_SECONDS})
       where object_key in (
         select object_key from object_deletions where due_at <= now()
-        order by due_at limit ${limit} for update skip locked)
+        order by due_at limit ${limit} for no key update skip locked)
       returning object_key`.execute(this.#db);
     const claimed = rows.map((row) => row.object_key);
     const used = claimed.length === 0 ? [] : await this.inUse(claimed);

@@ -164,7 +164,7 @@ export class SecretBundleRepository {
         .orderBy('tenant_id')
         .orderBy('name')
         .limit(limit)
-        .forUpdate()
+        .forNoKeyUpdate()
         .execute();
       for (const row of rows) {
         await transaction

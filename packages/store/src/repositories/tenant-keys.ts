@@ -65,7 +65,7 @@ export class TenantKeyRepository {
         .where('master_key_id', '<>', masterKeyId)
         .orderBy('tenant_id')
         .limit(limit)
-        .forUpdate()
+        .forNoKeyUpdate()
         .execute();
       for (const row of rows) {
         await transaction

@@ -145,7 +145,7 @@ async function openLog(
     .selectFrom('agent_logs')
     .selectAll()
     .where('vm_id', '=', vmId)
-    .forUpdate()
+    .forNoKeyUpdate()
     .executeTakeFirst();
   return row && extentOf(row);
 }

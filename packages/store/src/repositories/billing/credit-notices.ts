@@ -12,17 +12,23 @@ export interface CreditNotice {
 
 const CLAIMED = sql`notices.vm_id, sandboxes.generation, worker_id, attempts`;
 
-/** Adds a notice for each live sandbox of an account without credit, and removes those of accounts with credit. */
+/**
+ * Adds a notice for each live sandbox of an account without credit, and removes those of accounts with credit: all in the order
+ * of their ids, so that control planes which do so at once never wait for each other in a circle.
+ */
 export async function updateNotices(db: Kysely<Schema>): Promise<void> {
   await sql`
-    delete from credit_notices using sandboxes, billing_accounts
-    where sandboxes.vm_id = credit_notices.vm_id
-      and billing_accounts.tenant_id = sandboxes.tenant_id
-      and (sandboxes.state = 'destroyed' or balance_cents > 0)`.execute(db);
+    with over as (
+      select credit_notices.vm_id from credit_notices join sandboxes using (vm_id)
+        join billing_accounts using (tenant_id)
+      where state = 'destroyed' or balance_cents > 0
+      order by credit_notices.vm_id for update of credit_notices)
+    delete from credit_notices using over where credit_notices.vm_id = over.vm_id`.execute(db);
   await sql`
     insert into credit_notices (vm_id)
     select vm_id from billing_accounts join sandboxes using (tenant_id)
     where balance_cents <= 0 and state <> 'destroyed'
+    order by vm_id
     on conflict (vm_id) do nothing`.execute(db);
 }
 
@@ -55,7 +61,7 @@ async function claim(
       select credit_notices.vm_id from credit_notices join sandboxes using (vm_id)
         join billing_accounts using (tenant_id)
       where ${condition} and due_at <= now() and state <> 'destroyed' and balance_cents <= 0
-      order by due_at limit ${limit} for update of credit_notices skip locked
+      order by due_at limit ${limit} for no key update of credit_notices skip locked
     )
     update credit_notices notices
     set attempts = attempts + 1, due_at = now() + make_interval(secs => ${seconds})

@@ -32,7 +32,7 @@ export async function postUsage(
 ): Promise<number> {
   return db.transaction().execute(async (transaction) => {
     const locked = await sql`
-      select from billing_accounts where tenant_id = ${tenantId} for update skip locked`.execute(
+      select from billing_accounts where tenant_id = ${tenantId} for no key update skip locked`.execute(
       transaction,
     );
     if (locked.rows.length === 0) return 0;

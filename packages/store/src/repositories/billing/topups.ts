@@ -64,7 +64,7 @@ export async function claimTopups(
         as is_wanted
       from topups join billing_accounts using (tenant_id)
       where state = 'pending' and due_at <= now()
-      order by due_at limit ${limit} for update of topups skip locked
+      order by due_at limit ${limit} for no key update of topups skip locked
     ), withdrawn as (
       update topups set state = 'unknown', failure = 'withdrawn', ended_at = now()
       from due where topups.topup_id = due.topup_id and is_wanted is not true

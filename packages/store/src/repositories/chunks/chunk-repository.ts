@@ -186,6 +186,7 @@ export class ChunkRepository {
       from ${sql.table(owners)}, unnest(${ids}::bytea[], ${keys}::text[], ${sizes}::int[])
         as chunk (id, object_key, bytes)
       where ${this.#owner} = ${ownerId} and ${open}
+      order by chunk.id
       ${lock}
       on conflict (${this.#owner}, chunk_id) do update
         set stored_bytes = excluded.stored_bytes, unused_since = ${renewedSince(table)}

@@ -39,7 +39,9 @@ const HAS_VALID_SIZE = sql`(coalesce(known.vcpu, 0) <= ${sql.lit(LIMITS.vcpuMax)
 const FLEET = sql`workers`;
 
 /**
- * The CTEs `candidate` and `chosen`: choose a worker, and reserve its memory.
+ * The CTEs `candidate` and `chosen`: choose a worker, and reserve its memory. `left` selects the id of the worker whose memory
+ * the statement releases, if any: it is locked too, the two in the order of their ids, so that placements in opposite
+ * directions never wait for each other in a circle.
  *
  * Reads a random sample of the fleet, whose size does not depend on that of the fleet; all of it only if nobody in the
  * sample fits. Of two random workers that fit, takes the one whose memory or processors, whichever are scarcer there, are
@@ -51,6 +53,7 @@ export function chooseWorker(
   rules: PlacementRules,
   excluded: readonly string[],
   condition: RawBuilder<unknown>,
+  left?: RawBuilder<unknown>,
 ): RawBuilder<unknown> {
   return sql`
     sampled as materialized (${pairOf(offers(need, rules, excluded, SAMPLED), condition)}),
@@ -68,14 +71,24 @@ export function chooseWorker(
         (pair.reserved_memory_mib + pair.need)::float8 / pair.total_memory_mib,
         (promised.vcpu + pair.need_vcpu)::float8 / greatest(pair.total_vcpu, 1)), pair.worker_id
       limit 1
-    ), chosen as (
+    ), ${left === undefined ? sql`` : sql`${lockBoth(left)},`} chosen as (
       update workers set reserved_memory_mib = workers.reserved_memory_mib + candidate.need
       from candidate where workers.worker_id = candidate.worker_id
         and workers.memory_mib - workers.reserved_memory_mib >= candidate.need
         and not workers.draining and not workers.cordoned
+        ${left === undefined ? sql`` : sql`and (select count(*) from locked) > 0`}
       returning workers.worker_id, workers.url, workers.certificate,
         candidate.need, candidate.vcpu, candidate.disk_mib
     )`;
+}
+
+/** Whoever counts the rows of this CTE has all of them locked. */
+function lockBoth(left: RawBuilder<unknown>): RawBuilder<unknown> {
+  return sql`locked as (
+    select worker_id from workers
+    where worker_id in (select worker_id from candidate union all ${left})
+    order by worker_id for no key update
+  )`;
 }
 
 /** Two random offers that fit, of workers with free memory if there are such. */

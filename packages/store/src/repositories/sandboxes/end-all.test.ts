@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { END_REASONS } from '@svc/contract';
+import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { isAwaited, lockNow } from '../../../test/awaited.ts';
 import { insertSandbox, MEMORY_MIB, removeSandboxes } from '../../../test/insert-sandbox.ts';
 import { insertSession } from '../../../test/insert-session.ts';
 import { insertTenants } from '../../../test/insert-tenants.ts';
@@ -221,5 +223,43 @@ test('counts each sandbox once, and never deadlocks, when the same ones end in s
       ids.map((vmId) => endOf(vmId)),
     ),
   ]);
+  expect(await held()).toEqual([0, 0, 0, 0]);
+});
+
+test('waits for nobody who inserts rows that refer to the same sandbox, tenant and worker', async () => {
+  const { db } = database;
+  const [metered, other] = [await insert(), await insert({ tenant: 'usr_2' })];
+  await db.transaction().execute(async (inserting) => {
+    const key = { generation: 1, tenant_id: 'usr_1' };
+    await inserting
+      .insertInto('usage_meters')
+      .values({ vm_id: metered, ...key })
+      .execute();
+    await db.transaction().execute(async (ending) => {
+      await sql`set local lock_timeout = '1s'`.execute(ending);
+      expect(await endAll(ending, [endOf(metered), endOf(other)])).toHaveLength(2);
+    });
+  });
+  expect(await held()).toEqual([0, 0, 0, 0]);
+});
+
+type Row = ['tenants' | 'workers', string];
+test.each<[string, Row, Row]>([
+  ['tenants before workers', ['tenants', 'usr_2'], ['workers', 'w1']],
+  ['workers in the order of their ids', ['workers', 'w1'], ['workers', 'w2']],
+])('locks %s', async (_order, first, second) => {
+  const { db } = database;
+  const endings = [
+    endOf(await insert({ worker: 'w2' })),
+    endOf(await insert({ tenant: 'usr_2', worker: 'w1' })),
+  ];
+  let ended: ReturnType<typeof endAll> | undefined;
+  await db.transaction().execute(async (other) => {
+    await lockNow(other, ...first);
+    ended = endAll(db, endings);
+    await expect.poll(() => isAwaited(other)).toBe(true);
+    await lockNow(other, ...second);
+  });
+  expect(await ended).toHaveLength(2);
   expect(await held()).toEqual([0, 0, 0, 0]);
 });

@@ -56,7 +56,8 @@ export async function end(db: Kysely<Schema>, ending: Ending): Promise<SandboxRo
 /**
  * Ends any number of sandboxes in the ledger in one statement: also ends their sessions, removes the secrets of their agents
  * and releases their capacity. An agent without an exit code has failed. Leaves out those that have ended or that do not
- * match, and returns the rows of the others. Locks the sandboxes, then their tenants, each by id, and then the workers.
+ * match, and returns the rows of the others. Locks the sandboxes, then their tenants, and then the workers, each by id, with
+ * locks that let others insert rows which refer to them.
  */
 export async function endAll(
   db: Kysely<Schema>,
@@ -70,7 +71,7 @@ export async function endAll(
         ended_at timestamptz, cpu_seconds float8, agent_exit_code int, session_status text, keeps_session boolean)
     ), held as (
       select sandboxes.vm_id from sandboxes join wanted using (vm_id)
-      order by sandboxes.vm_id for update of sandboxes
+      order by sandboxes.vm_id for no key update of sandboxes
     ), gone as (
       update sandboxes set state = 'destroyed', end_reason = wanted.reason,
         ended_at = least(now(), greatest(sandboxes.placed_at,
@@ -90,16 +91,20 @@ export async function endAll(
     ), owners as (
       select tenants.tenant_id, ended.count from tenants
       join (select tenant_id, count(*)::int from gone group by tenant_id) as ended using (tenant_id)
-      order by tenants.tenant_id for update of tenants
+      order by tenants.tenant_id for no key update of tenants
     ), counted as (
       update tenants set active_sandboxes = active_sandboxes - owners.count
       from owners where tenants.tenant_id = owners.tenant_id
       returning tenants.tenant_id
+    ), hosts as (
+      select workers.worker_id, released.memory_mib from workers
+      -- To count the tenants is to have locked all of them.
+      join (select worker_id, sum(memory_mib)::int as memory_mib from gone
+        where (select count(*) from counted) > 0 group by worker_id) as released using (worker_id)
+      order by workers.worker_id for no key update of workers
     ), freed as (
-      update workers set reserved_memory_mib = workers.reserved_memory_mib - released.memory_mib
-      from (select worker_id, sum(memory_mib)::int as memory_mib from gone
-        where exists (select from counted) group by worker_id) as released
-      where workers.worker_id = released.worker_id
+      update workers set reserved_memory_mib = workers.reserved_memory_mib - hosts.memory_mib
+      from hosts where workers.worker_id = hosts.worker_id
     ), settled as (
       update sessions set status = wanted.session_status,
         ended_at = greatest(gone.ended_at, sessions.created_at)

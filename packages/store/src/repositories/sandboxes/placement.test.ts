@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type AgentBuild, LIMITS, type SandboxPlacement, type SandboxState } from '@svc/contract';
 import { sql } from 'kysely';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { isAwaited, lockNow } from '../../../test/awaited.ts';
 import { insertSession } from '../../../test/insert-session.ts';
 import { insertTenants } from '../../../test/insert-tenants.ts';
 import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
@@ -355,6 +356,20 @@ describe('a request with an idempotency key', () => {
   });
 });
 
+describe('a placement', () => {
+  test('waits for nobody who inserts rows that refer to the same tenant', async () => {
+    await addWorker('w');
+    const { db } = database;
+    await db.transaction().execute(async (inserting) => {
+      await insertSession(inserting, TENANT);
+      await db.transaction().execute(async (placing) => {
+        await sql`set local lock_timeout = '1s'`.execute(placing);
+        expect((await reserve(placing, request(), RULES)).placed).toMatchObject({ worker_id: 'w' });
+      });
+    });
+  });
+});
+
 describe('a race for the memory of a worker', () => {
   test('is run again, up to five times', async () => {
     await addWorker('w');
@@ -391,6 +406,22 @@ describe('another placement of a sandbox', () => {
     // The earlier generation is not placed once more.
     expect(await again(row, [])).toEqual({ refusal: 'superseded' });
     expect(await held()).toEqual({ sandboxes: 1, a: 0, b: 512 });
+  });
+
+  test('locks the two workers in the order of their ids', async () => {
+    const { db } = database;
+    await addWorker('a');
+    const row = await place();
+    await addWorker('b');
+    let moved: ReturnType<typeof again> | undefined;
+    await db.transaction().execute(async (other) => {
+      await lockNow(other, 'workers', 'a');
+      moved = again(row);
+      await expect.poll(() => isAwaited(other)).toBe(true);
+      await lockNow(other, 'workers', 'b');
+    });
+    expect((await moved)?.placed).toMatchObject({ worker_id: 'b' });
+    expect(await held()).toEqual({ sandboxes: 1, a: 0, b: 1024 });
   });
 
   test.each<SandboxState>(['running', 'paused', 'stopping'])(

@@ -53,7 +53,7 @@ export async function reserve(
         select tenant_id from tenants
         where tenant_id = ${request.tenantId} and active_sandboxes < ${rules.sandboxesPerTenant}
           and exists (select from held)
-        for update
+        for no key update
       ), ${chooseWorker(placement, rules, [], sql`exists (select from allowed)`)},
       counted as (
         update tenants set active_sandboxes = active_sandboxes + 1
@@ -84,7 +84,8 @@ export async function reserve(
 }
 
 /**
- * Places a sandbox that its worker refused to start on another worker, with the next generation.
+ * Places a sandbox that its worker refused to start on another worker, with the next generation. Locks the sandbox, then both
+ * workers by id.
  * Refused as `superseded` when the sandbox has started or was deleted in the meantime.
  */
 export async function placeAgain(
@@ -100,8 +101,14 @@ export async function placeAgain(
         select worker_id, memory_mib from sandboxes
         where vm_id = ${current.vm_id} and generation = ${current.generation}
           and state in ('creating', 'configuring', 'booting')
-        for update
-      ), ${chooseWorker(placement, rules, excluded, sql`exists (select from allowed)`)},
+        for no key update
+      ), ${chooseWorker(
+        placement,
+        rules,
+        excluded,
+        sql`exists (select from allowed)`,
+        sql`select worker_id from allowed`,
+      )},
       freed as (
         update workers set reserved_memory_mib = reserved_memory_mib - allowed.memory_mib
         from allowed, chosen where workers.worker_id = allowed.worker_id

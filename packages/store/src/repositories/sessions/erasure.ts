@@ -19,7 +19,10 @@ export async function eraseEnded(
   sessionId: string,
 ): Promise<SessionRow | undefined> {
   return db.transaction().execute(async (transaction) => {
-    await erase(transaction, sql`session_id = ${sessionId} and erased_at is null for update`);
+    await erase(
+      transaction,
+      sql`session_id = ${sessionId} and erased_at is null for no key update`,
+    );
     return transaction
       .selectFrom('sessions')
       .select(SESSION_COLUMNS)
@@ -52,7 +55,7 @@ function eraseBatch(
   return db
     .transaction()
     .execute((transaction) =>
-      erase(transaction, sql`${condition} limit ${limit} for update skip locked`),
+      erase(transaction, sql`${condition} limit ${limit} for no key update skip locked`),
     );
 }
 

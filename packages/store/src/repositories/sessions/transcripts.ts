@@ -84,7 +84,7 @@ export async function claimUnarchived(
       select session_id from sessions
       where ended_at < ${ago(endedSeconds)} and archived_at is null and erased_at is null
         and erase_requested_at is null and (archiving_until is null or archiving_until < now())
-      order by coalesce(archiving_until, ended_at) limit 1 for update skip locked)
+      order by coalesce(archiving_until, ended_at) limit 1 for no key update skip locked)
     returning session_id, tenant_id`.execute(db);
   return rows[0] && { sessionId: rows[0].session_id, tenantId: rows[0].tenant_id };
 }

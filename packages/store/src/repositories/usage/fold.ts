@@ -43,7 +43,7 @@ async function foldMeter(db: Kysely<Schema>, { vm_id, generation }: Meter): Prom
     with chosen as (
       select m.vm_id, m.generation from usage_meters m
       where m.vm_id = ${vm_id} and m.generation = ${generation} and not m.is_folded and ${isPosted}
-      for update skip locked
+      for no key update skip locked
     ), removed as (
       delete from usage_records r using chosen
       where r.vm_id = chosen.vm_id and r.generation = chosen.generation

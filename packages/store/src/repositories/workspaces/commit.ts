@@ -2,7 +2,7 @@ import type { WorkspaceRefusal } from '@svc/contract';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import type { Schema } from '../../schema.ts';
 import { type ContentIds, collectContentIds, removeContents } from './extents.ts';
-import { lockTenant, lockWorkspace } from './locks.ts';
+import { lockQuota, lockWorkspace } from './locks.ts';
 import { usageOfTenant } from './lookup.ts';
 import type { WorkspaceQuota } from './scope.ts';
 import { type Flush, removeChanges } from './stage.ts';
@@ -35,7 +35,7 @@ export async function commitFlush(
   limits: CommitLimits,
 ): Promise<Commit | undefined> {
   return db.transaction().execute(async (transaction) => {
-    await lockTenant(transaction, flush.tenantId);
+    await lockQuota(transaction, flush.tenantId);
     await lockWorkspace(transaction, flush.workspaceId);
     const { rows } = await sql<{ state: string; result: Commit | null }>`
       select state, result from workspace_flushes

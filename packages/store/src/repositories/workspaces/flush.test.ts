@@ -2,10 +2,12 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { LIMITS } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { isAwaited, lockNow } from '../../../test/awaited.ts';
 import { insertTenants } from '../../../test/insert-tenants.ts';
 import { startTestDatabase, type TestDatabase } from '../../../test/test-database.ts';
 import type { Schema } from '../../schema.ts';
 import { ChunkRepository, WORKSPACE_CHUNKS } from '../chunks/chunk-repository.ts';
+import { lockWorkspace } from './locks.ts';
 import type { WorkspaceChange } from './scope.ts';
 import { WorkspaceRepository } from './workspace-repository.ts';
 
@@ -99,6 +101,20 @@ async function listAll(workspaceId: string) {
     after = Buffer.from(last.path);
   }
 }
+
+test('a commit leaves the row of the tenant to the ends of its sandboxes', async () => {
+  const workspaceId = await newWorkspace();
+  let committed: ReturnType<typeof flush> | undefined;
+  await db.transaction().execute(async (other) => {
+    await lockWorkspace(other, workspaceId);
+    const named = { flushId: randomUUID(), workspaceId, vmId: 'vm' };
+    committed = workspaces.commitFlush({ ...named, tenantId: 't' }, COMMIT_LIMITS);
+    await expect.poll(() => isAwaited(other)).toBe(true);
+    await lockNow(other, 'tenants', 't');
+  });
+  // Nothing was staged.
+  expect(await committed).toBeUndefined();
+});
 
 describe('the workspaces of a tenant', () => {
   test('are as many as the limit allows, however many are made at once', async () => {

@@ -1,7 +1,7 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { ago } from '../../remove-batch.ts';
 import type { Schema } from '../../schema.ts';
-import { lockTenant } from './locks.ts';
+import { lockQuota } from './locks.ts';
 import type { WorkspaceScope } from './scope.ts';
 
 /** `used_at` is written at most this often. */
@@ -45,12 +45,12 @@ export async function openWorkspace(
     where tenant_id = ${tenantId} and app_id = ${appId} and capset_id = ${capsetId}`.execute(db);
   if (rows[0]?.is_recent) return rows[0].workspace_id;
   return db.transaction().execute(async (transaction) => {
-    await lockTenant(transaction, tenantId);
+    await lockQuota(transaction, tenantId);
     return makeWorkspace(transaction, scope, most);
   });
 }
 
-/** Like {@link openWorkspace}, in a transaction that has locked the tenant. */
+/** Like {@link openWorkspace}, in a transaction that has locked the quota of workspaces. */
 export async function makeWorkspace(
   transaction: Transaction<Schema>,
   { tenantId, appId, capsetId }: WorkspaceScope,
@@ -66,7 +66,7 @@ export async function makeWorkspace(
       select ${tenantId}, ${appId}, ${capsetId}
       where not exists (select from known)
         and (select count(*) from workspaces where tenant_id = ${tenantId}) < ${most}
-      -- The version before locks no tenant.
+      -- The version before has another lock.
       on conflict (tenant_id, app_id, capset_id) do update set used_at = now()
       returning workspace_id)
     select workspace_id from known union all select workspace_id from made`.execute(transaction);

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import type { Schema } from '../../schema.ts';
 import { type ContentIds, collectContentIds, removeContents } from './extents.ts';
-import { lockTenant, lockWorkspace } from './locks.ts';
+import { lockQuota, lockWorkspace } from './locks.ts';
 import { countEntries, findFile, hasConflict, usageOfTenant } from './lookup.ts';
 import type { WorkspaceFile, WorkspaceQuota } from './scope.ts';
 
@@ -57,7 +57,7 @@ export async function takeUpload(
   limits: TakeLimits,
 ): Promise<TakeOutcome> {
   const run = db.transaction().execute<TakeOutcome>(async (transaction) => {
-    await lockTenant(transaction, upload.tenantId);
+    await lockQuota(transaction, upload.tenantId);
     await lockWorkspace(transaction, upload.workspaceId);
     const closed = await closeUpload(transaction, upload);
     if (closed === undefined) return 'gone';

@@ -1,7 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import { ago } from '../../remove-batch.ts';
 import type { Schema } from '../../schema.ts';
-import { lockTenant } from './locks.ts';
+import { lockQuota } from './locks.ts';
 import { hasConflict, usageOfTenant } from './lookup.ts';
 import { makeWorkspace } from './mount.ts';
 import type { WorkspaceQuota, WorkspaceScope } from './scope.ts';
@@ -37,7 +37,7 @@ export async function beginUpload(
 ): Promise<{ workspaceId: string } | UploadRefusal> {
   const { tenantId, uploadId, path, sizeBytes, expiresSeconds } = upload;
   return db.transaction().execute(async (transaction) => {
-    await lockTenant(transaction, tenantId);
+    await lockQuota(transaction, tenantId);
     const pending = await pendingUploads(transaction, tenantId);
     if (pending.open >= limits.openUploads) return 'too_many_uploads';
     const reservedBytes = sizeBytes ?? limits.uploadBytes;
