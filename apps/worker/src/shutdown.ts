@@ -54,9 +54,10 @@ export interface ShutdownOptions {
 }
 
 /**
- * Shuts a worker down: refuses new work, disconnects clients, aborts requests, destroys idle VMs, and ends the sandboxes
- * or, with `keepSandboxes`, saves the frames of their sessions and leaves them running for the next worker process. A worker that ends its sandboxes first tells
- * the control plane to place no more on it, and reports each end at once, so that its session can be resumed elsewhere.
+ * Shuts a worker down: refuses new work, disconnects clients, aborts requests, destroys idle VMs, and ends the sandboxes or,
+ * with `keepSandboxes`, saves the frames of their sessions and leaves them running for the next worker process. A worker that
+ * ends its sandboxes first tells the control plane to place no more on it, and reports each end at once, so that its session
+ * can be resumed elsewhere.
  */
 export async function shutDown(
   parts: ShutdownParts,

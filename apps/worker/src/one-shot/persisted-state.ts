@@ -88,8 +88,9 @@ export class PersistedState {
   }
 
   /**
-   * Sends a state in the background once the credentials are known, as often as it takes; a newer state replaces it. Calls `onSettled` once the endpoint
-   * has this state or has refused it for good; neither for a replaced state nor after {@link close}.
+   * Sends a state in the background once the credentials are known, as often as it takes; a newer state replaces it. Calls
+   * `onSettled` once the endpoint has this state or has refused it for good; neither for a replaced state nor after
+   * {@link close}.
    */
   save(state: string, onSettled: () => void): void {
     this.#newest = { state, onSettled };

@@ -95,7 +95,7 @@ export class AgentLink {
     this.#running = this.#run(handler, undefined);
   }
 
-  /** Forwards a client's frame, now or once the link is up again. False when the outbox does not take it, see {@link Outbox.add}. */
+  /** Forwards a client's frame, now or once the link is up again. False when {@link Outbox.add} does not take it. */
   async forward(frame: ForwardedFrame, ready?: Promise<boolean>): Promise<boolean> {
     const entry = await this.#options.outbox?.add(frame, ready);
     if (entry === undefined) return false;
