@@ -48,6 +48,8 @@ export interface ControlPlaneOptions {
   readonly runtimeUrl?: () => string;
   /** Monotonic time in ms. Default: that of the process. */
   readonly now?: () => number;
+  /** Ends the start when it aborts, but not a control plane that has started. */
+  readonly starting?: AbortSignal;
   /** Closes the control plane when it aborts. */
   readonly signal?: AbortSignal;
 }
@@ -86,8 +88,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     });
     // Ends after everything that has spans.
     resources.defer(() => tracing?.close());
-    const { signal } = options;
-    const store = await openLedger(database.url, config, { logger, registry, signal });
+    const { signal, starting = signal } = options;
+    const store = await openLedger(database.url, config, { logger, registry, signal: starting });
     resources.defer(() => store.close());
     const presence = new Presence({ store, logger });
     await presence.start();

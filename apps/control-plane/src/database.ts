@@ -1,7 +1,7 @@
 import type { Config } from '@svc/config';
 import { isServiceError, WORKER_TIMES } from '@svc/contract';
 import type { Registry } from '@svc/service-kit';
-import { retry } from '@svc/service-kit/concurrency';
+import { retry, untilAborted } from '@svc/service-kit/concurrency';
 import { EmbeddedPostgres, type EmbeddedPostgresEvent, openStore, type Store } from '@svc/store';
 import type { FastifyBaseLogger } from 'fastify';
 import { createPoolMetrics } from './metrics.ts';
@@ -43,8 +43,8 @@ export function openLedger(
   { logger, registry, signal }: LedgerParts,
 ): Promise<Store> {
   const waits = createPoolMetrics(registry);
-  const open = () =>
-    openStore({
+  const open = (): Promise<Store> => {
+    const opened = openStore({
       url,
       placement: {
         unreachableMs: WORKER_TIMES.unreachableMs,
@@ -56,6 +56,9 @@ export function openLedger(
       onConnectionLost: (err) => logger.debug({ err }, 'idle database connection lost'),
       onWaited: (pool, seconds) => waits.observe({ pool }, seconds),
     });
+    // A migration may wait for long, and the server builds an index on without this process.
+    return signal === undefined ? opened : untilAborted(opened, signal);
+  };
   return retry(open, {
     attempts: OPEN_ATTEMPTS,
     isTransient: (error) => isServiceError(error, 'database_unavailable'),

@@ -1,4 +1,3 @@
-import { ERRORS, isErrorCode, ServiceError } from '@svc/contract';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { Harness } from '../test/harness.ts';
 
@@ -15,17 +14,6 @@ beforeEach(() => harness.reset());
 const call = (method: string, path: string, json?: unknown) =>
   harness.call(method, `/v1/${path}`, { key, ...(json === undefined ? {} : { json }) });
 const create = () => call('POST', 'sandboxes', { template: 'standard' });
-
-test('whatever is refused for a while says when to try again', () => {
-  const removable = ['bundle_quota_exceeded'];
-  // Their limits know the time.
-  const timed = ['otp_rate_limited', 'ip_rate_limited'];
-  const codes = Object.keys(ERRORS).filter(isErrorCode);
-  for (const code of codes.filter((one) => [429, 503].includes(ERRORS[one].status))) {
-    const isKnown = ![...removable, ...timed].includes(code);
-    expect(Number(new ServiceError(code).headers['retry-after']) > 0, code).toBe(isKnown);
-  }
-});
 
 test.each<[string, string, () => Promise<unknown>]>([
   [

@@ -197,6 +197,10 @@ export class MemoryMicrovm implements Microvm {
     this.paused = true;
   }
 
+  async hold(signal: AbortSignal): Promise<void> {
+    if (!this.paused) await this.pause(signal);
+  }
+
   async resume(signal: AbortSignal): Promise<void> {
     this.#assertAlive();
     signal.throwIfAborted();

@@ -53,10 +53,11 @@ describe('errors', () => {
     );
   });
 
-  it('say when to try again, if a limit is reached that passes by itself', () => {
-    const removable = ['sandbox_limit_reached', 'bundle_quota_exceeded'];
+  it('say when to try again, if they pass by themselves', () => {
+    const removable = ['bundle_quota_exceeded'];
+    // Their limits know the time.
     const timed = ['otp_rate_limited', 'ip_rate_limited'];
-    for (const code of codes.filter((one) => ERRORS[one].status === 429)) {
+    for (const code of codes.filter((one) => [429, 503].includes(ERRORS[one].status))) {
       const isKnown = ![...removable, ...timed].includes(code);
       expect(Number(new ServiceError(code).headers['retry-after']) > 0, code).toBe(isKnown);
     }

@@ -82,6 +82,11 @@ export interface Microvm {
   dialPort(port: number, signal: AbortSignal): Promise<Socket>;
   /** Stops the vCPUs and keeps memory and disk. Atomic: after a failure the VM is running. */
   pause(signal: AbortSignal): Promise<void>;
+  /**
+   * Like {@link pause}, for a VM that must not run, whatever happens: after a failure the VM may be stopped. Call it again, or
+   * {@link resume}.
+   */
+  hold(signal: AbortSignal): Promise<void>;
   /** Lets a paused VM run again. Atomic: after a failure the VM is paused. */
   resume(signal: AbortSignal): Promise<void>;
   /** Seconds of CPU time used since the VM was restored. */

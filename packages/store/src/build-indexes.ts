@@ -27,7 +27,7 @@ export async function createIndexes<T>(
 /**
  * Builds the indexes of migrations that have run, while others use the tables. That waits for transactions which were open
  * before, but nobody waits for it. One that a process has left unfinished is built again.
- * @throws ServiceError `database_unavailable` when one could not be built in time
+ * @throws MigrationTimeoutError when one could not be built in time
  */
 export async function buildIndexes<T>(
   db: Kysely<T>,
@@ -47,7 +47,7 @@ async function buildAlone<T>(
   indexes: readonly NewIndex[],
 ): Promise<boolean> {
   // The build cannot be part of a transaction, so another one on a connection of its own holds the lock. It keeps no snapshot,
-  // which the build would wait for; nor may anybody wait for the lock, who would keep one.
+  // for which the build would wait. Others try the lock instead of waiting for it: a statement that waits has a snapshot.
   return db.transaction().execute(async (holder) => {
     const { rows } = await sql<{ locked: boolean }>`
       select pg_try_advisory_xact_lock(${sql.lit(LOCK_ID)}::bigint) as locked`.execute(holder);
@@ -61,17 +61,27 @@ async function buildAlone<T>(
   });
 }
 
-/** False while the server still builds the index for a process that has ended. */
+/**
+ * False while another process, or the server for one that has ended, creates or drops the index, of which it may be too early to
+ * see anything.
+ */
 async function build<T>(db: Kysely<T>, { name, on }: NewIndex): Promise<boolean> {
+  const found = await look(db, name);
+  if (found?.is_valid) return true;
+  if (found?.is_in_progress) return false;
+  await sql.raw(`drop index concurrently if exists ${name}`).execute(db);
+  await sql.raw(`create index concurrently if not exists ${name} on ${on}`).execute(db);
+  return (await look(db, name))?.is_valid === true;
+}
+
+async function look<T>(
+  db: Kysely<T>,
+  name: string,
+): Promise<{ is_valid: boolean; is_in_progress: boolean } | undefined> {
   const { rows } = await sql<{ is_valid: boolean; is_in_progress: boolean }>`
     select indisvalid as is_valid, exists (
       select from pg_stat_progress_create_index as build
       where datname = current_database() and build.relid = indrelid) as is_in_progress
     from pg_index where indexrelid = to_regclass(${name})`.execute(db);
-  const [found] = rows;
-  if (found?.is_valid) return true;
-  if (found?.is_in_progress) return false;
-  if (found !== undefined) await sql.raw(`drop index concurrently ${name}`).execute(db);
-  await sql.raw(`create index concurrently ${name} on ${on}`).execute(db);
-  return true;
+  return rows[0];
 }

@@ -91,9 +91,8 @@ test('a table that somebody reads for long is kept from nobody else', async () =
   await whileRead('more', async () => {
     migrated = migrate(starting, wider);
     await untilWaiting('alter table more');
-    const begun = performance.now();
+    // Fails when it waits for longer than a request does.
     await sql`select from more`.execute(running);
-    expect(performance.now() - begun).toBeLessThan(5_000);
     // It is tried again, and gives way again.
     await untilWaiting('alter table more');
     await sql`select from more`.execute(running);
@@ -158,6 +157,19 @@ test('what has run before the process ended is not run again, and an unfinished 
   await migrate(starting, mended);
   expect(await indexes()).toContainEqual(MORE_IDS);
   await sql`select more.x, other.x from more, other`.execute(running);
+});
+
+test('an index that an earlier version built with its migration is not built again', async () => {
+  await migrate(starting, BASE);
+  await run('create index more_ids on more (id)')(starting);
+  await sql`insert into kysely_migration values ('9001-ids', now())`.execute(starting);
+  const { rows: before } = await sql`select 'more_ids'::regclass::oid as id`.execute(starting);
+  await migrate(starting, { ...BASE, ...ALSO_INDEXED });
+  const { rows: after } = await sql`select 'more_ids'::regclass::oid as id`.execute(starting);
+  expect(after).toEqual(before);
+  const { rows } = await sql`
+    select from kysely_migration where name = '9001-ids indexes'`.execute(running);
+  expect(rows).toHaveLength(1);
 });
 
 test('control planes that start at once build an index once', async () => {

@@ -19,7 +19,7 @@ const EXPAND_MS = 300_000;
  * process ends is not run again. Several control planes may start at the same time, also through a pooler, which gives each
  * transaction another session: the locks end with their transaction. Migrations of later versions may have run: this version
  * does not notice what they add.
- * @throws ServiceError `database_unavailable` when the locks do not become free in time
+ * @throws MigrationTimeoutError when the locks do not become free in time
  */
 export async function migrate<T>(
   db: Kysely<T>,

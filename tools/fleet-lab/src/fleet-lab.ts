@@ -32,6 +32,8 @@ export interface FleetSize {
   readonly workers: number;
   /** Whether PostgreSQL has a synchronous standby. Default: none. */
   readonly hasStandby?: boolean;
+  /** Whether the load balancer tells the components the addresses of clients by the PROXY protocol. Default: yes. */
+  readonly usesProxyProtocol?: boolean;
   /** The size of a disk of its own for the data of each worker, in MiB. Default: all use that of this machine. */
   readonly workerDiskMib?: number;
 }
@@ -173,7 +175,7 @@ async function enrolmentToken(secret: string, kind: ComponentKind): Promise<stri
 
 async function layFoundation(
   script: Script,
-  { hasStandby = false }: FleetSize,
+  { hasStandby = false, usesProxyProtocol = true }: FleetSize,
   cleanUp: AsyncDisposableStack,
 ): Promise<Foundation> {
   const directory = await mkdtemp(join(tmpdir(), 'svc-fleet-lab-'));
@@ -194,7 +196,7 @@ async function layFoundation(
     SVC_CA_FILE: tls.caFile,
     SVC_EGRESS_ALLOW_HOSTS: network.ownAddress,
     SVC_EGRESS_CA_FILE: tls.caFile,
-    SVC_PROXY_PROTOCOL: front.address,
+    ...(usesProxyProtocol ? { SVC_PROXY_PROTOCOL: front.address } : {}),
     SVC_TLS_CERT_FILE: join(directory, 'tls/server.pem'),
     SVC_TLS_KEY_FILE: join(directory, 'tls/server-key.pem'),
   };
@@ -271,6 +273,7 @@ async function startPieces(
     bind: `${front.address}:${port}`,
     servers: pieces.map(({ machine }) => `${machine.address}:${port}`),
     hasComponents: true,
+    sendsProxyHeaders: size.usesProxyProtocol ?? true,
   });
   const frontends = [
     frontend(API_PORT, controlPlanes),

@@ -31,7 +31,14 @@ test('a component knows the addresses of clients behind a load balancer, and pas
   onTestFinished(() => rm(directory, { recursive: true }));
   const server = `${BALANCER}:${await startServer([BALANCER])}`;
   const port = await freePort();
-  const frontends = [{ bind: `${BALANCER}:${port}`, servers: [server], hasComponents: true }];
+  const frontends = [
+    {
+      bind: `${BALANCER}:${port}`,
+      servers: [server],
+      hasComponents: true,
+      sendsProxyHeaders: true,
+    },
+  ];
   await using proxy = await HaProxy.start({ name: 'test', directory, launcher: [], frontends });
   await proxy.untilUsed(BALANCER);
   const options = { localAddress: CLIENT, rejectUnauthorized: false, agent: false };

@@ -15,11 +15,10 @@ const STATUS = 17;
 export interface Frontend {
   readonly bind: string;
   readonly servers: readonly string[];
-  /**
-   * Whether its servers are components of svc, which serve HTTPS: one is used only while `GET /readyz` answers 200, and is told
-   * the addresses of the clients. Default: false.
-   */
+  /** Whether its servers are components of svc: one is used only while `GET /readyz` over HTTPS answers 200. Default: no. */
   readonly hasComponents?: boolean;
+  /** Whether each connection to a server begins with a PROXY header. Default: no. */
+  readonly sendsProxyHeaders?: boolean;
 }
 
 export interface HaProxyOptions {
@@ -94,7 +93,7 @@ function configuration(frontends: readonly Frontend[], control: string): string 
     '  timeout server 1h',
     '  timeout check 2s',
   ];
-  frontends.forEach(({ bind, servers, hasComponents = false }, n) => {
+  frontends.forEach(({ bind, servers, hasComponents = false, sendsProxyHeaders = false }, n) => {
     lines.push(`frontend front${n}`, `  bind ${bind}`, `  default_backend back${n}`);
     lines.push(`backend back${n}`);
     if (hasComponents) {
@@ -105,10 +104,9 @@ function configuration(frontends: readonly Frontend[], control: string): string 
         '  srvtcpka-intvl 2s',
         '  srvtcpka-cnt 3',
       );
-      lines.push(
-        '  default-server check check-ssl verify none inter 1s fall 2 tcp-ut 10s send-proxy-v2',
-      );
+      lines.push('  default-server check check-ssl verify none inter 1s fall 2 tcp-ut 10s');
     }
+    if (sendsProxyHeaders) lines.push('  default-server send-proxy-v2');
     for (const server of servers) lines.push(`  server ${nameOf(server)} ${server}`);
   });
   return `${lines.join('\n')}\n`;

@@ -31,7 +31,9 @@ const signal = interruptSignal();
 
 if (previous !== undefined) await requireImage(previous);
 console.log('-- starting the fleet');
-await using lab = await FleetLab.start(SIZE, CUSTOMER_SCRIPT);
+// The version before may know nothing of the PROXY protocol.
+const size = { ...SIZE, usesProxyProtocol: previous === undefined };
+await using lab = await FleetLab.start(size, CUSTOMER_SCRIPT);
 const client = await lab.signUp();
 await using customers = new AsyncDisposableStack();
 const working: Customer[] = [];

@@ -104,15 +104,15 @@ test('a released sandbox is back with its owner, counts, and leaves the quaranti
 });
 
 test.each([
-  ['its beginning', -3_600_000],
-  ['its quarantine at the latest, although it was made by a clock that is ahead', 3_600_000],
-])('a released sandbox has its usage counted from %s', async (_when, createdMs) => {
+  ['its beginning', -1, 0],
+  ['its quarantine at the latest, although it was made by a clock that is ahead', 1, -1],
+])('a released sandbox has its usage counted from %s', async (_when, createdHours, foundHours) => {
   const vmId = await quarantine();
-  const created = new Date(Date.now() + createdMs).toISOString();
+  const created = new Date(Date.now() + createdHours * 3_600_000).toISOString();
   worker.change(vmId, { created_at: created, running_at: created });
   await heartbeat();
   await harness.sql.query(
-    `update quarantined_sandboxes set quarantined_at = now() - interval '1 hour'`,
+    `update quarantined_sandboxes set quarantined_at = now() + ${foundHours} * interval '1 hour'`,
   );
   await using operator = openFleet(harness.postgres.url);
   expect(await operator.quarantine.release(vmId)).toBeUndefined();

@@ -74,9 +74,9 @@ export class SandboxReader {
     // One more than the page has, which shows that there is another page.
     const page = isPaged ? { limit: most + 1, after } : undefined;
     const found = await this.#store.sandboxes.list(tenantId, page);
-    // A live sandbox has a worker.
-    const areEnded = found.every(({ state }) => state === 'destroyed');
-    if (areEnded && !(await this.#store.workers.isAny())) throw new ServiceError('no_workers');
+    // A live sandbox has a worker, and a page after another goes on as that one did.
+    const mayBeWithout = after === undefined && found.every(({ state }) => state === 'destroyed');
+    if (mayBeWithout && !(await this.#store.workers.isAny())) throw new ServiceError('no_workers');
     const rows = isPaged ? found.slice(0, most) : found;
     const answer = await this.#current(rows, tenantId, signal);
     const last = rows.at(-1);

@@ -10,6 +10,8 @@ export interface AgentTimeouts {
   readonly commitMs: number;
   /** For the guest to save its state when the sandbox ends. */
   readonly saveMs: number;
+  /** For committing the frames of a session when the worker stops and keeps the sandbox. */
+  readonly restartCommitMs: number;
   /** For everything that is saved when the sandbox ends, the guest's state included. */
   readonly finishMs: number;
   /** For a client to read the sent data; a slower one is disconnected. */
@@ -22,6 +24,7 @@ export const AGENT_TIMEOUTS: AgentTimeouts = {
   linkLostMs: 60_000,
   commitMs: 90_000,
   saveMs: 10_000,
+  restartCommitMs: 3_000,
   finishMs: 30_000,
   slowConsumerMs: 5_000,
 };

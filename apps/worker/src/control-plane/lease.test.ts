@@ -116,6 +116,7 @@ it('a VM that cannot be released is tried again', async () => {
   let failures = 1;
   const power = {
     isHeld: false,
+    mayBeStopped: false,
     hold: async () => {
       power.isHeld = true;
     },

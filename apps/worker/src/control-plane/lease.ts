@@ -17,6 +17,7 @@ interface HeldSandbox {
   readonly connections: { closeAll(code: number, reason: string): void };
   readonly power: {
     readonly isHeld: boolean;
+    readonly mayBeStopped: boolean;
     hold(): Promise<void>;
     /** Does nothing if the control plane has ended the sandbox. */
     release(): Promise<void>;
@@ -138,7 +139,8 @@ export class Lease {
   }
 
   #held(): HeldSandbox[] {
-    return this.#options.registry.live().filter(({ power }) => power.isHeld);
+    const { registry } = this.#options;
+    return registry.live().filter(({ power }) => power.isHeld || power.mayBeStopped);
   }
 
   async #each(

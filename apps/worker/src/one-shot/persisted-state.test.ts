@@ -40,7 +40,7 @@ beforeEach(async () => {
   url = `https://localhost:${port}/state`;
   lab = await SessionLab.start({
     egress: { egressAllowHosts: [{ host: 'localhost', port }], egressCaFile },
-    agentTimeouts: { finishMs: 5_000 },
+    agentTimeouts: { finishMs: 15_000 },
   });
   lab.store.secrets = {
     llm: { api_key: 'k' },

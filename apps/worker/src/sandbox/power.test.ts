@@ -138,6 +138,14 @@ describe('a VM that is held', () => {
     expect([vm.paused, sandbox.power.isHeld]).toEqual([false, false]);
   });
 
+  test('is released after a failure, in which it may have been stopped', async () => {
+    vm.faults.pause = broken;
+    await expect(sandbox.power.hold()).rejects.toBe(broken);
+    expect([sandbox.power.isHeld, sandbox.power.mayBeStopped]).toEqual([false, true]);
+    await sandbox.power.release();
+    expect([vm.resumes, sandbox.power.mayBeStopped]).toEqual([1, false]);
+  });
+
   test('can be held again after it was released', async () => {
     await sandbox.power.hold();
     await sandbox.power.release();

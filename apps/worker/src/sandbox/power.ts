@@ -26,8 +26,7 @@ export class Power {
   #untilPause = new AbortController();
   #isHeld = false;
   #mayBeReleased = true;
-  /** Whether the VM is stopped only because it is held. */
-  #isStopped = false;
+  #mayBeStopped = false;
 
   constructor(
     lifecycle: Pick<Lifecycle, 'isIn' | 'vmIn' | 'transition' | 'signal'>,
@@ -47,15 +46,20 @@ export class Power {
     return this.#isHeld;
   }
 
+  /** Whether a running sandbox has to be released, because {@link hold} has stopped its VM, also if it failed after that. */
+  get mayBeStopped(): boolean {
+    return this.#mayBeStopped;
+  }
+
   /**
    * Stops the VM while the sandbox stays in its state. Until it is released, whoever wants to use, pause or resume it gets
    * `worker_unreachable`. May be called again, also after a failure. @throws MicrovmError
    */
   hold(): Promise<void> {
     return this.#turns.run(async () => {
-      if (this.#lifecycle.isIn('running') && !this.#isStopped) {
-        await this.#lifecycle.vmIn('running').pause(this.#deadline(PAUSE_MS));
-        this.#isStopped = true;
+      if (this.#lifecycle.isIn('running')) {
+        this.#mayBeStopped = true;
+        await this.#lifecycle.vmIn('running').hold(this.#deadline(PAUSE_MS));
       }
       this.#isHeld = true;
     });
@@ -70,10 +74,10 @@ export class Power {
   release(): Promise<void> {
     return this.#turns.run(async () => {
       if (!this.#mayBeReleased) return;
-      if (this.#isStopped && this.#lifecycle.isIn('running')) {
+      if (this.#mayBeStopped && this.#lifecycle.isIn('running')) {
         await this.#lifecycle.vmIn('running').resume(this.#deadline(RESUME_MS));
       }
-      this.#isStopped = false;
+      this.#mayBeStopped = false;
       this.#isHeld = false;
     });
   }

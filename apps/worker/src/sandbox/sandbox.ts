@@ -132,7 +132,7 @@ export class Sandbox {
     return this.#ending.active;
   }
 
-  /** Wall milliseconds at which the sandbox was destroyed. */
+  /** Monotonic milliseconds at which the sandbox was destroyed. */
   get endedAt(): number | undefined {
     return this.#lifecycle.endedAt;
   }

@@ -27,7 +27,6 @@ import type { TurnStore } from './turns/turn-store.ts';
 
 const PAUSE_WAIT_MS = 5_000;
 const LAST_COMMIT_MS = 5_000;
-const RESTART_COMMIT_MS = 3_000;
 
 /** The parts that connect an agent in its guest to its clients. */
 export interface AgentSessionParts {
@@ -48,6 +47,7 @@ export interface AgentSessionParts {
   readonly credentials: AgentCredentials;
   readonly log: LogCopy;
   readonly finishMs: number;
+  readonly restartCommitMs: number;
   /** Aborted when the agent is released; the parts hold the signal. */
   readonly closing: AbortController;
 }
@@ -169,13 +169,13 @@ export abstract class AgentSession implements SandboxAgent {
   }
 
   async release(saving: AbortSignal): Promise<void> {
-    const { files, turns } = this.#parts;
+    const { files, turns, restartCommitMs } = this.#parts;
     await runEveryStep([
       {
         // First, because the commit of a turn that is in progress may still succeed.
         name: 'commit the frames so far',
         run: async () => {
-          using deadline = openDeadline(saving, RESTART_COMMIT_MS);
+          using deadline = openDeadline(saving, restartCommitMs);
           await turns.commitForRestart(deadline.signal);
         },
       },

@@ -83,7 +83,7 @@ export function buildParts(start: AgentStart, deps: AgentDeps, use: AgentUse): A
     metrics,
     logger,
   });
-  const { slowConsumerMs, finishMs } = timeouts;
+  const { slowConsumerMs, finishMs, restartCommitMs } = timeouts;
   const mayUseDesktop = (tool: string) => deps.desktops.take(tenantId, tool);
   const view: DesktopView = new DesktopView({
     guest: link,
@@ -152,6 +152,7 @@ export function buildParts(start: AgentStart, deps: AgentDeps, use: AgentUse): A
     credentials,
     log: new LogCopy({ ...deps, vm, sandbox }),
     finishMs,
+    restartCommitMs,
     closing,
   };
 }

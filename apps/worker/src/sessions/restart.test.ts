@@ -4,7 +4,8 @@ import { ServiceError } from '@svc/contract';
 import { expect, it } from 'vitest';
 import { useSessionLab } from '../../test/session-lab.ts';
 
-const lab = useSessionLab();
+// Long enough for a commit on a busy machine.
+const lab = useSessionLab({ agentTimeouts: { restartCommitMs: 6_000 } });
 
 async function segments(session: string): Promise<string[]> {
   const directory = join(lab().harness.dataDir, 'sessions', `${session}.1`);
@@ -63,7 +64,7 @@ it('saves the frames so far, and lets the task go on', async () => {
   await expect.poll(() => store.frames.map(({ seq }) => seq)).toEqual([1, 2, 3]);
 });
 
-it('waits a few seconds to save frames, which the next worker saves otherwise', async () => {
+it('waits a while to save frames, which the next worker saves otherwise', async () => {
   const { guest, store } = lab();
   await lab().startAttached();
   guest.frame({ type: 'text_delta', data: 'half' });

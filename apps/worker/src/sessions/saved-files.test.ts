@@ -103,7 +103,7 @@ describe('saved files', () => {
   });
 
   it('stay due across a restart of the worker, until a turn that names them is committed', async () => {
-    await using impatient = await SessionLab.start({ agentTimeouts: { commitMs: 3_000 } });
+    await using impatient = await SessionLab.start({ agentTimeouts: { commitMs: 10_000 } });
     const { guest, store } = impatient;
     const archive = Buffer.alloc(MIB, 'tar');
     const { session, client } = await withArchive(archive, impatient);

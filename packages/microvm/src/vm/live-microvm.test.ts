@@ -67,3 +67,18 @@ test('a resume that is answered too late is undone', async () => {
   await expect(vm.resume(AbortSignal.timeout(10))).rejects.toMatchObject({ code: 'resume_failed' });
   expect({ commands, paused: vm.paused }).toEqual({ commands: ['cont', 'stop'], paused: true });
 });
+
+test('a hold that is answered too late is not undone, but repeated', async () => {
+  const { vm, commands } = lateVm(false);
+  await expect(vm.hold(AbortSignal.timeout(10))).rejects.toMatchObject({ code: 'pause_failed' });
+  await vm.hold(NEVER);
+  expect({ commands, paused: vm.paused }).toEqual({ commands: ['stop', 'stop'], paused: true });
+});
+
+test('a hold that failed ends with a resume', async () => {
+  const { vm, commands } = lateVm(false);
+  await expect(vm.hold(AbortSignal.timeout(10))).rejects.toMatchObject({ code: 'pause_failed' });
+  // The guest does not answer, so its clock cannot be set.
+  await expect(vm.resume(AbortSignal.timeout(10))).rejects.toMatchObject({ code: 'resume_failed' });
+  expect(commands.slice(0, 2)).toEqual(['stop', 'cont']);
+});

@@ -43,6 +43,8 @@ export class LiveMicrovm implements Microvm {
   /** Settles (never rejects) when all resources of the VM are released. */
   readonly released: Promise<void>;
   paused: boolean;
+  /** Whether a hold has perhaps stopped it, although it does not count as paused. */
+  #mayBeStopped = false;
   readonly #options: LiveMicrovmOptions;
   readonly #guest: GuestConnections;
   /** Serialises changes of the record and of the paused state. */
@@ -184,8 +186,21 @@ export class LiveMicrovm implements Microvm {
       if (this.paused) return;
       await this.#orUndo(
         () => withCode('pause_failed', () => process.pause(signal)),
-        (deadline) => process.resume(deadline),
+        async (deadline) => {
+          await process.resume(deadline);
+          await this.#correctClock(deadline);
+        },
       );
+      this.paused = true;
+    });
+  }
+
+  async hold(signal: AbortSignal): Promise<void> {
+    await this.#changes.run(async () => {
+      this.#assertLives();
+      if (this.paused) return;
+      this.#mayBeStopped = true;
+      await withCode('pause_failed', () => this.#options.process.pause(signal));
       this.paused = true;
     });
   }
@@ -194,7 +209,7 @@ export class LiveMicrovm implements Microvm {
     const { process } = this.#options;
     await this.#changes.run(async () => {
       this.#assertLives();
-      if (!this.paused) return;
+      if (!this.paused && !this.#mayBeStopped) return;
       await this.#orUndo(
         () =>
           withCode('resume_failed', async () => {
@@ -204,6 +219,7 @@ export class LiveMicrovm implements Microvm {
         (deadline) => process.pause(deadline),
       );
       this.paused = false;
+      this.#mayBeStopped = false;
     });
     this.#guest.endLeftCommands();
   }

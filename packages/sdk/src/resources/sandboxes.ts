@@ -76,13 +76,13 @@ export class Sandboxes {
     });
   }
 
-  /** The account's sandboxes, including those that ended in the last 15 minutes. */
+  /** The account's sandboxes, including the last 100 of those that ended in the last 15 minutes. */
   async list(options?: CallOptions): Promise<SandboxList> {
     return this.#list({}, options);
   }
 
   /**
-   * The same page by page, in the order of the ids.
+   * The account's sandboxes, including all that ended in the last 15 minutes, page by page in the order of the ids.
    * @param limit the most records of a page, up to 100
    */
   async *pages(limit: number, options?: CallOptions): AsyncGenerator<SandboxList> {

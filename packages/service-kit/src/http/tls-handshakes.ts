@@ -14,23 +14,24 @@ export function speaksTls(listener: Server): boolean {
   return 'setSecureContext' in listener;
 }
 
-/** Reports the handshakes of a TLS listener. Node does not tell to which TCP connection a TLS socket belongs; its peer does. */
+/** Reports the handshakes of a TLS listener. Node does not tell to which TCP connection a TLS socket belongs; their ends do. */
 export function watchHandshakes(listener: Server, events: HandshakeEvents): void {
   const connections = new Map<string, Socket>();
   listener.prependListener('connection', (tcp: Socket) => {
-    const peer = peerOf(tcp);
-    connections.set(peer, tcp);
+    const ends = endsOf(tcp);
+    connections.set(ends, tcp);
     tcp.once('close', () => {
-      if (connections.get(peer) === tcp) connections.delete(peer);
+      if (connections.get(ends) === tcp) connections.delete(ends);
     });
     events.accepted?.(tcp);
   });
   listener.prependListener('secureConnection', (tls: Socket) => {
-    const tcp = connections.get(peerOf(tls));
+    const tcp = connections.get(endsOf(tls));
     if (tcp !== undefined) events.secured(tcp, tls);
   });
 }
 
-function peerOf({ remoteAddress, remotePort }: Socket): string {
-  return `${remoteAddress} ${remotePort}`;
+/** The ends of a connection, which no other has at the same time. */
+function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Socket): string {
+  return [localAddress, localPort, remoteAddress, remotePort].join(' ');
 }

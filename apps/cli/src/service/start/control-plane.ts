@@ -29,16 +29,17 @@ export async function startControlPlaneComponent(
   context: Omit<ComponentContext, 'keepSandboxes'>,
   tls: ServiceTls,
 ): Promise<StartedControlPlane> {
-  const { config, logger, shutdown, drain } = context;
+  const { config, logger, signal, shutdown, drain } = context;
   const { ClusterSecrets, startControlPlane } = await import('@svc/control-plane');
   const secrets = await ClusterSecrets.open(await clusterSecrets(config));
-  // Does not get the signal, because it must receive the worker's last events before it stops.
+  // The signal does not close it, because it must receive the worker's last events before it stops.
   const controlPlane = await listening(controlPlaneListeners(config), () =>
     startControlPlane({
       config,
       logger: logger.child({ component: 'control-plane' }),
       clusterSecrets: secrets,
       tls: tls.server,
+      starting: signal,
     }).catch(explainDatabaseError),
   );
   if (config.clusterSecret === undefined) {

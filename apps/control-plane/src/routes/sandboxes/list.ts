@@ -16,7 +16,7 @@ export const listSandboxes: Route<'auth' | 'sandboxes'> = (app, { auth, sandboxe
         tags: ['Sandboxes'],
         summary: "List the caller's sandboxes",
         description:
-          'Live sandboxes, and the last 100 of those that ended within 15 minutes. The array, or an object with `partial: true` when a worker that holds some of them did not answer in time; their last known records are included. With `limit` or `after`, a page of these and of all others that ended within 15 minutes; the `Link` header (RFC 8288) has the next one as `rel="next"`.',
+          'Live sandboxes, and the last 100 of those that ended within 15 minutes. The array, or an object with `partial: true` when a worker that holds some of them did not answer in time; their last known records are included. With `limit` or `after`, a page of the live ones and of all that ended within 15 minutes; the `Link` header (RFC 8288) has the next one as `rel="next"`.',
         security: BY_API_KEY,
         querystring: ListSandboxesQuery,
         response: {

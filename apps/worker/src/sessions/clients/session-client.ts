@@ -65,7 +65,7 @@ export class SessionClient implements Connection {
     // On invalid UTF-8 or an oversized message, ws closes the connection with the right code.
     ws.on('error', () => undefined);
     ws.on('message', (data: Buffer, isBinary) => this.#receive(data, isBinary));
-    ws.once('close', () => this.#view.close());
+    ws.once('close', () => this.#view.end());
   }
 
   /** Sends `ready`, then the frames that the client has missed. */
@@ -154,13 +154,13 @@ export class SessionClient implements Connection {
       this.#refuse('frame_rate', call.id);
       return;
     }
-    this.#view.run(call, (frame) =>
+    const hasBegun = this.#view.run(call, (frame) =>
       this.#delivery.send(JSON.stringify({ ...frame, ts: this.#ts() })),
     );
-    if (call.name !== 'watch') return;
+    if (!hasBegun) return;
     // A view that has begun waits for the guest, so that it may be ended in the meantime.
     void this.#options.receiver.ensureRunning().then((isRunning) => {
-      if (!isRunning) this.#refuse('busy', call.id);
+      if (!isRunning && this.#view.end()) this.#refuse('busy', call.id);
     });
   }
 

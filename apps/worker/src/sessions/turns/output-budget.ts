@@ -14,7 +14,7 @@ const CLOSING: readonly AgentFrame['type'][] = ['task_started', 'task_completed'
  */
 export class OutputBudget {
   #bytes = 0;
-  /** Output is dropped without exception then, so that a client sees all of it up to one point. */
+  /** All output is dropped then, but not what closes a turn, so that a client sees all of it up to one point. */
   #isDropping = false;
 
   /** Restores the whole budget, for the answer to a client's new request. */
@@ -54,7 +54,7 @@ export class OutputBudget {
   }
 }
 
-/** The id of the client's request that a frame answers, if it names one. The id of a tool's call is the agent's own. */
+/** The id of the client's request that a frame answers, if it names one. That of a tool's call may be the agent's own. */
 function requestOf(frame: AgentFrame): string | undefined {
   if (frame.type === 'tool_call' || frame.type === 'tool_result') return undefined;
   return 'id' in frame ? frame.id : undefined;

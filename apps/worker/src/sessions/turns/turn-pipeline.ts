@@ -29,8 +29,8 @@ import type { TaskTrace } from './task-trace.ts';
 import type { TurnStore } from './turn-store.ts';
 
 const DISK_RETRY_MS = 1_000;
-/** For a paused sandbox to resume, after a pause in progress. */
-const RESUME_MS = 20_000;
+/** For a paused sandbox to resume, after a pause in progress, which may first save a workspace. */
+const RESUME_MS = 60_000;
 
 /** The ends of an agent. */
 export interface AgentEvents {

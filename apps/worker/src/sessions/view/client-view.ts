@@ -29,28 +29,36 @@ export function isViewCall(frame: ForwardedFrame): frame is ViewCall {
 export class ClientView {
   readonly #view: DesktopView;
   readonly #watcher: Watcher;
+  #isOpen = false;
 
   constructor(view: DesktopView, viewer: Viewer) {
     this.#view = view;
     this.#watcher = view.watcherOf(viewer);
   }
 
-  /** Carries out a call. `answer` sends the `tool_result` frame, to this client alone: ahead of the updates of a view. */
+  /**
+   * Carries out a call. `answer` sends the `tool_result` frame, to this client alone: ahead of the updates of a view. Returns
+   * whether a view has begun.
+   */
   run(
     { name, arguments: input, id = randomUUID() }: ViewCall,
     answer: (frame: Readonly<Record<string, unknown>>) => void,
-  ): void {
+  ): boolean {
     const result = { type: 'tool_result', id, is_error: false };
     if (name === 'unwatch') {
-      this.#view.unwatch(this.#watcher);
+      this.end();
       answer({ ...result, content: 'Done.' });
-    } else if (watchArguments.Check(input)) {
+      return false;
+    }
+    if (watchArguments.Check(input)) {
       const { fps = viewFpsDefault, quality = viewQualityDefault } = input;
       answer({ ...result, content: 'Updates of the view follow.' });
       this.#view.watch(this.#watcher, { fps, quality });
-    } else {
-      answer({ ...result, content: PROBLEM, is_error: true });
+      this.#isOpen = true;
+      return true;
     }
+    answer({ ...result, content: PROBLEM, is_error: true });
+    return false;
   }
 
   /** The client has drawn the update with this number. */
@@ -58,8 +66,11 @@ export class ClientView {
     this.#view.acknowledge(this.#watcher, number);
   }
 
-  /** The client has gone. */
-  close(): void {
+  /** Ends the view. Returns whether one was open. */
+  end(): boolean {
     this.#view.unwatch(this.#watcher);
+    const wasOpen = this.#isOpen;
+    this.#isOpen = false;
+    return wasOpen;
   }
 }

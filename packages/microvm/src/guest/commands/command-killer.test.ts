@@ -67,7 +67,7 @@ test('of a guest that kills nothing, only the newest commands are remembered', a
   expect(killed).toHaveLength(256);
 });
 
-test('nothing is killed after the end', async () => {
+test('what was left is given up at the end', async () => {
   answers = false;
   await kill(1);
   killer.close();
