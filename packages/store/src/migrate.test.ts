@@ -161,7 +161,7 @@ test('what has run before the process ended is not run again, and an unfinished 
 
 test('an index that an earlier version built with its migration is not built again', async () => {
   await migrate(starting, BASE);
-  await run('create index more_ids on more (id)')(starting);
+  await sql.raw('create index more_ids on more (id)').execute(starting);
   await sql`insert into kysely_migration values ('9001-ids', now())`.execute(starting);
   const { rows: before } = await sql`select 'more_ids'::regclass::oid as id`.execute(starting);
   await migrate(starting, { ...BASE, ...ALSO_INDEXED });
