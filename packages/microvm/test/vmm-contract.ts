@@ -16,6 +16,8 @@ import { testImage } from './test-image.ts';
 
 const PREPARE_MS = 25 * 60_000;
 const MIB = 1024 * 1024;
+/** As a bit of the masks in proc(5). */
+const SIGPIPE = 1n << 12n;
 const silent = { info: () => undefined, warn: () => undefined, error: () => undefined };
 
 /** Tests that a driver fulfils the contract of a virtual machine monitor, with real VMs. */
@@ -72,6 +74,14 @@ export function testVmmContract(name: string): void {
     test('a restored VM runs, pauses and resumes', async () => {
       const { vm } = await restore('m_pause');
       expect(await vm.isPaused(signal())).toBe(false);
+      // A guest can cause messages without end, which must not fill a disk.
+      for (const output of [1, 2]) {
+        const target = await readlink(`/proc/${vm.identity.pid}/fd/${output}`);
+        expect(target).toMatch(/^(socket|pipe):|^\/dev\/null$/);
+      }
+      const status = await readFile(`/proc/${vm.identity.pid}/status`, 'utf8');
+      const [, ignored = '0'] = /^SigIgn:\s+([0-9a-f]+)$/m.exec(status) ?? [];
+      expect(BigInt(`0x${ignored}`) & SIGPIPE, 'SIGPIPE is ignored').toBe(SIGPIPE);
       await vm.pause(signal());
       expect(await vm.isPaused(signal())).toBe(true);
       await vm.resume(signal());

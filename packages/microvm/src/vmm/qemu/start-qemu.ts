@@ -1,6 +1,5 @@
-import { spawn } from 'node:child_process';
-import { constants } from 'node:fs';
-import { type FileHandle, open, readFile, rename, writeFile } from 'node:fs/promises';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { type FileHandle, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { identityOf } from '@svc/service-kit/process';
 import type { Confinement } from '../../jail/confinement.ts';
@@ -12,7 +11,8 @@ import { QEMU } from './version.ts';
 
 /** Makes the out-of-memory killer prefer QEMU processes over all others. */
 const OOM_SCORE = 500;
-const LOG_BYTES = 4096;
+/** Of QEMU's messages, in characters. */
+const KEPT_MESSAGES = 4096;
 
 export interface StartQemuOptions {
   readonly confinement: Confinement;
@@ -26,32 +26,23 @@ export interface StartQemuOptions {
 /**
  * Starts a confined QEMU in a session of its own, so that it outlives this process, and connects to it.
  *
- * @throws MicrovmError `boot_failed` with QEMU's log when it ends immediately
+ * @throws MicrovmError `boot_failed` with QEMU's last messages when it ends immediately
  */
 export async function startQemu(
   { confinement, args, state, onFault }: StartQemuOptions,
   signal: AbortSignal,
 ): Promise<QemuProcess> {
-  const logPath = join(confinement.hostDirectory, 'qemu.log');
-  const log = await open(
-    logPath,
-    constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC,
-    0o600,
-  );
   const [program, programArgs] = confinement.command(QEMU, args);
   const child = spawn(program, programArgs, {
-    stdio: ['ignore', log.fd, log.fd, state?.fd ?? 'ignore'],
+    stdio: ['ignore', 'ignore', 'pipe', state?.fd ?? 'ignore'],
     detached: true,
     env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
   });
-  try {
-    await spawned(child);
-  } finally {
-    await log.close();
-  }
+  const messages = endOfMessages(child);
+  await spawned(child);
   child.unref();
   const ended = new AbortController();
-  child.once('exit', () => ended.abort(new MicrovmError('boot_failed', 'QEMU ended immediately')));
+  child.once('close', () => ended.abort(new MicrovmError('boot_failed', 'QEMU ended immediately')));
   const pid = child.pid ?? 0;
   try {
     const either = AbortSignal.any([signal, ended.signal]);
@@ -65,7 +56,10 @@ export async function startQemu(
   } catch (error) {
     child.kill('SIGKILL');
     if (!ended.signal.aborted) throw error;
-    throw new MicrovmError('boot_failed', `QEMU ended immediately: ${await endOfLog(logPath)}`);
+    throw new MicrovmError('boot_failed', `QEMU ended immediately: ${messages()}`);
+  } finally {
+    // A guest can cause messages without end. From here on, QEMU cannot write them, which it does not mind.
+    child.stderr?.destroy();
   }
 }
 
@@ -85,13 +79,19 @@ async function openControlSocket(confinement: Confinement, signal: AbortSignal):
   }
 }
 
-function spawned(child: ReturnType<typeof spawn>): Promise<void> {
+function spawned(child: ChildProcess): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   child.once('spawn', resolve);
   child.once('error', reject);
   return promise;
 }
 
-async function endOfLog(path: string): Promise<string> {
-  return (await readFile(path, 'utf8')).slice(-LOG_BYTES).trim();
+/** Reads the messages of a process. The returned function gives the last of them. */
+function endOfMessages({ stderr }: ChildProcess): () => string {
+  let last = '';
+  stderr?.setEncoding('utf8').on('data', (text: string) => {
+    last = (last + text).slice(-KEPT_MESSAGES);
+  });
+  stderr?.on('error', () => undefined);
+  return () => last.trim();
 }
