@@ -43,8 +43,8 @@ export async function footprintOf(instance: InstanceNames): Promise<Footprint> {
       (point) => point.startsWith(`${runDir}/`) || point.startsWith(`${dataDir}/`),
     ),
     cgroups: await cgroupsOf(name),
-    tables: (await output('nft', ['list', 'tables'])).filter(
-      (line) => line === `table inet ${name}`,
+    tables: (await output('nft', ['list', 'tables'])).filter((line) =>
+      [`table inet ${name}`, `table inet ${name}_connections`].includes(line),
     ),
     runtimeFiles: await runtimeFiles(instance),
     sockets: await socketsOf(instance),

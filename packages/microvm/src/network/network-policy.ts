@@ -2,6 +2,11 @@
 export interface SlotLimits {
   /** Maximum number of open connections. */
   readonly connections: number;
+  /**
+   * Maximum number of entries in the host's connection table. More than `connections`, because those to the gateway and
+   * the DNS forwarder count too.
+   */
+  readonly trackedConnections: number;
   /** New connections per second, and the size of a burst. */
   readonly connectionRate: number;
   readonly connectionBurst: number;
@@ -12,6 +17,7 @@ export interface SlotLimits {
 
 export const DEFAULT_SLOT_LIMITS: SlotLimits = {
   connections: 1024,
+  trackedConnections: 1536,
   connectionRate: 50,
   connectionBurst: 300,
   dnsRate: 20,

@@ -106,7 +106,7 @@ async function traces(index: number, memoryMib: number): Promise<string[]> {
     namespaces.some((name) => name.startsWith(`svc${index}-`)),
   );
   const tables = await runProgram('nft', ['list', 'tables']);
-  note('table', tables.split('\n').includes(`table inet svc${index}`));
+  note('table', new RegExp(`^table inet svc${index}(_|$)`, 'm').test(tables));
   for (const path of [`memory/svc${index}`, `svc${index}`]) {
     const exists = access(join('/sys/fs/cgroup', path)).then(
       () => true,

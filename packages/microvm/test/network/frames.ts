@@ -12,6 +12,8 @@ export interface Ipv4Frame {
   readonly payload: Buffer;
   /** Flags and fragment offset, as encoded in the header. */
   readonly fragment?: number;
+  /** Time to live: the number of hops, of which the slot's namespace is the first. Default: 64. */
+  readonly ttl?: number;
   /** IPv4 options. Their size must be a multiple of four bytes. */
   readonly options?: Buffer;
 }
@@ -26,7 +28,7 @@ export function ipv4Frame(frame: Ipv4Frame): Buffer {
   header[0] = 0x40 | (header.length / 4);
   header.writeUInt16BE(header.length + frame.payload.length, 2);
   header.writeUInt16BE(frame.fragment ?? 0x4000, 6);
-  header[8] = 64;
+  header[8] = frame.ttl ?? 64;
   header[9] = frame.protocol ?? UDP;
   ipv4Bytes(frame.source ?? GUEST_LINK.guest).copy(header, 12);
   ipv4Bytes(frame.destination).copy(header, 16);
@@ -64,18 +66,36 @@ export function udp(
   return Buffer.concat([header, data]);
 }
 
-/** The first segment of a TCP connection. Its checksum covers the destination address. */
-export function tcpSyn(destination: string, sourcePort: number, destinationPort: number): Buffer {
+/** A TCP segment without data. */
+export interface TcpSegment {
+  readonly destination: string;
+  readonly sourcePort: number;
+  readonly destinationPort: number;
+  readonly sequence: number;
+  readonly acknowledgement?: number;
+  readonly flags: number;
+}
+
+export const TCP_FLAGS = { syn: 0x02, rst: 0x04, ack: 0x10 } as const;
+
+/** The bytes of a TCP segment from the guest. Its checksum covers the destination address. */
+export function tcp(fields: TcpSegment): Buffer {
   const segment = Buffer.alloc(20);
-  segment.writeUInt16BE(sourcePort, 0);
-  segment.writeUInt16BE(destinationPort, 2);
-  segment.writeUInt32BE(1, 4);
-  segment.writeUInt16BE(0x5002, 12);
+  segment.writeUInt16BE(fields.sourcePort, 0);
+  segment.writeUInt16BE(fields.destinationPort, 2);
+  segment.writeUInt32BE(fields.sequence, 4);
+  segment.writeUInt32BE(fields.acknowledgement ?? 0, 8);
+  segment.writeUInt16BE(0x5000 | fields.flags, 12);
   segment.writeUInt16BE(1024, 14);
   const pseudo = Buffer.from([0, 6, 0, segment.length]);
-  const addresses = Buffer.concat([ipv4Bytes(GUEST_LINK.guest), ipv4Bytes(destination)]);
+  const addresses = Buffer.concat([ipv4Bytes(GUEST_LINK.guest), ipv4Bytes(fields.destination)]);
   segment.writeUInt16BE(checksum(Buffer.concat([addresses, pseudo, segment])), 16);
   return segment;
+}
+
+/** The first segment of a TCP connection. */
+export function tcpSyn(destination: string, sourcePort: number, destinationPort: number): Buffer {
+  return tcp({ destination, sourcePort, destinationPort, sequence: 1, flags: TCP_FLAGS.syn });
 }
 
 /** An echo request (ping). */

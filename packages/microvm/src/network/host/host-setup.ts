@@ -2,7 +2,7 @@ import { chmod, readFile, stat, writeFile } from 'node:fs/promises';
 import { runProgram } from '@svc/service-kit/process';
 import type { Instance } from '../instance/instance.ts';
 import type { NetworkPolicy } from '../network-policy.ts';
-import { hostRules } from './host-rules.ts';
+import { hostRules, removeHostRules } from './host-rules.ts';
 
 const IP_FORWARD = '/proc/sys/net/ipv4/ip_forward';
 const TUN = '/dev/net/tun';
@@ -35,11 +35,7 @@ route replace unreachable ${instance.block}
 route del unreachable ${instance.block}
 `,
   );
-  await runProgram(
-    'nft',
-    ['-f', '-'],
-    `table inet ${instance.name} {}\ndelete table inet ${instance.name}\n`,
-  );
+  await runProgram('nft', ['-f', '-'], removeHostRules(instance));
 }
 
 async function enableForwarding(): Promise<string[]> {

@@ -7,7 +7,7 @@ export interface Instance {
   readonly dataDir: string;
   /** Directory for sockets and VM state that must not survive a reboot. */
   readonly runDir: string;
-  /** Name of the nftables table. With `-<slot>` appended, name of a namespace and its interface. */
+  /** Name of the nftables table, and start of the name of the other one. With `-<slot>` appended, name of a namespace and its interface. */
   readonly name: string;
   /** Address block, in CIDR notation. */
   readonly block: string;

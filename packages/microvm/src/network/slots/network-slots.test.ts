@@ -30,7 +30,9 @@ async function traces(instance: Instance): Promise<string[]> {
   const routes = await runInNetns(network.host, 'ip', ['route']);
   const tables = await runInNetns(network.host, 'nft', ['list', 'tables']);
   const lines = [links, addresses, routes, tables].join('\n').split('\n');
-  const pattern = new RegExp(`${instance.name}(-|$)|${instance.block}|${instance.serviceAddress}`);
+  const pattern = new RegExp(
+    `${instance.name}([-_]|$)|${instance.block}|${instance.serviceAddress}`,
+  );
   return [...netns, ...lines.filter((line) => pattern.test(line))];
 }
 
