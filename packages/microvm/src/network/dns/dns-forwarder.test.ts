@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { promisify } from 'node:util';
 import { freePort } from '@svc/service-kit/testing';
 import { type Answer, decode, encode, type Packet, type RecordType } from 'dns-packet';
 import fc from 'fast-check';
@@ -59,6 +61,22 @@ async function askTcp(port: number, messages: Buffer[]) {
   }
   return answers;
 }
+
+/** An answer with this many MX records, whose owner and exchange are pointers to the name in the question. */
+function compressedMx(question: Packet, records: number): Buffer {
+  const head = encode(reply(question));
+  head.writeUInt16BE(records, 6);
+  const record = Buffer.from('c00c000f00010000003c00040001c00c', 'hex');
+  return Buffer.concat([head, ...Array.from({ length: records }, () => record)]);
+}
+
+/** Sends a datagram to the given port of 127.0.0.1, as hexadecimal digits. Only a raw socket can send from port 0. */
+const SEND_FROM_PORT_0 = `
+import socket, struct, sys
+port, data = int(sys.argv[1]), bytes.fromhex(sys.argv[2])
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
+raw.sendto(struct.pack('!HHHH', 0, port, 8 + len(data), 0) + data, ('127.0.0.1', 0))
+`;
 
 async function answerTo(type: string, script: Script, name = NAME) {
   await using server = await startDnsServer(script);
@@ -265,6 +283,36 @@ describe('hostile input', () => {
     const answers = async () => (await askUdp(forwarder.port, query('A')))?.answers;
     await expect.poll(answers).toHaveLength(1);
     socket.close();
+  });
+
+  test('an answer that grows beyond 64 KiB without compression becomes SERVFAIL', async () => {
+    const name = Array.from({ length: 4 }, () => 'a'.repeat(62)).join('.');
+    await using server = await startDnsServer((q, transport) =>
+      transport === 'udp' ? truncated(q) : compressedMx(q, 128),
+    );
+    await using forwarder = await forward([server.address]);
+    const [answer] = await askTcp(forwarder.port, [query('MX', name)]);
+    expect(answer).toMatchObject({ id: 77, rcode: 'SERVFAIL', answers: [] });
+    expect(await askUdp(forwarder.port, query('MX', name))).toMatchObject({ flag_tc: true });
+  });
+
+  test('a query from port 0, to which nothing can be sent, is ignored', async () => {
+    await using server = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
+    await using forwarder = await forward([server.address]);
+    await promisify(execFile)('python3', [
+      ...['-c', SEND_FROM_PORT_0, `${forwarder.port}`, query('A').toString('hex')],
+    ]);
+    await expect.poll(() => server.queries).not.toHaveLength(0);
+    expect((await askUdp(forwarder.port, query('A')))?.answers).toHaveLength(1);
+  });
+
+  test('a fault while answering ends only the TCP connection, or leaves the UDP query unanswered', async () => {
+    const clientOf = () => {
+      throw new Error('a fault');
+    };
+    await using forwarder = await forward([], { clientOf });
+    expect(await askTcp(forwarder.port, [query('A')])).toEqual([]);
+    expect(await askUdp(forwarder.port, query('A'), 200)).toBeUndefined();
   });
 
   test('closes a TCP connection that sends invalid data', async () => {

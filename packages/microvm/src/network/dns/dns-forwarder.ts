@@ -5,7 +5,7 @@ import { NetworkError } from '../network-error.ts';
 import { askUpstream } from './ask-upstream.ts';
 import { ClientLimits } from './client-limits.ts';
 import { RCODE } from './dns-codes.ts';
-import { emptyAnswer, filteredAnswer, fitToUdp } from './guest-answer.ts';
+import { emptyAnswer, filteredAnswer, fitToTcp, fitToUdp } from './guest-answer.ts';
 import { type GuestQuery, parseGuestQuery } from './guest-query.ts';
 import { serveTcp } from './tcp-server.ts';
 import { serveUdp } from './udp-server.ts';
@@ -76,7 +76,7 @@ export class DnsForwarder {
     this.#tcp = await serveTcp(
       address,
       port,
-      (message, from) => this.#answer(message, from, (_query, answer) => answer),
+      (message, from) => this.#answer(message, from, fitToTcp),
       this.#closing.signal,
     );
   }

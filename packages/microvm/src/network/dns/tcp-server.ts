@@ -46,9 +46,7 @@ function serveConnection(
 ): void {
   const reader = new FrameReader(MAX_QUERY_BYTES);
   socket.setTimeout(IDLE_MS, () => socket.destroy());
-  socket.on('data', async (chunk) => {
-    // Stops reading until all received queries are answered, so that a fast client cannot fill the memory.
-    socket.pause();
+  const serve = async (chunk: Buffer) => {
     for (const message of reader.read(chunk)) {
       const reply = await answer(message);
       if (reply === undefined || !socket.writable) {
@@ -59,5 +57,11 @@ function serveConnection(
     }
     if (reader.broken) socket.destroy();
     else socket.resume();
+  };
+  socket.on('data', (chunk) => {
+    // Stops reading until all received queries are answered, so that a fast client cannot fill the memory.
+    socket.pause();
+    // A fault costs the client that caused it its connection, and nobody else anything.
+    serve(chunk).catch(() => socket.destroy());
   });
 }
