@@ -87,18 +87,28 @@ export class DnsForwarder {
     fit: (query: GuestQuery, answer: Buffer) => Buffer,
   ): Promise<Buffer | undefined> {
     const client = this.#options.clientOf(from);
-    const query = client === undefined ? undefined : parseGuestQuery(message);
-    if (client === undefined || query === undefined) return undefined;
-    const leave = this.#limits.enter(client);
-    if (leave === undefined) return emptyAnswer(query, RCODE.refused);
+    // Before the query is parsed, so that the limits also bound the work for what is malformed or refused. An answer to a
+    // query beyond them would be work too: a resolver tries again later.
+    const leave = client === undefined ? undefined : this.#limits.enter(client);
+    if (leave === undefined) return undefined;
+    try {
+      const query = parseGuestQuery(message);
+      return query === undefined ? undefined : await this.#reply(query, fit);
+    } finally {
+      leave();
+    }
+  }
+
+  async #reply(
+    query: GuestQuery,
+    fit: (query: GuestQuery, answer: Buffer) => Buffer,
+  ): Promise<Buffer> {
     try {
       if (query.rcode !== undefined) return emptyAnswer(query, query.rcode);
       return fit(query, await this.#forward(query));
     } catch {
       // The guest has no use for the cause of the failure: it can only try again later.
       return emptyAnswer(query, RCODE.serverFailure);
-    } finally {
-      leave();
     }
   }
 
