@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+import { promisify } from 'node:util';
 import { freePort } from '@svc/service-kit/testing';
 import { type Answer, decode, encode, type Packet, type RecordType } from 'dns-packet';
 import fc from 'fast-check';
@@ -8,7 +10,9 @@ import { describe, expect, test } from 'vitest';
 import { reply, type Script, startDnsServer, truncated } from '../../../test/network/dns-server.ts';
 import { rcodeOf } from './dns-codes.ts';
 import { DnsForwarder, type DnsForwarderOptions } from './dns-forwarder.ts';
-import { FrameReader, frame } from './tcp-frames.ts';
+import { FrameReader, frame, MAX_FRAMED_BYTES } from './tcp-frames.ts';
+import { serveTcp } from './tcp-server.ts';
+import type { Answerer } from './udp-server.ts';
 
 const NAME = 'Some.Example.com';
 const a = (data: string, name = NAME): Answer => ({ type: 'A', class: 'IN', name, ttl: 60, data });
@@ -59,6 +63,45 @@ async function askTcp(port: number, messages: Buffer[]) {
   }
   return answers;
 }
+
+/** Connects to a TCP server that disconnects an idle client soon. `socket` is the server's end of the connection. */
+async function connectToServer(answer: Answerer) {
+  const server = await serveTcp('127.0.0.1', 0, answer, new AbortController().signal, 300);
+  const client = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  client.on('error', () => undefined);
+  const [socket]: Socket[] = await once(server, 'connection');
+  if (socket === undefined) throw new Error('there is no connection');
+  return {
+    socket,
+    client,
+    async [Symbol.asyncDispose]() {
+      client.destroy();
+      await once(server.close(), 'close');
+    },
+  };
+}
+
+/** Runs a function every so many milliseconds, until the end of a block. */
+function every(ms: number, run: () => void): Disposable {
+  const timer = setInterval(run, ms);
+  return { [Symbol.dispose]: () => clearInterval(timer) };
+}
+
+/** An answer with this many MX records, whose owner and exchange are pointers to the name in the question. */
+function compressedMx(question: Packet, records: number): Buffer {
+  const head = encode(reply(question));
+  head.writeUInt16BE(records, 6);
+  const record = Buffer.from('c00c000f00010000003c00040001c00c', 'hex');
+  return Buffer.concat([head, ...Array.from({ length: records }, () => record)]);
+}
+
+/** Sends a datagram to the given port of 127.0.0.1, as hexadecimal digits. Only a raw socket can send from port 0. */
+const SEND_FROM_PORT_0 = `
+import socket, struct, sys
+port, data = int(sys.argv[1]), bytes.fromhex(sys.argv[2])
+raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_UDP)
+raw.sendto(struct.pack('!HHHH', 0, port, 8 + len(data), 0) + data, ('127.0.0.1', 0))
+`;
 
 async function answerTo(type: string, script: Script, name = NAME) {
   await using server = await startDnsServer(script);
@@ -261,10 +304,40 @@ describe('hostile input', () => {
       }),
       { numRuns: 300 },
     );
-    // Refused while too many of the other queries are in progress.
+    // Unanswered while too many of the other queries are in progress.
     const answers = async () => (await askUdp(forwarder.port, query('A')))?.answers;
     await expect.poll(answers).toHaveLength(1);
     socket.close();
+  });
+
+  test('an answer that grows beyond 64 KiB without compression becomes SERVFAIL', async () => {
+    const name = Array.from({ length: 4 }, () => 'a'.repeat(62)).join('.');
+    await using server = await startDnsServer((q, transport) =>
+      transport === 'udp' ? truncated(q) : compressedMx(q, 128),
+    );
+    await using forwarder = await forward([server.address]);
+    const [answer] = await askTcp(forwarder.port, [query('MX', name)]);
+    expect(answer).toMatchObject({ id: 77, rcode: 'SERVFAIL', answers: [] });
+    expect(await askUdp(forwarder.port, query('MX', name))).toMatchObject({ flag_tc: true });
+  });
+
+  test('a query from port 0, to which nothing can be sent, is ignored', async () => {
+    await using server = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
+    await using forwarder = await forward([server.address]);
+    await promisify(execFile)('python3', [
+      ...['-c', SEND_FROM_PORT_0, `${forwarder.port}`, query('A').toString('hex')],
+    ]);
+    await expect.poll(() => server.queries).not.toHaveLength(0);
+    expect((await askUdp(forwarder.port, query('A')))?.answers).toHaveLength(1);
+  });
+
+  test('a fault while answering ends only the TCP connection, or leaves the UDP query unanswered', async () => {
+    const clientOf = () => {
+      throw new Error('a fault');
+    };
+    await using forwarder = await forward([], { clientOf });
+    expect(await askTcp(forwarder.port, [query('A')])).toEqual([]);
+    expect(await askUdp(forwarder.port, query('A'), 200)).toBeUndefined();
   });
 
   test('closes a TCP connection that sends invalid data', async () => {
@@ -313,20 +386,59 @@ describe('hostile input', () => {
     for (const socket of sockets) socket.destroy();
   });
 
-  test('refuses queries beyond the rate and answers later ones', async () => {
+  test('ends a connection on a query beyond the rate, after the answers within it, and answers later', async () => {
     await using server = await startDnsServer((q) => reply(q, { answers: [a('8.8.8.8')] }));
     await using forwarder = await forward([server.address], { rate: 1, burst: 3 });
     const answers = await askTcp(
       forwarder.port,
       Array.from({ length: 10 }, (_, n) => query('A', `n${n}.example.com`)),
     );
-    const refused = answers.filter((packet) => rcodeOf(packet.flags) === 5).length;
-    expect(refused).toBeGreaterThan(0);
+    expect(answers.length).toBeLessThan(10);
+    expect(answers.filter(({ flags }) => rcodeOf(flags) !== 0)).toEqual([]);
     // Counted by name, because the forwarder repeats a query that is not answered quickly.
     const asked = new Set(server.queries.map(({ questions }) => questions?.[0]?.name));
-    expect(asked.size).toBe(10 - refused);
-    const again = async () => rcodeOf((await askTcp(forwarder.port, [query('A')]))[0]?.flags);
-    await expect.poll(again).toBe(0);
+    expect(asked.size).toBe(answers.length);
+    const again = async () => (await askTcp(forwarder.port, [query('A')]))[0]?.answers;
+    await expect.poll(again).toHaveLength(1);
+  });
+
+  test('counts malformed queries too, and leaves those beyond the rate unanswered by UDP', async () => {
+    await using forwarder = await forward([], { rate: 0.001, burst: 3 });
+    for (let sent = 0; sent < 3; sent += 1) await askTcp(forwarder.port, [Buffer.alloc(20)]);
+    expect(await askUdp(forwarder.port, query('AAAA'), 200)).toBeUndefined();
+  });
+
+  test('answers many pipelined queries within the rate', async () => {
+    await using forwarder = await forward([]);
+    const queries = Array.from({ length: 500 }, () => query('AAAA'));
+    expect(await askTcp(forwarder.port, queries)).toHaveLength(500);
+  });
+
+  test('keeps at most one answer for a client that does not read, and then disconnects it', async () => {
+    await using connection = await connectToServer(async () => Buffer.alloc(MAX_FRAMED_BYTES));
+    const { socket, client } = connection;
+    let most = 0;
+    using _watching = every(1, () => {
+      most = Math.max(most, socket.writableLength);
+    });
+    client.pause().write(Buffer.concat(Array.from({ length: 2000 }, () => frame(query('A')))));
+    // It goes on writing, so that only answers that are taken can keep it connected.
+    using _writing = every(20, () => client.write(frame(query('A'))));
+    await once(socket, 'close');
+    expect(most).toBeLessThanOrEqual(2 + MAX_FRAMED_BYTES);
+  });
+
+  test('disconnects a client that sends bytes but completes no query', async () => {
+    await using connection = await connectToServer(async (message) => message);
+    const { socket, client } = connection;
+    const bytes = frame(Buffer.alloc(1000));
+    let sent = 0;
+    using _writing = every(20, () => {
+      client.write(bytes.subarray(sent, sent + 1));
+      sent += 1;
+    });
+    await once(socket, 'close');
+    expect(sent).toBeLessThan(1000);
   });
 });
 

@@ -5,7 +5,7 @@ import { NetworkError } from '../network-error.ts';
 import { askUpstream } from './ask-upstream.ts';
 import { ClientLimits } from './client-limits.ts';
 import { RCODE } from './dns-codes.ts';
-import { emptyAnswer, filteredAnswer, fitToUdp } from './guest-answer.ts';
+import { emptyAnswer, filteredAnswer, fitToTcp, fitToUdp } from './guest-answer.ts';
 import { type GuestQuery, parseGuestQuery } from './guest-query.ts';
 import { serveTcp } from './tcp-server.ts';
 import { serveUdp } from './udp-server.ts';
@@ -76,7 +76,7 @@ export class DnsForwarder {
     this.#tcp = await serveTcp(
       address,
       port,
-      (message, from) => this.#answer(message, from, (_query, answer) => answer),
+      (message, from) => this.#answer(message, from, fitToTcp),
       this.#closing.signal,
     );
   }
@@ -87,18 +87,28 @@ export class DnsForwarder {
     fit: (query: GuestQuery, answer: Buffer) => Buffer,
   ): Promise<Buffer | undefined> {
     const client = this.#options.clientOf(from);
-    const query = client === undefined ? undefined : parseGuestQuery(message);
-    if (client === undefined || query === undefined) return undefined;
-    const leave = this.#limits.enter(client);
-    if (leave === undefined) return emptyAnswer(query, RCODE.refused);
+    // Before the query is parsed, so that the limits also bound the work for what is malformed or refused. An answer to a
+    // query beyond them would be work too: a resolver tries again later.
+    const leave = client === undefined ? undefined : this.#limits.enter(client);
+    if (leave === undefined) return undefined;
+    try {
+      const query = parseGuestQuery(message);
+      return query === undefined ? undefined : await this.#reply(query, fit);
+    } finally {
+      leave();
+    }
+  }
+
+  async #reply(
+    query: GuestQuery,
+    fit: (query: GuestQuery, answer: Buffer) => Buffer,
+  ): Promise<Buffer> {
     try {
       if (query.rcode !== undefined) return emptyAnswer(query, query.rcode);
       return fit(query, await this.#forward(query));
     } catch {
       // The guest has no use for the cause of the failure: it can only try again later.
       return emptyAnswer(query, RCODE.serverFailure);
-    } finally {
-      leave();
     }
   }
 

@@ -10,6 +10,7 @@ import {
 } from 'dns-packet';
 import { RCODE, rcodeOf } from './dns-codes.ts';
 import type { GuestQuery } from './guest-query.ts';
+import { MAX_FRAMED_BYTES } from './tcp-frames.ts';
 
 const MAX_RECORDS = 128;
 const FLAGS = RECURSION_DESIRED | RECURSION_AVAILABLE;
@@ -49,6 +50,15 @@ export function filteredAnswer(query: GuestQuery, upstream: DecodedPacket): Buff
 export function fitToUdp(query: GuestQuery, answer: Buffer): Buffer {
   if (answer.length <= query.udpBytes) return answer;
   return write(query, RCODE.noError, [], [], TRUNCATED_RESPONSE);
+}
+
+/**
+ * The answer to send by TCP. It may have outgrown a message, since it is written without the compression of the upstream
+ * answer. SERVFAIL replaces it: a client would take an answer with some of the records for the whole, as it has no other
+ * transport to get the rest.
+ */
+export function fitToTcp(query: GuestQuery, answer: Buffer): Buffer {
+  return answer.length <= MAX_FRAMED_BYTES ? answer : emptyAnswer(query, RCODE.serverFailure);
 }
 
 function isWanted(query: GuestQuery, record: Answer): boolean {

@@ -1,6 +1,9 @@
 const LENGTH_BYTES = 2;
 
-/** A message preceded by its length, as required for DNS over TCP. */
+/** The longest message whose length fits into its two bytes. */
+export const MAX_FRAMED_BYTES = 0xffff;
+
+/** A message preceded by its length, as required for DNS over TCP. @throws RangeError when it is too long to be framed */
 export function frame(message: Buffer): Buffer {
   const length = Buffer.alloc(LENGTH_BYTES);
   length.writeUInt16BE(message.length);

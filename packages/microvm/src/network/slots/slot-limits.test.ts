@@ -55,7 +55,7 @@ function resolveCode(guest: TapGuest): Promise<number> {
   });
 }
 
-test('refuses DNS queries beyond the rate and answers those of the neighbour', async () => {
+test('leaves DNS queries beyond the rate unanswered and answers those of the neighbour', async () => {
   // Exceeds the number of queries from the neighbour, which repeats its query every second until it is answered.
   const burst = 20;
   await network.internet.call('serveDns', DNS_SERVER, {});
@@ -63,7 +63,7 @@ test('refuses DNS queries beyond the rate and answers those of the neighbour', a
   const started = performance.now();
   for (let id = 1; id <= 150; id += 1) flooder.send(dnsQuery(id));
   expect(await resolveCode(neighbour)).toBe(3);
-  await expect.poll(() => answersFrom(flooder, GATEWAY)).toBeGreaterThan(burst);
+  await expect.poll(() => answersFrom(flooder, GATEWAY)).toBeGreaterThanOrEqual(burst);
   // Counted by name, because the forwarder repeats a query that is not answered quickly.
   const forwarded = async () => {
     const arrivals = await network.internet.call('arrivals');
@@ -73,6 +73,7 @@ test('refuses DNS queries beyond the rate and answers those of the neighbour', a
   const { size } = await forwarded();
   const seconds = (performance.now() - started) / 1000;
   expect(size).toBeLessThanOrEqual(burst + seconds + 1);
+  expect(answersFrom(flooder, GATEWAY)).toBeLessThanOrEqual(burst + seconds + 1);
 });
 
 test('drops a flood of packets to the DNS server before it reaches the host', async () => {
