@@ -56,3 +56,10 @@ test('an error without content from QEMU fails the command', async () => {
     code: 'internal',
   });
 });
+
+test('an error whose text is no text fails the command, and nothing else', async () => {
+  const { qmp } = await startQmp('"error":{"desc":{"toString":1}}');
+  await expect(qmp.execute('stop', {}, AbortSignal.timeout(5_000))).rejects.toMatchObject({
+    message: 'QEMU: failed',
+  });
+});

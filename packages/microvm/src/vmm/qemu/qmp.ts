@@ -13,7 +13,7 @@ interface PendingCommand {
 
 interface Message {
   readonly return?: unknown;
-  readonly error?: { readonly desc?: string } | null;
+  readonly error?: { readonly desc?: unknown } | null;
   readonly event?: string;
   readonly data?: Readonly<Record<string, unknown>>;
   readonly id?: number;
@@ -105,8 +105,14 @@ export class Qmp {
       return;
     }
     const pending = message.id === undefined ? undefined : this.#pending.get(message.id);
-    if (message.error === undefined) pending?.resolve(message.return);
-    else pending?.reject(new MicrovmError('internal', `QEMU: ${message.error?.desc ?? 'failed'}`));
+    if (message.error === undefined) {
+      pending?.resolve(message.return);
+      return;
+    }
+    // Other values than texts may throw when they are made one, and nothing would catch that here.
+    const desc = message.error?.desc;
+    const problem = typeof desc === 'string' ? desc : 'failed';
+    pending?.reject(new MicrovmError('internal', `QEMU: ${problem}`));
   }
 }
 
