@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
 import type ssh2 from 'ssh2';
 import { expect, onTestFinished, test } from 'vitest';
 import {
@@ -8,6 +9,7 @@ import {
   startSshGuest,
 } from '../../../test/ssh-guest.ts';
 import type { SshConnection } from './ssh-connection.ts';
+import { askForOutput } from './ssh-limits.ts';
 
 /** The type of extended data that is standard error. */
 const STDERR = 1;
@@ -150,6 +152,54 @@ test('the output that waits to be read is bounded, whichever of both outputs it 
     expect(await ended).toBe(0);
   }
   expect(stream.readableLength).toBeLessThanOrEqual(2 * MIB);
+});
+
+test.each(['stdout', 'stderr'] as const)(
+  'tiny packets of %s wait to be read in few buffers',
+  async (name) => {
+    const { connection, attacking } = await startGuest();
+    const { stream } = await connection.exec('attack', NEVER);
+    const { protocol, id } = await attacking;
+    const sent = Buffer.from('0123456789'.repeat(1000));
+    for (const byte of sent) {
+      const data = Buffer.of(byte);
+      if (name === 'stdout') protocol.channelData(id, data);
+      else protocol.channelExtData(id, data, STDERR);
+    }
+    await (await start(connection, 'true')).ended;
+    const buffers: Buffer[] = [];
+    const output = name === 'stdout' ? stream : stream.stderr;
+    output.on('data', (data: Buffer) => {
+      buffers.push(data);
+      askForOutput(stream);
+    });
+    await expect.poll(() => Buffer.concat(buffers).length).toBe(sent.length);
+    expect(Buffer.concat(buffers).equals(sent)).toBe(true);
+    expect(buffers.length).toBeLessThan(10);
+  },
+);
+
+test('output that waits when a command ends is delivered before the end', async () => {
+  const { connection } = await startGuest({
+    onExec: (channel) => {
+      for (const part of ['one ', 'two ', 'three']) {
+        channel.write(part);
+        channel.stderr.write(part);
+      }
+      end(channel);
+    },
+  });
+  const { stream, ended } = await connection.exec('attack', NEVER);
+  // Both have ended when another command has, and nothing is read before that.
+  const next = await connection.exec('true', NEVER);
+  next.stream.resume();
+  next.stream.stderr.resume();
+  await next.ended;
+  expect(await Promise.all([text(stream), text(stream.stderr)])).toEqual([
+    'one two three',
+    'one two three',
+  ]);
+  expect(await ended).toBe(0);
 });
 
 /** Calls back with what the client grants to all channels of a connection, until the result is called. */

@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import type { Client, ClientChannel } from 'ssh2';
+import { addOutput, passOn, unreadBytes } from './unread-output.ts';
 
 /** Bytes of a command's output that may be on their way or wait to be read. The window that `ssh2` opens a channel with. */
 const WINDOW_BYTES = 2 * 1024 * 1024;
@@ -72,7 +73,7 @@ export function holdToLimits(client: Client): void {
       throw new Error('the guest sent more output than it was asked for');
     }
     channel.incoming.window -= data.length;
-    output(channel).push(data);
+    addOutput(output(channel), data);
     askForOutput(channel);
   };
   const confirm = handlers.CHANNEL_OPEN_CONFIRMATION;
@@ -100,14 +101,16 @@ export function holdToLimits(client: Client): void {
 }
 
 /**
- * Lets the guest send as much output of a command as there is room for. Call this whenever some of it has been read:
- * unlike `ssh2`, this counts what waits in both outputs.
+ * Lets the reader have what waits, and the guest send as much output of a command as there is room for. Call this whenever
+ * some of it has been read: unlike `ssh2`, this counts what waits in both outputs.
  */
 export function askForOutput(stream: ClientChannel): void {
   const channel = stream as Channel;
   const { incoming, outgoing, stderr } = channel;
+  passOn(channel);
+  passOn(stderr);
   if (incoming.state !== 'open' || isClosing(channel)) return;
-  const unread = channel.readableLength + stderr.readableLength;
+  const unread = unreadBytes(channel) + unreadBytes(stderr);
   const bytes = WINDOW_BYTES - unread - incoming.window;
   if (bytes < GRANT_BYTES) return;
   incoming.window += bytes;
