@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { TokenBucket } from '@svc/service-kit/concurrency';
 import type ssh2 from 'ssh2';
 import { expect, onTestFinished, test } from 'vitest';
 import {
@@ -200,6 +202,69 @@ test('output that waits when a command ends is delivered before the end', async 
     'one two three',
   ]);
   expect(await ended).toBe(0);
+});
+
+/** SSH_MSG_IGNORE without data. */
+const IGNORE = Buffer.from([2, 0, 0, 0, 0]);
+
+function flood({ protocol }: RawPeer, packets: number): void {
+  for (let sent = 0; sent < packets; sent += 1) sendPacket(protocol, IGNORE);
+}
+
+test('every packet of the guest is charged, however small', async () => {
+  const burst = 1e12;
+  const readRate = new TokenBucket({ perSecond: 1, burst }, () => 0);
+  const { connection, attacking } = await startGuest({ readRate });
+  await start(connection, 'attack');
+  flood(await attacking, 1000);
+  // Everything that was sent before has arrived when these have ended.
+  for (let more = 0; more < 2; more += 1) await (await start(connection, 'true')).ended;
+  expect(readRate.take(burst - 1000 * 4096)).toBe(false);
+});
+
+test('key exchanges are charged', async () => {
+  const costs: number[] = [];
+  const readRate = {
+    spend: (cost: number) => {
+      costs.push(cost);
+      return 0;
+    },
+  };
+  const { connection, attacking } = await startGuest({ readRate });
+  await start(connection, 'attack');
+  const { protocol } = await attacking;
+  const exchanges = () => costs.filter((cost) => cost >= MIB).length;
+  expect(exchanges()).toBe(1);
+  protocol.rekey();
+  await expect.poll(exchanges).toBe(2);
+});
+
+test('a guest that has spent its rate is not read until it has paid', async () => {
+  let pauseMs = 0;
+  let reads = 0;
+  const readRate = {
+    spend: () => {
+      reads += 1;
+      return pauseMs;
+    },
+  };
+  const { connection, attacking } = await startGuest({ readRate });
+  await start(connection, 'attack');
+  const peer = await attacking;
+  pauseMs = 60_000;
+  const before = reads;
+  flood(peer, 1);
+  await expect.poll(() => reads).toBe(before + 1);
+  for (let turn = 0; turn < 100; turn += 1) {
+    flood(peer, 1);
+    await nextTurn();
+  }
+  expect(reads).toBe(before + 1);
+});
+
+test('a guest that has paid is read again', async () => {
+  const { connection } = await startGuest({ readRate: { spend: () => 1 } });
+  expect(await (await start(connection, 'true')).ended).toBe(0);
 });
 
 /** Calls back with what the client grants to all channels of a connection, until the result is called. */
