@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import ssh2 from 'ssh2';
-import { SshConnection } from '../src/guest/commands/ssh-connection.ts';
+import { SshConnection, type SshConnectionOptions } from '../src/guest/commands/ssh-connection.ts';
 
 /** An SSH server in this process in the place of a guest's, and the connection to it. */
 export interface SshGuest {
@@ -18,6 +18,8 @@ export interface SshGuestOptions {
   readonly onRequest?: (peer: RawPeer) => void;
   /** Gets a line for each packet. */
   readonly debug?: (line: string) => void;
+  /** Limits what the connection reads. */
+  readonly readRate?: SshConnectionOptions['readRate'];
   /** Further settings of the server. */
   readonly server?: Partial<ssh2.ServerConfig>;
 }
@@ -40,6 +42,8 @@ export interface RawProtocol {
   disconnect(reason: number): void;
   /** A global request that wants a reply. */
   ping(): void;
+  /** Exchanges keys again. */
+  rekey(): void;
   readonly _cipher: { encrypt(packet: Buffer): void };
   readonly _packetRW: {
     readonly write: {
@@ -60,7 +64,7 @@ export function sendPacket({ _cipher, _packetRW: { write } }: RawProtocol, paylo
 
 /** Starts the server. Every command that the connection sends goes to `onExec`. */
 export async function startSshGuest(options: SshGuestOptions): Promise<SshGuest> {
-  const { onExec, onRequest, debug } = options;
+  const { onExec, onRequest, debug, readRate } = options;
   const hostKey = generateUsableKey();
   const userKey = generateUsableKey();
   const config = { ...options.server, hostKeys: [hostKey.private] };
@@ -83,6 +87,7 @@ export async function startSshGuest(options: SshGuestOptions): Promise<SshGuest>
     port: (server.address() as AddressInfo).port,
     privateKey: userKey.private,
     hostKey: hostKey.publicSsh,
+    ...(readRate && { readRate }),
   });
   return {
     connection,

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
 import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createIdentity } from '../identity.ts';
 import { GuestChannel } from './guest-channel.ts';
@@ -134,5 +136,81 @@ test('a restored guest has a minute to take its identity', async () => {
     await pinging;
   } finally {
     vi.useRealTimers();
+  }
+});
+
+/** A download from a guest that sends what `send` tells it to, after the answer. */
+async function forgedDownload(answer: string, send: (socket: Socket) => Promise<void>) {
+  isBusy = true;
+  const downloading = channel.download('/file', NEVER);
+  await vi.waitUntil(() => received.flat().includes('get'));
+  const [socket] = connections;
+  if (socket === undefined) throw new Error('there is no connection');
+  socket.setNoDelay(true);
+  socket.write(`${answer}\n`);
+  const { stream } = await downloading;
+  const sent = send(socket);
+  return { stream, socket, sent };
+}
+
+/** Reads a stream to its end. Returns the content, and of how many buffers it was. */
+async function readBuffers(stream: Readable) {
+  const buffers: Buffer[] = [];
+  stream.on('data', (data: Buffer) => buffers.push(data));
+  await once(stream, 'end');
+  return { content: Buffer.concat(buffers), count: buffers.length };
+}
+
+test('content in chunks of a byte waits to be read in few buffers', async () => {
+  const bytes = 200_000;
+  const chunks = Buffer.concat([...Array(bytes)].map(() => Buffer.from([0, 0, 0, 1, 0x78])));
+  const { stream, socket } = await forgedDownload('{"ok":true}', async (guest) => {
+    guest.write(chunks);
+  });
+  await expect.poll(() => stream.readableLength).toBeGreaterThan(bytes - 20_000);
+  socket.write(Buffer.alloc(4));
+  const { content, count } = await readBuffers(stream);
+  expect(content.equals(Buffer.alloc(bytes, 'x'))).toBe(true);
+  expect(count).toBeLessThan(1000);
+});
+
+test('content in segments of a byte is joined', async () => {
+  const bytes = 3000;
+  // Without the passing of time, nothing but the end of the content ends the wait for more of it.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const { stream } = await forgedDownload(`{"ok":true,"size":${bytes}}`, async (guest) => {
+      for (let sent = 0; sent < bytes; sent += 1) {
+        guest.write('x');
+        await nextTurn();
+      }
+    });
+    const { content, count } = await readBuffers(stream);
+    expect(content.equals(Buffer.alloc(bytes, 'x'))).toBe(true);
+    expect(count).toBe(1);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+test('content that more does not follow for a while is passed on', async () => {
+  const { stream } = await forgedDownload('{"ok":true}', async (guest) => {
+    guest.write(Buffer.from([0, 0, 0, 9, 0x78]));
+  });
+  expect(await once(stream, 'data')).toEqual([Buffer.from('x')]);
+  stream.destroy();
+});
+
+test('a chunk may be cut anywhere', async () => {
+  const wire = Buffer.from([0, 0, 0, 3, 1, 2, 3, 0, 0, 0, 2, 4, 5, 0, 0, 0, 0]);
+  for (let cut = 1; cut < wire.length; cut += 1) {
+    connections = [];
+    received = [];
+    const { stream } = await forgedDownload('{"ok":true}', async (guest) => {
+      guest.write(wire.subarray(0, cut));
+      await nextTurn();
+      guest.write(wire.subarray(cut));
+    });
+    expect((await readBuffers(stream)).content).toEqual(Buffer.from([1, 2, 3, 4, 5]));
   }
 });

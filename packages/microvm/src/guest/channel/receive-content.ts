@@ -1,7 +1,8 @@
 import type { Socket } from 'node:net';
-import { PassThrough, type Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { MicrovmError } from '../../microvm-error.ts';
+import { CoalescingStream } from './coalescing-stream.ts';
 
 const BUFFER_BYTES = 1024 * 1024;
 const LENGTH_BYTES = 4;
@@ -15,7 +16,7 @@ export function receiveContent(
   size: number | undefined,
   signal: AbortSignal,
 ): Readable {
-  const output = new PassThrough({ highWaterMark: BUFFER_BYTES });
+  const output = new CoalescingStream(BUFFER_BYTES);
   const take = size === undefined ? takeChunks : takeBytes(size);
   // The reader of `output` sees a failure. Nothing else waits for the pipeline.
   pipeline(socket, take, output, { signal }).catch((error: unknown) => {
@@ -40,27 +41,36 @@ function takeBytes(size: number) {
   };
 }
 
-/** Yields the content of chunks, each preceded by its length in 4 bytes, and ends at one of length 0. */
+/**
+ * Yields the content of chunks, each preceded by its length in 4 bytes, and ends at one of length 0. Moves the content of
+ * a received buffer together and yields it at once, because its chunks may be tiny.
+ */
 async function* takeChunks(source: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  let length: Buffer = Buffer.alloc(0);
+  const length = Buffer.alloc(LENGTH_BYTES);
+  let lengthBytes = 0;
   let left = 0;
   for await (const received of source) {
-    for (let data = received; data.length > 0; ) {
+    let content = 0;
+    for (let at = 0; at < received.length; ) {
       if (left > 0) {
-        const part = data.subarray(0, left);
-        left -= part.length;
-        data = data.subarray(part.length);
-        yield part;
+        const end = Math.min(at + left, received.length);
+        received.copyWithin(content, at, end);
+        content += end - at;
+        left -= end - at;
+        at = end;
         continue;
       }
-      const missing = LENGTH_BYTES - length.length;
-      length = Buffer.concat([length, data.subarray(0, missing)]);
-      data = data.subarray(missing);
-      if (length.length < LENGTH_BYTES) continue;
+      const copied = received.copy(length, lengthBytes, at);
+      lengthBytes += copied;
+      at += copied;
+      if (lengthBytes < LENGTH_BYTES) break;
+      lengthBytes = 0;
       left = length.readUInt32BE();
-      length = Buffer.alloc(0);
-      if (left === 0) return;
+      if (left > 0) continue;
+      yield received.subarray(0, content);
+      return;
     }
+    yield received.subarray(0, content);
   }
   throw cutOff();
 }

@@ -1,4 +1,7 @@
 import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { TokenBucket } from '@svc/service-kit/concurrency';
 import type ssh2 from 'ssh2';
 import { expect, onTestFinished, test } from 'vitest';
 import {
@@ -8,6 +11,7 @@ import {
   startSshGuest,
 } from '../../../test/ssh-guest.ts';
 import type { SshConnection } from './ssh-connection.ts';
+import { askForOutput } from './ssh-limits.ts';
 
 /** The type of extended data that is standard error. */
 const STDERR = 1;
@@ -150,6 +154,117 @@ test('the output that waits to be read is bounded, whichever of both outputs it 
     expect(await ended).toBe(0);
   }
   expect(stream.readableLength).toBeLessThanOrEqual(2 * MIB);
+});
+
+test.each(['stdout', 'stderr'] as const)(
+  'tiny packets of %s wait to be read in few buffers',
+  async (name) => {
+    const { connection, attacking } = await startGuest();
+    const { stream } = await connection.exec('attack', NEVER);
+    const { protocol, id } = await attacking;
+    const sent = Buffer.from('0123456789'.repeat(1000));
+    for (const byte of sent) {
+      const data = Buffer.of(byte);
+      if (name === 'stdout') protocol.channelData(id, data);
+      else protocol.channelExtData(id, data, STDERR);
+    }
+    await (await start(connection, 'true')).ended;
+    const buffers: Buffer[] = [];
+    const output = name === 'stdout' ? stream : stream.stderr;
+    output.on('data', (data: Buffer) => {
+      buffers.push(data);
+      askForOutput(stream);
+    });
+    await expect.poll(() => Buffer.concat(buffers).length).toBe(sent.length);
+    expect(Buffer.concat(buffers).equals(sent)).toBe(true);
+    expect(buffers.length).toBeLessThan(10);
+  },
+);
+
+test('output that waits when a command ends is delivered before the end', async () => {
+  const { connection } = await startGuest({
+    onExec: (channel) => {
+      for (const part of ['one ', 'two ', 'three']) {
+        channel.write(part);
+        channel.stderr.write(part);
+      }
+      end(channel);
+    },
+  });
+  const { stream, ended } = await connection.exec('attack', NEVER);
+  // Both have ended when another command has, and nothing is read before that.
+  const next = await connection.exec('true', NEVER);
+  next.stream.resume();
+  next.stream.stderr.resume();
+  await next.ended;
+  expect(await Promise.all([text(stream), text(stream.stderr)])).toEqual([
+    'one two three',
+    'one two three',
+  ]);
+  expect(await ended).toBe(0);
+});
+
+/** SSH_MSG_IGNORE without data. */
+const IGNORE = Buffer.from([2, 0, 0, 0, 0]);
+
+function flood({ protocol }: RawPeer, packets: number): void {
+  for (let sent = 0; sent < packets; sent += 1) sendPacket(protocol, IGNORE);
+}
+
+test('every packet of the guest is charged, however small', async () => {
+  const burst = 1e12;
+  const readRate = new TokenBucket({ perSecond: 1, burst }, () => 0);
+  const { connection, attacking } = await startGuest({ readRate });
+  await start(connection, 'attack');
+  flood(await attacking, 1000);
+  // Everything that was sent before has arrived when these have ended.
+  for (let more = 0; more < 2; more += 1) await (await start(connection, 'true')).ended;
+  expect(readRate.take(burst - 1000 * 4096)).toBe(false);
+});
+
+test('key exchanges are charged', async () => {
+  const costs: number[] = [];
+  const readRate = {
+    spend: (cost: number) => {
+      costs.push(cost);
+      return 0;
+    },
+  };
+  const { connection, attacking } = await startGuest({ readRate });
+  await start(connection, 'attack');
+  const { protocol } = await attacking;
+  const exchanges = () => costs.filter((cost) => cost >= MIB).length;
+  expect(exchanges()).toBe(1);
+  protocol.rekey();
+  await expect.poll(exchanges).toBe(2);
+});
+
+test('a guest that has spent its rate is not read until it has paid', async () => {
+  let pauseMs = 0;
+  let reads = 0;
+  const readRate = {
+    spend: () => {
+      reads += 1;
+      return pauseMs;
+    },
+  };
+  const { connection, attacking } = await startGuest({ readRate });
+  await start(connection, 'attack');
+  const peer = await attacking;
+  pauseMs = 60_000;
+  const before = reads;
+  flood(peer, 1);
+  await expect.poll(() => reads).toBe(before + 1);
+  for (let turn = 0; turn < 100; turn += 1) {
+    flood(peer, 1);
+    await nextTurn();
+  }
+  expect(reads).toBe(before + 1);
+});
+
+test('a guest that has paid is read again', async () => {
+  const { connection } = await startGuest({ readRate: { spend: () => 1 } });
+  expect(await (await start(connection, 'true')).ended).toBe(0);
 });
 
 /** Calls back with what the client grants to all channels of a connection, until the result is called. */

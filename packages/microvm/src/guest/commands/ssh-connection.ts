@@ -1,4 +1,10 @@
-import { SingleFlight, sleep, untilAborted, withDeadline } from '@svc/service-kit/concurrency';
+import {
+  SingleFlight,
+  sleep,
+  TokenBucket,
+  untilAborted,
+  withDeadline,
+} from '@svc/service-kit/concurrency';
 import { Client } from 'ssh2';
 import { MicrovmError } from '../../microvm-error.ts';
 import { disconnect, holdToLimits, isOverdue } from './ssh-limits.ts';
@@ -7,6 +13,12 @@ import { type StartedCommand, startedCommand } from './started-command.ts';
 const CONNECT_MS = 30_000;
 const OPEN_MS = 30_000;
 const RETRY_PAUSE_MS = 50;
+const MIB = 1024 * 1024;
+/**
+ * The rate at which one guest is read, so that a flood from it does not starve the others. The burst is what an honest
+ * command with much output sends at its full speed.
+ */
+const READ_RATE = { perSecond: 64 * MIB, burst: 256 * MIB };
 
 export interface SshConnectionOptions {
   readonly host: string;
@@ -14,17 +26,19 @@ export interface SshConnectionOptions {
   readonly privateKey: string;
   /** The guest's host key, in SSH's wire format. Any other key is refused. */
   readonly hostKey: Buffer;
+  /** Limits what is read of the guest; shared by all connections to it. */
+  readonly readRate?: Pick<TokenBucket, 'spend'>;
 }
 
 /** One SSH connection to the guest, kept open, and reopened after the guest has dropped it. */
 export class SshConnection {
-  readonly #options: SshConnectionOptions;
+  readonly #options: Required<SshConnectionOptions>;
   readonly #connecting = new SingleFlight<Client>();
   readonly #closing = new AbortController();
   #client: Client | undefined;
 
   constructor(options: SshConnectionOptions) {
-    this.#options = options;
+    this.#options = { ...options, readRate: options.readRate ?? new TokenBucket(READ_RATE) };
   }
 
   /**
@@ -101,12 +115,12 @@ export class SshConnection {
 }
 
 async function connectOnce(
-  options: SshConnectionOptions & { readonly onHandshake: () => void },
+  options: Required<SshConnectionOptions> & { readonly onHandshake: () => void },
   readyTimeout: number,
   closing: AbortSignal,
 ): Promise<Client> {
   closing.throwIfAborted();
-  const { host, port, privateKey, hostKey } = options;
+  const { host, port, privateKey, hostKey, readRate } = options;
   const { promise, resolve, reject } = Promise.withResolvers<Client>();
   const client = new Client();
   const abort = () => {
@@ -142,7 +156,7 @@ async function connectOnce(
       },
       hostVerifier: (key: Buffer) => key.equals(hostKey),
     });
-    holdToLimits(client);
+    holdToLimits(client, readRate);
     return await promise;
   } finally {
     closing.removeEventListener('abort', abort);

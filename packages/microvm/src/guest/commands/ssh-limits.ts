@@ -1,6 +1,8 @@
 import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
+import type { TokenBucket } from '@svc/service-kit/concurrency';
 import type { Client, ClientChannel } from 'ssh2';
+import { addOutput, passOn, unreadBytes } from './unread-output.ts';
 
 /** Bytes of a command's output that may be on their way or wait to be read. The window that `ssh2` opens a channel with. */
 const WINDOW_BYTES = 2 * 1024 * 1024;
@@ -12,6 +14,9 @@ const MAX_UNSENT_BYTES = 4 * 1024 * 1024;
 const MAX_CHANNELS = 512;
 /** A guest that accepts only tiny packets would turn the input of a command into millions of them. */
 const MIN_PACKET_BYTES = 1024;
+/** The costs of handling a packet and of exchanging keys, on top of their bytes: about as much time as so many bytes take. */
+const PACKET_COST = 8 * 1024;
+const KEY_EXCHANGE_COST = 1024 * 1024;
 /** The type of extended data that is standard error (RFC 4254, 5.2). */
 const STDERR = 1;
 
@@ -42,6 +47,8 @@ interface Internals {
   /** Undefined before the first attempt to connect. */
   readonly _sock: Socket | undefined;
   readonly _protocol: {
+    /** `inSeqno`: the number of packets received. Undefined before the guest has said its version. */
+    readonly _decipher: { readonly inSeqno: number } | undefined;
     readonly _handlers: Handlers;
     channelWindowAdjust(id: number, bytes: number): void;
     requestFailure(): void;
@@ -57,8 +64,9 @@ interface Internals {
  * Breaks the connection when the guest violates the protocol or leaves too much unread. `ssh2` trusts its server: it takes
  * output that it has not asked for, without a limit, and fails with an uncaught error when output follows its end. Call
  * this synchronously after `client.connect`.
+ * @param readRate limits what is read, in bytes. A small packet costs more than its bytes
  */
-export function holdToLimits(client: Client): void {
+export function holdToLimits(client: Client, readRate: Pick<TokenBucket, 'spend'>): void {
   const { _sock: socket, _protocol: protocol, _chanMgr: channels } = internals(client);
   const { _handlers: handlers } = protocol;
   const receive = (id: number, data: Buffer, output: (channel: Channel) => Readable) => {
@@ -72,7 +80,7 @@ export function holdToLimits(client: Client): void {
       throw new Error('the guest sent more output than it was asked for');
     }
     channel.incoming.window -= data.length;
-    output(channel).push(data);
+    addOutput(output(channel), data);
     askForOutput(channel);
   };
   const confirm = handlers.CHANNEL_OPEN_CONFIRMATION;
@@ -92,22 +100,49 @@ export function holdToLimits(client: Client): void {
   handlers.DISCONNECT = () => {
     throw new Error('the guest ended the connection');
   };
-  socket?.on('data', () => {
+  if (socket === undefined) return;
+  limitReads(client, socket, readRate);
+  socket.on('data', () => {
     if (socket.writableLength > MAX_UNSENT_BYTES) {
       socket.destroy(new Error('the guest does not read what it is sent'));
     }
   });
 }
 
+/** Without this, a guest could keep this process busy with packets that need no window, for all sandboxes. */
+function limitReads(client: Client, socket: Socket, rate: Pick<TokenBucket, 'spend'>): void {
+  const { _protocol: protocol } = internals(client);
+  let charged = 0;
+  let resuming: NodeJS.Timeout | undefined;
+  const charge = (cost: number) => {
+    const pauseMs = rate.spend(cost);
+    if (pauseMs === 0 || socket.isPaused()) return;
+    socket.pause();
+    resuming = setTimeout(() => socket.resume(), pauseMs);
+  };
+  // This runs before `ssh2` handles the data, so its packets are charged with the next.
+  socket.on('data', (data: Buffer) => {
+    const received = protocol._decipher?.inSeqno ?? 0;
+    // An exchange of keys may set the number back to zero.
+    const packets = received >= charged ? received - charged : received;
+    charged = received;
+    charge(data.length + packets * PACKET_COST);
+  });
+  client.on('handshake', () => charge(KEY_EXCHANGE_COST));
+  socket.once('close', () => clearTimeout(resuming));
+}
+
 /**
- * Lets the guest send as much output of a command as there is room for. Call this whenever some of it has been read:
- * unlike `ssh2`, this counts what waits in both outputs.
+ * Lets the reader have what waits, and the guest send as much output of a command as there is room for. Call this whenever
+ * some of it has been read: unlike `ssh2`, this counts what waits in both outputs.
  */
 export function askForOutput(stream: ClientChannel): void {
   const channel = stream as Channel;
   const { incoming, outgoing, stderr } = channel;
+  passOn(channel);
+  passOn(stderr);
   if (incoming.state !== 'open' || isClosing(channel)) return;
-  const unread = channel.readableLength + stderr.readableLength;
+  const unread = unreadBytes(channel) + unreadBytes(stderr);
   const bytes = WINDOW_BYTES - unread - incoming.window;
   if (bytes < GRANT_BYTES) return;
   incoming.window += bytes;
