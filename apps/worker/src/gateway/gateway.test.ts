@@ -1,5 +1,7 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
+import { PLACEHOLDER_LLM_KEY } from '@svc/contract';
 import { Secret } from '@svc/service-kit';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import {
@@ -124,6 +126,65 @@ describe('an idle connection', () => {
     const isOpen = async () => isAnswered((await connectedFrom(port, HOST)).socket);
     await expect.poll(isOpen).toBe(true);
     for (const { socket } of [first, other]) expect(socket.destroyed).toBe(false);
+  });
+});
+
+describe('pipelined requests', () => {
+  const HEAD = 'HEAD / HTTP/1.1\r\nhost: x\r\n\r\n';
+  /** What a gateway answers to such a text, until it closes the connection. */
+  const answersTo = async (port: number, sent: string) => {
+    const socket = connect({ host: HOST, port }).on('error', () => undefined);
+    socket.write(`${sent}HEAD / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n`);
+    let answers = '';
+    socket.on('data', (data) => {
+      answers += data;
+    });
+    await once(socket, 'close');
+    return answers.match(/(?<=HTTP\/1\.1 )\d+/g) ?? [];
+  };
+
+  test.each([
+    ['the check that it exists', HEAD],
+    ['no key', 'GET /openai/models HTTP/1.1\r\nhost: x\r\n\r\n'],
+  ])('beyond the rate of a sandbox end the connection: %s', async (_which, request) => {
+    const requestRate = { perSecond: 1e-9, burst: 3 };
+    const { port, ask, gateway, account } = await lab.start(
+      'openai',
+      {},
+      { limits: { requestRate } },
+    );
+    gateway.register('127.0.0.2', account);
+    let parsed = 0;
+    const count = () => {
+      parsed += 1;
+    };
+    subscribe('http.server.request.start', count);
+    const statuses = await answersTo(port, request.repeat(2_000)).finally(() =>
+      unsubscribe('http.server.request.start', count),
+    );
+    expect(statuses.slice(0, 3)).not.toContain('429');
+    expect(statuses[3]).toBe('429');
+    // Each of them takes time from all sandboxes of the worker, even if it is parsed alone.
+    expect(parsed).toBeLessThanOrEqual(32);
+    expect(await answersTo(port, request)).toContain('429');
+    expect((await ask('/', { method: 'HEAD', from: '127.0.0.2' })).statusCode).toBe(200);
+  });
+
+  test('that follow each other on a connection are answered, also after an answer of announced length', async () => {
+    const { port } = await lab.startAt((_request, response) => {
+      response.writeHead(200, { 'content-length': 2 }).write('{}');
+      // The client has the whole answer long before the gateway knows that it has ended.
+      setTimeout(() => response.end(), 200);
+    });
+    const request = `GET /anthropic/v1/models HTTP/1.1\r\nhost: x\r\nx-api-key: ${PLACEHOLDER_LLM_KEY}\r\n\r\n`;
+    const socket = connect({ host: HOST, port });
+    for (let round = 0; round < 3; round += 1) {
+      socket.write(request);
+      let answer = '';
+      while (!answer.endsWith('{}')) answer += String((await once(socket, 'data'))[0]);
+      expect(answer).toMatch(/^HTTP\/1\.1 200 /);
+    }
+    socket.destroy();
   });
 });
 

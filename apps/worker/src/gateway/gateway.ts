@@ -3,14 +3,17 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net';
 import type { LlmVendor } from '@svc/contract';
 import type { Egress } from '@svc/egress';
+import { boundPipelining } from '@svc/service-kit/http';
 import type { Registry } from 'prom-client';
 import type { WorkerLogger } from '../logger.ts';
 import type { ByteRates } from '../rates/byte-rates.ts';
 import type { LlmAccount, LlmAccounts } from './account.ts';
+import { GatewayFailure, sendFailure } from './answer/failure.ts';
 import { GatewayMetrics } from './gateway-metrics.ts';
 import { gatewayRates } from './gateway-rates.ts';
 import { GATEWAY_BYTES_PER_SECOND, GATEWAY_LIMITS, type GatewayLimits } from './limits.ts';
 import { Registrations } from './registrations.ts';
+import { dialectOfRoute, routeOfPath } from './request/endpoints.ts';
 import { RequestHandler } from './request-handler.ts';
 
 const HEADERS_MS = 20_000;
@@ -65,6 +68,7 @@ export class LlmGateway implements LlmAccounts {
       },
       (request, response) => this.#handle(request, response),
     );
+    boundPipelining(this.#server);
     this.#server.on('connection', (socket) => this.#admit(socket));
   }
 
@@ -106,6 +110,14 @@ export class LlmGateway implements LlmAccounts {
   #handle(request: IncomingMessage, response: ServerResponse): void {
     const registration = this.#registrations.at(request.socket.remoteAddress);
     if (registration === undefined) request.socket.destroy();
+    else if (!registration.beginRequest()) refuse(request, response);
     else void this.#handler.handle(request, response, registration);
   }
+}
+
+/** Refuses a request beyond the rate, with as little work as possible, and closes the connection. */
+function refuse({ url = '/' }: IncomingMessage, response: ServerResponse): void {
+  response.setHeader('connection', 'close');
+  const failure = new GatewayFailure(429, 'Too many requests; try again later.');
+  sendFailure(response, dialectOfRoute(routeOfPath(url)), failure);
 }

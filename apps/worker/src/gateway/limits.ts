@@ -1,4 +1,4 @@
-import type { Sharing } from '@svc/service-kit/concurrency';
+import type { Rate, Sharing } from '@svc/service-kit/concurrency';
 
 const MIB = 1024 * 1024;
 
@@ -14,6 +14,8 @@ export interface GatewayLimits {
   readonly tenantHeldBytes: number;
   /** Concurrent requests. */
   readonly requests: number;
+  /** Requests that begin, even those that are refused. */
+  readonly requestRate: Rate;
   /** Longest wait for the first byte of a response, for the next one, and for the sandbox to read. */
   readonly idleMs: number;
 }
@@ -24,6 +26,7 @@ export const GATEWAY_LIMITS: GatewayLimits = {
   heldBytes: 32 * MIB,
   tenantHeldBytes: 128 * MIB,
   requests: 32,
+  requestRate: { perSecond: 20, burst: 200 },
   idleMs: 300_000,
 };
 

@@ -13,6 +13,7 @@ const LIMITS = {
   heldBytes: 100,
   tenantHeldBytes: 200,
   requests: 2,
+  requestRate: { perSecond: 1, burst: 2 },
   idleMs: 1000,
 };
 const ACCOUNT: LlmAccount = {

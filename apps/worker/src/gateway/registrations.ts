@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { type Budget, KeyedBudget } from '@svc/service-kit/concurrency';
+import { type Budget, KeyedBudget, TokenBucket } from '@svc/service-kit/concurrency';
 import { FailureLog } from '@svc/service-kit/logging';
 import type { LlmAccount } from './account.ts';
 import { type GatewayLimits, HELD_SHARING } from './limits.ts';
@@ -23,6 +23,7 @@ export class Registration implements HeldBytes {
   readonly #tenantHeld: Budget;
   readonly #sockets = new Set<Socket>();
   readonly #ended = new AbortController();
+  readonly #rate: TokenBucket;
   #requests = 0;
   #held = 0;
 
@@ -31,6 +32,7 @@ export class Registration implements HeldBytes {
     this.#account = account;
     this.#limits = limits;
     this.#tenantHeld = tenantHeld;
+    this.#rate = new TokenBucket(limits.requestRate);
   }
 
   /** Aborts when the sandbox is no longer registered. */
@@ -71,6 +73,11 @@ export class Registration implements HeldBytes {
     }
     this.#sockets.add(socket);
     socket.once('close', () => this.#sockets.delete(socket));
+  }
+
+  /** Counts a request, whatever its answer will be. False beyond the rate. */
+  beginRequest(): boolean {
+    return this.#rate.take();
   }
 
   /** False when the bound of concurrent requests is reached. */

@@ -5,6 +5,7 @@ export { toServiceError } from './framework-errors.ts';
 export { closeGracefully } from './graceful-close.ts';
 export { type Exposure, listenInternally, watchingExposure } from './internal-listener.ts';
 export { isTooComplex, MAX_JSON_DEPTH } from './json-complexity.ts';
+export { boundPipelining } from './pipelined-requests.ts';
 export { RequestDrain } from './request-drain.ts';
 export type { CallerFields } from './request-failures.ts';
 export { REQUEST_ID_HEADER } from './request-id.ts';
