@@ -6,6 +6,7 @@ import { GrowingBuffer } from '@svc/service-kit/streams';
 import { Type } from 'typebox';
 import { Compile } from 'typebox/compile';
 import type { AgentCredentials } from '../agents/credentials.ts';
+import { parseUntrusted } from '../agents/link/frame-reader.ts';
 import { type Clock, timestamp } from '../clock.ts';
 
 export interface PersistedStateOptions {
@@ -48,6 +49,15 @@ class StateTooLarge extends Error {
 
   constructor() {
     super(`the state is larger than ${MAX_BYTES} bytes and was not sent`);
+  }
+}
+
+/** The endpoint answered with something other than a state. */
+class NotAState extends Error {
+  override readonly name = 'NotAState';
+
+  constructor() {
+    super('the persistence endpoint answered with something other than a state');
   }
 }
 
@@ -176,9 +186,8 @@ export class PersistedState {
     for await (const chunk of response.body as AsyncIterable<Buffer>) {
       if (!collected.append(chunk)) throw new ServiceError('payload_too_large');
     }
-    const value: unknown = JSON.parse(collected.take().toString('utf8'));
-    if (!stored.Check(value))
-      throw new Error('the endpoint answered with something other than a state');
+    const value = parseUntrusted(collected.take());
+    if (!stored.Check(value)) throw new NotAState();
     return value.state;
   }
 
@@ -193,6 +202,6 @@ function isTransient(error: unknown): boolean {
     return error.status >= 500 || error.status === 408 || error.status === 429;
   }
   const refused = error instanceof Error && 'code' in error && error.code === 'egress_refused';
-  const isFinal = [StateTooLarge, SyntaxError, ServiceError].some((kind) => error instanceof kind);
+  const isFinal = [StateTooLarge, NotAState, ServiceError].some((kind) => error instanceof kind);
   return !(refused || isFinal);
 }

@@ -22,10 +22,12 @@ function readInParts(socket: Socket): void {
   /** What has been read and not been parsed; null is the end. */
   const waiting: (Buffer | null)[] = [];
   let left = HEADS_PER_TURN;
-  let turn: NodeJS.Immediate | undefined;
+  let isAwaitingTurn = false;
   const nextTurn = () => {
-    turn ??= setImmediate(() => {
-      turn = undefined;
+    if (isAwaitingTurn) return;
+    isAwaitingTurn = true;
+    setImmediate(() => {
+      isAwaitingTurn = false;
       left = HEADS_PER_TURN;
       pushParts();
     });

@@ -32,7 +32,7 @@ export function frameReader<T>(union: {
   };
 }
 
-/** Parses JSON of a guest or a client; undefined when it is none, or nests too deep, or has too many values. */
+/** Parses JSON of a guest, a client or a customer's server; undefined when it is none, or nests too deep, or has too many values. */
 export function parseUntrusted(bytes: Buffer): unknown {
   const text = bytes.toString('utf8');
   if (isTooComplex(text, MAX_VALUES)) return undefined;
