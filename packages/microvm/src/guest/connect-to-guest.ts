@@ -3,6 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { MicrovmError } from '../microvm-error.ts';
 
 const RETRY_MS = 5;
+/**
+ * Bytes that are read before anybody asks for them. The limit counts bytes, but each TCP segment becomes a buffer of a few
+ * hundred bytes, and a guest may send segments of one.
+ */
+const READ_AHEAD_BYTES = 1024;
 
 export interface GuestAddress {
   readonly host: string;
@@ -28,7 +33,9 @@ export async function connectToGuest(
 /** Undefined while the guest refuses the connection. */
 function tryConnect(host: string, port: number, signal: AbortSignal): Promise<Socket | undefined> {
   const { promise, resolve, reject } = Promise.withResolvers<Socket | undefined>();
-  const socket = connect({ host, port, noDelay: true });
+  // `connect` passes what it does not know on to the stream.
+  const options = { host, port, noDelay: true, readableHighWaterMark: READ_AHEAD_BYTES };
+  const socket = connect(options);
   const abort = () => {
     socket.destroy();
     reject(signal.reason);
