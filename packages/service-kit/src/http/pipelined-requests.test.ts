@@ -7,6 +7,7 @@ import { pino } from 'pino';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { type CertificatePair, createSelfSigned } from '../tls/index.ts';
 import { closeGracefully } from './graceful-close.ts';
+import { boundPipelining } from './pipelined-requests.ts';
 import { createHttpServer, type HttpServer } from './server.ts';
 
 const PARSED = 'http.server.request.start';
@@ -51,6 +52,7 @@ describe.each([
       logger: pino({ level: 'silent' }),
       ...(isSecure ? { tls: certificate } : {}),
     });
+    boundPipelining(app.server);
     app.get('/last', () => 'the last');
     app.addContentTypeParser('text/plain', (_request, payload, done) => done(null, payload));
     app.post('/text', async (request) => ({ body: await text(request.body as Socket) }));

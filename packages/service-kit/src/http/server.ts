@@ -27,7 +27,6 @@ import {
 } from './internal-listener.ts';
 import { makeRequestLogger } from './lazy-logger.ts';
 import { noRouteError } from './not-found.ts';
-import { boundPipelining } from './pipelined-requests.ts';
 import { readProxyHeaders } from './proxy-protocol.ts';
 import { isWellEncoded } from './query.ts';
 import { type CallerFields, RequestFailures } from './request-failures.ts';
@@ -102,7 +101,6 @@ export function createHttpServer(options: HttpServerOptions): HttpServer {
   const sendProblem = problemSender(failures);
   const listen = (handler: RequestListener): Server => {
     const listener = createListener(handler, options);
-    boundPipelining(listener);
     const { proxyProtocol: from = [], headersTimeoutMs: timeoutMs = HEADERS_TIMEOUT_MS } = options;
     if (from.length > 0) readProxyHeaders(listener, { from, timeoutMs });
     connections.watch(listener);
