@@ -13,6 +13,7 @@ import {
 import type { EgressPolicy } from '@svc/egress';
 import { rejectField } from '../reject-field.ts';
 import type { AgentPlacement } from './agent-placement.ts';
+import { isBlankKey } from './blank-key.ts';
 import type { DefaultModels } from './default-models.ts';
 
 /** The fields about a one-shot agent and its model. */
@@ -22,8 +23,7 @@ type AgentFields = Pick<CreateSandboxRequest, 'agent' | 'llm_key' | 'model' | 'e
 export function checkOneShotAgent(request: AgentFields, defaults: DefaultModels): void {
   const { agent, llm_key, model } = request;
   if (agent === undefined || !isAgent(agent)) return;
-  // The gateway removes white space around a key.
-  if (llm_key === undefined || llm_key.trim() === '') rejectField('llm_key_required', '/llm_key');
+  if (llm_key === undefined || isBlankKey(llm_key)) rejectField('llm_key_required', '/llm_key');
   const keyProblem = llmKeyProblem(llm_key);
   if (keyProblem !== undefined) rejectField('validation_failed', '/llm_key', keyProblem);
   const problem = modelProblem(agent, model);

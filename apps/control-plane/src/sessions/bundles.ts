@@ -1,4 +1,5 @@
 import { type ErrorCode, fitsEnvironment, LLM_API_KEY_KEY, ServiceError } from '@svc/contract';
+import { isBlankKey } from '../agents/blank-key.ts';
 import type { SessionSecrets } from '../agents/stored-secrets.ts';
 import { environmentIn, mergeBundles } from '../agents/stored-secrets.ts';
 import { rejectField } from '../reject-field.ts';
@@ -33,9 +34,7 @@ export async function openSessionBundles(
   });
   checkCollisions(bundles);
   const values = mergeBundles(bundles);
-  // The gateway removes white space around a key.
-  const llmKey = values.get(LLM_API_KEY_KEY)?.trim() ?? '';
-  if (llmKey === '') rejectField('llm_api_key_missing', '/secrets');
+  if (isBlankKey(values.get(LLM_API_KEY_KEY) ?? '')) rejectField('llm_api_key_missing', '/secrets');
   if (!fitsEnvironment(environmentIn(values))) rejectField('secrets_too_large', '/secrets');
   return { bundles, values };
 }

@@ -19,7 +19,10 @@ const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const FIXED_BYTES = 16;
 const LENGTH_AT = 14;
 /** Bytes of an address, by the family of a TCP connection. */
-const ADDRESS_BYTES: Readonly<Record<number, number>> = { 17: 4, 33: 16 };
+const ADDRESS_BYTES = new Map([
+  [0x11, 4],
+  [0x21, 16],
+]);
 const LOCAL = 0x20;
 const PROXIED = 0x21;
 
@@ -55,7 +58,7 @@ function parseBinary(bytes: Buffer): ProxyHeader | undefined {
   const length = FIXED_BYTES + bytes.readUInt16BE(LENGTH_AT);
   if (command !== LOCAL && command !== PROXIED) throw new Error('the PROXY header is not valid');
   if (bytes.length < length) return undefined;
-  const size = command === PROXIED ? ADDRESS_BYTES[family] : undefined;
+  const size = command === PROXIED ? ADDRESS_BYTES.get(family) : undefined;
   if (size === undefined) return { length, address: undefined };
   const address = bytes.subarray(FIXED_BYTES, FIXED_BYTES + size);
   if (length < FIXED_BYTES + 2 * size) throw new Error('the PROXY header is not valid');

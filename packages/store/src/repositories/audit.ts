@@ -1,5 +1,6 @@
 import type { AuditEvent } from '@svc/contract';
 import { type Kysely, sql } from 'kysely';
+import { lockName } from '../advisory-lock.ts';
 import { ago, removeBatch } from '../remove-batch.ts';
 import type { AuditRow, Schema } from '../schema.ts';
 
@@ -71,7 +72,7 @@ export class AuditRepository {
     const same = JSON.stringify(facts);
     const group = JSON.stringify([event, tenant, facts]);
     await this.#db.transaction().execute(async (transaction) => {
-      await sql`select pg_advisory_xact_lock(hashtextextended(${group}, 0))`.execute(transaction);
+      await lockName(transaction, group);
       const { numAffectedRows } = await sql`
         update audit_records
         set details = details || jsonb_build_object('count', (details->>'count')::int + 1)

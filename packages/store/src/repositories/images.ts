@@ -1,4 +1,5 @@
 import { type Kysely, sql } from 'kysely';
+import { lockName } from '../advisory-lock.ts';
 import { ago } from '../remove-batch.ts';
 import type { Schema } from '../schema.ts';
 
@@ -225,9 +226,7 @@ export class ImageRepository {
   removeUnneeded(budgetBytes: number, olderThanSeconds: number): Promise<number> {
     return this.#db.transaction().execute(async (transaction) => {
       // Two at once would each remove one for the same excess.
-      await sql`select pg_advisory_xact_lock(hashtextextended('image budget', 0))`.execute(
-        transaction,
-      );
+      await lockName(transaction, 'image budget');
       return await removeFirstPushed(transaction, budgetBytes, olderThanSeconds);
     });
   }

@@ -1,4 +1,5 @@
 import { type Kysely, type RawBuilder, sql, type Transaction } from 'kysely';
+import { lockName } from '../../advisory-lock.ts';
 import { ago } from '../../remove-batch.ts';
 import type { Schema } from '../../schema.ts';
 
@@ -146,7 +147,7 @@ export class ChunkRepository {
     );
     const tenantId = rows[0]?.tenant_id ?? '';
     const key = `unused ${chunks} ${tenantId}`;
-    await sql`select pg_advisory_xact_lock(hashtextextended(${key}, 0))`.execute(transaction);
+    await lockName(transaction, key);
     return tenantId;
   }
 

@@ -1,4 +1,5 @@
 import { type Kysely, sql, type Transaction } from 'kysely';
+import { lockName } from '../../advisory-lock.ts';
 import type { Schema, SessionRow } from '../../schema.ts';
 
 /** The sessions of a tenant would keep more than they may. Rolls the transaction back that would make them. */
@@ -33,8 +34,6 @@ export async function checkQuota(
   if (Number(after) <= Number(before.kept_bytes)) return;
   // Commits of a tenant that add bytes take turns, so that each sees those of the others. This is no lock on the
   // tenant's row, which the end of a sandbox locks before its session.
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`session bytes ${tenantId}`}, 0))`.execute(
-    transaction,
-  );
+  await lockName(transaction, `session bytes ${tenantId}`);
   if ((await keptBytes(transaction, tenantId)) > most) throw new StorageFull();
 }

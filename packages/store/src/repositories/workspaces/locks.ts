@@ -1,13 +1,12 @@
 import { type Kysely, sql } from 'kysely';
+import { lockName } from '../../advisory-lock.ts';
 import type { Schema } from '../../schema.ts';
 
 /** Makes other changes of what the tenant's quota of workspaces counts wait until the transaction ends. */
 export async function lockQuota(db: Kysely<Schema>, tenantId: string): Promise<void> {
   // A flush holds this for seconds. So it is no lock on the tenant's row, which the ends of its sandboxes need, with all others
   // in the same report. The version before does lock that row: while both run, a tenant may get a little more than its quota.
-  await sql`select pg_advisory_xact_lock(hashtextextended(${`workspace quota ${tenantId}`}, 0))`.execute(
-    db,
-  );
+  await lockName(db, `workspace quota ${tenantId}`);
 }
 
 /**
